@@ -1,11 +1,11 @@
 //! The shapes documents, sections and pages have in answers.
 
 use serde::Serialize;
+use stemma_catalog::catalogue::{Listed, State};
 use stemma_document::{
     Extent, FilingFacts, Method, Page, PageNo, Section, SectionKind, SectionSpan,
 };
 use stemma_engine::FailureRecord;
-use stemma_search::catalogue::{Listed, State};
 use utoipa::ToSchema;
 
 /// A document in an answer.
@@ -165,7 +165,7 @@ impl SectionView {
             section_id: section.id.to_string(),
             structure: section.structure.clone(),
             title: section.title.clone(),
-            locator: stemma_search::locator::section_locator(label, section.id),
+            locator: stemma_catalog::locator::section_locator(label, section.id),
             kind: section.kind,
             pages,
             lines,
@@ -196,7 +196,7 @@ impl PageView {
         Self {
             page: number.get(),
             label: label_of(number, page),
-            locator: stemma_search::locator::page_locator(locator, number),
+            locator: stemma_catalog::locator::page_locator(locator, number),
             tokens: page.tokens(),
             text: page.text(),
         }

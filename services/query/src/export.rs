@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
+use stemma_catalog::catalogue::Listed;
 use stemma_document::{Body, PageNo, pageindex};
-use stemma_search::catalogue::Listed;
 
 use crate::reader::{no_text, no_tree};
 use crate::{Reader, Refusal};

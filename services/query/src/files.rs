@@ -1,12 +1,12 @@
 //! The file-system view: what lies in a folder, under an axis, or in a document, row by row.
 
 use serde::Serialize;
+use stemma_catalog::axes::{Choice, Scope, fold};
+use stemma_catalog::catalogue::Listed;
+use stemma_catalog::items;
+use stemma_catalog::locator::Fragment;
+use stemma_catalog::place::{Inside, Place, section_folder};
 use stemma_document::{Extent, PublishedTree, Section};
-use stemma_search::axes::{Choice, Scope, fold};
-use stemma_search::catalogue::Listed;
-use stemma_search::items;
-use stemma_search::locator::Fragment;
-use stemma_search::place::{Inside, Place, section_folder};
 use utoipa::ToSchema;
 
 use crate::list::Level;
@@ -467,12 +467,12 @@ mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
+    use stemma_catalog::catalogue::Catalogue;
     use stemma_document::{
         CatalogueEntry, Collection, Digest, DocId, DocumentVersion, Fact, FilingFacts, Method,
         Ticker,
     };
     use stemma_engine::blobs::MemoryBlobs;
-    use stemma_search::catalogue::Catalogue;
 
     use super::*;
 

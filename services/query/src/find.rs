@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use async_trait::async_trait;
 use stemma_document::{DocId, PageNo, PageSpan};
 use stemma_engine::PortError;
-use stemma_search::excerpt::{Weights, rectangles};
-use stemma_search::meaning::route::Routed;
-use stemma_search::{Chip, FindError, Finder, Found, Query, Within};
+use stemma_retrieval::excerpt::{Weights, rectangles};
+use stemma_retrieval::meaning::route::Routed;
+use stemma_retrieval::{Chip, FindError, Finder, Found, Query, Within};
 
 use crate::reader::aside;
 use crate::{Kept, Reader};
@@ -167,7 +167,7 @@ fn on_page(
     packed: &stemma_extract::Packed,
     number: u32,
     weights: &Weights,
-) -> Vec<stemma_search::find::PageRect> {
+) -> Vec<stemma_retrieval::find::PageRect> {
     let Some(number) = PageNo::new(number) else {
         return Vec::new();
     };

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use stemma_catalog::filter::Filter;
+use stemma_catalog::locator::{Fragment, page_locator, section_locator};
 use stemma_document::{DocId, PageNo};
-use stemma_search::filter::Filter;
-use stemma_search::find::{Ingredient, ItemRef, PageRect, Searched};
-use stemma_search::locator::{Fragment, page_locator, section_locator};
-use stemma_search::{Chip, FindError, Found, Hit, Query, Strategy, Within, find};
+use stemma_retrieval::find::{Ingredient, ItemRef, PageRect, Searched};
+use stemma_retrieval::{Chip, FindError, Found, Hit, Query, Strategy, Within, find};
 use utoipa::ToSchema;
 
 use crate::documents::rounded;
@@ -202,7 +202,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Refusal`] when a scope or Item names nothing.
-    pub fn inquiry(&self, question: &Question) -> Result<stemma_search::answer::Question, Refusal> {
+    pub fn inquiry(&self, question: &Question) -> Result<stemma_answers::Question, Refusal> {
         let Query {
             within,
             filter,
@@ -210,12 +210,12 @@ impl Reader {
             ..
         } = self.query(question)?;
         let text = question.text.clone();
-        Ok(stemma_search::answer::Question {
+        Ok(stemma_answers::Question {
             text,
             within,
             filter,
             item,
-            ..stemma_search::answer::Question::default()
+            ..stemma_answers::Question::default()
         })
     }
 
@@ -405,7 +405,7 @@ impl Reader {
 
     /// Documents of a folder; those of folders below it only with `recursive`. Axis paths have no folders below.
     fn directly_in(&self, scope: &str, recursive: bool) -> Result<Vec<DocId>, Refusal> {
-        use stemma_search::place::Place;
+        use stemma_catalog::place::Place;
         match self.catalogue.place(scope)? {
             Place::Folder(scope) if scope.values_of.is_none() => Ok(self
                 .level(&scope, recursive)

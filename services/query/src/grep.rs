@@ -3,11 +3,11 @@
 use futures::stream::{self, StreamExt};
 use regex::RegexBuilder;
 use serde::Serialize;
+use stemma_catalog::catalogue::Listed;
+use stemma_catalog::locator::Fragment;
+use stemma_catalog::shelf::{Opened, Shelf};
 use stemma_document::{Body, PageNo, text};
 use stemma_engine::PortError;
-use stemma_search::catalogue::Listed;
-use stemma_search::locator::Fragment;
-use stemma_search::shelf::{Opened, Shelf};
 
 use crate::documents::label_of;
 use crate::tree::section_of;
@@ -284,7 +284,7 @@ impl Reader {
                     let (text, marks) = shown(line.text, &pattern);
                     hits.push(GrepHit {
                         doc_id: doc.clone(),
-                        locator: stemma_search::locator::section_locator(&label, section.id),
+                        locator: stemma_catalog::locator::section_locator(&label, section.id),
                         section_id: section.id.to_string(),
                         title: section.title.clone(),
                         page: line.page.map(PageNo::get),

@@ -8,16 +8,16 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use stemma_answers::reason::{AnswerModel, Reasoner};
+use stemma_catalog::catalogue::Catalogue;
 use stemma_document::{Collection, DocId, PublishedTree};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{Env, PortError};
-use stemma_search::cache::Cache;
-use stemma_search::catalogue::Catalogue;
-use stemma_search::index::corpus::{Corpus, Edition};
-use stemma_search::index::{query, schema};
-use stemma_search::meaning::Meaning;
-use stemma_search::reason::{AnswerModel, Reasoner};
-use stemma_search::{FindError, Found, Query};
+use stemma_retrieval::cache::Cache;
+use stemma_retrieval::index::corpus::{Corpus, Edition};
+use stemma_retrieval::index::{query, schema};
+use stemma_retrieval::meaning::Meaning;
+use stemma_retrieval::{FindError, Found, Query};
 use tokio::sync::Semaphore;
 
 use crate::Reader;
@@ -236,7 +236,7 @@ fn bytes_of(found: &Found) -> usize {
     found
         .hits
         .iter()
-        .map(|hit: &stemma_search::Hit| {
+        .map(|hit: &stemma_retrieval::Hit| {
             let path: usize = hit.path.iter().map(String::len).sum();
             HIT_BYTES
                 + path

@@ -1,12 +1,12 @@
 //! The Items of a filing in answers.
 
 use serde::Serialize;
+use stemma_catalog::items;
+use stemma_catalog::locator::{section_locator, show_pages};
 use stemma_document::{
     Boundary, FilingItem, ItemLink, ItemStatus, ItemTarget, NothingSaid, PageSpan, SectionId,
     SectionTree,
 };
-use stemma_search::items;
-use stemma_search::locator::{section_locator, show_pages};
 use utoipa::ToSchema;
 
 use crate::{DocumentView, Reader, Refusal};

@@ -50,10 +50,10 @@ pub use reader::Reader;
 pub use reasoned::{LookedAtView, Reasoned, ReasoningView, StepView};
 pub use refusal::{Refusal, is_of_store};
 pub use status::{FailureRow, FailuresView, ReasonRow, WhyView};
-pub use stemma_search::filter::Filter;
+pub use stemma_catalog::filter::Filter;
 pub use tree::{TreeRow, TreeView};
 
 /// The document part of a locator: `3M_2022_10K` of `3M_2022_10K#item-1A`.
 pub fn document_part(locator: &str) -> String {
-    stemma_search::locator::Locator::parse(locator).document
+    stemma_catalog::locator::Locator::parse(locator).document
 }

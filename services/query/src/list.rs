@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_search::axes::{Axis, Scope, below};
-use stemma_search::catalogue::Listed;
-use stemma_search::filter::Filter;
-use stemma_search::place::{self, Place};
+use stemma_catalog::axes::{Axis, Scope, below};
+use stemma_catalog::catalogue::Listed;
+use stemma_catalog::filter::Filter;
+use stemma_catalog::place::{self, Place};
 
 use crate::{DocumentView, Reader, Refusal};
 
@@ -218,7 +218,7 @@ impl Reader {
         scope
             .groups(axis, &self.catalogue)
             .into_iter()
-            .map(|group: stemma_search::axes::Group| {
+            .map(|group: stemma_catalog::axes::Group| {
                 let locator = format!("{}{}", base.trim_end_matches('/'), group.choice.path(axis));
                 FolderView {
                     name: group.name,

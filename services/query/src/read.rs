@@ -1,14 +1,14 @@
 //! Reading: the text of sections and pages, and what is known of a document or section.
 
 use serde::Serialize;
+use stemma_catalog::catalogue::Listed;
+use stemma_catalog::locator::{Fragment, section_locator, show_pages};
+use stemma_catalog::newest_claim;
 use stemma_document::{
     Body, Extent, PageSpan, Provenance, PublishedTree, ReferenceTarget, Section, SectionTree,
     Witness, text,
 };
 use stemma_extract::PackError;
-use stemma_search::catalogue::Listed;
-use stemma_search::locator::{Fragment, section_locator, show_pages};
-use stemma_search::newest_claim;
 use utoipa::ToSchema;
 
 use crate::documents::PageView;

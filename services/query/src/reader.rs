@@ -4,6 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use stemma_answers::reason::Reasoner;
+use stemma_catalog::catalogue::{Catalogue, Listed};
+use stemma_catalog::filter::Filter;
+use stemma_catalog::locator::Fragment;
+use stemma_catalog::place::{Inside, Place};
+use stemma_catalog::shelf::{Opened, Shelf};
 use stemma_document::{
     Body, Collection, DocId, Extent, Page, PageNo, PageSpan, PublishedTree, SectionTree, TextLines,
     TreeObject, layout,
@@ -11,13 +17,7 @@ use stemma_document::{
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{PortError, TaskKey, artifact};
 use stemma_extract::Packed;
-use stemma_search::Within;
-use stemma_search::catalogue::{Catalogue, Listed};
-use stemma_search::filter::Filter;
-use stemma_search::locator::Fragment;
-use stemma_search::place::{Inside, Place};
-use stemma_search::reason::Reasoner;
-use stemma_search::shelf::{Opened, Shelf};
+use stemma_retrieval::Within;
 
 use crate::refusal::quoted;
 use crate::{Kept, Refusal};

@@ -1,11 +1,11 @@
 //! Search that asks a model: what was done and why, for people and programs.
 
 use serde::Serialize;
+use stemma_answers::reason::walked::{Analysis, Applied, LookedAt, Related};
+use stemma_answers::reason::{Budget, Note, Reasoning, Sources, Spent, Strategy, Walked};
+use stemma_catalog::locator::section_locator;
 use stemma_document::DocId;
-use stemma_search::locator::section_locator;
-use stemma_search::reason::walked::{Analysis, Applied, LookedAt, Related};
-use stemma_search::reason::{Budget, Note, Reasoning, Sources, Spent, Strategy, Walked};
-use stemma_search::{Query, find};
+use stemma_retrieval::{Query, find};
 use utoipa::ToSchema;
 
 use crate::{Reader, Refusal};

@@ -1,12 +1,12 @@
 //! Why a question is not answered, and what to do instead.
 
 use serde::Serialize;
+use stemma_catalog::axes::ScopeError;
+use stemma_catalog::filter::FilterError;
+use stemma_catalog::locator::ResolveError;
+use stemma_catalog::place::PlaceError;
+use stemma_diff::{AlignError, PreviousError};
 use stemma_engine::PortError;
-use stemma_search::align::{AlignError, PreviousError};
-use stemma_search::axes::ScopeError;
-use stemma_search::filter::FilterError;
-use stemma_search::locator::ResolveError;
-use stemma_search::place::PlaceError;
 
 /// A question that is not answered: stable code, one sentence, the next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]

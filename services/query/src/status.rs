@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use stemma_catalog::catalogue::{Listed, State};
+use stemma_catalog::newest_claim;
 use stemma_document::{DocId, Gap, layout};
-use stemma_search::catalogue::{Listed, State};
-use stemma_search::newest_claim;
 
 use crate::refusal::quoted;
 use crate::{DocumentView, FailureView, Reader, Refusal};

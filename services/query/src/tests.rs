@@ -671,7 +671,7 @@ async fn ask(reader: &Reader, text: &str) -> crate::FoundView {
 #[tokio::test]
 async fn search_finds_sections_by_title_body_and_script() {
     let (_cache, reader) = indexed().await;
-    for strategy in stemma_search::Strategy::ALL {
+    for strategy in stemma_retrieval::Strategy::ALL {
         for (query, scope, locator) in [
             ("risk factors 2022", "/", "ACME_2022#0003"),
             ("hedged currencies", "/", "ACME_2022#0003"),

@@ -1,9 +1,9 @@
 //! The tree of a document.
 
 use serde::Serialize;
+use stemma_catalog::items;
+use stemma_catalog::locator::{Fragment, ResolveError, resolve_item};
 use stemma_document::{Gap, ItemStatus, NothingSaid, SectionId, SectionKind, SectionTree};
-use stemma_search::items;
-use stemma_search::locator::{Fragment, ResolveError, resolve_item};
 use utoipa::ToSchema;
 
 use crate::items::{self as items_of, ContentView};

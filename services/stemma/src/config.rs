@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use stemma_answers::reason::ReasonSettings;
 use stemma_boot::servers::Servers;
 use stemma_boot::telemetry;
 use stemma_coordinator::reindex::Source;
@@ -11,7 +12,6 @@ use stemma_pipeline::prompts::Instructions;
 use stemma_pipeline::{Settings, StructureMode};
 use stemma_query::AnswerSettings;
 use stemma_query::server::QuerySettings;
-use stemma_search::reason::ReasonSettings;
 
 use crate::context::CommandError;
 use crate::embeddings::Embeddings;

@@ -8,7 +8,7 @@ use stemma_boot::servers::{Cluster, Servers};
 use stemma_boot::store::{Store, StoreError, WritableStore};
 use stemma_document::Collection;
 use stemma_engine::{Env, PortError};
-use stemma_search::index::IndexError;
+use stemma_retrieval::index::IndexError;
 
 use crate::config::Config;
 use crate::output::Output;

@@ -12,9 +12,9 @@ use stemma_llm::embeddings::{Embedder, MAX_TOKENS, OpenAiEmbedder};
 use stemma_llm::gate::{Gate, GateSettings};
 use stemma_llm::http::Endpoint;
 use stemma_llm::prices::Prices;
-use stemma_search::meaning::exact::ExactVectors;
-use stemma_search::meaning::vectorizer::{Vectorizer, VectorizerSettings};
-use stemma_search::meaning::{Meaning, MeaningError, MeaningSettings, purse};
+use stemma_retrieval::meaning::exact::ExactVectors;
+use stemma_retrieval::meaning::vectorizer::{Vectorizer, VectorizerSettings};
+use stemma_retrieval::meaning::{Meaning, MeaningError, MeaningSettings, purse};
 
 use crate::context::{CommandError, Context};
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use stemma_answers::reason::{AnswerModel, Knowledge};
 use stemma_engine::limit::Limiter;
 use stemma_engine::{Env, Ports, Secret};
 use stemma_llm::anthropic::Anthropic;
@@ -17,7 +18,6 @@ use stemma_llm::openai::OpenAi;
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError};
 use stemma_pipeline::{ModelSettings, OnModelFailure, Purpose, Settings};
-use stemma_search::reason::{AnswerModel, Knowledge};
 
 use crate::config::Config;
 use crate::context::{CommandError, Context};

@@ -19,8 +19,6 @@ pub mod coordinate;
 pub mod dead_letter;
 pub mod env;
 pub mod failure;
-#[cfg(feature = "testing")]
-pub mod fault;
 pub mod flow;
 pub mod jobs;
 pub mod key;
@@ -39,8 +37,6 @@ mod run;
 pub mod s3;
 pub mod secret;
 pub mod settings;
-#[cfg(feature = "testing")]
-pub mod simulation;
 pub mod stage;
 mod trace;
 mod waits;

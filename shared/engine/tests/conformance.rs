@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use stemma_engine::blobs::{Blobs, FolderBlobs, MemoryBlobs};
 use stemma_engine::ledger::MemoryLedger;
-use stemma_engine::ledger::conformance::Subject;
 use stemma_engine::limit::{Limiter, MemoryLimiter};
 use stemma_engine::queue::{MemoryQueue, Queue};
-use stemma_engine::{blobs, ledger, limit, queue};
+use stemma_engine_testing::ledger_conformance::Subject;
+use stemma_engine_testing::{
+    blobs_conformance, ledger_conformance, limit_conformance, queue_conformance,
+};
 
 #[tokio::test(start_paused = true)]
 async fn memory_queue() {
-    queue::conformance::conformance(|| async {
-        Arc::new(MemoryQueue::default()) as Arc<dyn Queue>
-    })
-    .await;
+    queue_conformance::conformance(|| async { Arc::new(MemoryQueue::default()) as Arc<dyn Queue> })
+        .await;
 }
 
 #[tokio::test]
 async fn memory_ledger() {
-    ledger::conformance::conformance(|| async {
+    ledger_conformance::conformance(|| async {
         let ledger = Arc::new(MemoryLedger::default());
         let forgetful = Arc::clone(&ledger);
         Subject {
@@ -35,17 +35,15 @@ async fn memory_ledger() {
 
 #[tokio::test]
 async fn memory_blobs() {
-    blobs::conformance::conformance(|| async {
-        Arc::new(MemoryBlobs::default()) as Arc<dyn Blobs>
-    })
-    .await;
+    blobs_conformance::conformance(|| async { Arc::new(MemoryBlobs::default()) as Arc<dyn Blobs> })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn folder_blobs() {
     let folder = tempfile::tempdir().unwrap();
     let next = std::sync::atomic::AtomicU32::new(0);
-    blobs::conformance::conformance(|| async {
+    blobs_conformance::conformance(|| async {
         let number = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let blobs = FolderBlobs::open(&folder.path().join(number.to_string())).unwrap();
         Arc::new(blobs) as Arc<dyn Blobs>
@@ -84,7 +82,7 @@ async fn two_stores_on_one_folder_do_not_mix_their_writes() {
 
 #[tokio::test]
 async fn memory_limiter() {
-    limit::conformance::conformance(|| async {
+    limit_conformance::conformance(|| async {
         Arc::new(MemoryLimiter::default()) as Arc<dyn Limiter>
     })
     .await;

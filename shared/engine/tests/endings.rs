@@ -19,7 +19,6 @@ use stemma_engine::consume::{Consumer, Disposition, Handler};
 use stemma_engine::coordinate::{Coordinator, run_failure_key};
 use stemma_engine::dead_letter::{self, Replayed};
 use stemma_engine::failure::{Failure, FailureRecord};
-use stemma_engine::fault::{Fault, Faults, Plan};
 use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
 use stemma_engine::jobs::{self, Report};
 use stemma_engine::key::{Class, Identity, JobId, RunHeader, RunId, RunRef};
@@ -31,6 +30,7 @@ use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{Replay, Stop};
 use stemma_engine::stage::{Output, Registry, Stage, Task, Work};
 use stemma_engine::{Env, PortError, Ports, settings};
+use stemma_engine_testing::fault::{Fault, Faults, Plan};
 use tokio_util::sync::CancellationToken;
 
 /// A work of one stage per document, which behaves as its name says.

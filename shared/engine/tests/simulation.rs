@@ -5,8 +5,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use stemma_engine::fault::{Chances, Fault, Plan};
-use stemma_engine::simulation::{self, Script};
+use stemma_engine_testing::fault::{Chances, Fault, Plan};
+use stemma_engine_testing::simulation::{self, Script};
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()

@@ -8,9 +8,9 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 use stemma_document::SectionTree;
 use stemma_extract::{Limits, pdf};
-use stemma_pipeline::items::attach;
-use stemma_pipeline::sections::{SectionSettings, finish};
-use stemma_pipeline::structure::{StructureSettings, outline};
+use stemma_outline::items::attach;
+use stemma_outline::sections::{SectionSettings, finish};
+use stemma_outline::structure::{StructureSettings, outline};
 
 fn main() -> Result<()> {
     for file in std::env::args().skip(1) {

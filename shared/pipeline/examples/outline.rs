@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use stemma_document::{Extent, Place, Source, Verdict, VerifiedEntry};
 use stemma_extract::{Limits, pdf};
-use stemma_pipeline::structure::{Draft, StructureSettings, outline};
+use stemma_outline::structure::{Draft, StructureSettings, outline};
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);

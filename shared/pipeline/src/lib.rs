@@ -12,15 +12,12 @@ mod claim;
 mod event;
 mod flow;
 pub mod garbage;
-pub mod items;
 pub mod model;
 pub mod originals;
 pub mod prompts;
-pub mod sections;
 mod settings;
 pub mod stages;
 pub mod stated;
-pub mod structure;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use stemma_extract::Limits;
 
 use crate::prompts::Instructions;
-use crate::sections::SectionSettings;
-use crate::structure::StructureSettings;
+use stemma_outline::sections::SectionSettings;
+use stemma_outline::structure::StructureSettings;
 
 /// The settings of a run. Local configuration (concurrency, endpoints, keys) is not among them: it changes speed only.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use serde_json::json;
 use stemma_document::{SectionTree, TreeObject, pageindex};
 use stemma_extract::{Job, Limits, Packed, extract};
 use stemma_filings::{Contents, Encryption, Filing, Kind, Spec, TextKind, generate, markdown, plain_text};
-use stemma_pipeline::{sections, structure};
+use stemma_outline::{sections, structure};
 
 use crate::{paper, targets};
 

@@ -6,8 +6,9 @@ use stemma_document::{
     pageindex, text,
 };
 use stemma_extract::{Job, Limits, Packed, pdf};
-use stemma_pipeline::{sections, stages, structure};
-use stemma_search::items;
+use stemma_outline::{sections, structure};
+use stemma_pipeline::stages;
+use stemma_catalog::items;
 
 use crate::{paper, rules, seeds};
 

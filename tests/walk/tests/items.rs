@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use stemma_document::{FilingFacts, FilingItem, ItemStatus, SectionTree};
 use stemma_extract::{Limits, pdf};
 use stemma_filings::{Contents, Filing, Kind, Spec, generate};
-use stemma_pipeline::sections::{SectionSettings, finish};
-use stemma_pipeline::structure::{StructureSettings, outline};
+use stemma_outline::sections::{SectionSettings, finish};
+use stemma_outline::structure::{StructureSettings, outline};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -24,7 +24,7 @@ fn tree(filing: &Filing) -> Result<SectionTree> {
     let draft = outline(&source, &StructureSettings::default())?;
     let tree = SectionTree::build(&draft.outline, draft.method, Vec::new());
     let mut tree = finish(tree, &source, &SectionSettings::default(), &draft.labels);
-    stemma_pipeline::items::attach(&mut tree, &source, &draft.cross_index);
+    stemma_outline::items::attach(&mut tree, &source, &draft.cross_index);
     Ok(tree)
 }
 

@@ -3,8 +3,8 @@
 use stemma_document::{ReferenceTarget, Section, SectionTree};
 use stemma_extract::{Limits, pdf};
 use stemma_filings::{Contents, Filing, Kind, Spec, TruthReference, generate};
-use stemma_pipeline::sections::{SectionSettings, finish};
-use stemma_pipeline::structure::{StructureSettings, outline};
+use stemma_outline::sections::{SectionSettings, finish};
+use stemma_outline::structure::{StructureSettings, outline};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 

@@ -14,13 +14,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use serde::{Deserialize, Serialize};
+use stemma_answers::reason::Sources;
+use stemma_answers::{
+    Answer, AnswerError, Answerer, Answers, Event, Librarian, Limits, Mode, Question, Sink,
+};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
-use stemma_search::answer::{
-    Answer, AnswerError, Answerer, Answers, Event, Librarian, Limits, Mode, Question, Sink,
-};
-use stemma_search::reason::Sources;
 use tokio::sync::watch;
 
 use crate::Reader;

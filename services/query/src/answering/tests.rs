@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use stemma_answers::reason::{AnswerModel, ReasonSettings};
+use stemma_answers::{Answer, Event, Mode, Outcome, Question, StepKind, Verified};
 use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::limit::MemoryLimiter;
@@ -16,11 +18,9 @@ use stemma_llm::gate::{Gate, GateSettings};
 use stemma_llm::http::Endpoint;
 use stemma_llm::openai::OpenAi;
 use stemma_llm::request::LlmError;
-use stemma_search::answer::{Answer, Event, Mode, Outcome, Question, StepKind, Verified};
-use stemma_search::meaning::exact::ExactVectors;
-use stemma_search::meaning::vectorizer::{Vectorizer, VectorizerSettings};
-use stemma_search::meaning::{Meaning, MeaningSettings};
-use stemma_search::reason::{AnswerModel, ReasonSettings};
+use stemma_retrieval::meaning::exact::ExactVectors;
+use stemma_retrieval::meaning::vectorizer::{Vectorizer, VectorizerSettings};
+use stemma_retrieval::meaning::{Meaning, MeaningSettings};
 
 use stemma_sim::{Behavior, Provider};
 use tempfile::TempDir;
@@ -410,7 +410,7 @@ async fn an_agent_cannot_leave_its_scope() {
     let inside = hall.question("spending on anvils", &["ACME_2021"]);
     let reader = Arc::new(hall.reader.restricted(&inside.within, &inside.filter));
     let tools = crate::mcp::AgentTools::new(Env::system(), reader, None);
-    use stemma_search::answer::{ToolCall, Tools};
+    use stemma_answers::{ToolCall, Tools};
     let call = |tool: &str, document: &str, more: &str| ToolCall {
         tool: tool.into(),
         document: document.into(),

@@ -5,15 +5,13 @@ mod view;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use stemma_catalog::axes::Scope;
+use stemma_catalog::catalogue::Listed;
+use stemma_catalog::items;
+use stemma_catalog::locator::{Fragment, ResolveError, resolve_item, section_locator};
+use stemma_diff::{self, AlignError, Alignment, Compared, Options, Outcome, Pair, Reworded, Told};
 use stemma_document::{DocId, PublishedTree, Section, SectionId, SectionTree};
-use stemma_search::align::{
-    self, AlignError, Alignment, Compared, Options, Outcome, Pair, Reworded, Told,
-};
-use stemma_search::axes::Scope;
-use stemma_search::catalogue::Listed;
-use stemma_search::find::ItemRef;
-use stemma_search::items;
-use stemma_search::locator::{Fragment, ResolveError, resolve_item, section_locator};
+use stemma_retrieval::find::ItemRef;
 
 use crate::documents::rounded;
 use crate::reader::{aside, no_tree};
@@ -73,7 +71,7 @@ impl Reader {
         let (after, part) = self.locate(&sides.right)?;
         let (before, earlier_part) = match &sides.left {
             Some(left) => self.locate(left)?,
-            None => (align::previous(&self.catalogue, after)?, None),
+            None => (stemma_diff::previous(&self.catalogue, after)?, None),
         };
         let mut left = self.side(before).await?;
         let mut right = self.side(after).await?;
@@ -108,8 +106,8 @@ impl Reader {
             .iter()
             .filter(|listed| scope.holds(listed))
             .collect();
-        Ok(align::yearly(
-            &align::of_issuers(&self.catalogue, &named),
+        Ok(stemma_diff::yearly(
+            &stemma_diff::of_issuers(&self.catalogue, &named),
             form,
             year,
         )?)
@@ -158,7 +156,7 @@ impl Reader {
                 body: bodies.1.as_ref(),
                 within: to,
             };
-            let alignment = align::align(&left, &right, &Options { sentences })?;
+            let alignment = stemma_diff::align(&left, &right, &Options { sentences })?;
             Ok::<_, AlignError>(Aligned {
                 alignment,
                 has_text,
@@ -214,7 +212,7 @@ fn focus(
                 "name the documents without `#…`",
             ));
         }
-        let item: ItemRef = item.parse().map_err(|error: stemma_search::FindError| {
+        let item: ItemRef = item.parse().map_err(|error: stemma_retrieval::FindError| {
             Refusal::new(
                 "search.item",
                 error.to_string(),
@@ -563,7 +561,7 @@ mod tests {
         let mut entry = listed.entry().unwrap().clone();
         entry.facts.fiscal_year = Some(stemma_document::Fact::text(year, None));
         Listed {
-            record: stemma_search::catalogue::Record::Published(Arc::new(entry)),
+            record: stemma_catalog::catalogue::Record::Published(Arc::new(entry)),
             ..listed.clone()
         }
     }

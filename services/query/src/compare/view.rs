@@ -1,7 +1,7 @@
 //! What is shown of two documents side by side.
 
 use serde::Serialize;
-use stemma_search::align::{Churn, Outcome, Pair};
+use stemma_diff::{Churn, Outcome, Pair};
 use utoipa::ToSchema;
 
 use crate::documents::rounded;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use stemma_search::answer::{Answer, Outcome};
+use stemma_answers::{Answer, Outcome};
 
 use super::Unscored;
 use super::numbers::stated;
@@ -194,7 +194,7 @@ impl AnswerRow {
                 answer
                     .citations
                     .iter()
-                    .any(|citation: &stemma_search::answer::Citation| {
+                    .any(|citation: &stemma_answers::Citation| {
                         let page = citation.page.map(|page| (citation.doc_id.clone(), page));
                         citation.verified.stands() && page.is_some_and(|page| gold.contains(&page))
                     })
@@ -300,7 +300,7 @@ fn means_of(set: &str, rows: &[&AnswerRow]) -> AnswerMeans {
 
 #[cfg(test)]
 mod tests {
-    use stemma_search::answer::{Answerer, Question, Scripted};
+    use stemma_answers::{Answerer, Question, Scripted};
 
     use super::*;
 

@@ -18,8 +18,8 @@ pub mod truth;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use stemma_catalog::catalogue::Listed;
 use stemma_document::{Body, FilingFacts};
-use stemma_search::catalogue::Listed;
 
 use self::metadata::{JudgedFact, Verdict};
 use self::pairing::Pairing;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use stemma_search::catalogue::{Catalogue, Listed};
+use stemma_catalog::catalogue::{Catalogue, Listed};
 
 /// Documents by what truths may call them.
 pub(super) struct Pairing<'a> {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use stemma_document::Extent;
-use stemma_search::Finder;
+use stemma_retrieval::Finder;
 
 use super::Unscored;
 use super::pairing::Pairing;

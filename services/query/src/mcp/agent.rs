@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
+use stemma_answers::{ToolCall, ToolReply, Tools, Wanted};
+use stemma_catalog::locator::{Fragment, parse_pages};
 use stemma_document::SectionSpan;
 use stemma_engine::Env;
-use stemma_search::answer::{ToolCall, ToolReply, Tools, Wanted};
-use stemma_search::find::ItemRef;
-use stemma_search::locator::{Fragment, parse_pages};
+use stemma_retrieval::find::ItemRef;
 
 use super::arguments::Arguments;
 use super::call::{Call, Named};

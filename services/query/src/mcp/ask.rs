@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rmcp::model::{Resource, Tool, ToolAnnotations};
 use serde_json::{Value, json};
-use stemma_search::answer::{self, AnswerError, Answerer, Outcome, Verified};
+use stemma_answers::{self, AnswerError, Answerer, Outcome, Verified};
 
 use super::answer::{Answer, fence};
 use super::arguments::Arguments;
@@ -147,8 +147,8 @@ fn failed(error: AnswerError) -> Failure {
     }
 }
 
-fn told(answer: &answer::Answer) -> Answer {
-    let citation = |citation: &answer::Citation| {
+fn told(answer: &stemma_answers::Answer) -> Answer {
+    let citation = |citation: &stemma_answers::Citation| {
         json!({
             "id": citation.id, "doc_id": citation.doc_id, "name": citation.name, "section_id": citation.section_id,
             "path": citation.path, "page": citation.page, "page_label": citation.page_label, "quote": citation.quote,
@@ -182,7 +182,7 @@ fn told(answer: &answer::Answer) -> Answer {
         Outcome::Answered => answer
             .citations
             .iter()
-            .map(|citation: &answer::Citation| {
+            .map(|citation: &stemma_answers::Citation| {
                 format!(
                     "[{}] {} ({}): {}",
                     citation.id,
@@ -202,11 +202,11 @@ fn told(answer: &answer::Answer) -> Answer {
     Answer::new(data, summary).body(body).links(links(answer))
 }
 
-fn links(answer: &answer::Answer) -> Vec<Resource> {
+fn links(answer: &stemma_answers::Answer) -> Vec<Resource> {
     answer
         .citations
         .iter()
-        .filter_map(|citation: &answer::Citation| {
+        .filter_map(|citation: &stemma_answers::Citation| {
             let doc = citation.doc_id.parse().ok()?;
             let address = citation.page.map_or_else(
                 || section_address(doc, &citation.section_id),

@@ -2,11 +2,11 @@
 
 use rmcp::model::Tool;
 use serde_json::{Map, Value, json};
+use stemma_catalog::axes::Scope;
+use stemma_catalog::catalogue::{Listed, State};
+use stemma_catalog::filter::Filter;
 use stemma_document::{DocId, moment};
-use stemma_search::axes::Scope;
-use stemma_search::catalogue::{Listed, State};
-use stemma_search::filter::Filter;
-use stemma_search::{Query, Within};
+use stemma_retrieval::{Query, Within};
 
 use super::answer::{Answer, cost, fence, fitting};
 use super::arguments::Arguments;

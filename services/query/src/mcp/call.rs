@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken, Resource};
 use rmcp::service::{Peer, RoleServer};
+use stemma_answers::Answerer;
+use stemma_catalog::catalogue::{Listed, State};
+use stemma_catalog::locator::{Locator, ResolveError};
 use stemma_document::{Collection, DocId, PublishedTree};
 use stemma_engine::{Env, PortError};
-use stemma_search::answer::Answerer;
-use stemma_search::catalogue::{Listed, State};
-use stemma_search::find::ItemRef;
-use stemma_search::locator::{Locator, ResolveError};
-use stemma_search::{FindError, Finder, Found, Query};
+use stemma_retrieval::find::ItemRef;
+use stemma_retrieval::{FindError, Finder, Found, Query};
 
 use super::answer::Form;
 use super::desk::Desk;
@@ -53,7 +53,7 @@ pub(super) struct Named {
     /// The document.
     pub(super) doc: DocId,
     /// What of it the name says, as in a locator.
-    pub(super) fragment: Option<stemma_search::locator::Fragment>,
+    pub(super) fragment: Option<stemma_catalog::locator::Fragment>,
 }
 
 impl<'a> Call<'a> {

@@ -2,8 +2,8 @@
 
 use rmcp::model::{Resource, Tool};
 use serde_json::{Value, json};
+use stemma_diff::Outcome;
 use stemma_document::DocId;
-use stemma_search::align::Outcome;
 
 use super::answer::{Answer, fence, fitting};
 use super::arguments::Arguments;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use stemma_engine::PortError;
-use stemma_search::FindError;
+use stemma_retrieval::FindError;
 
 use super::call::is_being_indexed;
 use crate::Refusal;

@@ -2,8 +2,8 @@
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
-use stemma_search::catalogue::Listed;
-use stemma_search::locator::Fragment;
+use stemma_catalog::catalogue::Listed;
+use stemma_catalog::locator::Fragment;
 
 use super::answer::{Answer, DEFAULT_TOKENS, HARD_TOKENS, LEAST_TOKENS, fence};
 use super::arguments::Arguments;

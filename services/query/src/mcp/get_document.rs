@@ -2,7 +2,7 @@
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
-use stemma_search::catalogue::Listed;
+use stemma_catalog::catalogue::Listed;
 
 use super::answer::{Answer, cost, fence};
 use super::arguments::Arguments;

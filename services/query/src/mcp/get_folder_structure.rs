@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
-use stemma_search::axes::Scope;
+use stemma_catalog::axes::Scope;
 
 use super::answer::{Answer, cost, fence};
 use super::arguments::Arguments;

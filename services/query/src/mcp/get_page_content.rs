@@ -2,9 +2,9 @@
 
 use rmcp::model::{Resource, Tool};
 use serde_json::{Value, json};
+use stemma_catalog::catalogue::Listed;
+use stemma_catalog::locator::{Fragment, parse_pages};
 use stemma_document::{DocId, PublishedTree};
-use stemma_search::catalogue::Listed;
-use stemma_search::locator::{Fragment, parse_pages};
 
 use super::answer::{Answer, DEFAULT_TOKENS, HARD_TOKENS, LEAST_TOKENS, fence};
 use super::arguments::Arguments;

@@ -51,8 +51,8 @@ use crate::server::archive::Archive;
 use crate::{AnswerSettings, Librarians};
 pub(crate) use agent::AgentTools;
 pub(crate) use desk::Desk;
-use stemma_search::meaning::Meaning;
-use stemma_search::reason::AnswerModel;
+use stemma_answers::reason::AnswerModel;
+use stemma_retrieval::meaning::Meaning;
 /// What PageIndex's tools and its cloud say in the same words.
 pub(crate) mod dialect {
     pub(crate) use super::browse_documents::{created_at, description, metadata, page_count, when};

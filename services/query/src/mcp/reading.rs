@@ -3,12 +3,12 @@
 //! In a text without pages, numbers are those of lines, as PageIndex has them for Markdown.
 
 use serde_json::json;
+use stemma_catalog::catalogue::Listed;
+use stemma_catalog::locator::show_pages;
 use stemma_document::{
     Body, Extent, PageNo, PageSpan, PublishedTree, Section, SectionId, SectionTree, text,
 };
 use stemma_extract::Packed;
-use stemma_search::catalogue::Listed;
-use stemma_search::locator::show_pages;
 
 use super::answer::{cost, cut};
 use super::call::{Call, name_of};
@@ -362,7 +362,7 @@ mod tests {
     use super::*;
 
     fn span(text: &str) -> Vec<PageSpan> {
-        stemma_search::locator::parse_pages(text).unwrap()
+        stemma_catalog::locator::parse_pages(text).unwrap()
     }
 
     #[test]

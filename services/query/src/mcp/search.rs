@@ -2,9 +2,9 @@
 
 use rmcp::model::{Resource, Tool};
 use serde_json::{Value, json};
-use stemma_search::find::Total;
-use stemma_search::locator::{Fragment, Locator, section_locator};
-use stemma_search::{Found, Hit, Query, Within, find};
+use stemma_catalog::locator::{Fragment, Locator, section_locator};
+use stemma_retrieval::find::Total;
+use stemma_retrieval::{Found, Hit, Query, Within, find};
 
 use super::answer::{Answer, fence, fitting};
 use super::arguments::Arguments;

@@ -42,14 +42,14 @@ impl Client {
     }
 
     /// A client of a server with a model.
-    async fn asking(model: stemma_search::reason::AnswerModel) -> Self {
+    async fn asking(model: stemma_answers::reason::AnswerModel) -> Self {
         Self::served(Preset::All, "2025-06-18", Some(model)).await
     }
 
     async fn served(
         preset: Preset,
         version: &str,
-        model: Option<stemma_search::reason::AnswerModel>,
+        model: Option<stemma_answers::reason::AnswerModel>,
     ) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let env = Env::system();

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use stemma_search::answer::{self, Citations, Finding, Limits, MAX_EARLIER, Mode, Turn};
+use stemma_answers::{self, Citations, Finding, Limits, MAX_EARLIER, Mode, Turn};
 use utoipa::ToSchema;
 
 use super::accept::{Accept, EVENTS, JSON};
@@ -120,7 +120,7 @@ pub(super) async fn ask(
     let mut answer = site.env.spawn(answering); // ends with the answer, also where its asker has gone
     match tokio::time::timeout(WAIT, &mut answer).await {
         Ok(Ok(answered)) => json(answered.map_err(refused)?).await,
-        Ok(Err(_)) => Err(refused(answer::AnswerError::Broken).into()),
+        Ok(Err(_)) => Err(refused(stemma_answers::AnswerError::Broken).into()),
         Err(_) => Ok(running(&id)),
     }
 }
@@ -158,7 +158,7 @@ pub(super) async fn stored(site: axum::extract::State<Site>, parts: Parts, asked
 fn question(
     request: AnswerRequest,
     reader: &crate::Reader,
-) -> Result<answer::Question, super::asked::Stop> {
+) -> Result<stemma_answers::Question, super::asked::Stop> {
     let AnswerRequest {
         question,
         scopes,
@@ -203,7 +203,7 @@ fn question(
     };
     earlier.drain(..earlier.len().saturating_sub(MAX_EARLIER));
     let limits = limits.map(|limits| limits.0).unwrap_or_default();
-    Ok(answer::Question {
+    Ok(stemma_answers::Question {
         earlier,
         strategy,
         mode,

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use stemma_answers::reason::AnswerModel;
+use stemma_catalog::follow::Follower;
 use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{Env, PortError};
-use stemma_search::follow::Follower;
-use stemma_search::meaning::Meaning;
-use stemma_search::reason::AnswerModel;
+use stemma_retrieval::meaning::Meaning;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 

@@ -7,8 +7,8 @@ use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use stemma_catalog::catalogue::Listed;
 use stemma_document::DocId;
-use stemma_search::catalogue::Listed;
 use utoipa::ToSchema;
 
 use super::keys::Reach;

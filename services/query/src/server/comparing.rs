@@ -88,12 +88,12 @@ pub(super) async fn compare(
         MAX_SENTENCES,
     )?;
     let known = |word: &String| {
-        stemma_search::align::Outcome::ALL
+        stemma_diff::Outcome::ALL
             .iter()
             .any(|outcome| outcome.as_str() == word)
     };
     if let Some(at) = outcomes.iter().position(|word| !known(word)) {
-        let all = stemma_search::align::Outcome::ALL
+        let all = stemma_diff::Outcome::ALL
             .map(|outcome| outcome.as_str())
             .join(", ");
         return Err(Problem::parameter(

@@ -9,11 +9,11 @@ use axum::response::{IntoResponse, Response};
 use futures::stream::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stemma_engine::Env;
-use stemma_search::answer::{
+use stemma_answers::{
     Answer, AnswerError, Answerer, Citation, Claim, Degraded, Event, MAX_EARLIER, Outcome,
     Question, Turn,
 };
+use stemma_engine::Env;
 use utoipa::ToSchema;
 
 use super::problem::Problem;

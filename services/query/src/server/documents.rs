@@ -2,8 +2,8 @@
 
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
+use stemma_catalog::locator::section_locator;
 use stemma_document::SectionId;
-use stemma_search::locator::section_locator;
 
 use super::asked::{Answer, Asked, Ready, Stop, json};
 use super::problem::Problem;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use stemma_catalog::axes::{Axis, fold, value_path};
+use stemma_catalog::catalogue::Listed;
+use stemma_catalog::filter::Filter;
 use stemma_document::DocId;
-use stemma_search::axes::{Axis, fold, value_path};
-use stemma_search::catalogue::Listed;
-use stemma_search::filter::Filter;
 use utoipa::ToSchema;
 
 use super::asked::{Answer, Asked, json};

@@ -45,14 +45,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use stemma_answers::Answerer;
+use stemma_answers::reason::AnswerModel;
 use stemma_boot::health::{self, Health, Serving};
 use stemma_boot::telemetry::Metrics;
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
-use stemma_search::answer::Answerer;
-use stemma_search::meaning::Meaning;
-use stemma_search::reason::AnswerModel;
+use stemma_retrieval::meaning::Meaning;
 use tokio_util::sync::CancellationToken;
 
 use crate::Reader;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stemma_search::answer::Limits;
+use stemma_answers::Limits;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{
     ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, get, post};
 use axum::{Router, middleware};
-use stemma_search::Finder;
-use stemma_search::answer::Answerer;
+use stemma_answers::Answerer;
+use stemma_retrieval::Finder;
 
 use stemma_document::Collection;
 use stemma_engine::Env;

@@ -6,8 +6,9 @@ use axum::http::header;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stemma_search::filter::Filter;
-use stemma_search::{Strategy, reason};
+use stemma_answers::reason;
+use stemma_catalog::filter::Filter;
+use stemma_retrieval::Strategy;
 use utoipa::ToSchema;
 
 use super::asked::{Answer, MAX_LISTED, json};

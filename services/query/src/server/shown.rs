@@ -3,7 +3,7 @@
 //! One rule for whole messages and streams of each dialect: the text is that of the stored answer, with [`DOUBT`] behind each claim
 //! that is not verified. Where no model answered, it says so and why, and lists what was found.
 
-use stemma_search::answer::{Answer, Citation, Claim, Outcome, ReadSection, pieces};
+use stemma_answers::{Answer, Citation, Claim, Outcome, ReadSection, pieces};
 
 /// What stands behind a claim that is not verified, before the stop that ends it.
 pub(super) const DOUBT: &str = " (not verified)";

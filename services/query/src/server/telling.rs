@@ -12,9 +12,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, Stream, StreamExt};
+use stemma_answers::{Answer, AnswerError, Answerer, Event, Question, Sink};
 use stemma_document::Digest;
 use stemma_engine::Env;
-use stemma_search::answer::{Answer, AnswerError, Answerer, Event, Question, Sink};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::stay::Place;

@@ -63,13 +63,13 @@ async fn try_start(settings: ServerSettings) -> Result<Server, ServeError> {
 }
 
 /// A server that answers questions in words with this model.
-pub(super) async fn start_answering(model: stemma_search::reason::AnswerModel) -> Server {
+pub(super) async fn start_answering(model: stemma_answers::reason::AnswerModel) -> Server {
     start_asking(model, QuerySettings::default()).await
 }
 
 /// The same, so configured.
 pub(super) async fn start_asking(
-    model: stemma_search::reason::AnswerModel,
+    model: stemma_answers::reason::AnswerModel,
     query: QuerySettings,
 ) -> Server {
     let kept: Arc<dyn Blobs> = Arc::new(stemma_engine::blobs::MemoryBlobs::default());

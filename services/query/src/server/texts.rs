@@ -1,7 +1,7 @@
 //! Text: of sections, Items and pages.
 
 use serde::Serialize;
-use stemma_search::locator::{Fragment, parse_pages, section_locator, show_pages};
+use stemma_catalog::locator::{Fragment, parse_pages, section_locator, show_pages};
 use utoipa::ToSchema;
 
 use super::asked::{Answer, Asked, Ready, json};

@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use serde_json::json;
-use stemma_search::answer::{MAX_EARLIER, Turn};
+use stemma_answers::{MAX_EARLIER, Turn};
 
 use super::ask::{AskHow, Desk, show};
 use crate::context::{CommandError, Context, Exit};

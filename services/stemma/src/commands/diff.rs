@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
+use stemma_diff::Outcome;
 use stemma_query::{
     ChurnView, ComparedView, ComparisonView, PairView, SentenceView, SideView, Sides,
 };
-use stemma_search::align::Outcome;
 
 use crate::commands::reading::{identity, open, span};
 use crate::context::{CommandError, Context, Exit};

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
+use stemma_answers::reason::forgotten;
+use stemma_answers::unfounded;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_pipeline::garbage::{self, Found, Garbage};
-use stemma_search::answer::unfounded;
-use stemma_search::index::{schema, snapshot};
-use stemma_search::reason::forgotten;
+use stemma_retrieval::index::{schema, snapshot};
 
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;

@@ -3,8 +3,6 @@
 //! What every adapter promises: `put` is create-only and atomic, whoever loses the race reads the winner (I-2); a read
 //! after a successful write sees it; listings are in byte order of keys. What none offers: overwriting.
 
-#[cfg(feature = "testing")]
-pub mod conformance;
 mod folder;
 mod memory;
 mod s3;

@@ -4,8 +4,6 @@
 //! call is atomic; the first outcome recorded for a task of a run stays; [`Ledger::want`] returns a key as new once;
 //! a lease is held by one holder at a time. Times are given by the caller, so that a simulation owns the clock.
 
-#[cfg(feature = "testing")]
-pub mod conformance;
 mod memory;
 mod redis;
 

@@ -4,8 +4,6 @@
 //! that can never pass is refused with the reason; interactive work may use the share that bulk may not (I-11). What the
 //! provider states about its limits, and what is learned where it states nothing, holds for all workers at once.
 
-#[cfg(feature = "testing")]
-pub mod conformance;
 mod gcra;
 mod learn;
 mod memory;

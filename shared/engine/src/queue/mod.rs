@@ -5,8 +5,6 @@
 //! message delivered more than [`DELIVERY_LIMIT`] times goes to [`QueueName::Dead`]; flow queues have one active
 //! consumer at a time. What none promises: order, or exactly once.
 
-#[cfg(feature = "testing")]
-pub mod conformance;
 mod memory;
 mod rabbit;
 

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use stemma_engine::queue::{Queue, RabbitQueue, conformance};
+use stemma_engine::queue::{Queue, RabbitQueue};
+use stemma_engine_testing::queue_conformance;
 
 use crate::broker::{connect, fresh_prefix, remove};
 use crate::on_the_server;
@@ -18,7 +19,7 @@ async fn keeps_the_promises_of_the_port() {
             leave(&url, before).await;
             queue as Arc<dyn Queue>
         };
-        conformance::conformance(&another).await;
+        queue_conformance::conformance(&another).await;
         let last = opened.lock().unwrap().take();
         leave(&url, last).await;
     })

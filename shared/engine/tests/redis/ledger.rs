@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use stemma_engine::ledger::conformance::{Subject, conformance};
 use stemma_engine::ledger::{Board, Due, Entry, Lease, Ledger, Notice, RedisLedger, Want};
 use stemma_engine::queue::Lane;
 use stemma_engine::{JobId, RunId, TaskKey};
+use stemma_engine_testing::ledger_conformance::{Subject, conformance};
 
 use crate::server::Shared;
 

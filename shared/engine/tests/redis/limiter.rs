@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stemma_engine::limit::conformance::conformance;
 use stemma_engine::limit::{Cost, Limiter, Permit, Quota, RedisLimiter};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::{Class, Env};
+use stemma_engine_testing::limit_conformance::conformance;
 
 use crate::server::Shared;
 

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use futures::TryStreamExt;
 use futures::future::join_all;
-use stemma_engine::blobs::{self, Blobs, Put, S3Blobs};
+use stemma_engine::blobs::{Blobs, Put, S3Blobs};
 use stemma_engine::s3::{Access, Buckets, Entry, Fetched, S3, S3Settings, Wanted};
 use stemma_engine::{Env, Secret};
+use stemma_engine_testing::blobs_conformance;
 
 /// The server to test on, and a name that no other run has.
 struct Server {
@@ -102,7 +103,7 @@ async fn holds_the_promises_of_the_port() {
     let Some(server) = server("port") else { return };
     let s3 = server.bucket().await;
     let next = AtomicU32::new(0);
-    blobs::conformance::conformance(|| async {
+    blobs_conformance::conformance(|| async {
         let number = next.fetch_add(1, Ordering::SeqCst);
         Arc::new(server.blobs(&s3, &format!("store/{number}/"))) as Arc<dyn Blobs>
     })

@@ -7,7 +7,7 @@ use stemma_llm::tokens;
 
 use super::Reads;
 use crate::Filings;
-use crate::sections::squash;
+use stemma_outline::sections::squash;
 
 /// Bytes that the section above is shown of a summary: about twelve words, or twenty-six ideographs.
 const LEAD_BYTES: usize = 80;

@@ -7,7 +7,7 @@ use stemma_document::{PageNo, PageSpan};
 
 use super::desk::{Desk, Step, nth};
 use super::entries::{Entry, Looked};
-use crate::structure::paper::{Named, Paper};
+use stemma_outline::structure::paper::{Named, Paper};
 
 /// Rounds of repair.
 const ROUNDS: usize = 3;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use stemma_document::{DraftEntry, PageLabel, PageNo, Verdict, Witness};
 
-use crate::structure::paper::{self, Named, Paper, Settled, Spot};
+use stemma_outline::structure::paper::{self, Named, Paper, Settled, Spot};
 
 /// The deepest level that is taken from a model; trees are not deeper.
 const DEEPEST: u16 = 32;

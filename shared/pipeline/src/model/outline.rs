@@ -18,8 +18,8 @@ use super::known::Known;
 use super::reading::{self, Front};
 use super::{checking, splitting};
 use crate::settings::{Settings, StructureMode};
-use crate::structure::paper::Paper;
-use crate::structure::{self, Draft};
+use stemma_outline::structure::paper::Paper;
+use stemma_outline::structure::{self, Draft};
 
 /// Contradictions from which on, and share of what was said above which, a model is not trusted.
 const DISPUTES: usize = 3;

@@ -8,7 +8,7 @@ use stemma_engine::TaskKey;
 use super::asks::QuestionId;
 use super::summaries::{Planned, Summaries, planned};
 use crate::settings::Settings;
-use crate::structure::Draft;
+use stemma_outline::structure::Draft;
 
 /// Questions, or sections, of one part of a plan: an outcome holds at most 64 KiB.
 pub(crate) const PER_PART: usize = 300;

@@ -9,7 +9,7 @@ use super::asks::Begun;
 use super::desk::{Desk, Step, nth};
 use super::entries::Entry;
 use crate::settings::StructureMode;
-use crate::structure::paper::{self, Paper};
+use stemma_outline::structure::paper::{self, Paper};
 
 /// Tables of contents at the front of a document.
 #[derive(Debug, Clone, Default)]

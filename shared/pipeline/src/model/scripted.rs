@@ -10,8 +10,8 @@ use super::asks::{Ask, Begun, Kind, Listed, Reply, Said};
 use super::known::Known;
 use super::outline::{Outlined, outline};
 use crate::settings::{Settings, StructureMode};
-use crate::structure::Draft;
-use crate::structure::fixture::{Doc, line};
+use stemma_outline::structure::Draft;
+use stemma_outline::structure::fixture::{Doc, line};
 
 const TITLES: [&str; 6] = [
     "Overview",
@@ -647,7 +647,7 @@ fn auto_reads_inside_long_text_that_rules_leave_whole() {
 
 #[test]
 fn a_text_without_pages_keeps_its_marks() {
-    let source = crate::structure::fixture::text(
+    let source = stemma_outline::structure::fixture::text(
         &["# A", "text", "# B", "more"],
         &[(1, 1, "A"), (3, 1, "B")],
     );

@@ -10,8 +10,8 @@ use super::desk::{Desk, Step};
 use super::entries::{Entry, in_order};
 use super::outline::of_rules;
 use super::reading;
-use crate::structure::paper::{Long, Paper, Settled};
-use crate::structure::{Draft, WINDOWS};
+use stemma_outline::structure::paper::{Long, Paper, Settled};
+use stemma_outline::structure::{Draft, WINDOWS};
 
 /// How often what was found inside a long section is split again.
 const DEPTH: usize = 3;

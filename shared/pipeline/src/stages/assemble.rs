@@ -16,9 +16,10 @@ use stemma_extract::Packed;
 
 use super::outline::{Tree, defects};
 use super::{Described, MODEL_REVISIONS, Outline, REVISIONS};
+use crate::Filings;
 use crate::model::{Answers, DraftBlob, Part, Plan, Spent, gather};
 use crate::settings::{ModelSettings, OnModelFailure, Purpose, Settings};
-use crate::{Filings, items, sections};
+use stemma_outline::{items, sections};
 
 /// Summaries that are read at once.
 const AT_ONCE: usize = 32;

@@ -14,8 +14,8 @@ use crate::Filings;
 use crate::model::{
     MAX_PARTS, Question, Reads, Spent, Told, digest_of, one_line, own_stretches, parts, same_text,
 };
-use crate::sections::{Metadata, Values};
 use crate::settings::{Purpose, Settings};
+use stemma_outline::sections::{Metadata, Values};
 
 /// The longest description in characters.
 const MAX_CHARS: usize = 600;

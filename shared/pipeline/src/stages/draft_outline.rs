@@ -11,11 +11,12 @@ use stemma_engine::stage::{Output, Stage, Task};
 use stemma_engine::{Failure, Identity, TaskKey};
 use stemma_extract::Packed;
 
+use crate::Filings;
 use crate::model::{
     DraftBlob, Known, Outlined, PER_PART, Part, QuestionId, nothing_said, outline, plan, replies,
 };
 use crate::settings::Settings;
-use crate::{Filings, sections};
+use stemma_outline::sections;
 
 /// Drafts the outline of a text, as far as the answers go. Key: the text, the settings of structure, sections and model,
 /// and all answers so far.

@@ -10,8 +10,9 @@ use stemma_engine::{Failure, Identity, TaskKey};
 use stemma_extract::Packed;
 
 use super::REVISIONS;
+use crate::Filings;
 use crate::settings::Settings;
-use crate::{Filings, items, sections, structure};
+use stemma_outline::{items, sections, structure};
 
 /// Finds the sections of a text and finishes them. Key: the text and the structure settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stemma_search::answer::{Answer as Record, Event};
+use stemma_answers::{Answer as Record, Event};
 use utoipa::ToSchema;
 
 use super::super::asked::{Answer, json as answered};

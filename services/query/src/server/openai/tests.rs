@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use stemma_search::answer::{Answerer, Scripted};
+use stemma_answers::{Answerer, Scripted};
 
 use crate::Reader;
 use crate::server::tests::{Server, start, start_with};

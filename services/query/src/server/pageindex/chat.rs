@@ -11,8 +11,8 @@ use axum::response::sse::Event as Frame;
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use stemma_answers::{Answer as Record, Citation, Event, Step, StepKind, Verified};
 use stemma_document::DocId;
-use stemma_search::answer::{Answer as Record, Citation, Event, Step, StepKind, Verified};
 use utoipa::ToSchema;
 
 use super::super::asked::{Answer, json as answered, named};

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use stemma_catalog::axes::Scope;
+use stemma_catalog::catalogue::Listed;
 use stemma_document::{Body, PageNo, PublishedTree};
-use stemma_search::axes::Scope;
-use stemma_search::catalogue::Listed;
 use utoipa::ToSchema;
 
 use super::super::asked::{Answer, Asked, json as answered};

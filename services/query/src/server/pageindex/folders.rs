@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_search::axes::Scope;
+use stemma_catalog::axes::Scope;
 use utoipa::ToSchema;
 
 use super::super::asked::{Answer, Asked, json as answered};

@@ -17,7 +17,7 @@ mod tests;
 
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, get, post};
-use stemma_search::catalogue::Listed;
+use stemma_catalog::catalogue::Listed;
 
 use super::dialogue::MAX_BYTES;
 use super::problem::Problem;

@@ -10,8 +10,8 @@ use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_document::{DocId, PageNo, PageSpan};
-use stemma_search::find::MAX_QUERY_CHARS;
-use stemma_search::{Hit, Query, Within};
+use stemma_retrieval::find::MAX_QUERY_CHARS;
+use stemma_retrieval::{Hit, Query, Within};
 use utoipa::ToSchema;
 
 use super::super::asked::{Answer, Asked, json as answered, named};
@@ -140,7 +140,7 @@ pub(in crate::server) async fn result(asked: Asked) -> Answer {
         limit: NODES,
         ..Query::of(query.as_str())
     };
-    let found = stemma_search::Finder::find(asked.reader.as_ref(), &sought)
+    let found = stemma_retrieval::Finder::find(asked.reader.as_ref(), &sought)
         .await
         .map_err(Refusal::from)?;
     let published = asked.reader.tree_of(listed).await.map_err(Refusal::from)?;

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use stemma_answers::{Answer, AnswerError, Answerer, Event, Question, Sink};
 use stemma_document::{Collection, DocId};
 use stemma_engine::blobs::Blobs;
-use stemma_search::answer::{Answer, AnswerError, Answerer, Event, Question, Sink};
 
 use crate::Refusal;
 use crate::server::openai::tests::{frames, scripted};

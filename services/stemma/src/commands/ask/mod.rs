@@ -4,14 +4,14 @@ pub mod show;
 
 use std::sync::Arc;
 
-use stemma_engine::Env;
-use stemma_query::server::Answering;
-use stemma_query::{Librarians, Question, Reader};
-use stemma_search::answer::{
+use stemma_answers::{
     self, Answer, AnswerError, Answerer, Citations, Event, Finding, Limits, Mode, Outcome, Sink,
     StepKind,
 };
-use stemma_search::filter::Filter;
+use stemma_catalog::filter::Filter;
+use stemma_engine::Env;
+use stemma_query::server::Answering;
+use stemma_query::{Librarians, Question, Reader};
 
 use crate::commands::reading::open_indexed;
 use crate::context::{CommandError, Context, Exit};
@@ -103,7 +103,11 @@ impl AskHow {
     ///
     /// # Errors
     /// [`CommandError`] when scope, conditions or Item name nothing.
-    pub fn question(&self, text: &str, reader: &Reader) -> Result<answer::Question, CommandError> {
+    pub fn question(
+        &self,
+        text: &str,
+        reader: &Reader,
+    ) -> Result<stemma_answers::Question, CommandError> {
         let filter = Filter::parse(&self.conditions).map_err(|error| {
             CommandError::new("search.where", error.to_string())
                 .with_next("stemma ask … --where \"form=10-K and fiscal_year>=2020\"")
@@ -142,7 +146,7 @@ impl AskHow {
         };
         let strategy = self.strategy;
         let mode = self.mode;
-        Ok(answer::Question {
+        Ok(stemma_answers::Question {
             strategy,
             mode,
             citations,
@@ -189,7 +193,7 @@ impl Desk {
     /// As [`Desk::answer`].
     pub async fn answer_silently(
         &self,
-        question: &answer::Question,
+        question: &stemma_answers::Question,
     ) -> Result<Answer, CommandError> {
         self.answerer
             .answer(question, &mut ())
@@ -203,7 +207,7 @@ impl Desk {
     /// [`CommandError`] when there is nothing to answer, or the store could not say.
     pub async fn answer(
         &self,
-        question: &answer::Question,
+        question: &stemma_answers::Question,
         output: &Output,
     ) -> Result<Answer, CommandError> {
         let mut watched = Watched { output };

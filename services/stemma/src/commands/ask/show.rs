@@ -1,7 +1,7 @@
 //! Answers for people.
 
+use stemma_answers::{Answer, Citation, Outcome, ReadSection, StepKind, Verified};
 use stemma_query::{Part, Reader};
-use stemma_search::answer::{Answer, Citation, Outcome, ReadSection, StepKind, Verified};
 
 use crate::context::CommandError;
 use crate::money::money;

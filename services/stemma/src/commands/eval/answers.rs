@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::{StreamExt, stream};
+use stemma_answers::reason::{AskError, Asker, Budget};
+use stemma_answers::{self, Finding, Limits, Mode, Outcome};
 use stemma_llm::request::Usage;
 use stemma_pipeline::Purpose;
 use stemma_query::eval::answers::{AnswerMeans, AnswerRow, AnswersEval, Placed};
 use stemma_query::eval::question::QuestionTruth;
 use stemma_query::{Question, is_of_store};
-use stemma_search::answer::{self, Finding, Limits, Mode, Outcome};
-use stemma_search::reason::{AskError, Asker, Budget};
 
 use super::allowance::{Allowance, Spent};
 use super::judge::judge;
@@ -228,14 +228,14 @@ impl Bench<'_> {
         };
         let strategy = args.strategy;
         let mode = args.mode;
-        let question = answer::Question {
+        let question = stemma_answers::Question {
             strategy,
             mode,
             ..desk.reader.inquiry(&asked)?
         };
         let began = Instant::now();
         let answer = desk
-            .answer_silently(&answer::Question { limits, ..question })
+            .answer_silently(&stemma_answers::Question { limits, ..question })
             .await?;
         let mut row = AnswerRow::of(
             truth,

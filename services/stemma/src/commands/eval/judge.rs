@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 use serde_json::json;
+use stemma_answers::reason::{AskError, Consultation, Prompt};
 use stemma_llm::request::Schema;
 use stemma_query::eval::answers::{Judgement, Verdict};
-use stemma_search::reason::{AskError, Consultation, Prompt};
 
 /// What a judge is told. Question, reference and answer follow as data.
 const JUDGE: &str = "You compare an answer to a question with the reference answer of an expert. The answer is right when \

@@ -3,7 +3,7 @@
 use stemma_query::Question;
 use stemma_query::eval::question::QuestionTruth;
 use stemma_query::eval::retrieval::{DEPTHS, RetrievalEval, RetrievalMeans, RetrievalRow};
-use stemma_search::Strategy;
+use stemma_retrieval::Strategy;
 
 use super::{Evaluation, Truths, Unscored};
 use crate::commands::reading::open_indexed;

@@ -7,9 +7,9 @@ use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_llm::prices::{Free, Purse};
 use stemma_query::Reader;
-use stemma_search::meaning::making::{Embedded, Ended, Estimate};
-use stemma_search::meaning::purse::{Limited, USED_UP};
-use stemma_search::meaning::{Meaning, MeaningError};
+use stemma_retrieval::meaning::making::{Embedded, Ended, Estimate};
+use stemma_retrieval::meaning::purse::{Limited, USED_UP};
+use stemma_retrieval::meaning::{Meaning, MeaningError};
 
 use super::thousands_of;
 use crate::context::{CommandError, Context, Exit};

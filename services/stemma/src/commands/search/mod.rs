@@ -7,10 +7,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use stemma_answers::reason;
+use stemma_catalog::filter::Filter;
 use stemma_query::{FoundHit, FoundView, Question, Reasoned, TotalView};
-use stemma_search::filter::Filter;
-use stemma_search::find::Ingredient;
-use stemma_search::{Strategy, reason};
+use stemma_retrieval::Strategy;
+use stemma_retrieval::find::Ingredient;
 
 use crate::commands::reading::{marked, open_indexed, span};
 use crate::context::{CommandError, Context, Exit};

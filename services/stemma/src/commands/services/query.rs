@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use stemma_answers::reason::AnswerModel;
 use stemma_boot::health::Health;
 use stemma_boot::telemetry::Metrics;
 use stemma_boot::{identity, shutdown};
@@ -12,8 +13,7 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::presence::Presence;
 use stemma_query::Librarians;
 use stemma_query::server::{Means, ServeError, ServerSettings, serve};
-use stemma_search::meaning::Meaning;
-use stemma_search::reason::AnswerModel;
+use stemma_retrieval::meaning::Meaning;
 
 use super::ServiceArgs;
 use crate::context::{CommandError, Context, Exit};

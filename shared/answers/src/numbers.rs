@@ -1,0 +1,640 @@
+//! Numbers as filings write them: value, scale, sign, unit; and whether a claim's number stands in a cited text.
+
+use std::ops::RangeInclusive;
+
+use stemma_document::english::{self, COUNTS, MONTHS};
+
+use stemma_retrieval::words::is_stop_word;
+
+/// A number in a text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Number {
+    /// As written: `$1.7 billion`.
+    pub text: String,
+    /// Its digits alone: `1.7`.
+    pub digits: String,
+    /// Its value without scale; never negative.
+    value: f64,
+    /// Digits behind the point.
+    decimals: i32,
+    /// What it is in, where that is said beside it: a million.
+    scale: Option<f64>,
+    /// Whether it is written as negative: `(5)`, `-5`.
+    negative: bool,
+    percent: bool,
+    currency: bool,
+    /// Whether it counts things that are named behind it: `31 stores`.
+    things: bool,
+    /// What it is to the text it stands in.
+    pub role: Role,
+}
+
+/// What a number is to the text it stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It measures: a figure.
+    Amount,
+    /// It counts, and is written as a word or tied to one: `three`, `5-year`. No money, and no share of anything.
+    Count,
+    /// It is a year.
+    Year,
+    /// It names: a day, a note, an Item, a place in an order.
+    Name,
+}
+
+/// The numbers of words that are quoted, and what the page they stand on says about its numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Quoted {
+    numbers: Vec<Number>,
+    /// What numbers of the page are in: `(in millions)`.
+    scales: Vec<f64>,
+    /// Whether the quote speaks of percent.
+    percent: bool,
+    /// Whether the page speaks of money.
+    money: bool,
+}
+
+impl Quoted {
+    /// Reads a quote and its page.
+    pub fn of(quote: &str, page: &str) -> Self {
+        let quote_lower = quote.to_lowercase();
+        let lower = page.to_lowercase();
+        let speaks = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
+        let scales = scales(page);
+        let money = !scales.is_empty() || speaks(&lower, &MONEY) || speaks(&quote_lower, &MONEY);
+        Self {
+            numbers: numbers(quote),
+            scales,
+            percent: speaks(&quote_lower, &["%", "percent"]),
+            money,
+        }
+    }
+}
+
+/// What says that a page speaks of money.
+const MONEY: [&str; 8] = ["$", "€", "£", "¥", "dollar", "euro", "usd", "rmb"];
+/// Currencies as words beside numbers.
+const CURRENCIES: [&str; 9] = [
+    "dollar", "dollars", "euro", "euros", "usd", "eur", "gbp", "rmb", "yen",
+];
+/// Words behind a number that are looked at for what it counts.
+const COUNTED_WORDS: usize = 3;
+
+const SCALES: [(&str, f64); 12] = [
+    ("thousand", 1e3),
+    ("thousands", 1e3),
+    ("million", 1e6),
+    ("millions", 1e6),
+    ("mn", 1e6),
+    ("mm", 1e6),
+    ("m", 1e6),
+    ("billion", 1e9),
+    ("billions", 1e9),
+    ("bn", 1e9),
+    ("b", 1e9),
+    ("trillion", 1e12),
+];
+
+/// Words before numbers that name something.
+const LABELS: [&str; 21] = [
+    "item", "items", "note", "notes", "page", "pages", "part", "exhibit", "section", "form",
+    "table", "figure", "quarter", "chapter", "number", "no", "rule", "topic", "level", "tier",
+    "phase",
+];
+
+/// Numbers that are written as words: `one` names nothing.
+const SPELLED: RangeInclusive<u32> = 2..=20;
+
+/// Words with which a number that is written as negative cannot be meant.
+const GAINS: [&str; 12] = [
+    "income",
+    "profit",
+    "profits",
+    "earnings",
+    "gain",
+    "gains",
+    "increase",
+    "increased",
+    "rose",
+    "grew",
+    "growth",
+    "inflow",
+];
+/// Words with which it can all the same.
+const LOSSES: [&str; 14] = [
+    "loss",
+    "losses",
+    "decrease",
+    "decreased",
+    "declined",
+    "decline",
+    "fell",
+    "negative",
+    "outflow",
+    "used",
+    "expense",
+    "lower",
+    "less",
+    "down",
+];
+
+/// The numbers of a text, in order. What is part of a name (`3M`, `10-K`, `Q2`, `F-12`) is none.
+pub fn numbers(text: &str) -> Vec<Number> {
+    let chars: Vec<char> = text.chars().map(plain).collect();
+    let mut numbers = Vec::new();
+    let mut at = 0;
+    while at < chars.len() {
+        if chars[at].is_ascii_digit() {
+            let end = digits_end(&chars, at);
+            let (number, next) = read(&chars, at, end);
+            numbers.extend(number);
+            at = next;
+        } else if chars[at].is_alphanumeric() {
+            let end = run_end(&chars, at);
+            numbers.extend(spelled(&chars[at..end]));
+            at = end;
+        } else {
+            at += 1;
+        }
+    }
+    numbers
+}
+
+/// What numbers of a page are in, as it says itself: `(in millions)`.
+pub fn scales(page: &str) -> Vec<f64> {
+    let lower = page.to_lowercase();
+    let declared = |word: &str| {
+        [
+            format!("in {word}"),
+            format!("({word}"),
+            format!("$ {word}"),
+            format!("{word} of dollars"),
+            format!("{word}, except"),
+        ]
+        .iter()
+        .any(|form| lower.contains(form.as_str()))
+    };
+    [("thousands", 1e3), ("millions", 1e6), ("billions", 1e9)]
+        .into_iter()
+        .filter(|(word, _)| declared(word))
+        .map(|(_, scale)| scale)
+        .collect()
+}
+
+/// Whether the claim speaks of a gain, which no number written as negative is.
+pub fn speaks_of_gain(claim: &str) -> bool {
+    let words: Vec<String> = claim
+        .split(|c: char| !c.is_alphanumeric())
+        .map(str::to_lowercase)
+        .collect();
+    let any = |all: &[&str]| words.iter().any(|word| all.contains(&word.as_str()));
+    any(&GAINS) && !any(&LOSSES)
+}
+
+impl Number {
+    /// Whether it names something, or a year, and measures nothing.
+    pub fn names_only(&self) -> bool {
+        matches!(self.role, Role::Year | Role::Name)
+    }
+
+    /// Whether this number of a claim is one of those quoted. A claim may round, and may leave out the sign where it does not speak
+    /// of a gain; it may not leave out the scale of an amount of money. Only what can be the same kind of number bears it out:
+    /// no year, day or note, no number of other things, no money for a share.
+    pub fn stands_in(&self, quoted: &Quoted, gain: bool) -> bool {
+        quoted
+            .numbers
+            .iter()
+            .any(|other| self.is_of_kind(other, quoted) && self.is(other, &quoted.scales, gain))
+    }
+
+    fn is_of_kind(&self, cited: &Number, quoted: &Quoted) -> bool {
+        let measures = self.percent || self.currency || self.scale.is_some() || self.decimals > 0;
+        let fits = match cited.role {
+            Role::Amount => true,
+            Role::Count => !measures,
+            Role::Year | Role::Name => false,
+        };
+        let bare = !cited.currency && !cited.percent;
+        let share =
+            cited.percent || (bare && cited.scale.is_none() && !cited.things && quoted.percent);
+        let money = cited.currency || (bare && !cited.things && quoted.money);
+        fits && (!self.percent || share)
+            && (!self.currency || money)
+            && !(cited.percent && (self.scale.is_some() || self.things) && !self.percent)
+            && !(cited.currency && self.things && !self.currency)
+    }
+
+    fn is(&self, cited: &Number, scales: &[f64], gain: bool) -> bool {
+        let signs_differ =
+            (self.negative && !cited.negative) || (gain && cited.negative && !self.negative);
+        if signs_differ {
+            return false;
+        }
+        let exponent = 10_f64.powi(-self.decimals);
+        let value = self.value * self.scale.unwrap_or(1.0);
+        let unit = exponent * self.scale.unwrap_or(1.0);
+        let bare = cited.scale.is_none() && !cited.percent;
+        // Money in a table whose numbers are in millions is in millions, but for what has cents.
+        let scaled_only = bare && !scales.is_empty() && self.currency && cited.decimals != 2;
+        let as_written = Some(cited.scale.unwrap_or(1.0)).filter(|_| !scaled_only);
+        let declared = scales.iter().copied().filter(|_| bare && !self.percent);
+        as_written.into_iter().chain(declared).any(|scale| {
+            let theirs = cited.value * scale;
+            let step = 10_f64.powi(-cited.decimals) * scale;
+            // Rounded is what has less digits than there are.
+            let slack = if unit > step { unit * 0.5 } else { 0.0 };
+            (value - theirs).abs() <= slack + value.abs() * 1e-9
+        })
+    }
+
+    /// How it may be written where it names: as it is, and as a word.
+    pub fn names(&self) -> Vec<String> {
+        let word = SPELLED
+            .zip(&COUNTS[1..])
+            .find(|(value, _)| f64::from(*value) == self.value);
+        let word = word.map(|(_, word)| (*word).to_owned());
+        std::iter::once(self.digits.clone()).chain(word).collect()
+    }
+}
+
+fn plain(c: char) -> char {
+    match c {
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{A0}' | '\u{202F}' | '\u{2009}' => ' ',
+        '０'..='９' => char::from_digit(c as u32 - '０' as u32, 10).unwrap_or(c),
+        c => c,
+    }
+}
+
+fn run_end(chars: &[char], start: usize) -> usize {
+    chars[start..]
+        .iter()
+        .position(|c| !c.is_alphanumeric())
+        .map_or(chars.len(), |length| start + length)
+}
+
+/// Behind digits with groups of thousands and a point.
+fn digits_end(chars: &[char], start: usize) -> usize {
+    let digit = |at: usize| chars.get(at).is_some_and(char::is_ascii_digit);
+    let mut end = start;
+    while digit(end) {
+        end += 1;
+    }
+    while chars.get(end) == Some(&',')
+        && digit(end + 1)
+        && digit(end + 2)
+        && digit(end + 3)
+        && !digit(end + 4)
+    {
+        end += 4;
+    }
+    if chars.get(end) == Some(&'.') && digit(end + 1) {
+        end += 1;
+        while digit(end) {
+            end += 1;
+        }
+    }
+    end
+}
+
+/// The number whose digits are `start..end`, unless it is part of a name; and where to go on.
+fn read(chars: &[char], start: usize, end: usize) -> (Option<Number>, usize) {
+    let before = |back: usize| start.checked_sub(back).map(|at| chars[at]);
+    // `F-12`, `Q-2`; a dash between numbers is none.
+    let named_before = before(1) == Some('-') && before(2).is_some_and(char::is_alphabetic);
+    let suffix_end = run_end(chars, end);
+    let suffix: String = chars[end..suffix_end]
+        .iter()
+        .collect::<String>()
+        .to_lowercase();
+    let currency_at = currency(chars, start);
+    let glued = SCALES
+        .iter()
+        .find(|(word, _)| *word == suffix)
+        .map(|(_, scale)| *scale);
+    let scale = match suffix.as_str() {
+        "" => None,
+        "x" | "th" | "st" | "nd" | "rd" | "s" => None,
+        _ if glued.is_some() && (currency_at.is_some() || suffix.len() > 1) => glued,
+        // `3M`, `10K`.
+        _ => return (None, suffix_end),
+    };
+    // `10-K`, `8-K`.
+    let form = chars.get(end) == Some(&'-')
+        && chars.get(end + 1).is_some_and(char::is_ascii_alphabetic)
+        && !chars.get(end + 2).is_some_and(|c| c.is_alphanumeric());
+    if named_before || form {
+        return (None, suffix_end);
+    }
+    let digits: String = chars[start..end].iter().collect();
+    let Ok(value) = digits.replace(',', "").parse::<f64>() else {
+        return (None, suffix_end);
+    };
+    let (word, word_end) = next_word(chars, suffix_end);
+    let spelled_scale = SCALES
+        .iter()
+        .find(|(name, _)| *name == word && word.len() > 2)
+        .map(|(_, scale)| *scale);
+    let rest: String = chars[suffix_end..].iter().take(2).collect();
+    let percent = rest.trim_start().starts_with('%') || word == "percent" || word == "percentage";
+    let sign_at = currency_at.unwrap_or(start);
+    let sign = sign_at.checked_sub(1).map(|at| chars[at]);
+    let dashed = sign == Some('-')
+        && !sign_at
+            .checked_sub(2)
+            .is_some_and(|at| chars[at].is_alphanumeric());
+    let closes = chars[suffix_end..]
+        .iter()
+        .find(|c| !c.is_whitespace() && **c != '%')
+        == Some(&')');
+    let scale = scale.or(spelled_scale);
+    let decimals = digits
+        .split_once('.')
+        .map_or(0, |(_, places)| i32::try_from(places.len()).unwrap_or(0));
+    let measured =
+        percent || scale.is_some() || currency_at.is_some() || digits.contains([',', '.']);
+    let ordinal = matches!(suffix.as_str(), "th" | "st" | "nd" | "rd" | "s");
+    let year = digits.len() == 4 && (1900.0..2100.0).contains(&value);
+    let until = if spelled_scale.is_some() {
+        word_end
+    } else {
+        suffix_end
+    };
+    let before_word = last_word(chars, start);
+    let currency = currency_at.is_some()
+        || CURRENCIES.contains(&next_word(chars, until).0.as_str())
+        || CURRENCIES.contains(&before_word.as_str());
+    let role = match () {
+        () if measured || currency => Role::Amount,
+        () if year => Role::Year,
+        // `December 31`, `31 December`, `12/31`.
+        () if ordinal || is_label(&before_word) || MONTHS.contains(&word.as_str()) => Role::Name,
+        () if before(1) == Some('/') || chars.get(end) == Some(&'/') => Role::Name,
+        () if chars.get(end) == Some(&'-') => Role::Count,
+        () => Role::Amount,
+    };
+    let things = !currency && !percent && counts_things(chars, until);
+    let text: String = chars[sign_at..until].iter().collect();
+    let negative = dashed || (sign == Some('(') && closes);
+    (
+        Some(Number {
+            text,
+            digits,
+            value,
+            decimals,
+            scale,
+            negative,
+            percent,
+            currency,
+            things,
+            role,
+        }),
+        until,
+    )
+}
+
+/// Whether words behind a number name things in the plural: `31 stores`, `92,000 full-time employees`. A table goes on with
+/// another number or a label, a sentence with a word that says nothing.
+fn counts_things(chars: &[char], at: usize) -> bool {
+    let mut at = at;
+    for _ in 0..COUNTED_WORDS {
+        let (word, end) = next_word(chars, at);
+        let begins = end - word.chars().count().min(end);
+        let lower = chars[begins..end].iter().all(|c| c.is_lowercase());
+        if word.is_empty()
+            || !lower
+            || is_stop_word(&word)
+            || word == "compared"
+            || word == "versus"
+        {
+            return false;
+        }
+        let plural =
+            word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !word.ends_with("us");
+        if plural || word == "people" {
+            return true;
+        }
+        at = end;
+    }
+    false
+}
+
+/// Where the sign of a currency stands before a number, with or without a space.
+fn currency(chars: &[char], start: usize) -> Option<usize> {
+    let is = |at: usize| matches!(chars.get(at), Some('$' | '€' | '£' | '¥'));
+    let before = start.checked_sub(1)?;
+    match chars[before] {
+        ' ' => before.checked_sub(1).filter(|at| is(*at)),
+        _ => Some(before).filter(|at| is(*at)),
+    }
+}
+
+/// The word behind `at` and one space or hyphen, lower case, and where it ends.
+fn next_word(chars: &[char], at: usize) -> (String, usize) {
+    let start = if matches!(chars.get(at), Some(' ' | '-')) {
+        at + 1
+    } else {
+        at
+    };
+    let end = run_end(chars, start.min(chars.len()));
+    (
+        chars[start.min(end)..end]
+            .iter()
+            .collect::<String>()
+            .to_lowercase(),
+        end,
+    )
+}
+
+/// The word before `at`, lower case.
+fn last_word(chars: &[char], at: usize) -> String {
+    let trimmed = chars[..at]
+        .iter()
+        .rposition(|c| !matches!(c, ' ' | '.'))
+        .map_or(0, |last| last + 1);
+    let start = chars[..trimmed]
+        .iter()
+        .rposition(|c| !c.is_alphabetic())
+        .map_or(0, |before| before + 1);
+    chars[start..trimmed]
+        .iter()
+        .collect::<String>()
+        .to_lowercase()
+}
+
+/// Whether a number behind this word, in lower case, names something.
+fn is_label(word: &str) -> bool {
+    LABELS.contains(&word) || MONTHS.contains(&word)
+}
+
+fn spelled(word: &[char]) -> Option<Number> {
+    let text: String = word.iter().collect();
+    let value = english::count(&text).filter(|value| SPELLED.contains(value))?;
+    Some(Number {
+        digits: value.to_string(),
+        text,
+        value: f64::from(value),
+        decimals: 0,
+        scale: None,
+        negative: false,
+        percent: false,
+        currency: false,
+        things: false,
+        role: Role::Count,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<String> {
+        numbers(text)
+            .iter()
+            .map(|number: &Number| {
+                format!(
+                    "{}{}",
+                    number.text,
+                    if number.role == Role::Amount { "" } else { "?" }
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn numbers_are_told_from_names() {
+        assert_eq!(read("3M's 10-K for 2022, Q2, F-12 and R2D2"), ["2022?"]);
+        assert_eq!(
+            read("$1,749 million, 5.1%, (23), -4 and 2.5x"),
+            ["$1,749 million", "5.1", "23", "4", "2.5x"]
+        );
+        assert_eq!(
+            read("Note 15, Item 7, December 31, three of 12 sites"),
+            ["15?", "7?", "31?", "three?", "12"]
+        );
+        assert_eq!(
+            read("$3M or US$ 4bn in 1,2345"),
+            ["$3M", "$ 4bn", "1", "2345"]
+        );
+        assert_eq!(read("a 5-year plan for the 1990s"), ["5?", "1990s?"]);
+    }
+
+    fn stands(claim: &str, cited: &str, page: &str) -> bool {
+        let claimed = numbers(claim);
+        let quoted = Quoted::of(cited, page);
+        let gain = speaks_of_gain(claim);
+        assert!(!claimed.is_empty(), "{claim}");
+        claimed
+            .iter()
+            .filter(|number| !number.names_only())
+            .all(|number| number.stands_in(&quoted, gain))
+    }
+
+    #[test]
+    fn scale_sign_and_unit_count() {
+        let millions = "(Dollars in millions, except per share amounts)";
+        for (claim, cited, page, expected) in [
+            ("Capex was $1,749 million.", "(1,749)", millions, true),
+            ("Capex was $1.7 billion.", "(1,749)", millions, true),
+            ("Capex was $1.8 billion.", "(1,749)", millions, false),
+            ("Capex was $1,749,000,000.", "(1,749)", millions, true),
+            ("Capex was $1,749.", "(1,749)", millions, false),
+            ("Capex was $1,749 billion.", "(1,749)", millions, false),
+            (
+                "Capex was $1,749 million.",
+                "(1,749)",
+                "no unit here",
+                false,
+            ),
+            (
+                "Capex was $1,749 million.",
+                "capex of $1,749 million",
+                "",
+                true,
+            ),
+            ("EPS was $10.18.", "10.18", millions, true),
+            ("Net income was $5 million.", "(5)", millions, false),
+            ("The net loss was $5 million.", "(5)", millions, true),
+            ("The result was -5.", "5", "", false),
+            ("The result was -5.", "(5)", "", true),
+            ("Sales rose 5%.", "5.1 %", "", true),
+            ("Sales rose 5.2%.", "5.1 %", "", false),
+            ("Sales rose 5%.", "$5", "", false),
+            ("It has 92,000 employees.", "92,000", millions, true),
+            ("It has 92,000 employees.", "92,100", "", false),
+            // A year, a day, a note and a number of things are no amounts.
+            (
+                "Revenues were $2,022 million.",
+                "December 31, 2022",
+                millions,
+                false,
+            ),
+            ("Revenues were $31 million.", "December 31", millions, false),
+            (
+                "Revenues were $31,000,000.",
+                "31 December 2022",
+                millions,
+                false,
+            ),
+            ("Revenues were $12 million.", "12/31/2022", millions, false),
+            ("Revenues grew 31%.", "December 31, up 5%", millions, false),
+            ("Revenues were $15 million.", "see Note 15", millions, false),
+            ("Revenues grew 31%.", "31 stores, up 5%", millions, false),
+            ("Revenues grew 31%.", "Stores 31 28", millions, false),
+            ("Revenues grew 31%.", "Change % 31 28", millions, true),
+            (
+                "Revenues were $31 million.",
+                "we opened 31 new stores",
+                millions,
+                false,
+            ),
+            (
+                "Revenues were $50 million.",
+                "50 million shares",
+                millions,
+                false,
+            ),
+            ("It has 50 million shares.", "$50 million", millions, false),
+            ("It opened 31 stores.", "31 %", "", false),
+            (
+                "Revenues were $3 million.",
+                "three segments",
+                millions,
+                false,
+            ),
+            (
+                "Revenues were $5 million.",
+                "a 5-year plan",
+                millions,
+                false,
+            ),
+            ("It has three segments.", "3 segments", "", true),
+            ("It has 3 segments.", "three segments", "", true),
+            ("It has three segments.", "four segments", "", false),
+            ("It cost $5.", "5", "no unit here", false),
+            ("It cost 5 million dollars.", "$5 million", "", true),
+        ] {
+            assert_eq!(
+                stands(claim, cited, page),
+                expected,
+                "{claim} / {cited} / {page}"
+            );
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,80}") {
+            numbers(&text);
+            scales(&text);
+        }
+
+        #[test]
+        fn another_number_is_another(value in 1_000u32..900_000, more in 1u32..5_000) {
+            let grouped = |n: u32| format!("{},{:03}", n / 1_000, n % 1_000);
+            let claim = format!("It was {}.", grouped(value));
+            proptest::prop_assert!(stands(&claim, &grouped(value), ""));
+            proptest::prop_assert!(!stands(&claim, &grouped(value + more), ""));
+        }
+    }
+}

@@ -1,0 +1,563 @@
+//! What must be true of a document: typed conditions, all of which hold.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stemma_document::{Extent, FilingFacts};
+
+use crate::axes::{Axis, fold};
+use crate::catalogue::Listed;
+
+/// Conditions of one filter at most.
+const MAX_CONDITIONS: usize = 32;
+/// Values of one condition at most.
+const MAX_VALUES: usize = 200;
+
+/// Conditions, all of which hold; none: every document.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Filter {
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// One condition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Condition {
+    /// What is compared.
+    pub field: Field,
+    /// How.
+    pub op: Op,
+    /// With what: one value, or several for [`Op::In`]. Canonical (see [`Field::canonical`]).
+    pub values: Vec<String>,
+}
+
+/// What can be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Field {
+    /// The registrant, folded (see [`fold`]).
+    Company,
+    /// A trading symbol.
+    Ticker,
+    /// Central Index Key.
+    Cik,
+    /// Form type with amendment mark.
+    Form,
+    /// The fiscal year, four digits.
+    FiscalYear,
+    /// `fy`, `q1` … `q4`.
+    FiscalPeriod,
+    /// End of the period, ISO date.
+    PeriodEnd,
+    /// The day it was filed, ISO date.
+    Filed,
+    /// ISO 639-1 code.
+    Language,
+    /// File name.
+    Name,
+    /// `done`, `done_with_gaps`, …
+    Status,
+    /// `verified`, `partly_verified`, `unverified`.
+    Quality,
+    /// Share of titles verified, 0–1.
+    Accuracy,
+    /// Number of pages.
+    Pages,
+}
+
+impl Field {
+    /// All fields, by their words.
+    pub const ALL: [Field; 14] = [
+        Field::Company,
+        Field::Ticker,
+        Field::Cik,
+        Field::Form,
+        Field::FiscalYear,
+        Field::FiscalPeriod,
+        Field::PeriodEnd,
+        Field::Filed,
+        Field::Language,
+        Field::Name,
+        Field::Status,
+        Field::Quality,
+        Field::Accuracy,
+        Field::Pages,
+    ];
+
+    /// The stable word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Field::Company => "company",
+            Field::Ticker => "ticker",
+            Field::Cik => "cik",
+            Field::Form => "form",
+            Field::FiscalYear => "fiscal_year",
+            Field::FiscalPeriod => "fiscal_period",
+            Field::PeriodEnd => "period_end",
+            Field::Filed => "filed",
+            Field::Language => "language",
+            Field::Name => "name",
+            Field::Status => "status",
+            Field::Quality => "quality",
+            Field::Accuracy => "accuracy",
+            Field::Pages => "pages",
+        }
+    }
+
+    /// The field of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let name = name.trim().trim_start_matches('@');
+        Self::ALL
+            .into_iter()
+            .find(|field| field.as_str().eq_ignore_ascii_case(name))
+    }
+
+    /// Whether it is compared as a number; the others as text, where ISO dates are in order.
+    pub fn is_number(self) -> bool {
+        matches!(self, Field::Accuracy | Field::Pages | Field::FiscalYear)
+    }
+
+    /// A value as it is compared: lower case; a company without legal form; a key without leading zeros.
+    pub fn canonical(self, value: &str) -> String {
+        match self {
+            Field::Company => fold(Axis::Company, value),
+            Field::Cik => {
+                FilingFacts::cik_from(value).unwrap_or_else(|| value.trim().to_lowercase())
+            }
+            _ => value.trim().to_lowercase(),
+        }
+    }
+
+    /// The canonical values a document has; none where nothing is known.
+    pub fn values(self, listed: &Listed) -> Vec<String> {
+        let entry = listed.entry();
+        let facts = entry.map(|entry| &entry.facts);
+        let fact = |fact: Option<&stemma_document::Fact>| {
+            fact.map(|fact| fact.value.clone()).into_iter().collect()
+        };
+        let raw: Vec<String> = match self {
+            Field::Company => fact(facts.and_then(|facts| facts.issuer.as_ref())),
+            Field::Ticker => facts
+                .map(|facts| {
+                    facts
+                        .tickers
+                        .iter()
+                        .map(|ticker| ticker.symbol.value.clone())
+                        .collect()
+                })
+                .unwrap_or_default(),
+            Field::Cik => fact(facts.and_then(|facts| facts.cik.as_ref())),
+            Field::Form => fact(facts.and_then(|facts| facts.form.as_ref())),
+            Field::FiscalYear => fact(facts.and_then(|facts| facts.fiscal_year.as_ref())),
+            Field::FiscalPeriod => fact(facts.and_then(|facts| facts.fiscal_period.as_ref())),
+            Field::PeriodEnd => fact(facts.and_then(|facts| facts.period_end.as_ref())),
+            Field::Filed => fact(facts.and_then(|facts| facts.filed.as_ref())),
+            Field::Language => fact(facts.and_then(|facts| facts.language.as_ref())),
+            Field::Name => vec![listed.version().name.clone()],
+            Field::Status => vec![listed.state.as_str().to_owned()],
+            Field::Quality => Axis::Quality
+                .values(listed)
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
+            Field::Accuracy => entry
+                .map(|entry| entry.accuracy.to_string())
+                .into_iter()
+                .collect(),
+            Field::Pages => entry
+                .and_then(|entry| {
+                    if let Extent::Pages(pages) = entry.extent {
+                        Some(pages.to_string())
+                    } else {
+                        None
+                    }
+                })
+                .into_iter()
+                .collect(),
+        };
+        raw.iter().map(|value| self.canonical(value)).collect()
+    }
+}
+
+/// How values are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Op {
+    /// One of the values.
+    #[serde(rename = "in")]
+    In,
+    /// None of the values; also where the document has none.
+    #[serde(rename = "not_in")]
+    NotIn,
+    /// Less.
+    #[serde(rename = "<")]
+    Less,
+    /// Less or equal.
+    #[serde(rename = "<=")]
+    AtMost,
+    /// More.
+    #[serde(rename = ">")]
+    More,
+    /// More or equal.
+    #[serde(rename = ">=")]
+    AtLeast,
+}
+
+/// Why a text is no filter.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// There is no such field.
+    #[error("there is no field `{name}` to filter by; fields are {fields}", fields = names())]
+    NoField {
+        /// As written, cut.
+        name: String,
+    },
+    /// It is not of the form `field = value and field >= value`.
+    #[error(
+        "`{text}` is no condition: write `field = value`, `field in (a, b)` or `field >= value`, joined by `and`"
+    )]
+    Syntax {
+        /// The condition, cut.
+        text: String,
+    },
+    /// The field is a number, the value is not.
+    #[error("`{value}` is no number, which {field} is compared with")]
+    NoNumber {
+        /// The field.
+        field: &'static str,
+        /// As written, cut.
+        value: String,
+    },
+    /// Too much of it.
+    #[error("a filter has at most {MAX_CONDITIONS} conditions with {MAX_VALUES} values each")]
+    TooLong,
+}
+
+fn names() -> String {
+    Field::ALL.map(Field::as_str).join(", ")
+}
+
+impl Filter {
+    /// Reads `form=10-K and fiscal_year>=2020 and accuracy<0.9`, or JSON: `{"form": ["10-K", "10-Q"], "fiscal_year":
+    /// {">=": 2020}}`. Empty: no conditions.
+    ///
+    /// # Errors
+    /// [`FilterError`] with the part that is wrong.
+    pub fn parse(text: &str) -> Result<Self, FilterError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let conditions = match serde_json::from_str::<Value>(text) {
+            Ok(value @ Value::Object(_)) => return Self::from_json(&value),
+            _ => split_and(&format!("{text} "))
+                .into_iter()
+                .map(condition)
+                .collect::<Result<Vec<_>, _>>()?,
+        };
+        Self::checked(conditions)
+    }
+
+    /// Reads the JSON form of [`Filter::parse`].
+    ///
+    /// # Errors
+    /// [`FilterError`] with the part that is wrong.
+    pub fn from_json(value: &Value) -> Result<Self, FilterError> {
+        let Value::Object(fields) = value else {
+            return Err(syntax(&value.to_string()));
+        };
+        let mut conditions = Vec::new();
+        for (name, value) in fields {
+            let field = field_of(name)?;
+            match value {
+                Value::Object(ops) => {
+                    for (op, value) in ops {
+                        conditions.push(made(
+                            field,
+                            op_of(op).ok_or_else(|| syntax(op))?,
+                            &texts(value)?,
+                        )?);
+                    }
+                }
+                value => conditions.push(made(field, Op::In, &texts(value)?)?),
+            }
+        }
+        Self::checked(conditions)
+    }
+
+    /// Whether a document fits.
+    pub fn holds(&self, listed: &Listed) -> bool {
+        self.conditions
+            .iter()
+            .all(|condition| condition.holds(listed))
+    }
+
+    /// Whether there is nothing to fit.
+    pub fn is_empty(&self) -> bool {
+        self.conditions.is_empty()
+    }
+
+    fn checked(conditions: Vec<Condition>) -> Result<Self, FilterError> {
+        let long = conditions.len() > MAX_CONDITIONS
+            || conditions.iter().any(|one| one.values.len() > MAX_VALUES);
+        if long {
+            Err(FilterError::TooLong)
+        } else {
+            Ok(Self { conditions })
+        }
+    }
+}
+
+impl Condition {
+    /// Whether a document fits.
+    pub fn holds(&self, listed: &Listed) -> bool {
+        let has = self.field.values(listed);
+        let order = |wanted: &dyn Fn(Ordering) -> bool| {
+            has.iter().any(|value| {
+                self.values
+                    .iter()
+                    .any(|other| wanted(compare(self.field, value, other)))
+            })
+        };
+        match self.op {
+            Op::In => order(&Ordering::is_eq),
+            Op::NotIn => !order(&Ordering::is_eq),
+            Op::Less => order(&Ordering::is_lt),
+            Op::AtMost => order(&Ordering::is_le),
+            Op::More => order(&Ordering::is_gt),
+            Op::AtLeast => order(&Ordering::is_ge),
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let op = match self.op {
+            Op::In if self.values.len() == 1 => "=",
+            Op::NotIn if self.values.len() == 1 => "!=",
+            Op::In => " in ",
+            Op::NotIn => " not in ",
+            Op::Less => "<",
+            Op::AtMost => "<=",
+            Op::More => ">",
+            Op::AtLeast => ">=",
+        };
+        let values = self.values.join(", ");
+        if op.contains("in") {
+            write!(f, "{}{op}({values})", self.field.as_str())
+        } else {
+            write!(f, "{}{op}{values}", self.field.as_str())
+        }
+    }
+}
+
+fn compare(field: Field, a: &str, b: &str) -> Ordering {
+    match (field.is_number(), a.parse::<f64>(), b.parse::<f64>()) {
+        (true, Ok(a), Ok(b)) => a.total_cmp(&b),
+        _ => a.cmp(b),
+    }
+}
+
+/// Cuts at ` and ` and `,` outside of brackets and quotes.
+fn split_and(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut depth = 0usize;
+    let mut quoted = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            '(' if !quoted => depth += 1,
+            ')' if !quoted => depth = depth.saturating_sub(1),
+            c if c.is_whitespace() && !quoted && depth == 0 => {
+                let rest = &text[at + c.len_utf8()..];
+                let and = rest
+                    .get(..3)
+                    .is_some_and(|word| word.eq_ignore_ascii_case("and"));
+                if and && rest[3..].starts_with(char::is_whitespace) && at >= start {
+                    parts.push(&text[start..at]);
+                    start = at + c.len_utf8() + 3;
+                }
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+fn condition(text: &str) -> Result<Condition, FilterError> {
+    let text = text.trim();
+    let wrong = || syntax(text);
+    let at = text
+        .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '@'))
+        .ok_or_else(wrong)?;
+    let (name, rest) = text.split_at(at);
+    let rest = rest.trim_start();
+    let lower = rest.to_ascii_lowercase();
+    let ops = ["not in", "in", "!=", "<=", ">=", "==", "=", "<", ">"];
+    let op = ops
+        .into_iter()
+        .find(|op| lower.starts_with(op))
+        .ok_or_else(wrong)?;
+    let field = field_of(name)?;
+    let value = rest[op.len()..].trim();
+    let list = value
+        .strip_prefix('(')
+        .and_then(|value| value.strip_suffix(')'));
+    let values: Vec<String> = match list {
+        Some(list) => list.split(',').map(unquoted).collect(),
+        None => vec![unquoted(value)],
+    };
+    if values.iter().any(String::is_empty) || (op.ends_with("in") && list.is_none()) {
+        return Err(wrong());
+    }
+    made(field, op_of(op).ok_or_else(wrong)?, &values)
+}
+
+fn unquoted(value: &str) -> String {
+    let value = value.trim();
+    let inner = value
+        .strip_prefix('"')
+        .and_then(|value| value.strip_suffix('"'));
+    inner.unwrap_or(value).to_owned()
+}
+
+fn op_of(op: &str) -> Option<Op> {
+    Some(match op {
+        "=" | "==" | "in" | "eq" | "$eq" | "$in" => Op::In,
+        "!=" | "not in" | "not_in" | "ne" | "$ne" | "$nin" => Op::NotIn,
+        "<" | "lt" | "$lt" => Op::Less,
+        "<=" | "lte" | "$lte" => Op::AtMost,
+        ">" | "gt" | "$gt" => Op::More,
+        ">=" | "gte" | "$gte" => Op::AtLeast,
+        _ => return None,
+    })
+}
+
+fn field_of(name: &str) -> Result<Field, FilterError> {
+    Field::named(name).ok_or_else(|| FilterError::NoField {
+        name: name.chars().take(80).collect(),
+    })
+}
+
+fn made(field: Field, op: Op, values: &[String]) -> Result<Condition, FilterError> {
+    let values: Vec<String> = values.iter().map(|value| field.canonical(value)).collect();
+    if field.is_number()
+        && let Some(value) = values
+            .iter()
+            .find(|value| !value.parse::<f64>().is_ok_and(f64::is_finite))
+    {
+        return Err(FilterError::NoNumber {
+            field: field.as_str(),
+            value: value.chars().take(80).collect(),
+        });
+    }
+    Ok(Condition { field, op, values })
+}
+
+fn texts(value: &Value) -> Result<Vec<String>, FilterError> {
+    match value {
+        Value::String(text) => Ok(vec![text.clone()]),
+        Value::Number(number) => Ok(vec![number.to_string()]),
+        Value::Array(values) if !values.is_empty() => {
+            let lists: Result<Vec<Vec<String>>, FilterError> = values
+                .iter()
+                .map(|value| {
+                    if value.is_array() {
+                        Err(syntax("[[…]]"))
+                    } else {
+                        texts(value)
+                    }
+                })
+                .collect();
+            Ok(lists?.concat())
+        }
+        other => Err(syntax(&other.to_string())),
+    }
+}
+
+fn syntax(text: &str) -> FilterError {
+    FilterError::Syntax {
+        text: text.chars().take(80).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::Catalogue;
+    use crate::fixtures::of_company;
+    use stemma_document::Fact;
+
+    fn held(filter: &str) -> Vec<String> {
+        let mut first = of_company("a.pdf", "ACME COMPANY");
+        first.facts.form = Some(Fact::text("10-K", None));
+        first.facts.fiscal_year = Some(Fact::text("2022", None));
+        first.accuracy = 0.95;
+        let mut second = of_company("b.pdf", "Beta, Inc.");
+        second.facts.form = Some(Fact::text("10-K/A", None));
+        second.facts.fiscal_year = Some(Fact::text("2019", None));
+        second.accuracy = 0.5;
+        let catalogue = Catalogue::of_entries([first, second]);
+        let filter = Filter::parse(filter).unwrap();
+        let fits = catalogue
+            .documents()
+            .iter()
+            .filter(|listed| filter.holds(listed));
+        fits.map(|listed| listed.version().path.clone()).collect()
+    }
+
+    #[test]
+    fn conditions_read_as_text_and_as_json() {
+        for (filter, expected) in [
+            ("", vec!["a.pdf", "b.pdf"]),
+            (
+                "form=10-K and fiscal_year>=2020 and accuracy>0.9",
+                vec!["a.pdf"],
+            ),
+            ("company = \"Acme Co.\"", vec!["a.pdf"]),
+            (
+                "form in (10-k, 10-k/a)  AND fiscal_year < 2020",
+                vec!["b.pdf"],
+            ),
+            ("form != 10-K/A", vec!["a.pdf"]),
+            ("ticker = X", vec![]),
+            (
+                r#"{"form": ["10-K", "8-K"], "fiscal_year": {">=": 2020}}"#,
+                vec!["a.pdf"],
+            ),
+            (r#"{"fiscal_year": {"$lt": "2020"}}"#, vec!["b.pdf"]),
+        ] {
+            assert_eq!(held(filter), expected, "{filter}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_filter_is_refused_with_its_part() {
+        for wrong in [
+            "form",
+            "form 10-K",
+            "= 3",
+            "form=",
+            "form in 10-K",
+            "{\"form\": null}",
+            "form=10-K and",
+            "é=1",
+        ] {
+            assert!(Filter::parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(matches!(
+            Filter::parse("color=red"),
+            Err(FilterError::NoField { .. })
+        ));
+        assert!(matches!(
+            Filter::parse("fiscal_year>=soon"),
+            Err(FilterError::NoNumber { .. })
+        ));
+        let long = vec!["form=10-K"; 40].join(" and ");
+        assert_eq!(Filter::parse(&long), Err(FilterError::TooLong));
+    }
+}

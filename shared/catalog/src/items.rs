@@ -1,0 +1,186 @@
+//! The Items of a filing: which sections they are, whatever level they stand on.
+
+use serde::Serialize;
+use stemma_document::{FilingItem, ItemStatus, Section, SectionId, SectionTree};
+
+/// One Item of a filing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Item {
+    /// Part it stands in (`II`), where the tree says so.
+    pub part: Option<String>,
+    /// Its number: `1A`, `7`, `2.02`.
+    pub number: String,
+    /// The section. One section may be several Items ("Items 10, 11 and 12").
+    pub section: SectionId,
+}
+
+impl Item {
+    /// The fragment of its locator: `item-1A`, or `item-II.1A` where the number alone is taken more than once.
+    pub fn fragment(&self, all: &[Item]) -> String {
+        let same = all.iter().filter(|item| item.number == self.number).count();
+        match &self.part {
+            Some(part) if same > 1 => format!("item-{part}.{}", self.number),
+            _ => format!("item-{}", self.number),
+        }
+    }
+}
+
+/// The ids of a section and all below it: they are pre-order.
+pub fn ids(section: &Section) -> std::ops::Range<u32> {
+    let mut last = section;
+    while let Some(child) = last.children.last() {
+        last = child;
+    }
+    section.id.0..last.id.0 + 1
+}
+
+/// All Items that have a section: those of the Item map, in the order of the form. Where a tree has no map, in reading
+/// order: a section is an Item when its title says so, with the word Item (or Items) and a number.
+pub fn items(tree: &SectionTree) -> Vec<Item> {
+    if tree.items.is_empty() {
+        titled(tree)
+    } else {
+        tree.items
+            .iter()
+            .filter_map(|item: &FilingItem| {
+                Some(Item {
+                    part: item.part.clone(),
+                    number: item.number.clone(),
+                    section: item.section?,
+                })
+            })
+            .collect()
+    }
+}
+
+/// The fragment of the locator of an Item in a map: `item-1A`, or `item-II.1A` where the number alone is taken twice.
+pub fn fragment(item: &FilingItem, all: &[FilingItem]) -> String {
+    match &item.part {
+        Some(part)
+            if all
+                .iter()
+                .filter(|other: &&FilingItem| {
+                    other.number == item.number && other.status != ItemStatus::Absent
+                })
+                .count()
+                > 1 =>
+        {
+            format!("item-{part}.{}", item.number)
+        }
+        _ => format!("item-{}", item.number),
+    }
+}
+
+/// The Item of a map that a number names, where it names one alone.
+pub fn mapped<'t>(
+    tree: &'t SectionTree,
+    part: Option<&str>,
+    number: &str,
+) -> Option<&'t FilingItem> {
+    let mut fitting = tree.items.iter().filter(|item: &&FilingItem| {
+        item.number == number
+            && item.status != ItemStatus::Absent
+            && part.is_none_or(|part| item.part.as_deref() == Some(part))
+    });
+    fitting.next().filter(|_| fitting.next().is_none())
+}
+
+fn titled(tree: &SectionTree) -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut path: Vec<Option<String>> = Vec::new();
+    for (depth, section) in tree.walk() {
+        path.truncate(depth - 1);
+        let part = part_of(section);
+        let inherited = path.iter().rev().flatten().next().cloned();
+        path.push(part.clone());
+        for number in numbers(&section.title) {
+            items.push(Item {
+                part: part.clone().or_else(|| inherited.clone()),
+                number,
+                section: section.id,
+            });
+        }
+    }
+    items
+}
+
+/// `II` for "PART II" and "Part II — Other information"; also where part and Item share a heading.
+fn part_of(section: &Section) -> Option<String> {
+    let mut words = words(&section.title);
+    if words
+        .next()
+        .is_none_or(|word| !word.eq_ignore_ascii_case("part"))
+    {
+        return None;
+    }
+    let number = words.next()?.to_uppercase();
+    matches!(number.as_str(), "I" | "II" | "III" | "IV").then_some(number)
+}
+
+fn words(title: &str) -> impl Iterator<Item = &str> {
+    title
+        .split(|c: char| {
+            c.is_whitespace() || matches!(c, ',' | ':' | ';' | '-' | '–' | '—' | '(' | ')')
+        })
+        .map(|word| word.trim_end_matches('.'))
+        .filter(|word| !word.is_empty())
+}
+
+/// The Item numbers a title carries.
+fn numbers(title: &str) -> Vec<String> {
+    let mut words = words(title).peekable();
+    if words
+        .peek()
+        .is_some_and(|word| word.eq_ignore_ascii_case("part"))
+    {
+        words.nth(1);
+    }
+    if words.next().is_none_or(|word| {
+        !(word.eq_ignore_ascii_case("item") || word.eq_ignore_ascii_case("items"))
+    }) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for word in words.take(12) {
+        match number(word) {
+            Some(number) => found.push(number),
+            None if matches!(word.to_lowercase().as_str(), "and" | "&" | "item" | "items") => {}
+            None => break,
+        }
+    }
+    found
+}
+
+/// `1A`, `7`, `2.02`: at most two digits, with a letter or two decimals.
+pub(crate) fn number(word: &str) -> Option<String> {
+    let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = &word[digits..];
+    let letter = rest.len() <= 1 && rest.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let decimals = rest
+        .strip_prefix('.')
+        .is_some_and(|d| d.len() == 2 && d.bytes().all(|byte| byte.is_ascii_digit()));
+    ((1..=2).contains(&digits) && (letter || decimals)).then(|| word.to_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_name_one_item_or_several_or_none() {
+        let cases: [(&str, &[&str]); 9] = [
+            ("Item 1A. Risk Factors", &["1A"]),
+            ("ITEM 7 — Management’s Discussion", &["7"]),
+            ("Items 10, 11, 12 and 13", &["10", "11", "12", "13"]),
+            ("Item 2.02 Results of Operations", &["2.02"]),
+            ("PART II, Item 5. Market", &["5"]),
+            ("item 9b: other", &["9B"]),
+            ("Items of interest", &[]),
+            ("Itemized list 3", &[]),
+            ("Note 15", &[]),
+        ];
+        for (title, expected) in cases {
+            assert_eq!(numbers(title), expected, "{title}");
+        }
+    }
+}

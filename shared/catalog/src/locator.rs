@@ -1,0 +1,590 @@
+//! Locators: the one way to name a document, and a section, an Item or pages of it.
+//!
+//! ```text
+//! 3M_2022_10K            by label, name, or name without its ending
+//! 10-K/2022/3M.pdf       by path as ingested
+//! /@company/3M/@form/10-K/3M_2022_10K
+//! 3f2a9c01               by id, or its first digits
+//! …#0007   …#item-1A   …#item-II.1A   …#p=47   …#p=5-7,9
+//! ```
+//! Names are taken leniently (case, ending, up to two wrong letters are *suggested*) and refused when two documents fit.
+
+use std::fmt;
+
+use stemma_document::{PageNo, PageSpan, SectionId, SectionTree};
+
+use crate::axes::Scope;
+use crate::catalogue::{Catalogue, Listed};
+use crate::items::{self, Item};
+use crate::labels::{split_name, unescape};
+
+/// Candidates named in a refusal.
+const MAX_CANDIDATES: usize = 5;
+/// Wrong letters in a name that is still suggested.
+const MAX_EDITS: usize = 2;
+/// Page spans in one locator.
+const MAX_SPANS: usize = 64;
+
+/// A parsed locator; what it names may not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Locator {
+    /// The document, as written.
+    pub document: String,
+    /// What of it; `None` for the whole.
+    pub fragment: Option<Fragment>,
+}
+
+/// A part of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fragment {
+    /// A section by id.
+    Section(SectionId),
+    /// An Item of a filing.
+    Item {
+        /// The part it stands in, upper case.
+        part: Option<String>,
+        /// Its number, upper case.
+        number: String,
+    },
+    /// Physical pages, in the order given.
+    Pages(Vec<PageSpan>),
+}
+
+impl Locator {
+    /// Reads a locator. What follows the last `#` is a fragment only when it has the form of one. The forms of the
+    /// file-system view (`…/@item/1A`, `…/@page/47`) are read too.
+    pub fn parse(text: &str) -> Self {
+        if let Some((document, fragment)) = text.rsplit_once('#')
+            && let Ok(fragment) = fragment.parse::<Fragment>()
+        {
+            return Self {
+                document: document.into(),
+                fragment: Some(fragment),
+            };
+        }
+        for (mark, prefix) in [("/@item/", "item-"), ("/@page/", "p=")] {
+            if let Some((document, rest)) = text.rsplit_once(mark)
+                && let Ok(fragment) = format!("{prefix}{rest}").parse::<Fragment>()
+            {
+                return Self {
+                    document: document.into(),
+                    fragment: Some(fragment),
+                };
+            }
+        }
+        Self {
+            document: text.into(),
+            fragment: None,
+        }
+    }
+}
+
+impl std::str::FromStr for Fragment {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if let Ok(id) = text.parse::<SectionId>() {
+            return Ok(Fragment::Section(id));
+        }
+        if let Some(pages) = text.strip_prefix("p=") {
+            return parse_pages(pages).map(Fragment::Pages).ok_or(());
+        }
+        let item = text
+            .get(..5)
+            .filter(|prefix| prefix.eq_ignore_ascii_case("item-"))
+            .map(|_| &text[5..])
+            .ok_or(())?;
+        let part = item.split_once('.').filter(|(part, _)| {
+            part.bytes()
+                .all(|byte| matches!(byte, b'I' | b'V' | b'i' | b'v'))
+        });
+        let (part, number) = part.map_or((None, item), |(part, number)| {
+            (Some(part.to_uppercase()), number)
+        });
+        let number = items::number(number).ok_or(())?;
+        Ok(Fragment::Item {
+            part: part.filter(|part| !part.is_empty()),
+            number,
+        })
+    }
+}
+
+impl fmt::Display for Fragment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fragment::Section(id) => write!(f, "{id}"),
+            Fragment::Item {
+                part: Some(part),
+                number,
+            } => write!(f, "item-{part}.{number}"),
+            Fragment::Item { part: None, number } => write!(f, "item-{number}"),
+            Fragment::Pages(spans) => write!(f, "p={}", show_pages(spans)),
+        }
+    }
+}
+
+/// Reads `5-7,9`; `None` when it is not of that form, or names page 0.
+pub fn parse_pages(text: &str) -> Option<Vec<PageSpan>> {
+    let spans: Option<Vec<PageSpan>> = text
+        .split(',')
+        .take(MAX_SPANS + 1)
+        .map(|part: &str| {
+            let (start, end) = part.split_once(['-', '–']).unwrap_or((part, part));
+            PageSpan::new(start.trim().parse().ok()?, end.trim().parse().ok()?)
+        })
+        .collect();
+    spans.filter(|spans| spans.len() <= MAX_SPANS)
+}
+
+/// `5-7,9`, as [`parse_pages`] reads it.
+pub fn show_pages(spans: &[PageSpan]) -> String {
+    spans
+        .iter()
+        .map(|span: &PageSpan| match (span.start(), span.end()) {
+            (start, end) if start == end => start.to_string(),
+            (start, end) => format!("{start}-{end}"),
+        })
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+/// The locator of a page.
+pub fn page_locator(label: &str, page: PageNo) -> String {
+    format!("{label}#p={page}")
+}
+
+/// The locator of a section.
+pub fn section_locator(label: &str, section: SectionId) -> String {
+    format!("{label}#{section}")
+}
+
+/// Why a locator names nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ResolveError {
+    /// No document answers to it.
+    #[error("no document `{name}`")]
+    NotFound {
+        /// As written.
+        name: String,
+        /// Locators of documents with similar names, at most five.
+        near: Vec<String>,
+    },
+    /// More than one does.
+    #[error("`{name}` fits {count} documents")]
+    Ambiguous {
+        /// As written.
+        name: String,
+        /// How many.
+        count: usize,
+        /// Locators of the first five.
+        candidates: Vec<String>,
+    },
+    /// The document has no such section.
+    #[error("`{document}` has no section {section}; its last is {last}")]
+    NoSection {
+        /// Label of the document.
+        document: String,
+        /// As asked.
+        section: SectionId,
+        /// The last section.
+        last: SectionId,
+    },
+    /// The document has no such Item.
+    #[error("`{document}` has no {item}")]
+    NoItem {
+        /// Label of the document.
+        document: String,
+        /// As asked, as a fragment.
+        item: String,
+        /// The Items it has, as fragments.
+        has: Vec<String>,
+    },
+    /// The number stands for more than one Item.
+    #[error("`{document}` has {item} more than once")]
+    AmbiguousItem {
+        /// Label of the document.
+        document: String,
+        /// As asked, as a fragment.
+        item: String,
+        /// Locators, at most five.
+        candidates: Vec<String>,
+    },
+}
+
+impl Catalogue {
+    /// The document a locator's document part names.
+    ///
+    /// Tried in this order, and the first that fits decides: label as printed; path; name; id; axis path; name without
+    /// regard to case and ending.
+    ///
+    /// # Errors
+    /// [`ResolveError`] when none fits (with similar names) or more than one does.
+    pub fn resolve(&self, name: &str) -> Result<&Listed, ResolveError> {
+        if let Some(listed) = self.exactly(name)? {
+            return Ok(listed);
+        }
+        let all = self.documents();
+        let name = name.trim();
+        let is_id =
+            name.len() >= 4 && name.len() <= 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        let id = name.to_ascii_lowercase();
+        if let Some(listed) = self.only(
+            name,
+            &all.iter()
+                .filter(|listed: &&Listed| is_id && listed.doc().to_string().starts_with(&id))
+                .collect::<Vec<_>>(),
+        )? {
+            return Ok(listed);
+        }
+        if let Some(listed) = self.in_folder(name)? {
+            return Ok(listed);
+        }
+        let folded = fold_name(&unescape(name));
+        let lenient = all.iter().filter(|listed| {
+            fold_name(&listed.version().name) == folded
+                || listed.label.to_lowercase() == name.to_lowercase()
+        });
+        match self.only(name, &lenient.collect::<Vec<_>>())? {
+            Some(listed) => Ok(listed),
+            None => Err(ResolveError::NotFound {
+                name: name.into(),
+                near: self.near(&folded),
+            }),
+        }
+    }
+
+    /// The document of this label, path or name, each letter as it is.
+    pub(crate) fn exactly(&self, name: &str) -> Result<Option<&Listed>, ResolveError> {
+        let all = self.documents();
+        if let Some(listed) = all.iter().find(|listed| listed.label == name) {
+            return Ok(Some(listed));
+        }
+        let name = name.trim();
+        let plain = unescape(name);
+        // A folder that is called like an axis is written with its `@` escaped.
+        let has_axis = name.split('/').any(|segment| segment.starts_with('@'));
+        let steps: [&dyn Fn(&Listed) -> bool; 2] = [
+            &|listed| {
+                !has_axis && listed.version().path == plain.trim_matches('/')
+                    || listed.version().uri == name
+            },
+            &|listed| {
+                listed.version().name == plain || split_name(&listed.version().name).0 == plain
+            },
+        ];
+        for step in steps {
+            if let Some(listed) = self.only(
+                name,
+                &all.iter().filter(|listed| step(listed)).collect::<Vec<_>>(),
+            )? {
+                return Ok(Some(listed));
+            }
+        }
+        Ok(None)
+    }
+
+    fn only<'a>(
+        &self,
+        name: &str,
+        fitting: &[&'a Listed],
+    ) -> Result<Option<&'a Listed>, ResolveError> {
+        match fitting {
+            [] => Ok(None),
+            [one] => Ok(Some(one)),
+            more => {
+                let candidates = more
+                    .iter()
+                    .take(MAX_CANDIDATES)
+                    .map(|listed| listed.label.clone())
+                    .collect();
+                Err(ResolveError::Ambiguous {
+                    name: name.into(),
+                    count: more.len(),
+                    candidates,
+                })
+            }
+        }
+    }
+
+    /// `/folder/name` or `/@axis/value/name`, the name as [`crate::place::leaves`] writes it.
+    fn in_folder(&self, name: &str) -> Result<Option<&Listed>, ResolveError> {
+        let Some((folder, leaf)) = name.trim_end_matches('/').rsplit_once('/') else {
+            return Ok(None);
+        };
+        let Ok(scope) = Scope::parse(folder, self) else {
+            return Ok(None);
+        };
+        let plain = unescape(leaf);
+        let inside: Vec<&Listed> = self
+            .documents()
+            .iter()
+            .filter(|listed| scope.holds(listed))
+            .collect();
+        let fits = |test: &dyn Fn(&Listed) -> bool| {
+            inside
+                .iter()
+                .copied()
+                .filter(|listed| test(listed))
+                .collect::<Vec<_>>()
+        };
+        let marked = split_mark(&plain);
+        let steps: [&dyn Fn(&Listed) -> bool; 3] = [
+            &|listed| listed.label == leaf || listed.version().name == plain,
+            &|listed| {
+                marked.as_ref().is_some_and(|(name, id): &(String, &str)| {
+                    listed.version().name == *name && has_id(listed, id)
+                })
+            },
+            &|listed| fold_name(&listed.version().name) == fold_name(&plain),
+        ];
+        for step in steps {
+            if let Some(listed) = self.only(name, &fits(step))? {
+                return Ok(Some(listed));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Labels of documents whose names are within two letters of `folded`, or contain it.
+    fn near(&self, folded: &str) -> Vec<String> {
+        let wanted: Vec<char> = folded.chars().take(200).collect();
+        let mut near: Vec<(usize, &str)> = Vec::new();
+        for listed in self.documents() {
+            let name: Vec<char> = fold_name(&listed.version().name)
+                .chars()
+                .take(200)
+                .collect();
+            if let Some(edits) = edits(&wanted, &name, MAX_EDITS) {
+                near.push((edits, &listed.label));
+            } else if wanted.len() >= 3 && name.windows(wanted.len()).any(|part| part == wanted) {
+                near.push((MAX_EDITS + 1, &listed.label));
+            }
+        }
+        near.sort_unstable();
+        near.into_iter()
+            .take(MAX_CANDIDATES)
+            .map(|(_, label)| label.to_owned())
+            .collect()
+    }
+}
+
+/// `report~3f2a.pdf` is `report.pdf` of the document whose id begins with `3f2a`.
+fn split_mark(leaf: &str) -> Option<(String, &str)> {
+    let (stem, ending) = split_name(leaf);
+    let (name, id) = stem.rsplit_once('~')?;
+    let is_id = matches!(id.len(), 4..=32) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| (format!("{name}{ending}"), id))
+}
+
+fn has_id(listed: &Listed, digits: &str) -> bool {
+    listed.doc().to_string().starts_with(digits)
+}
+
+/// Lower case, without the ending of a file name.
+fn fold_name(name: &str) -> String {
+    split_name(name).0.to_lowercase()
+}
+
+/// The number of letters to change, add or leave out, when it is at most `most`.
+fn edits(a: &[char], b: &[char], most: usize) -> Option<usize> {
+    if a.len().abs_diff(b.len()) > most {
+        return None;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, &x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &y) in b.iter().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+        if row.iter().min().is_some_and(|least| *least > most) {
+            return None;
+        }
+    }
+    row.last().copied().filter(|edits| *edits <= most)
+}
+
+/// The section of an Item.
+///
+/// # Errors
+/// [`ResolveError`] when there is none, or more than one.
+pub fn resolve_item(
+    tree: &SectionTree,
+    label: &str,
+    part: Option<&str>,
+    number: &str,
+) -> Result<SectionId, ResolveError> {
+    let all = items::items(tree);
+    let fitting: Vec<&Item> = all
+        .iter()
+        .filter(|item: &&Item| {
+            item.number == number && part.is_none_or(|part| item.part.as_deref() == Some(part))
+        })
+        .collect();
+    let document = label.to_owned();
+    let fragment = Fragment::Item {
+        part: part.map(str::to_owned),
+        number: number.to_owned(),
+    };
+    let item = fragment.to_string();
+    match fitting.as_slice() {
+        [] => {
+            let has = all.iter().map(|item| item.fragment(&all)).collect();
+            Err(ResolveError::NoItem {
+                document,
+                item,
+                has,
+            })
+        }
+        [one] => Ok(one.section),
+        more => {
+            let parts_differ = more.iter().all(|item| {
+                item.part.is_some() && more.iter().filter(|o| o.part == item.part).count() == 1
+            });
+            let shown = |item: &&&Item| match parts_differ {
+                true => format!("{label}#{}", item.fragment(&all)),
+                false => section_locator(label, item.section),
+            };
+            let candidates = more
+                .iter()
+                .map(|item| shown(&item))
+                .take(MAX_CANDIDATES)
+                .collect();
+            Err(ResolveError::AmbiguousItem {
+                document,
+                item,
+                candidates,
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use stemma_document::{Collection, DocId};
+
+    use super::*;
+    use crate::fixtures::entry;
+
+    fn catalogue(paths: &[&str]) -> Catalogue {
+        Catalogue::of_entries(paths.iter().map(|path| entry(path)))
+    }
+
+    fn resolved(catalogue: &Catalogue, name: &str) -> String {
+        match catalogue.resolve(name) {
+            Ok(listed) => listed.version().path.clone(),
+            Err(ResolveError::Ambiguous { candidates, .. }) => {
+                format!("? {}", candidates.join(" "))
+            }
+            Err(ResolveError::NotFound { near, .. }) => format!("! {}", near.join(" ")),
+            Err(other) => other.to_string(),
+        }
+    }
+
+    #[test]
+    fn names_are_taken_leniently_and_refused_when_two_fit() {
+        let catalogue = catalogue(&[
+            "10-K/3M_2022_10K.pdf",
+            "10-K/AMD_2022_10K.pdf",
+            "a/notes.md",
+            "b/notes.txt",
+            "Notes.pdf",
+        ]);
+        for (name, expected) in [
+            ("3M_2022_10K", "10-K/3M_2022_10K.pdf"),
+            ("3m_2022_10k.PDF", "10-K/3M_2022_10K.pdf"),
+            ("10-K/AMD_2022_10K.pdf", "10-K/AMD_2022_10K.pdf"),
+            ("/10-K/amd_2022_10k", "10-K/AMD_2022_10K.pdf"),
+            ("notes.md", "a/notes.md"),
+            ("Notes", "Notes.pdf"),
+            ("notes", "? notes.md notes.txt"),
+            ("NOTES", "? Notes notes.md notes.txt"),
+            ("3M_2023_10K", "! 3M_2022_10K"),
+            ("AMD", "! AMD_2022_10K"),
+            ("nothing like it", "! "),
+        ] {
+            assert_eq!(resolved(&catalogue, name), expected, "{name}");
+        }
+        let id = DocId::of(&Collection::default(), "file:///a/notes.md").to_string();
+        assert_eq!(resolved(&catalogue, &id), "a/notes.md");
+        assert_eq!(resolved(&catalogue, &id[..8]), "a/notes.md");
+    }
+
+    #[test]
+    fn equal_names_are_told_apart_by_their_ids() {
+        let catalogue = catalogue(&["a/x.pdf", "b/x.pdf", "x.md"]);
+        let labels: Vec<&str> = catalogue
+            .documents()
+            .iter()
+            .map(|listed| listed.label.as_str())
+            .collect();
+        assert!(
+            labels[0].starts_with("x~") && labels[0].ends_with(".pdf") && labels[0] != labels[1],
+            "{labels:?}"
+        );
+        assert_eq!(labels[2], "x.md");
+        assert_eq!(
+            resolved(&catalogue, "x.pdf"),
+            format!("? {} {}", labels[0], labels[1])
+        );
+        assert_eq!(resolved(&catalogue, "/b/x.pdf"), "b/x.pdf");
+    }
+
+    #[test]
+    fn fragments_print_as_they_are_read() {
+        for text in [
+            "0007",
+            "12345",
+            "item-1A",
+            "item-II.1A",
+            "item-2.02",
+            "p=47",
+            "p=5-7,9",
+        ] {
+            assert_eq!(text.parse::<Fragment>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "ITEM-ii.1a".parse::<Fragment>().unwrap().to_string(),
+            "item-II.1A"
+        );
+        for bad in [
+            "7", "item-", "item-x", "p=0", "p=9-5", "p=", "p=1,,2", "q=1", "",
+        ] {
+            assert!(bad.parse::<Fragment>().is_err(), "{bad}");
+        }
+        let locator = Locator::parse("/@company/3M/x.pdf/@item/1A");
+        assert_eq!(locator.document, "/@company/3M/x.pdf");
+        assert_eq!(locator.fragment.unwrap().to_string(), "item-1A");
+        assert_eq!(Locator::parse("report #3.pdf").fragment, None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_can_be_pasted_back(
+            names in prop::collection::vec(("[ab]{0,2}", "[aAxX#%~.\u{202e}年/ ]{1,5}(\\.pdf|\\.md)?"), 1..12),
+            section in 0u32..200_000,
+            page in 1u32..5_000,
+        ) {
+            let paths: Vec<String> = names.iter().map(|(folder, name)| format!("{folder}/{}", name.replace('/', ""))).collect();
+            let catalogue = Catalogue::of_entries(paths.iter().enumerate().map(|(at, path)| entry(&format!("{at}{path}"))));
+            for listed in catalogue.documents() {
+                prop_assert_eq!(catalogue.resolve(&listed.label).map(Listed::doc), Ok(listed.doc()));
+                for printed in [section_locator(&listed.label, SectionId(section)), page_locator(&listed.label, PageNo::new(page).unwrap())] {
+                    let locator = Locator::parse(&printed);
+                    prop_assert_eq!(&locator.document, &listed.label);
+                    prop_assert!(printed.ends_with(&locator.fragment.unwrap().to_string()));
+                }
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,40}") {
+            let catalogue = catalogue(&["a/notes.md"]);
+            let locator = Locator::parse(&text);
+            let _ = catalogue.resolve(&locator.document);
+            let _ = Scope::parse(&text, &catalogue);
+        }
+    }
+}

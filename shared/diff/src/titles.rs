@@ -1,0 +1,224 @@
+//! Titles and Items as they are compared from year to year.
+
+use stemma_document::english::{self, MONTHS};
+
+use stemma_retrieval::words::{content_words, words};
+
+/// Words a number stands behind at the head of a title.
+const LEADERS: [&str; 14] = [
+    "item", "items", "note", "notes", "part", "article", "section", "chapter", "schedule", "annex",
+    "appendix", "exhibit", "step", "§",
+];
+
+/// The words of a title that stay the same when sections are numbered anew and a year has passed: without number, dates
+/// and years, stemmed. A title that is nothing but a number is kept as it is.
+pub(super) fn key(title: &str) -> Vec<String> {
+    let bare = without_number(title);
+    let mut named: Vec<String> = content_words(bare)
+        .into_iter()
+        .filter(|word: &String| word.chars().any(char::is_alphabetic) && !is_month(word))
+        .collect();
+    let only_numbered = named.len() <= 1
+        && LEADERS
+            .iter()
+            .any(|leader| head(title).eq_ignore_ascii_case(leader));
+    if named.is_empty() || only_numbered && bare == title.trim() {
+        named = words(title);
+    }
+    named
+}
+
+/// A month as it is stemmed.
+fn is_month(word: &str) -> bool {
+    word != "may"
+        && MONTHS
+            .iter()
+            .any(|month| word.len() >= 3 && month.starts_with(word.trim_end_matches('i')))
+}
+
+/// A title without the number before it: `Item 1A. Risk Factors`, `NOTE 12 — Leases`, `(a) Exhibits`, `第三节 公司治理`.
+/// Where nothing else stands in it, all of it.
+pub(super) fn without_number(title: &str) -> &str {
+    let title = title.trim();
+    let mut rest = title;
+    let first = head(rest);
+    if LEADERS
+        .iter()
+        .any(|leader| first.eq_ignore_ascii_case(leader))
+    {
+        rest = behind(rest, first);
+        let mut any = false;
+        while is_number(head(rest)) || any && is_joint(head(rest)) {
+            any = true;
+            rest = behind(rest, head(rest));
+        }
+        if !any {
+            rest = title;
+        }
+    } else if is_numbering(first) {
+        rest = behind(rest, first);
+    } else if let Some(behind) = behind_ideographs(rest) {
+        rest = behind;
+    }
+    let rest = rest.trim_start_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '-' | '–' | '—' | ':' | '.' | '、')
+    });
+    if rest.contains(char::is_alphabetic) {
+        rest
+    } else {
+        title
+    }
+}
+
+fn head(text: &str) -> &str {
+    text.split(|c: char| c.is_whitespace() || matches!(c, '—' | '–'))
+        .find(|word| !word.is_empty())
+        .unwrap_or_default()
+}
+
+fn behind<'t>(text: &'t str, word: &str) -> &'t str {
+    text.find(word)
+        .map_or(text, |at| text[at + word.len()..].trim_start())
+}
+
+fn is_joint(word: &str) -> bool {
+    matches!(
+        word.to_ascii_lowercase().as_str(),
+        "and" | "&" | "-" | "," | "through" | "to"
+    )
+}
+
+/// `12.`, `1A`, `31.1`, `II`, `ONE`, `(a)`: a number behind a word that announces one.
+fn is_number(word: &str) -> bool {
+    let bare = word
+        .trim_matches(|c: char| matches!(c, '.' | ',' | ':' | ';' | '(' | ')' | '-' | '–' | '—'));
+    let digits = bare
+        .bytes()
+        .take_while(|byte| byte.is_ascii_digit() || *byte == b'.')
+        .count();
+    let numbered = digits > 0 && bare.len() - digits <= 1;
+    let roman =
+        !bare.is_empty() && bare.len() <= 6 && bare.bytes().all(|byte| b"IVX".contains(&byte));
+    let letter = bare.len() == 1 && bare.bytes().all(|byte| byte.is_ascii_alphabetic());
+    numbered || roman || letter || english::count(bare).is_some()
+}
+
+/// `1.`, `4.2`, `IV.`, `(a)`, `b)`: a number by itself, which its marks give away.
+fn is_numbering(word: &str) -> bool {
+    let marked = word.ends_with(['.', ')', ':', '、'])
+        || word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
+    marked && is_number(word)
+        || word.len() <= 3 && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Behind `第三节`, `一、`, `（二）`.
+fn behind_ideographs(title: &str) -> Option<&str> {
+    let plain = title.strip_prefix(['第', '（', '(']);
+    let digits = plain.unwrap_or(title);
+    let rest = digits.trim_start_matches(|c: char| {
+        "一二三四五六七八九十百〇零".contains(c) || c.is_ascii_digit()
+    });
+    let marked = rest.starts_with(['章', '节', '條', '条', '部', '、', '）', ')', '．']);
+    (rest.len() < digits.len() && marked).then(|| {
+        rest.trim_start_matches(|c: char| !c.is_whitespace() && "章节條条部、）)．分".contains(c))
+    })
+}
+
+/// The form without its amendment mark, as far as Items are concerned.
+pub(super) fn family(form: Option<&str>) -> &str {
+    let form = form.unwrap_or_default().trim_end_matches("/A");
+    match form {
+        "10-KT" | "10-K405" | "10-KSB" => "10-K",
+        "10-QT" | "10-QSB" => "10-Q",
+        form => form,
+    }
+}
+
+/// What an Item asks for, by a word that 10-K and 10-Q share where they ask for the same; else its form and number.
+pub(super) fn item(form: &str, part: Option<&str>, number: &str) -> String {
+    let shared = match (form, part, number) {
+        ("10-K", _, "1A") | ("10-Q", _, "1A") => "risk factors",
+        ("10-K", _, "3") | ("10-Q", Some("II"), "1") => "legal proceedings",
+        ("10-K", _, "4") | ("10-Q", Some("II"), "4") => "mine safety",
+        ("10-K", _, "5") | ("10-Q", Some("II"), "2") => "equity",
+        ("10-K", _, "7") | ("10-Q", Some("I"), "2") => "discussion and analysis",
+        ("10-K", _, "7A") | ("10-Q", Some("I") | None, "3") => "market risk",
+        ("10-K", _, "8") | ("10-Q", Some("I"), "1") => "statements",
+        ("10-K", _, "9A") | ("10-Q", Some("I"), "4") => "controls",
+        ("10-K", _, "9B") | ("10-Q", _, "5") => "other information",
+        ("10-K", _, "15") | ("10-Q", _, "6") => "exhibits",
+        (form, part, number) => {
+            return format!(
+                "{form} {} {number}",
+                part.filter(|_| form != "10-K").unwrap_or_default()
+            );
+        }
+    };
+    shared.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_before_titles_are_left_out() {
+        for (title, bare) in [
+            ("Item 1A. Risk Factors", "Risk Factors"),
+            ("ITEMS 10, 11, 12 and 13. DIRECTORS", "DIRECTORS"),
+            ("NOTE 12 — Leases", "Leases"),
+            ("Note 2—Leases", "Leases"),
+            ("7.3 Domestic Relations Orders", "Domestic Relations Orders"),
+            ("10. Revenue", "Revenue"),
+            ("(a) Exhibits", "Exhibits"),
+            ("f) Notes", "Notes"),
+            ("ARTICLE ONE Definitions", "Definitions"),
+            ("PART II — OTHER INFORMATION", "OTHER INFORMATION"),
+            ("PART II", "PART II"),
+            ("Exhibit 31.1", "Exhibit 31.1"),
+            ("第三节 公司治理", "公司治理"),
+            ("一、重要提示", "重要提示"),
+            (
+                "Notes to Consolidated Financial Statements",
+                "Notes to Consolidated Financial Statements",
+            ),
+            ("A new strategy", "A new strategy"),
+            ("I. Introduction", "Introduction"),
+            ("2023 financial results", "2023 financial results"),
+            ("", ""),
+            ("第", "第"),
+        ] {
+            assert_eq!(without_number(title), bare, "{title}");
+        }
+    }
+
+    #[test]
+    fn years_and_dates_do_not_name_a_section() {
+        for (one, other) in [
+            ("2023 financial results", "2022 Financial Results"),
+            (
+                "Balance Sheet at December 31, 2022 and 2021",
+                "Balance Sheet at September 30, 2023",
+            ),
+            (
+                "NOTE 5. FAIR VALUE MEASUREMENTS",
+                "6. Fair Value Measurements",
+            ),
+            ("SIGNATURES", "Signature"),
+        ] {
+            assert_eq!(key(one), key(other));
+        }
+        assert_ne!(key("Exhibit 31.1"), key("Exhibit 31.2"));
+        assert_ne!(key("PART I"), key("PART II"));
+        assert_ne!(key("Balance Sheet"), key("Condensed Balance Sheet"));
+    }
+
+    #[test]
+    fn annual_and_quarterly_items_meet() {
+        assert_eq!(item("10-K", Some("II"), "7"), item("10-Q", Some("I"), "2"));
+        assert_ne!(item("10-K", Some("I"), "1"), item("10-Q", Some("I"), "1"));
+        assert_ne!(item("10-Q", Some("I"), "1"), item("10-Q", Some("II"), "1"));
+        assert_eq!(item("10-K", Some("I"), "2"), item("10-K", None, "2"));
+        assert_eq!(family(Some("10-K/A")), "10-K");
+    }
+}

@@ -1,0 +1,666 @@
+//! What every ledger must hold, run on each adapter. Times are given, so nothing waits.
+#![expect(
+    clippy::expect_used,
+    reason = "a suite of tests, compiled only for tests"
+)]
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, join_all};
+
+use stemma_engine::failure::{Failure, FailureRecord};
+use stemma_engine::key::{JobId, RunId, RunRef, TaskKey};
+use stemma_engine::ledger::{Board, Due, Entry, Lease, Ledger, Notice, Retry, Want};
+use stemma_engine::queue::Lane;
+
+/// A ledger under test.
+pub struct Subject {
+    /// It, empty.
+    pub ledger: Arc<dyn Ledger>,
+    /// Makes it lose everything.
+    pub flush: Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
+}
+
+/// Holds an adapter to the promises of [`Ledger`]. `make` gives an empty one.
+///
+/// # Panics
+/// When a promise is broken.
+pub async fn conformance<F: Future<Output = Subject>>(make: impl Fn() -> F) {
+    keeps_the_first_outcome(make().await.ledger).await;
+    reads_on_from_a_cursor(make().await.ledger).await;
+    wants_a_task_once(make().await.ledger).await;
+    says_what_is_overdue(make().await.ledger).await;
+    leases_to_one_holder(make().await.ledger).await;
+    counts_attempts_and_crashes(make().await.ledger).await;
+    schedules_by_time(make().await.ledger).await;
+    remembers_watchers(make().await.ledger).await;
+    forgets_runs(make().await.ledger).await;
+    keeps_notices_for_their_time(make().await.ledger).await;
+    forgets_everything(make().await).await;
+}
+
+fn key(n: u64) -> TaskKey {
+    TaskKey::identity("conformance", 1).number(n).finish()
+}
+
+fn want(n: u64) -> Want {
+    Want {
+        key: key(n),
+        stage: "summarize".into(),
+        lane: Lane::Llm,
+    }
+}
+
+/// A failure that counts, to be tried again at 500.
+fn failed() -> Retry {
+    Retry {
+        code: "test.failed".into(),
+        next_ms: 500,
+        counted: true,
+    }
+}
+
+fn run() -> RunId {
+    RunId("run-1".into())
+}
+
+fn done(n: u64) -> Entry {
+    Entry::Done(Bytes::from(format!("{{\"n\":{n}}}")))
+}
+
+fn granted(lease: &Lease) -> bool {
+    matches!(lease, Lease::Granted { .. })
+}
+
+async fn keeps_the_first_outcome(ledger: Arc<dyn Ledger>) {
+    let failure = Failure::permanent("test.broken", "page 3 is broken, \"wholly\" é")
+        .with_next("send it again");
+    let failed = Entry::Failed(FailureRecord::of(failure, "paginate", 2, 1_234));
+    ledger
+        .record(&run(), &key(1), done(1))
+        .await
+        .expect("recorded");
+    ledger
+        .record(&run(), &key(1), done(2))
+        .await
+        .expect("recorded");
+    ledger
+        .record(&run(), &key(2), failed.clone())
+        .await
+        .expect("recorded");
+    ledger
+        .record(&run(), &key(2), done(2))
+        .await
+        .expect("recorded");
+    let outcomes = ledger.outcomes(&run(), 0).await.expect("outcomes");
+    assert_eq!(outcomes.entries, [(key(1), done(1)), (key(2), failed)]);
+    let other = ledger
+        .outcomes(&RunId("run-2".into()), 0)
+        .await
+        .expect("outcomes");
+    assert!(other.entries.is_empty(), "runs must not mix");
+}
+
+async fn reads_on_from_a_cursor(ledger: Arc<dyn Ledger>) {
+    ledger
+        .record(&run(), &key(1), done(1))
+        .await
+        .expect("recorded");
+    let first = ledger.outcomes(&run(), 0).await.expect("outcomes");
+    ledger
+        .record(&run(), &key(1), done(1))
+        .await
+        .expect("recorded");
+    let nothing = ledger.outcomes(&run(), first.next).await.expect("outcomes");
+    assert!(nothing.entries.is_empty() && nothing.epoch == first.epoch);
+    let large = Entry::Done(Bytes::from(format!(
+        "\"{}\"",
+        "x".repeat(stemma_engine::stage::MAX_OUTCOME_BYTES - 2)
+    )));
+    ledger
+        .record(&run(), &key(2), large.clone())
+        .await
+        .expect("recorded");
+    let second = ledger
+        .outcomes(&run(), nothing.next)
+        .await
+        .expect("outcomes");
+    assert_eq!(second.entries, [(key(2), large)]);
+    join_all((10..60).map(|n| {
+        let ledger = Arc::clone(&ledger);
+        async move {
+            ledger
+                .record(&run(), &key(n), done(n))
+                .await
+                .expect("recorded")
+        }
+    }))
+    .await;
+    let third = ledger
+        .outcomes(&run(), second.next)
+        .await
+        .expect("outcomes");
+    assert_eq!(
+        third.entries.len(),
+        50,
+        "a cursor must not jump over what is recorded at the same time"
+    );
+}
+
+async fn wants_a_task_once(ledger: Arc<dyn Ledger>) {
+    ledger
+        .record(&run(), &key(9), done(9))
+        .await
+        .expect("recorded");
+    let new = ledger
+        .want(&run(), &[want(2), want(1), want(9), want(2)], 0, 60)
+        .await
+        .expect("wanted");
+    assert_eq!(
+        new,
+        [key(2), key(1)],
+        "in the order given, none twice, none that ended"
+    );
+    let new = ledger
+        .want(&run(), &[want(1), want(3)], 5, 65)
+        .await
+        .expect("wanted");
+    assert_eq!(new, [key(3)]);
+    assert_eq!(ledger.want(&run(), &[], 0, 0).await.expect("wanted"), []);
+    let run_2 = RunId("run-2".into());
+    let wanted = [want(1)];
+    let racers = join_all((0..8).map(|_| ledger.want(&run_2, &wanted, 0, 60))).await;
+    let new: usize = racers
+        .into_iter()
+        .map(|new| new.expect("wanted").len())
+        .sum();
+    assert_eq!(new, 1, "new to one caller only");
+    let open = ledger.open_tasks(&run()).await.expect("open tasks");
+    let mut keys = vec![key(1), key(2), key(3)];
+    keys.sort();
+    assert_eq!(
+        open.iter().map(|task| task.key).collect::<Vec<_>>(),
+        keys,
+        "in key order"
+    );
+    assert!(
+        open.iter()
+            .all(|task| task.lease.is_none() && task.retry.is_none() && task.attempts == 0)
+    );
+    assert!(
+        open.iter()
+            .all(|task| task.stage == "summarize" && task.lane == Lane::Llm)
+    );
+    assert!(
+        ledger
+            .open_tasks(&RunId("run-3".into()))
+            .await
+            .expect("open tasks")
+            .is_empty()
+    );
+}
+
+async fn says_what_is_overdue(ledger: Arc<dyn Ledger>) {
+    let min = 60_000;
+    let run = run();
+    ledger
+        .want(&run, &[want(1), want(2), want(3)], 0, min)
+        .await
+        .expect("wanted");
+    ledger
+        .record(&run, &key(2), done(2))
+        .await
+        .expect("recorded");
+    ledger
+        .lease(&run, &key(3), "worker-1", 0, min + 1)
+        .await
+        .expect("leased");
+    assert!(
+        ledger
+            .overdue(&run, min - 1)
+            .await
+            .expect("overdue")
+            .is_empty()
+    );
+    assert_eq!(
+        ledger.overdue(&run, min).await.expect("overdue"),
+        [key(1)],
+        "no outcome, no lease, due"
+    );
+    assert_eq!(
+        ledger.overdue(&run, min + 1).await.expect("overdue"),
+        [key(3)],
+        "its lease ran out"
+    );
+    assert!(
+        ledger
+            .overdue(&run, 3 * min - 1)
+            .await
+            .expect("overdue")
+            .is_empty(),
+        "the wait doubles"
+    );
+    let mut both = vec![key(1), key(3)];
+    both.sort();
+    assert_eq!(
+        ledger.overdue(&run, 3 * min + 2).await.expect("overdue"),
+        both,
+        "in key order"
+    );
+    assert!(
+        ledger
+            .overdue(&run, 7 * min)
+            .await
+            .expect("overdue")
+            .is_empty(),
+        "and doubles again"
+    );
+    assert!(
+        ledger
+            .overdue(&RunId("run-2".into()), 0)
+            .await
+            .expect("overdue")
+            .is_empty()
+    );
+}
+
+async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
+    let run = run();
+    let unwanted = Lease::Granted {
+        attempts: 0,
+        crashes: 0,
+        wanted: false,
+    };
+    let racers = (0..8).map(|n| {
+        let ledger = Arc::clone(&ledger);
+        let run = run.clone();
+        async move {
+            ledger
+                .lease(&run, &key(1), &format!("worker-{n}"), 100, 200)
+                .await
+                .expect("an answer")
+        }
+    });
+    let granted_to = join_all(racers).await.into_iter().filter(granted).count();
+    assert_eq!(granted_to, 1, "one holder at a time");
+    ledger.want(&run, &[want(2)], 0, 60).await.expect("wanted");
+    let lease = ledger
+        .lease(&run, &key(2), "a", 100, 200)
+        .await
+        .expect("an answer");
+    assert_eq!(
+        lease,
+        Lease::Granted {
+            attempts: 0,
+            crashes: 0,
+            wanted: true
+        }
+    );
+    let held = ledger
+        .lease(&run, &key(2), "b", 199, 300)
+        .await
+        .expect("an answer");
+    assert_eq!(
+        held,
+        Lease::Held {
+            holder: "a".into(),
+            until_ms: 200
+        }
+    );
+    assert!(
+        granted(
+            &ledger
+                .lease(&run, &key(2), "a", 150, 400)
+                .await
+                .expect("an answer")
+        ),
+        "renewed"
+    );
+    assert!(!granted(
+        &ledger
+            .lease(&run, &key(2), "b", 300, 500)
+            .await
+            .expect("an answer")
+    ));
+    let open = ledger.open_tasks(&run).await.expect("open tasks");
+    assert_eq!(
+        open.iter()
+            .find(|task| task.key == key(2))
+            .and_then(|task| task.lease.clone()),
+        Some(("a".into(), 400))
+    );
+    ledger
+        .release(&run, &key(2), "b", None)
+        .await
+        .expect("released");
+    assert!(
+        !granted(
+            &ledger
+                .lease(&run, &key(2), "b", 300, 500)
+                .await
+                .expect("an answer")
+        ),
+        "not b's to release"
+    );
+    ledger
+        .release(&run, &key(2), "a", None)
+        .await
+        .expect("released");
+    assert!(granted(
+        &ledger
+            .lease(&run, &key(2), "b", 300, 500)
+            .await
+            .expect("an answer")
+    ));
+    ledger
+        .record(&run, &key(2), done(2))
+        .await
+        .expect("recorded");
+    assert_eq!(
+        ledger
+            .lease(&run, &key(2), "c", 300, 500)
+            .await
+            .expect("an answer"),
+        Lease::Ended
+    );
+    assert_eq!(
+        ledger
+            .lease(&run, &key(3), "c", 300, 500)
+            .await
+            .expect("an answer"),
+        unwanted
+    );
+}
+
+async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
+    let run = run();
+    ledger.want(&run, &[want(1)], 0, 60).await.expect("wanted");
+    ledger
+        .lease(&run, &key(1), "a", 0, 100)
+        .await
+        .expect("leased");
+    assert_eq!(
+        ledger
+            .release(&run, &key(1), "a", Some(&failed()))
+            .await
+            .expect("released"),
+        1
+    );
+    assert_eq!(
+        ledger
+            .release(&run, &key(1), "a", Some(&failed()))
+            .await
+            .expect("released"),
+        1,
+        "asked twice, counted once"
+    );
+    let open = ledger.open_tasks(&run).await.expect("open tasks");
+    assert_eq!(
+        open.first().and_then(|task| task.retry.clone()),
+        Some(failed()),
+        "why it waits"
+    );
+    ledger
+        .lease(&run, &key(1), "a", 10, 100)
+        .await
+        .expect("leased");
+    let open = ledger.open_tasks(&run).await.expect("open tasks");
+    assert_eq!(
+        open.first().and_then(|task| task.retry.clone()),
+        None,
+        "it is worked on"
+    );
+    let uncounted = Retry {
+        counted: false,
+        ..failed()
+    };
+    assert_eq!(
+        ledger
+            .release(&run, &key(1), "a", Some(&uncounted))
+            .await
+            .expect("released"),
+        1,
+        "not counted"
+    );
+    ledger
+        .lease(&run, &key(1), "a", 15, 100)
+        .await
+        .expect("leased");
+    assert_eq!(
+        ledger
+            .release(&run, &key(1), "a", None)
+            .await
+            .expect("released"),
+        1,
+        "not counted"
+    );
+    ledger
+        .lease(&run, &key(1), "a", 20, 100)
+        .await
+        .expect("leased");
+    let taken_over = ledger
+        .lease(&run, &key(1), "b", 100, 200)
+        .await
+        .expect("leased");
+    assert_eq!(
+        taken_over,
+        Lease::Granted {
+            attempts: 1,
+            crashes: 1,
+            wanted: true
+        },
+        "a's lease ran out"
+    );
+    let renewed = ledger
+        .lease(&run, &key(1), "b", 150, 250)
+        .await
+        .expect("leased");
+    assert_eq!(
+        renewed,
+        Lease::Granted {
+            attempts: 1,
+            crashes: 1,
+            wanted: true
+        }
+    );
+}
+
+async fn schedules_by_time(ledger: Arc<dyn Ledger>) {
+    let job = |n: u32| Due::Job(JobId(format!("job-{n}")));
+    let at = RunRef {
+        run: run(),
+        header: "c/x/h".into(),
+        scope: "c/x".into(),
+    };
+    ledger.schedule(&job(1), 300).await.expect("scheduled");
+    ledger.schedule(&job(2), 100).await.expect("scheduled");
+    ledger
+        .schedule(&Due::Run(at.clone()), 200)
+        .await
+        .expect("scheduled");
+    ledger.schedule(&job(2), 900).await.expect("scheduled"); // it is there with an earlier time
+    ledger.schedule(&job(1), 150).await.expect("scheduled");
+    assert!(ledger.due(99, 1_000, 10).await.expect("due").is_empty());
+    assert_eq!(
+        ledger.due(250, 1_000, 2).await.expect("due"),
+        [job(2), job(1)],
+        "earliest first, at most two"
+    );
+    assert_eq!(
+        ledger.due(250, 1_000, 2).await.expect("due"),
+        [Due::Run(at.clone())],
+        "moved, so none twice"
+    );
+    assert!(ledger.due(999, 2_000, 10).await.expect("due").is_empty());
+    ledger.unschedule(&job(1)).await.expect("unscheduled");
+    ledger.unschedule(&job(7)).await.expect("unscheduled");
+    let mut again = ledger.due(1_000, 2_000, 10).await.expect("due");
+    again.sort();
+    assert_eq!(again, [Due::Run(at), job(2)]);
+}
+
+async fn remembers_watchers(ledger: Arc<dyn Ledger>) {
+    for job in ["b", "a", "b"] {
+        ledger
+            .watch(&run(), &JobId(job.into()))
+            .await
+            .expect("watched");
+    }
+    let watchers = ledger.watchers(&run()).await.expect("watchers");
+    assert_eq!(
+        watchers,
+        [JobId("a".into()), JobId("b".into())],
+        "each once, in order"
+    );
+    assert!(
+        ledger
+            .watchers(&RunId("run-2".into()))
+            .await
+            .expect("watchers")
+            .is_empty()
+    );
+}
+
+async fn forgets_runs(ledger: Arc<dyn Ledger>) {
+    let run = run();
+    let other = RunId("run-2".into());
+    for run in [&run, &other] {
+        ledger
+            .record(run, &key(1), done(1))
+            .await
+            .expect("recorded");
+        ledger.want(run, &[want(2)], 0, 60).await.expect("wanted");
+        ledger
+            .watch(run, &JobId("job".into()))
+            .await
+            .expect("watched");
+    }
+    let before = ledger.outcomes(&run, 0).await.expect("outcomes");
+    ledger.forget(&run).await.expect("forgotten");
+    ledger.forget(&run).await.expect("forgotten");
+    let after = ledger.outcomes(&run, before.next).await.expect("outcomes");
+    assert!(
+        after.epoch != before.epoch && after.entries.is_empty(),
+        "another memory"
+    );
+    assert!(ledger.watchers(&run).await.expect("watchers").is_empty());
+    assert_eq!(
+        ledger.want(&run, &[want(2)], 0, 60).await.expect("wanted"),
+        [key(2)]
+    );
+    assert_eq!(
+        ledger
+            .outcomes(&other, 0)
+            .await
+            .expect("outcomes")
+            .entries
+            .len(),
+        1,
+        "others stay"
+    );
+}
+
+async fn keeps_notices_for_their_time(ledger: Arc<dyn Ledger>) {
+    let notice = |name: &str, body: &str, until_ms| Notice {
+        name: name.into(),
+        body: Bytes::from(body.to_string()),
+        until_ms,
+    };
+    let names = |notices: Vec<Notice>| {
+        notices
+            .into_iter()
+            .map(|notice| notice.name)
+            .collect::<Vec<_>>()
+    };
+    for (name, body, until) in [
+        ("w-2", "{}", 2_000),
+        ("w-1", "{}", 1_000),
+        ("w-2", "{\"busy\":1}", 3_000),
+    ] {
+        ledger
+            .post(Board::Processes, notice(name, body, until), 0)
+            .await
+            .expect("posted");
+    }
+    ledger
+        .post(Board::Jobs, notice("j-1", "{}", 9_000), 0)
+        .await
+        .expect("posted");
+    let processes = ledger
+        .notices(Board::Processes, 999)
+        .await
+        .expect("notices");
+    assert_eq!(
+        processes.last().map(|notice| notice.body.as_ref()),
+        Some(&b"{\"busy\":1}"[..]),
+        "the later one"
+    );
+    assert_eq!(
+        names(processes),
+        ["w-1", "w-2"],
+        "in order of their names, boards apart"
+    );
+    assert_eq!(
+        names(
+            ledger
+                .notices(Board::Processes, 1_000)
+                .await
+                .expect("notices")
+        ),
+        ["w-2"],
+        "gone in time"
+    );
+    assert!(
+        ledger
+            .notices(Board::Processes, 3_000)
+            .await
+            .expect("notices")
+            .is_empty()
+    );
+}
+
+async fn forgets_everything(subject: Subject) {
+    let Subject { ledger, flush } = subject;
+    ledger
+        .record(&run(), &key(1), done(1))
+        .await
+        .expect("recorded");
+    ledger
+        .schedule(&Due::Job(JobId("job".into())), 0)
+        .await
+        .expect("scheduled");
+    let before = ledger.outcomes(&run(), 0).await.expect("outcomes");
+    let same = ledger
+        .outcomes(&run(), before.next)
+        .await
+        .expect("outcomes");
+    assert_eq!(before.epoch, same.epoch);
+    flush().await;
+    let after = ledger
+        .outcomes(&run(), before.next)
+        .await
+        .expect("outcomes");
+    assert_ne!(
+        before.epoch, after.epoch,
+        "who had a cursor must learn that it means nothing now"
+    );
+    assert!(
+        ledger
+            .outcomes(&run(), 0)
+            .await
+            .expect("outcomes")
+            .entries
+            .is_empty()
+    );
+    assert!(ledger.due(1_000, 2_000, 10).await.expect("due").is_empty());
+    ledger
+        .record(&run(), &key(1), done(2))
+        .await
+        .expect("recorded");
+    assert_eq!(
+        ledger.outcomes(&run(), 0).await.expect("outcomes").entries,
+        [(key(1), done(2))]
+    );
+}

@@ -1,0 +1,523 @@
+//! What every limiter must hold, run on each adapter. Times are given, so nothing waits.
+#![expect(
+    clippy::expect_used,
+    reason = "a suite of tests, compiled only for tests"
+)]
+
+use std::future::Future;
+use std::sync::Arc;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use stemma_engine::env::Millis;
+use stemma_engine::key::Class;
+use stemma_engine::limit::{Cost, Limiter, Permit, Quota, Reserved, Stated};
+
+const QUOTA: Quota = Quota {
+    requests_per_minute: 120,
+    tokens_per_minute: 60_000,
+    burst_seconds: 15,
+    token_burst_seconds: 15,
+    interactive_percent: 20,
+};
+const START: Millis = 1_767_225_600_000;
+
+/// Holds an adapter to the promises of [`Limiter`]. `make` gives one on which nothing was spent.
+///
+/// # Panics
+/// When a promise is broken.
+pub async fn conformance<F: Future<Output = Arc<dyn Limiter>>>(make: impl Fn() -> F) {
+    keeps_the_limit_over_any_minute(make().await).await;
+    grants_what_there_is_and_little_more(make().await).await;
+    grants_a_burst_and_then_the_rate(make().await).await;
+    keeps_a_share_for_people(make().await).await;
+    refuses_what_can_never_pass(make().await).await;
+    lets_one_request_pass_however_slow(make().await).await;
+    pauses(make().await).await;
+    settles(make().await).await;
+    keeps_buckets_apart(make().await).await;
+    keeps_to_what_is_stated(make().await).await;
+    learns_what_no_one_states(make().await).await;
+    learns_once_from_what_was_granted_before(make().await).await;
+    doubts_what_was_not_proved(make().await).await;
+    keeps_accounts(make().await).await;
+}
+
+async fn ask(limiter: &Arc<dyn Limiter>, class: Class, tokens: u32, at: Millis) -> Permit {
+    limiter
+        .acquire("model", QUOTA, Cost { class, tokens }, START + at)
+        .await
+        .expect("an answer")
+}
+
+/// How many requests of `tokens` are granted at once.
+async fn granted(limiter: &Arc<dyn Limiter>, class: Class, tokens: u32, at: Millis) -> u32 {
+    let mut count = 0;
+    while ask(limiter, class, tokens, at).await == Permit::Granted {
+        count += 1;
+        assert!(count < 10_000, "no limit");
+    }
+    count
+}
+
+async fn keeps_the_limit_over_any_minute(limiter: Arc<dyn Limiter>) {
+    let mut rng = SmallRng::seed_from_u64(7);
+    let mut grants: Vec<(Millis, u32)> = Vec::new();
+    let mut at = 0;
+    while at < 400_000 {
+        at += if rng.random_ratio(1, 50) {
+            rng.random_range(0..30_000)
+        } else {
+            rng.random_range(0..400)
+        };
+        let class = if rng.random_ratio(1, 3) {
+            Class::Interactive
+        } else {
+            Class::Bulk
+        };
+        let tokens = rng.random_range(0..2_000);
+        match ask(&limiter, class, tokens, at).await {
+            Permit::Granted => grants.push((at, tokens)),
+            Permit::Wait { after_ms } => assert!(after_ms > 0 && after_ms < 60_000, "{after_ms}"),
+            Permit::Never { largest } => assert!(largest < tokens, "{largest} could pass"),
+        }
+    }
+    for (n, (from, _)) in grants.iter().enumerate() {
+        let minute = || grants[n..].iter().take_while(|(at, _)| *at < from + 60_000);
+        let tokens: u32 = minute().map(|(_, tokens)| tokens).sum();
+        assert!(
+            minute().count() <= 120 + 30 + 1,
+            "requests in the minute from {from}"
+        );
+        assert!(
+            tokens <= 60_000 + 15_000 + 60,
+            "{tokens} tokens in the minute from {from}"
+        );
+    }
+    let all: u64 = grants.iter().map(|(_, tokens)| u64::from(*tokens)).sum();
+    assert!(all > 200_000, "what is there is used: {all}");
+}
+
+/// Workers that always want more get nearly all of the limit, and in no sliding minute more than it.
+async fn grants_what_there_is_and_little_more(limiter: Arc<dyn Limiter>) {
+    let quota = Quota::per_minute(600, 10_000_000);
+    let cost = Cost {
+        class: Class::Bulk,
+        tokens: 1_000,
+    };
+    let mut grants: Vec<Millis> = Vec::new();
+    let mut at = 0;
+    while at < 150_000 {
+        match limiter
+            .acquire("model", quota, cost, START + at)
+            .await
+            .expect("an answer")
+        {
+            Permit::Granted => grants.push(at),
+            permit => at += wait(&permit),
+        }
+    }
+    for (n, from) in grants.iter().enumerate() {
+        let minute = grants[n..]
+            .iter()
+            .take_while(|at| **at < from + 60_000)
+            .count();
+        assert!(minute <= 600, "{minute} requests in the minute from {from}");
+    }
+    assert!(
+        (1_470..=1_500).contains(&grants.len()),
+        "{} of 1,500 in 150 s",
+        grants.len()
+    );
+}
+
+async fn grants_a_burst_and_then_the_rate(limiter: Arc<dyn Limiter>) {
+    let burst = granted(&limiter, Class::Interactive, 0, 0).await;
+    assert!((29..=31).contains(&burst), "15 s of 120 a minute: {burst}");
+    let after_ms = wait(&ask(&limiter, Class::Interactive, 0, 0).await);
+    assert!((400..=600).contains(&after_ms), "{after_ms}");
+    assert_eq!(
+        ask(&limiter, Class::Interactive, 0, after_ms).await,
+        Permit::Granted,
+        "as promised"
+    );
+    let rested = granted(&limiter, Class::Interactive, 0, 3_600_000).await;
+    assert!(
+        (29..=31).contains(&rested),
+        "an hour of rest saves up one burst, no more: {rested}"
+    );
+}
+
+fn wait(permit: &Permit) -> u64 {
+    assert!(matches!(permit, Permit::Wait { .. }), "{permit:?}");
+    if let Permit::Wait { after_ms } = permit {
+        *after_ms
+    } else {
+        0
+    }
+}
+
+fn largest(permit: &Permit) -> u32 {
+    assert!(matches!(permit, Permit::Never { .. }), "{permit:?}");
+    if let Permit::Never { largest } = permit {
+        *largest
+    } else {
+        0
+    }
+}
+
+async fn keeps_a_share_for_people(limiter: Arc<dyn Limiter>) {
+    let bulk = granted(&limiter, Class::Bulk, 1_000, 0).await;
+    assert!((11..=12).contains(&bulk), "four fifths of 15,000: {bulk}");
+    let people = granted(&limiter, Class::Interactive, 1_000, 0).await;
+    assert!((2..=4).contains(&people), "the rest: {people}");
+    assert!(matches!(
+        ask(&limiter, Class::Bulk, 1_000, 0).await,
+        Permit::Wait { .. }
+    ));
+    for second in 1..120 {
+        granted(&limiter, Class::Bulk, 1_000, second * 1_000).await;
+        let person = ask(&limiter, Class::Interactive, 500, second * 1_000).await;
+        assert!(
+            second < 5 || person == Permit::Granted,
+            "bulk starved a person in second {second}"
+        );
+    }
+}
+
+async fn refuses_what_can_never_pass(limiter: Arc<dyn Limiter>) {
+    let all = largest(&ask(&limiter, Class::Interactive, 15_001, 0).await);
+    assert!((14_990..=15_000).contains(&all), "{all}");
+    assert_eq!(
+        ask(&limiter, Class::Interactive, all, 0).await,
+        Permit::Granted,
+        "what it names can pass"
+    );
+    let share = largest(&ask(&limiter, Class::Bulk, 14_000, 0).await);
+    assert!((11_990..=12_000).contains(&share), "{share}");
+}
+
+async fn lets_one_request_pass_however_slow(limiter: Arc<dyn Limiter>) {
+    let slow = Quota {
+        requests_per_minute: 1,
+        ..QUOTA
+    };
+    for class in [Class::Bulk, Class::Interactive] {
+        let cost = Cost { class, tokens: 10 };
+        let bucket = format!("slow-{class:?}");
+        let first = limiter
+            .acquire(&bucket, slow, cost, START)
+            .await
+            .expect("an answer");
+        assert_eq!(first, Permit::Granted);
+        let second = limiter
+            .acquire(&bucket, slow, cost, START + 1_000)
+            .await
+            .expect("an answer");
+        assert_eq!(second, Permit::Wait { after_ms: 59_000 });
+    }
+}
+
+async fn pauses(limiter: Arc<dyn Limiter>) {
+    limiter
+        .pause("model", START + 30_000)
+        .await
+        .expect("paused");
+    limiter
+        .pause("model", START + 10_000)
+        .await
+        .expect("paused"); // does not shorten
+    for class in [Class::Bulk, Class::Interactive] {
+        assert_eq!(
+            ask(&limiter, class, 1, 0).await,
+            Permit::Wait { after_ms: 30_000 }
+        );
+    }
+    assert_eq!(ask(&limiter, Class::Bulk, 1, 30_000).await, Permit::Granted);
+}
+
+async fn settles(limiter: Arc<dyn Limiter>) {
+    assert_eq!(
+        ask(&limiter, Class::Interactive, 15_000, 0).await,
+        Permit::Granted
+    );
+    assert!(matches!(
+        ask(&limiter, Class::Interactive, 10_000, 0).await,
+        Permit::Wait { .. }
+    ));
+    limiter
+        .settle("model", QUOTA, 15_000, 2_000)
+        .await
+        .expect("settled");
+    assert_eq!(
+        ask(&limiter, Class::Interactive, 10_000, 0).await,
+        Permit::Granted,
+        "what was not used is there"
+    );
+    limiter
+        .settle("model", QUOTA, 10_000, 40_000)
+        .await
+        .expect("settled");
+    let after_ms = wait(&ask(&limiter, Class::Interactive, 1_000, 0).await);
+    assert!(
+        after_ms > 20_000,
+        "what was used beyond the estimate is paid back: {after_ms}"
+    );
+}
+
+async fn keeps_buckets_apart(limiter: Arc<dyn Limiter>) {
+    granted(&limiter, Class::Interactive, 1_000, 0).await;
+    limiter
+        .pause("model", START + 60_000)
+        .await
+        .expect("paused");
+    let other = Cost {
+        class: Class::Bulk,
+        tokens: 1_000,
+    };
+    assert_eq!(
+        limiter
+            .acquire("other", QUOTA, other, START)
+            .await
+            .expect("an answer"),
+        Permit::Granted
+    );
+}
+
+/// What a greedy worker is granted between two times, asking again whenever it is told to.
+async fn granted_between(
+    limiter: &Arc<dyn Limiter>,
+    quota: Quota,
+    from: Millis,
+    to: Millis,
+) -> u32 {
+    let cost = Cost {
+        class: Class::Bulk,
+        tokens: 100,
+    };
+    let mut at = from;
+    let mut count = 0;
+    while at < to {
+        match limiter
+            .acquire("model", quota, cost, START + at)
+            .await
+            .expect("an answer")
+        {
+            Permit::Granted => count += 1,
+            permit => at += wait(&permit),
+        }
+    }
+    count
+}
+
+const NOTHING_KNOWN: (u32, u32) = (Quota::UNKNOWN, Quota::UNKNOWN);
+
+async fn keeps_to_what_is_stated(limiter: Arc<dyn Limiter>) {
+    let unknown = Quota::per_minute(NOTHING_KNOWN.0, NOTHING_KNOWN.1);
+    let stated = Stated {
+        requests_per_minute: Some(300),
+        ..Stated::default()
+    };
+    limiter
+        .state("model", unknown, stated, START)
+        .await
+        .expect("stated");
+    let found = granted_between(&limiter, unknown, 0, 60_000).await;
+    assert!(
+        (290..=310).contains(&found),
+        "300 a minute were stated: {found}"
+    );
+    let known = Quota::per_minute(600, Quota::UNKNOWN);
+    let found = granted_between(&limiter, known, 120_000, 180_000).await;
+    assert!(
+        (290..=310).contains(&found),
+        "the smaller of what is configured and stated: {found}"
+    );
+    let stated = Stated {
+        tokens_per_minute: Some(6_000),
+        ..Stated::default()
+    };
+    limiter
+        .state("model", known, stated, START + 180_000)
+        .await
+        .expect("stated");
+    let found = granted_between(&limiter, known, 240_000, 300_000).await;
+    assert!((57..=63).contains(&found), "6,000 tokens a minute: {found}");
+    // After a rest a burst is there, of which the provider would take nothing.
+    let none = Stated {
+        requests_left: Some(0),
+        ..Stated::default()
+    };
+    limiter
+        .state("model", unknown, none, START + 400_000)
+        .await
+        .expect("stated");
+    let found = granted_between(&limiter, unknown, 400_000, 400_001).await;
+    assert!(found <= 2, "nothing was left: {found}");
+}
+
+/// A provider that takes 600 requests in any sliding minute, states nothing and refuses the others: after two minutes
+/// it refuses few, and what it takes is taken.
+async fn learns_what_no_one_states(limiter: Arc<dyn Limiter>) {
+    let unknown = Quota::per_minute(NOTHING_KNOWN.0, NOTHING_KNOWN.1);
+    let cost = Cost {
+        class: Class::Bulk,
+        tokens: 100,
+    };
+    let mut at: Millis = 0;
+    let mut taken: Vec<Millis> = Vec::new();
+    let mut refused: Vec<Millis> = Vec::new();
+    while at < 600_000 {
+        if let Permit::Wait { after_ms } = limiter
+            .acquire("model", unknown, cost, START + at)
+            .await
+            .expect("an answer")
+        {
+            at += after_ms;
+            continue;
+        }
+        at += 20; // eight callers, 160 ms each
+        let window = taken.iter().rev().take_while(|t| **t + 60_000 > at).count();
+        if window < 600 {
+            taken.push(at);
+        } else {
+            refused.push(at);
+            limiter.slow("model", 20, START + at).await.expect("slower");
+            limiter
+                .settle("model", unknown, 100, 0)
+                .await
+                .expect("settled");
+            limiter
+                .pause("model", START + at + 1_000)
+                .await
+                .expect("paused");
+        }
+    }
+    let since = |all: &[Millis]| all.iter().filter(|t| **t >= 180_000).count();
+    let late = since(&taken);
+    let refusals = since(&refused);
+    assert!(
+        late >= 7 * 600 * 90 / 100,
+        "{late} of 4,200 in the last seven minutes"
+    );
+    assert!(refusals * 100 <= late * 2, "{refusals} refusals of {late}");
+}
+
+/// Questions become ten times as long, and the provider counts requests alone: a rate of tokens that was learned from
+/// short ones must not hold the long ones up for long.
+async fn doubts_what_was_not_proved(limiter: Arc<dyn Limiter>) {
+    let unknown = Quota::per_minute(NOTHING_KNOWN.0, NOTHING_KNOWN.1);
+    let mut at: Millis = 0;
+    let mut taken: Vec<Millis> = Vec::new();
+    while at < 420_000 {
+        let cost = Cost {
+            class: Class::Bulk,
+            tokens: if at < 180_000 { 500 } else { 5_000 },
+        };
+        let mut answer = limiter
+            .acquire("model", unknown, cost, START + at)
+            .await
+            .expect("an answer");
+        if let Permit::Never { largest } = answer {
+            let largest = Cost {
+                tokens: largest,
+                ..cost
+            };
+            answer = limiter
+                .acquire("model", unknown, largest, START + at)
+                .await
+                .expect("an answer");
+            if answer == Permit::Granted {
+                limiter
+                    .settle("model", unknown, largest.tokens, cost.tokens)
+                    .await
+                    .expect("settled");
+            }
+        }
+        if let Permit::Wait { after_ms } = answer {
+            at += after_ms.min(500);
+            continue;
+        }
+        at += 40;
+        if taken.iter().rev().take_while(|t| **t + 60_000 > at).count() < 120 {
+            taken.push(at);
+        } else {
+            limiter.slow("model", 40, START + at).await.expect("slower");
+            limiter
+                .settle("model", unknown, cost.tokens, 0)
+                .await
+                .expect("settled");
+            limiter
+                .pause("model", START + at + 1_000)
+                .await
+                .expect("paused");
+        }
+    }
+    let late = taken.iter().filter(|t| **t >= 180_000).count();
+    assert!(
+        late >= 4 * 120 * 80 / 100,
+        "{late} of 480 long ones in four minutes"
+    );
+}
+
+async fn learns_once_from_what_was_granted_before(limiter: Arc<dyn Limiter>) {
+    let unknown = Quota::per_minute(NOTHING_KNOWN.0, NOTHING_KNOWN.1);
+    for n in 0..600 {
+        let cost = Cost {
+            class: Class::Bulk,
+            tokens: 100,
+        };
+        limiter
+            .acquire("model", unknown, cost, START + n * 100)
+            .await
+            .expect("an answer");
+    }
+    for late in 0..8 {
+        limiter
+            .slow("model", 500 + late, START + 60_000 + late)
+            .await
+            .expect("slower");
+    }
+    let found = granted_between(&limiter, unknown, 61_000, 121_000).await;
+    assert!(
+        (550..=600).contains(&found),
+        "one step from 600 a minute, not eight: {found}"
+    );
+}
+
+async fn keeps_accounts(limiter: Arc<dyn Limiter>) {
+    let reserve = |amount: u64, at: Millis| {
+        let limiter = Arc::clone(&limiter);
+        async move {
+            limiter
+                .reserve("job", 1_000, amount, START + at)
+                .await
+                .expect("an answer")
+        }
+    };
+    assert_eq!(reserve(1, 0).await, Reserved::Unknown);
+    limiter
+        .open_account("job", 200, START)
+        .await
+        .expect("opened");
+    limiter.open_account("job", 0, START).await.expect("opened"); // it is there
+    assert_eq!(reserve(500, 0).await, Reserved::Granted);
+    assert_eq!(reserve(400, 0).await, Reserved::Refused { later: true });
+    assert_eq!(reserve(900, 0).await, Reserved::Refused { later: false });
+    limiter
+        .spend("job", 500, 100, START + 1)
+        .await
+        .expect("spent");
+    assert_eq!(reserve(700, 2).await, Reserved::Granted, "200, 100 and 700");
+    assert_eq!(reserve(1, 2).await, Reserved::Refused { later: true });
+    assert_eq!(
+        reserve(1, 700_000).await,
+        Reserved::Refused { later: false },
+        "whoever reserved it has gone"
+    );
+    limiter
+        .spend("other", 1, 1, START)
+        .await
+        .expect("no account, nothing to do");
+}

@@ -1,0 +1,279 @@
+//! What every broker must hold, run on each adapter. Waits are bounded; nothing rests on order, on depth, or on when a
+//! delivery comes.
+#![expect(
+    clippy::expect_used,
+    reason = "a suite of tests, compiled only for tests"
+)]
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, timeout};
+
+use stemma_engine::key::Class;
+use stemma_engine::queue::{
+    DELIVERY_LIMIT, Delivery, Lane, MAX_MESSAGE_BYTES, Message, Queue, QueueName, Rung,
+    Subscription,
+};
+
+/// A delivery that is due must come within this time.
+const SOON: Duration = Duration::from_secs(30);
+/// What has not come within this time is not coming.
+const SILENCE: Duration = Duration::from_millis(700);
+const LANE: QueueName = QueueName::Lane(Lane::Cpu, Class::Bulk);
+
+type Subscribed = Box<dyn Subscription>;
+
+/// Holds an adapter to the promises of [`Queue`]. `make` gives a broker whose queues are empty.
+///
+/// # Panics
+/// When a promise is broken.
+pub async fn conformance<F: Future<Output = Arc<dyn Queue>>>(make: impl Fn() -> F) {
+    delivers_everything_at_least_once(make().await).await;
+    keeps_what_a_message_carries(make().await).await;
+    hands_back_what_was_not_acknowledged(make().await).await;
+    respects_prefetch(make().await).await;
+    delays_by_rungs(make().await).await;
+    buries_what_comes_too_often(make().await).await;
+    serves_one_consumer_of_a_flow_queue(make().await).await;
+    shares_a_lane(make().await).await;
+    refuses_large_messages(make().await).await;
+    loses_nothing_when_a_wait_is_cancelled(make().await).await;
+}
+
+fn message(n: usize) -> Message {
+    Message::new(format!("message {n}"))
+}
+
+async fn publish(queue: &Arc<dyn Queue>, name: QueueName, count: usize) {
+    queue
+        .publish(name, (0..count).map(message).collect())
+        .await
+        .expect("published");
+}
+
+async fn subscribe(queue: &Arc<dyn Queue>, name: QueueName, prefetch: u16) -> Subscribed {
+    queue.subscribe(name, prefetch).await.expect("subscribed")
+}
+
+async fn next(subscription: &mut Subscribed) -> Delivery {
+    timeout(SOON, subscription.next())
+        .await
+        .expect("a delivery in time")
+        .expect("a living subscription")
+}
+
+async fn is_silent(subscription: &mut Subscribed) -> bool {
+    timeout(SILENCE, subscription.next()).await.is_err()
+}
+
+/// Takes and acknowledges until `count` different bodies have come.
+async fn collect(subscription: &mut Subscribed, count: usize) -> BTreeSet<Bytes> {
+    let mut bodies = BTreeSet::new();
+    while bodies.len() < count {
+        let delivery = next(subscription).await;
+        bodies.insert(delivery.message.body);
+        delivery.receipt.ack().await.expect("acknowledged");
+    }
+    bodies
+}
+
+async fn delivers_everything_at_least_once(queue: Arc<dyn Queue>) {
+    publish(&queue, LANE, 100).await; // before anyone listens
+    let mut subscription = subscribe(&queue, LANE, 10).await;
+    collect(&mut subscription, 100).await;
+    assert!(
+        is_silent(&mut subscription).await,
+        "acknowledged messages must not come again"
+    );
+    publish(&queue, LANE, 3).await;
+    collect(&mut subscription, 3).await;
+    publish(&queue, QueueName::Lane(Lane::Cpu, Class::Interactive), 1).await;
+    publish(&queue, QueueName::Lane(Lane::Llm, Class::Bulk), 1).await;
+    assert!(is_silent(&mut subscription).await, "queues must not mix");
+}
+
+async fn keeps_what_a_message_carries(queue: Arc<dyn Queue>) {
+    let trace = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_string());
+    let body = Bytes::from((0..MAX_MESSAGE_BYTES).map(|n| n as u8).collect::<Vec<_>>());
+    let sent = Message {
+        body,
+        attempts: 3,
+        trace,
+    };
+    queue
+        .publish(LANE, vec![sent.clone()])
+        .await
+        .expect("published");
+    queue
+        .publish_later(LANE, sent.clone(), Rung::Short)
+        .await
+        .expect("published");
+    let mut subscription = subscribe(&queue, LANE, 1).await;
+    for _ in 0..2 {
+        let delivery = next(&mut subscription).await;
+        assert_eq!(delivery.message, sent);
+        delivery.receipt.ack().await.expect("acknowledged");
+    }
+}
+
+async fn hands_back_what_was_not_acknowledged(queue: Arc<dyn Queue>) {
+    publish(&queue, LANE, 1).await;
+    let mut subscription = subscribe(&queue, LANE, 5).await;
+    let first = next(&mut subscription).await;
+    assert_eq!(first.redeliveries, 0);
+    first.receipt.requeue().await.expect("requeued");
+    let second = next(&mut subscription).await;
+    assert!(second.redeliveries >= 1, "a handed back message counts");
+    drop(second);
+    let third = next(&mut subscription).await;
+    assert!(third.redeliveries >= 2, "a dropped delivery is handed back");
+    drop(subscription);
+    let mut another = subscribe(&queue, LANE, 5).await;
+    let fourth = next(&mut another).await;
+    assert!(
+        fourth.redeliveries >= 3,
+        "a dropped subscription hands back what it holds"
+    );
+    let _ = third.receipt.ack().await; // too late: whatever it says, the message is in other hands
+    fourth.receipt.ack().await.expect("acknowledged");
+    assert!(is_silent(&mut another).await);
+}
+
+async fn respects_prefetch(queue: Arc<dyn Queue>) {
+    publish(&queue, LANE, 5).await;
+    let mut subscription = subscribe(&queue, LANE, 2).await;
+    let first = next(&mut subscription).await;
+    let _second = next(&mut subscription).await;
+    assert!(is_silent(&mut subscription).await, "two of two are out");
+    first.receipt.ack().await.expect("acknowledged");
+    next(&mut subscription).await;
+}
+
+async fn delays_by_rungs(queue: Arc<dyn Queue>) {
+    let begun = Instant::now();
+    queue
+        .publish_later(LANE, message(1), Rung::Medium)
+        .await
+        .expect("published");
+    queue
+        .publish_later(LANE, message(0), Rung::Short)
+        .await
+        .expect("published");
+    let mut subscription = subscribe(&queue, LANE, 2).await;
+    for (n, rung) in [Rung::Short, Rung::Medium].into_iter().enumerate() {
+        let delivery = timeout(rung.delay() + SOON, subscription.next())
+            .await
+            .expect("in time")
+            .expect("alive");
+        let early = rung.delay().saturating_sub(Duration::from_millis(500));
+        assert!(
+            begun.elapsed() >= early,
+            "{rung:?} came after {:?}",
+            begun.elapsed()
+        );
+        assert_eq!(
+            delivery.message,
+            message(n),
+            "the shorter rung first: they lie far apart"
+        );
+        assert_eq!(
+            delivery.redeliveries, 0,
+            "waiting on a rung is no redelivery"
+        );
+        delivery.receipt.ack().await.expect("acknowledged");
+    }
+}
+
+async fn buries_what_comes_too_often(queue: Arc<dyn Queue>) {
+    publish(&queue, LANE, 1).await;
+    let mut subscription = subscribe(&queue, LANE, 1).await;
+    let mut deliveries = 0;
+    while let Ok(delivery) = timeout(5 * SILENCE, subscription.next()).await {
+        deliveries += 1;
+        assert!(deliveries <= DELIVERY_LIMIT + 2, "a message without end");
+        delivery
+            .expect("alive")
+            .receipt
+            .requeue()
+            .await
+            .expect("requeued");
+    }
+    assert!(
+        deliveries >= DELIVERY_LIMIT,
+        "buried after only {deliveries} deliveries"
+    );
+    let mut dead = subscribe(&queue, QueueName::Dead, 1).await;
+    let delivery = next(&mut dead).await;
+    assert_eq!(delivery.message.body, message(0).body);
+    delivery.receipt.ack().await.expect("acknowledged");
+}
+
+async fn serves_one_consumer_of_a_flow_queue(queue: Arc<dyn Queue>) {
+    let flow = QueueName::Flow(3);
+    let mut active = subscribe(&queue, flow, 4).await;
+    let mut waiting = subscribe(&queue, flow, 4).await;
+    publish(&queue, flow, 6).await;
+    let held = next(&mut active).await;
+    assert!(
+        is_silent(&mut waiting).await,
+        "one active consumer at a time"
+    );
+    drop(active);
+    drop(held);
+    collect(&mut waiting, 6).await;
+}
+
+async fn shares_a_lane(queue: Arc<dyn Queue>) {
+    let mut one = subscribe(&queue, LANE, 1).await;
+    let mut other = subscribe(&queue, LANE, 1).await;
+    publish(&queue, LANE, 2).await;
+    let first = next(&mut one).await;
+    let second = next(&mut other).await;
+    assert_ne!(
+        first.message, second.message,
+        "a message is in one hand at a time"
+    );
+}
+
+async fn refuses_large_messages(queue: Arc<dyn Queue>) {
+    let large = Message::new(vec![0; MAX_MESSAGE_BYTES + 1]);
+    let refusals = [
+        queue.publish(LANE, vec![large.clone()]).await,
+        queue.publish_later(LANE, large, Rung::Short).await,
+    ];
+    for refusal in refusals {
+        assert!(
+            refusal.is_err_and(|error| !error.passing),
+            "asking again does not make it smaller"
+        );
+    }
+    let mut subscription = subscribe(&queue, LANE, 1).await;
+    assert!(is_silent(&mut subscription).await);
+}
+
+async fn loses_nothing_when_a_wait_is_cancelled(queue: Arc<dyn Queue>) {
+    let mut subscription = subscribe(&queue, LANE, 50).await;
+    let mut bodies = BTreeSet::new();
+    let begun = Instant::now();
+    for n in 0.. {
+        if n < 50 {
+            queue
+                .publish(LANE, vec![message(n)])
+                .await
+                .expect("published");
+        }
+        while let Ok(delivery) = timeout(Duration::from_millis(1), subscription.next()).await {
+            let delivery = delivery.expect("alive");
+            bodies.insert(delivery.message.body);
+            delivery.receipt.ack().await.expect("acknowledged");
+        }
+        if n >= 50 && bodies.len() == 50 {
+            return;
+        }
+        assert!(begun.elapsed() < SOON, "{} of 50 arrived", bodies.len());
+    }
+}

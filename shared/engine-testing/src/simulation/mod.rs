@@ -1,0 +1,645 @@
+//! Whole schedules on one thread and virtual time, from a seed: coordinators and workers over memory ports with
+//! faults, crashes, drains and a ledger that forgets. Whatever happens, every schedule must end with the same bytes.
+
+mod work;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::fault::{Chances, Faults, Plan};
+use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::consume::Consumer;
+use stemma_engine::coordinate::Coordinator;
+use stemma_engine::env::{Env, Millis};
+use stemma_engine::flow::{JobEntry, Manifest};
+use stemma_engine::jobs::{self, CancelReason, Counts, PauseReason};
+use stemma_engine::key::{Class, JobId};
+use stemma_engine::ledger::MemoryLedger;
+use stemma_engine::limit::MemoryLimiter;
+use stemma_engine::perform::Performer;
+use stemma_engine::ports::Ports;
+use stemma_engine::presence::Presence;
+use stemma_engine::queue::{Lane, MemoryQueue, QueueName};
+use stemma_engine::settings;
+
+pub use work::{Document, Rehearsal, Settings, Tools};
+
+/// A schedule must end within this much virtual time.
+const LIMIT: Duration = Duration::from_secs(6 * 3600);
+/// When the last fault may happen, and the last blow fall.
+const TROUBLE_MS: Millis = 900_000;
+/// Virtual time after the end in which late workers finish and traces vanish.
+const AFTERMATH: Duration = Duration::from_secs(900);
+
+/// What goes wrong in a schedule.
+#[derive(Debug, Clone, Default)]
+pub struct Script {
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Faults of port calls.
+    pub plan: Plan,
+    /// Coordinators at work.
+    pub coordinators: usize,
+    /// Workers at work.
+    pub workers: usize,
+    /// What befalls them, in order of time.
+    pub blows: Vec<(Millis, Blow)>,
+    /// Only one small job is submitted.
+    pub small: bool,
+}
+
+/// Something that happens to the cast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blow {
+    /// A member is gone from one moment to the next; another takes its place after this many milliseconds.
+    Crash(usize, Millis),
+    /// A member is asked to stop and drains; another takes its place at once.
+    Drain(usize),
+    /// The ledger forgets everything.
+    Flush,
+    /// Something is said about a job, by its place in the program.
+    Say(usize, Word),
+}
+
+/// What is said about a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// It is cancelled.
+    Cancel,
+    /// It is paused.
+    Pause,
+    /// It goes on.
+    Resume,
+}
+
+/// How a schedule ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Artifacts and published results.
+    pub objects: BTreeMap<String, Bytes>,
+    /// Counts of the jobs' reports.
+    pub counts: Vec<Counts>,
+    /// Port calls.
+    pub calls: u64,
+    /// Digest of the log of port calls.
+    pub log: String,
+    /// Virtual milliseconds until the last report.
+    pub took_ms: Millis,
+    /// How often a stage was begun.
+    pub starts: u32,
+}
+
+impl Script {
+    /// A quiet schedule.
+    pub fn quiet() -> Self {
+        Self {
+            coordinators: 1,
+            workers: 1,
+            ..Self::default()
+        }
+    }
+
+    /// A schedule full of trouble.
+    pub fn of_seed(seed: u64) -> Self {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let mut some = |most: u32| {
+            if rng.random_ratio(1, 2) {
+                rng.random_range(0..=most)
+            } else {
+                0
+            }
+        };
+        let chances = Chances {
+            fail_before: some(100),
+            fail_after: some(100),
+            delay: some(150),
+            duplicate: some(150),
+            lose: some(200),
+            overtaken: some(100),
+            longest: Duration::from_millis(u64::from(50 + some(20_000))),
+        };
+        let coordinators = rng.random_range(1..=2);
+        let workers = rng.random_range(1..=3);
+        let mut blows: Vec<_> = (0..rng.random_range(0..7))
+            .map(|_| blow(&mut rng, coordinators + workers))
+            .collect();
+        blows.sort_by_key(|(at, _)| *at);
+        Self {
+            seed,
+            plan: Plan::random(seed, chances),
+            coordinators,
+            workers,
+            blows,
+            small: false,
+        }
+    }
+}
+
+fn blow(rng: &mut SmallRng, cast: usize) -> (Millis, Blow) {
+    // Most of the work is done early.
+    let latest = if rng.random_ratio(2, 3) {
+        TROUBLE_MS / 10
+    } else {
+        TROUBLE_MS
+    };
+    let at = rng.random_range(0..latest);
+    let who = rng.random_range(0..cast);
+    let blow = match rng.random_range(0..5) {
+        0 => Blow::Flush,
+        1 => Blow::Drain(who),
+        _ => Blow::Crash(who, rng.random_range(0..30_000)),
+    };
+    (at, blow)
+}
+
+/// The schedule of a seed; an error says what it violated and how to see it again.
+///
+/// # Errors
+/// What was violated.
+pub fn check(seed: u64) -> Result<Ended, String> {
+    let script = Script::of_seed(seed);
+    let violated = |what: String| {
+        format!(
+            "{what}\n{script:?}\nreplay: STEMMA_SEED={seed} cargo test -p stemma-engine --test simulation"
+        )
+    };
+    let ended = play(&script).map_err(violated)?;
+    compare(&ended, expected()?).map_err(violated)?;
+    Ok(ended)
+}
+
+/// What every schedule must come to.
+///
+/// # Errors
+/// What the quiet schedule violated.
+pub fn expected() -> Result<&'static Ended, String> {
+    static EXPECTED: OnceLock<Result<Ended, String>> = OnceLock::new();
+    EXPECTED
+        .get_or_init(|| play(&Script::quiet()))
+        .as_ref()
+        .map_err(Clone::clone)
+}
+
+/// The schedule of a seed in which jobs are paused and resumed, and some cancelled; an error says what it violated.
+///
+/// # Errors
+/// What was violated.
+pub fn check_controlled(seed: u64) -> Result<Ended, String> {
+    let mut script = Script::of_seed(seed);
+    let mut rng = SmallRng::seed_from_u64(!seed);
+    let mut say = |from: Millis, job, word| {
+        let at = from + rng.random_range(0..60_000);
+        script.blows.push((at, Blow::Say(job, word)));
+        at
+    };
+    let paused = say(0, 0, Word::Pause);
+    say(paused, 0, Word::Resume);
+    let cancels = seed % 3;
+    if cancels > 0 {
+        say(0, 0, Word::Cancel);
+    }
+    script.blows.sort_by_key(|(at, _)| *at);
+    let violated = |what: String| {
+        format!(
+            "{what}
+{script:?}
+replay: STEMMA_SEED={seed}"
+        )
+    };
+    let ended = play(&script).map_err(violated)?;
+    let mut expected = expected()?.clone();
+    if cancels > 0 {
+        // What only the cancelled job asked for may be missing; nothing else may, and nothing may differ.
+        expected.objects.retain(|key, _| {
+            ended.objects.contains_key(key) || WANTED_ELSEWHERE.iter().any(|at| key.starts_with(at))
+        });
+        let counts = &ended.counts[0];
+        let all = expected.counts[0].ended();
+        if counts.ended() != all {
+            return Err(violated(format!("{counts:?} of {all} entries")));
+        }
+        expected.counts[0] = counts.clone();
+    }
+    compare(&ended, &expected).map_err(violated)?;
+    Ok(ended)
+}
+
+/// Scopes of the documents that jobs ask for beside the first.
+const WANTED_ELSEWHERE: [&str; 3] = ["c/x/d/3/", "c/y/d/0/", "c/y/d/4/"];
+
+/// Says what differs between two ends.
+///
+/// # Errors
+/// The difference.
+pub fn compare(ended: &Ended, expected: &Ended) -> Result<(), String> {
+    for (key, bytes) in &expected.objects {
+        match ended.objects.get(key) {
+            None => return Err(format!("{key} is missing")),
+            Some(found) if found != bytes => {
+                return Err(format!("{key} differs: {found:?} instead of {bytes:?}"));
+            }
+            Some(_) => {}
+        }
+    }
+    if let Some(key) = ended
+        .objects
+        .keys()
+        .find(|key| !expected.objects.contains_key(*key))
+    {
+        return Err(format!("{key} should not exist"));
+    }
+    if ended.counts != expected.counts {
+        return Err(format!(
+            "counts {:?} instead of {:?}",
+            ended.counts, expected.counts
+        ));
+    }
+    Ok(())
+}
+
+/// Plays a schedule to its end.
+///
+/// # Errors
+/// What it violated.
+pub fn play(script: &Script) -> Result<Ended, String> {
+    play_heard(script, None)
+}
+
+/// The same, telling `listener` of every port call.
+///
+/// # Errors
+/// What it violated.
+pub fn play_heard(
+    script: &Script,
+    listener: Option<crate::fault::Listener>,
+) -> Result<Ended, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    runtime.block_on(async { Stage::set(script, listener).perform(script).await })
+}
+
+/// Ports, cast and book of one schedule.
+struct Stage {
+    env: Env,
+    store: Arc<MemoryBlobs>,
+    ledger: Arc<MemoryLedger>,
+    faults: Faults,
+    ports: Ports,
+    tools: Arc<Tools>,
+    cast: Vec<Member>,
+    /// Those who were asked to stop and are still busy.
+    leaving: JoinSet<()>,
+    begun_ms: Millis,
+    entrances: u32,
+}
+
+struct Member {
+    coordinates: bool,
+    task: JoinHandle<()>,
+    stop: CancellationToken,
+}
+
+impl Stage {
+    fn set(script: &Script, listener: Option<crate::fault::Listener>) -> Self {
+        let env = Env::simulated(script.seed);
+        let store = Arc::new(MemoryBlobs::default());
+        let ledger = Arc::new(MemoryLedger::default());
+        let sound = Ports {
+            queue: Arc::new(MemoryQueue::default()),
+            ledger: Arc::<MemoryLedger>::clone(&ledger),
+            blobs: Arc::<MemoryBlobs>::clone(&store),
+            limiter: Arc::new(MemoryLimiter::default()),
+        };
+        let faults = Faults::new(env.clone(), script.plan.clone());
+        if let Some(listener) = listener {
+            faults.listen(listener);
+        }
+        let ports = faults.wrap(&sound);
+        let tools = Arc::new(Tools::new(Arc::clone(&store)));
+        let cast = Vec::new();
+        let leaving = JoinSet::new();
+        let begun_ms = env.now_ms();
+        Self {
+            env,
+            store,
+            ledger,
+            faults,
+            ports,
+            tools,
+            cast,
+            leaving,
+            begun_ms,
+            entrances: 0,
+        }
+    }
+
+    async fn perform(mut self, script: &Script) -> Result<Ended, String> {
+        for n in 0..script.coordinators + script.workers {
+            let member = self.enter(n < script.coordinators, 0);
+            self.cast.push(member);
+        }
+        let manifests = self.submit(script.small).await;
+        for (at, blow) in &script.blows {
+            self.wait_until(*at).await;
+            match blow {
+                Blow::Say(job, word) => self.say(&manifests[*job].job, *word).await?,
+                blow => self.strike(*blow),
+            }
+        }
+        let rest = self.env.clone();
+        let faults = self.faults.clone();
+        let patience = self.begun_ms + TROUBLE_MS;
+        let peace = self.env.spawn(async move {
+            rest.sleep(Duration::from_millis(
+                patience.saturating_sub(rest.now_ms()),
+            ))
+            .await;
+            faults.cease();
+        });
+        let counts = tokio::time::timeout(LIMIT, self.reports(&manifests)).await;
+        let counts = counts.map_err(|_| format!("not ended after {} h", LIMIT.as_secs() / 3600))?;
+        let took_ms = self.env.now_ms() - self.begun_ms;
+        let calls = self.faults.calls();
+        let log = self.faults.digest();
+        peace.abort();
+        self.faults.cease();
+        self.env.sleep(AFTERMATH).await;
+        self.judge(script)?;
+        let objects = self.store.snapshot().into_iter();
+        let results = objects.filter(|(key, _)| key.contains("/a/") || key.contains("/trees/"));
+        let starts = self.tools.book().starts.values().sum();
+        Ok(Ended {
+            objects: results.collect(),
+            counts: counts?,
+            calls,
+            log,
+            took_ms,
+            starts,
+        })
+    }
+
+    async fn wait_until(&self, at: Millis) {
+        let wait = (self.begun_ms + at).saturating_sub(self.env.now_ms());
+        self.env.sleep(Duration::from_millis(wait)).await;
+    }
+
+    /// Submits all jobs, again and again where a port is away.
+    async fn submit(&self, small: bool) -> Vec<Manifest> {
+        let mut manifests = Vec::new();
+        for (manifest, entries) in program(small) {
+            loop {
+                let digest = settings::freeze::<Rehearsal>(
+                    &self.env,
+                    self.ports.blobs.as_ref(),
+                    &Settings { salt: 1 },
+                );
+                let Ok(digest) = digest.await else { continue };
+                let manifest = Manifest {
+                    settings: digest,
+                    ..manifest.clone()
+                };
+                if jobs::submit(&self.env, &self.ports, &manifest, &entries)
+                    .await
+                    .is_ok()
+                {
+                    manifests.push(manifest);
+                    break;
+                }
+            }
+        }
+        manifests
+    }
+
+    /// Waits for the reports of all jobs. The bulk jobs share a document: for whichever comes second it may be
+    /// unchanged, so only the sum is sure.
+    async fn reports(&self, manifests: &[Manifest]) -> Result<Vec<Counts>, String> {
+        let mut counts = Vec::new();
+        for manifest in manifests {
+            let report = loop {
+                match jobs::report(self.store.as_ref(), &manifest.job)
+                    .await
+                    .map_err(|error| error.to_string())?
+                {
+                    Some(report) => break report,
+                    None => self.env.sleep(Duration::from_secs(1)).await,
+                }
+            };
+            let Counts {
+                done,
+                done_with_gaps,
+                unchanged,
+                failed,
+                cancelled,
+            } = report.counts;
+            counts.push(match manifest.class {
+                Class::Interactive => report.counts,
+                Class::Bulk => Counts {
+                    done: done + done_with_gaps + unchanged,
+                    failed,
+                    cancelled,
+                    ..Counts::default()
+                },
+            });
+        }
+        Ok(counts)
+    }
+
+    /// Said past all faults: who asks for it asks until it is heard.
+    async fn say(&self, job: &JobId, word: Word) -> Result<(), String> {
+        let ports = Ports {
+            blobs: Arc::<MemoryBlobs>::clone(&self.store),
+            ..self.ports.clone()
+        };
+        let said = match word {
+            Word::Cancel => jobs::cancel(&self.env, &ports, job, CancelReason::Person).await,
+            Word::Pause => jobs::pause(&self.env, &ports, job, PauseReason::Person).await,
+            Word::Resume => jobs::resume(&self.env, &ports, job).await,
+        };
+        said.map_err(|error| error.to_string())
+    }
+
+    fn strike(&mut self, blow: Blow) {
+        match blow {
+            Blow::Say(..) => {}
+            Blow::Flush => self.ledger.flush(),
+            Blow::Crash(who, after) => {
+                self.cast[who].task.abort();
+                self.cast[who] = self.enter(self.cast[who].coordinates, after);
+            }
+            Blow::Drain(who) => {
+                let next = self.enter(self.cast[who].coordinates, 0);
+                let last = std::mem::replace(&mut self.cast[who], next);
+                last.stop.cancel();
+                self.leaving.spawn(async move { drop(last.task.await) });
+            }
+        }
+    }
+
+    /// A new member of the cast, at work after `after` milliseconds.
+    fn enter(&mut self, coordinates: bool, after: Millis) -> Member {
+        self.entrances += 1;
+        let stop = CancellationToken::new();
+        let env = self.env.clone();
+        let ports = self.ports.clone();
+        let ends = stop.clone();
+        let presence = Presence::new(&env, format!("member-{}", self.entrances), "rehearsal");
+        let task = if coordinates {
+            self.env.spawn(async move {
+                env.sleep(Duration::from_millis(after)).await;
+                Coordinator::<Rehearsal>::new(env, ports, 3, Arc::new(|_| ()), presence)
+                    .run(ends)
+                    .await;
+            })
+        } else {
+            let performer = Performer::new(
+                env.clone(),
+                ports.clone(),
+                work::registry(),
+                Arc::clone(&self.tools),
+                Arc::clone(&presence),
+            );
+            self.env.spawn(async move {
+                env.sleep(Duration::from_millis(after)).await;
+                consume(env, ports, Arc::new(performer), presence, ends).await;
+            })
+        };
+        Member {
+            coordinates,
+            task,
+            stop,
+        }
+    }
+
+    /// What must hold of every schedule, whatever went wrong.
+    fn judge(&self, script: &Script) -> Result<(), String> {
+        let book = self.tools.book();
+        // What a cancelled run had under way may be done again by the next run of the same document.
+        let cancelled = script
+            .blows
+            .iter()
+            .any(|(_, blow)| matches!(blow, Blow::Say(_, Word::Cancel)));
+        if let Some(needless) = book.needless.first().filter(|_| !cancelled) {
+            return Err(format!("begun although its artifact existed: {needless}"));
+        }
+        let blows = script
+            .blows
+            .iter()
+            .filter(|(_, blow)| !matches!(blow, Blow::Drain(_)))
+            .count();
+        let cut_off = script
+            .blows
+            .iter()
+            .filter(|(_, blow)| matches!(blow, Blow::Drain(_)))
+            .count();
+        for (task, starts) in &book.starts {
+            let failures = book.failures.get(task).copied().unwrap_or(0);
+            let most = 1 + failures as usize + blows + cut_off;
+            if *starts as usize > most {
+                return Err(format!(
+                    "{task:?} was begun {starts} times, at most {most} were called for"
+                ));
+            }
+        }
+        if script.plan.chances.lose == 0 && self.ledger.runs() > 0 {
+            return Err(format!(
+                "the ledger still remembers {} runs",
+                self.ledger.runs()
+            ));
+        }
+        if self.ledger.scheduled() > 0 {
+            return Err(format!(
+                "{} things are still to be looked at",
+                self.ledger.scheduled()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A worker: all lanes, both classes.
+async fn consume(
+    env: Env,
+    ports: Ports,
+    performer: Arc<Performer<Rehearsal>>,
+    presence: Arc<Presence>,
+    stop: CancellationToken,
+) {
+    let mut lanes = JoinSet::new();
+    for lane in [Lane::Cpu, Lane::Llm, Lane::Publish] {
+        for class in [Class::Bulk, Class::Interactive] {
+            let name = QueueName::Lane(lane, class);
+            let queue = Arc::clone(&ports.queue);
+            let env = env.clone();
+            let presence = Arc::clone(&presence);
+            let consumer = Consumer {
+                env,
+                queue,
+                name,
+                concurrency: 3,
+                grace: Duration::from_secs(10),
+                presence,
+            };
+            let performer = Arc::<Performer<Rehearsal>>::clone(&performer);
+            lanes.spawn(consumer.run(performer, stop.clone()));
+        }
+    }
+    while lanes.join_next().await.is_some() {}
+}
+
+/// The jobs (or one small one): one with twins, an unreadable document and one listed twice; one that a person waits for; one that asks
+/// for a document of the first.
+fn program(small: bool) -> Vec<(Manifest, Vec<JobEntry>)> {
+    let job = |name: &str, collection: &str, class, documents: &[(u32, u64, u32)]| {
+        let entries: Vec<_> = documents
+            .iter()
+            .map(|(name, content, parts): &(u32, u64, u32)| JobEntry {
+                weight: 100,
+                input: serde_json::json!({ "name": name, "content": content, "parts": parts }),
+            })
+            .collect();
+        let manifest = Manifest {
+            job: JobId(name.into()),
+            collection: collection.into(),
+            settings: String::new(),
+            class,
+            entries: entries.len() as u64,
+            submitted_ms: 0,
+            terms: Default::default(),
+        };
+        (manifest, entries)
+    };
+    if small {
+        return vec![job(
+            "job-0",
+            "x",
+            Class::Interactive,
+            &[(0, 100, 4), (1, 7, 0)],
+        )];
+    }
+    vec![
+        job(
+            "job-1",
+            "x",
+            Class::Bulk,
+            &[
+                (0, 100, 5),
+                (1, 100, 5),
+                (2, 7, 0),
+                (3, 300, 4),
+                (0, 100, 5),
+            ],
+        ),
+        job("job-2", "y", Class::Interactive, &[(0, 300, 4), (4, 17, 3)]),
+        job("job-3", "x", Class::Bulk, &[(3, 300, 4)]),
+    ]
+}

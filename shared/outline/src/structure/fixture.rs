@@ -1,0 +1,257 @@
+//! Hand-made sources for the tests of structure.
+
+use std::collections::BTreeMap;
+
+use stemma_document::{
+    Body, Format, Line, Link, OutlineItem, Page, PageNo, Pt, Rect, Source, StyleRun, Target,
+    TextLines, Word, furniture,
+};
+
+/// A line to be put on a page.
+#[derive(Debug, Clone)]
+pub struct FixtureLine {
+    text: String,
+    cells: Vec<String>,
+    at: Option<(f32, f32)>,
+    indent: f32,
+    size: f32,
+    bold: bool,
+    italic: bool,
+    /// The cells behind the first are smaller by this many points.
+    cells_smaller: f32,
+}
+
+/// A line of 10 pt text at the left margin, below the line before.
+pub fn line(text: &str) -> FixtureLine {
+    FixtureLine {
+        text: text.into(),
+        cells: Vec::new(),
+        at: None,
+        indent: 0.0,
+        size: 10.0,
+        bold: false,
+        italic: false,
+        cells_smaller: 0.0,
+    }
+}
+
+impl FixtureLine {
+    pub fn size(mut self, size: f32) -> Self {
+        self.size = size;
+        self
+    }
+    pub fn bold(mut self) -> Self {
+        self.bold = true;
+        self
+    }
+    pub fn italic(mut self) -> Self {
+        self.italic = true;
+        self
+    }
+    pub fn indent(mut self, points: f32) -> Self {
+        self.indent = points;
+        self
+    }
+    /// At a place of its own; the next line goes on below the line before.
+    pub fn at(mut self, x: f32, y: f32) -> Self {
+        self.at = Some((x, y));
+        self
+    }
+    pub fn cells_smaller(mut self, points: f32) -> Self {
+        self.cells_smaller = points;
+        self
+    }
+    /// Further cells far right of the text.
+    pub fn cells(mut self, cells: &[&str]) -> Self {
+        self.cells = cells.iter().map(|cell| (*cell).to_string()).collect();
+        self
+    }
+}
+
+/// A document under construction: 612 × 792 pt pages, margins of 72 pt.
+pub struct Doc {
+    pages: Vec<Page>,
+    y: Vec<f32>,
+    outline: Vec<OutlineItem>,
+    links: Vec<Link>,
+}
+
+const SENTENCE: &str =
+    "the quick company sold more goods in the second year than it had sold before";
+
+impl Doc {
+    pub fn new(pages: usize) -> Self {
+        let page = Page {
+            width: Pt::new(612.0),
+            height: Pt::new(792.0),
+            label: None,
+            lines: Vec::new(),
+        };
+        Self {
+            pages: vec![page; pages],
+            y: vec![120.0; pages],
+            outline: Vec::new(),
+            links: Vec::new(),
+        }
+    }
+
+    /// Adds a line; returns its box.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a line is written where it is added"
+    )]
+    pub fn add(&mut self, page: usize, line: FixtureLine) -> Rect {
+        let above = if line.bold || line.size > 11.0 {
+            line.size
+        } else {
+            0.0
+        };
+        let (x, y) = line
+            .at
+            .unwrap_or((72.0 + line.indent, self.y[page] + above));
+        if line.at.is_none() {
+            self.y[page] = y + 1.2 * line.size + above / 2.0;
+        }
+        let made = make_line(&line, x, y);
+        let rect = made.rect;
+        self.pages[page].lines.push(made);
+        rect
+    }
+
+    /// Adds a paragraph.
+    pub fn prose(&mut self, page: usize, size: f32, lines: usize) {
+        self.y[page] += size;
+        for index in 0..lines {
+            let mut text = format!("{SENTENCE} {index}");
+            if index == 0 {
+                text = text.replacen("the", "The", 1);
+            }
+            if index + 1 == lines {
+                text.push('.');
+            }
+            self.add(page, line(&text).size(size));
+        }
+        self.y[page] += size;
+    }
+
+    /// Adds a bold heading of 14 pt and a paragraph.
+    pub fn section(&mut self, page: usize, title: &str) {
+        self.add(page, line(title).size(14.0).bold());
+        self.prose(page, 10.0, 8);
+    }
+
+    /// Adds an entry to the embedded outline; `page` counts from 1, 0 is a missing destination.
+    pub fn bookmark(&mut self, title: &str, level: u16, page: u32) {
+        let target = PageNo::new(page).map(|page| Target { page, y: None });
+        self.outline.push(OutlineItem {
+            title: title.into(),
+            level,
+            target,
+        });
+    }
+
+    /// Adds a link from `rect` on `page` (from 0) to page `to` (from 1).
+    pub fn link(&mut self, page: usize, rect: Rect, to: u32) {
+        let target = Target {
+            page: PageNo::new(to).unwrap(),
+            y: None,
+        };
+        self.links.push(Link {
+            page: PageNo::from_index(page),
+            rect,
+            target,
+        });
+    }
+
+    pub fn source(&self) -> Source {
+        let mut pages = self.pages.clone();
+        furniture::mark(&mut pages);
+        Source {
+            format: Format::Pdf,
+            body: Body::Pages(pages),
+            outline: self.outline.clone(),
+            links: self.links.clone(),
+            metadata: BTreeMap::new(),
+            defects: Vec::new(),
+            encrypted: false,
+        }
+    }
+
+    pub fn pages<'a>(&self, source: &'a Source) -> &'a [Page] {
+        match &source.body {
+            Body::Pages(pages) => pages,
+            Body::Lines(_) => &[],
+        }
+    }
+}
+
+/// A text source of these lines and headings.
+pub fn text(lines: &[&str], headings: &[(u32, u16, &str)]) -> Source {
+    let body = Body::Lines(TextLines {
+        lines: lines.iter().map(|line| (*line).to_string()).collect(),
+        tokens: lines.iter().map(|line| 1 + line.len() as u32 / 4).collect(),
+        headings: headings
+            .iter()
+            .map(
+                |(line, level, title): &(u32, u16, &str)| stemma_document::Heading {
+                    line: *line,
+                    level: *level,
+                    title: (*title).to_string(),
+                },
+            )
+            .collect(),
+    });
+    Source {
+        format: Format::Markdown,
+        body,
+        outline: Vec::new(),
+        links: Vec::new(),
+        metadata: BTreeMap::new(),
+        defects: Vec::new(),
+        encrypted: false,
+    }
+}
+
+fn make_line(line: &FixtureLine, x: f32, y: f32) -> Line {
+    let mut text = String::new();
+    let mut words = Vec::new();
+    let mut right = x;
+    let parts = std::iter::once(&line.text).chain(&line.cells).enumerate();
+    for (cell, part) in parts {
+        right += if cell > 0 { 60.0 } else { 0.0 };
+        for word in part.split_whitespace() {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            let start = text.len() as u32;
+            text.push_str(word);
+            let width = word.chars().count() as f32 * line.size * 0.5;
+            words.push(Word {
+                start,
+                end: text.len() as u32,
+                x0: Pt::new(right),
+                x1: Pt::new(right + width),
+            });
+            right += width + line.size * 0.25;
+        }
+    }
+    let tokens = 1 + text.len() as u32 / 4;
+    let run = |end: usize, smaller: f32| StyleRun {
+        end: end as u32,
+        size: Pt::new(line.size - smaller),
+        bold: line.bold,
+        italic: line.italic,
+    };
+    let mut runs = vec![run(text.len(), line.cells_smaller)];
+    if line.cells_smaller > 0.0 {
+        runs.insert(0, run(line.text.len(), 0.0));
+    }
+    Line {
+        rect: Rect::new(x, y, right, y + line.size),
+        runs,
+        words,
+        tokens,
+        text,
+        ..Line::default()
+    }
+}

@@ -1,0 +1,262 @@
+//! The names an issuer goes by, made from what its documents say: its name without legal form, joined, its first words,
+//! initials, blends of syllables, the capitals a name begins with, its symbols.
+
+use stemma_document::{CatalogueEntry, FilingFacts};
+
+use stemma_catalog::axes::{Axis, fold};
+
+/// How surely a name means the issuer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strength {
+    /// The first word of a longer name: only where it is written with a capital and means one issuer.
+    First = 1,
+    /// Initials, blends, beginnings, the name of the file: where nothing surer fits.
+    Likely = 2,
+    /// A symbol, or the capitals a name begins with: only where written in capitals.
+    Capitals = 3,
+    /// The name.
+    Name = 4,
+}
+
+impl Strength {
+    /// All, surest first.
+    pub const ALL: [Strength; 4] = [
+        Strength::Name,
+        Strength::Capitals,
+        Strength::Likely,
+        Strength::First,
+    ];
+}
+
+/// A name an issuer goes by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Alias {
+    /// How surely.
+    pub strength: Strength,
+    /// Folded: lower case, words of letters and digits with single spaces.
+    pub name: String,
+}
+
+impl Alias {
+    /// As an index term.
+    pub fn term(strength: Strength, name: &str) -> String {
+        format!("{}:{name}", strength as u8)
+    }
+}
+
+/// Longest name in words.
+pub const MAX_WORDS: usize = 6;
+
+/// The words of a name or question as aliases are compared: `J.P. Morgan` is `jp morgan`, `Amazon.com's` is `amazon com`.
+pub fn name_words(text: &str) -> Vec<String> {
+    let plain = fold_points(&text.to_lowercase().replace('’', "'"));
+    let parts = plain.split(|c: char| !(c.is_alphanumeric() || matches!(c, '&' | '\'')));
+    let bare = parts.map(|word| word.strip_suffix("'s").unwrap_or(word).replace('\'', ""));
+    bare.filter(|word| !word.is_empty() && word != "&")
+        .collect()
+}
+
+/// Takes the points out of `u.s.` and `j.p.`; others part words.
+fn fold_points(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let single = |at: usize| {
+        at >= 1 && chars[at - 1].is_alphabetic() && (at < 2 || !chars[at - 2].is_alphanumeric())
+    };
+    chars
+        .iter()
+        .enumerate()
+        .filter(|(at, c)| !(**c == '.' && single(*at)))
+        .map(|(_, c)| *c)
+        .collect()
+}
+
+/// The names of a document's issuer.
+pub fn aliases(entry: &CatalogueEntry) -> Vec<Alias> {
+    let mut aliases = Vec::new();
+    let mut add = |strength, name: String| {
+        let alias = Alias { strength, name };
+        if alias.name.chars().count() >= 2
+            && !aliases.iter().any(|known: &Alias| known.name == alias.name)
+        {
+            aliases.push(alias);
+        }
+    };
+    if let Some(issuer) = &entry.facts.issuer {
+        of_issuer(&issuer.value, &mut add);
+    }
+    symbols(&entry.facts, &mut add);
+    of_file(&entry.version.name, &mut add);
+    aliases
+}
+
+/// What an issuer keeps when its name changes: keys, and numbers it was given. Leading zeros say nothing.
+pub fn identity(facts: &FilingFacts) -> Vec<String> {
+    let plain = |number: &str| {
+        let parts = number
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .map(|part| part.trim_start_matches('0'));
+        parts
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("-")
+            .to_lowercase()
+    };
+    let numbers = [
+        ("cik", &facts.cik),
+        ("file", &facts.file_number),
+        ("irs", &facts.irs_number),
+    ];
+    let named = numbers
+        .into_iter()
+        .filter_map(|(kind, fact)| Some((kind, plain(&fact.as_ref()?.value))));
+    named
+        .filter(|(_, number)| number.len() >= 3)
+        .map(|(kind, number)| format!("{kind}:{number}"))
+        .collect()
+}
+
+fn of_issuer(issuer: &str, add: &mut impl FnMut(Strength, String)) {
+    let folded = fold(Axis::Company, issuer);
+    let words = name_words(&folded);
+    let Some(first) = words.first() else { return };
+    add(Strength::Name, words.join(" "));
+    add(Strength::Name, words.concat());
+    let mut as_written = name_words(issuer);
+    as_written.truncate(MAX_WORDS);
+    add(Strength::Name, as_written.join(" "));
+    if let Some(capitals) = capitals(issuer) {
+        add(Strength::Capitals, capitals);
+    }
+    if words.len() < 2 {
+        return;
+    }
+    if words.len() > 2 {
+        add(Strength::Likely, words[..2].join(" "));
+        add(Strength::Likely, words[..2].concat());
+    }
+    let initials: String = words
+        .iter()
+        .filter_map(|word| word.chars().next())
+        .collect();
+    if initials.len() >= 3 {
+        add(Strength::Capitals, initials);
+    }
+    for blend in blends(first, &words[1]) {
+        add(Strength::Likely, blend);
+    }
+    if first.chars().count() >= 3 || first.chars().any(|c| c.is_ascii_digit()) {
+        add(Strength::First, first.clone());
+    }
+}
+
+/// `jpm` of `JPMorgan Chase`: two capitals or more before a small letter, of which the last begins the next word.
+fn capitals(issuer: &str) -> Option<String> {
+    let first = issuer.split_whitespace().next()?;
+    let upper = first.chars().take_while(|c| c.is_uppercase()).count();
+    let mixed = first.chars().any(char::is_lowercase);
+    (mixed && upper >= 2).then(|| first.chars().take(upper).collect::<String>().to_lowercase())
+}
+
+/// `amex`, `fedex`: beginnings of two words.
+fn blends(first: &str, second: &str) -> Vec<String> {
+    let start = |word: &str, letters: usize| {
+        let start: String = word.chars().take(letters).collect();
+        (word.chars().count() > letters && start.chars().all(char::is_alphabetic)).then_some(start)
+    };
+    let mut blends = Vec::new();
+    for a in 2..=4 {
+        for b in 2..=3 {
+            if let (Some(a), Some(b)) = (start(first, a), start(second, b)) {
+                blends.push(format!("{a}{b}"));
+            }
+        }
+    }
+    blends
+}
+
+fn symbols(facts: &FilingFacts, add: &mut impl FnMut(Strength, String)) {
+    for ticker in &facts.tickers {
+        // `AXP`, and the stem of `BRK.B`; bonds and notes of an issuer (`MMM26`) say the same.
+        let symbol = name_words(&ticker.symbol.value).join(" ");
+        add(Strength::Capitals, symbol);
+    }
+}
+
+/// The words before the first number of a file's name, as archives often have them.
+fn of_file(name: &str, add: &mut impl FnMut(Strength, String)) {
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let words = name_words(&stem.replace('_', " "));
+    if let Some(at) = words
+        .iter()
+        .position(|word: &String| {
+            word.len() >= 4 && word.bytes().take(4).all(|byte| byte.is_ascii_digit())
+        })
+        .filter(|at| (1..=MAX_WORDS).contains(at))
+    {
+        add(Strength::Likely, words[..at].join(" "));
+        add(Strength::Likely, words[..at].concat());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stemma_catalog::fixtures::{entry, of_company};
+
+    fn names(issuer: &str) -> Vec<(Strength, String)> {
+        aliases(&of_company("x.pdf", issuer))
+            .into_iter()
+            .map(|alias| (alias.strength, alias.name))
+            .collect()
+    }
+
+    #[test]
+    fn names_are_made_from_the_name() {
+        let acme = names("General Widgets & Co.");
+        for (strength, name) in [
+            (Strength::Name, "general widgets"),
+            (Strength::Name, "generalwidgets"),
+            (Strength::First, "general"),
+            (Strength::Likely, "gewid"),
+        ] {
+            assert!(acme.contains(&(strength, name.into())), "{name}: {acme:?}");
+        }
+        assert!(names("ABCorp Holdings, Inc.").contains(&(Strength::Capitals, "abc".into())));
+        assert!(
+            names("International Paper Machines").contains(&(Strength::Capitals, "ipm".into()))
+        );
+    }
+
+    #[test]
+    fn a_file_names_its_issuer_before_the_year() {
+        let made = aliases(&entry("WIDGETCO_2023Q4_EARNINGS.pdf"));
+        assert_eq!(
+            made,
+            [Alias {
+                strength: Strength::Likely,
+                name: "widgetco".into()
+            }]
+        );
+        assert!(aliases(&entry("report.pdf")).is_empty());
+    }
+
+    #[test]
+    fn an_issuer_is_known_by_its_numbers_however_they_are_written() {
+        let numbered = |number| FilingFacts {
+            file_number: Some(stemma_document::Fact::text(number, None)),
+            ..FilingFacts::default()
+        };
+        assert_eq!(identity(&numbered("001-03285")), ["file:1-3285"]);
+        assert_eq!(identity(&numbered("1-3285")), ["file:1-3285"]);
+        assert!(identity(&FilingFacts::default()).is_empty());
+    }
+
+    #[test]
+    fn words_of_names_are_compared_without_points() {
+        assert_eq!(
+            name_words("J.P. Widget's U.S. arm"),
+            ["jp", "widget", "us", "arm"]
+        );
+        assert_eq!(name_words("AT&T Inc."), ["at&t", "inc"]);
+    }
+}

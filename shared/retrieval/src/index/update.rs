@@ -1,0 +1,201 @@
+//! What a catalogue has and an index has not, and making it so.
+//!
+//! The difference is taken between what is published now and what the index itself says it holds, so it does not matter
+//! how an index came to be where it is: a record that was late, an update that was killed, a snapshot from last week.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt};
+use stemma_document::{CatalogueEntry, DocId};
+use tantivy::indexer::LogMergePolicy;
+use tantivy::{IndexWriter, TantivyDocument};
+
+use super::folder::{Generation, Held};
+use super::shape::Shape;
+use super::{IndexError, aside};
+use stemma_catalog::catalogue::{Catalogue, Listed};
+use stemma_catalog::shelf::Shelf;
+
+/// Documents entered between two commits: what is lost by a kill.
+pub const BATCH: usize = 1_000;
+/// An update of up to this many documents is one that someone waits for.
+const SMALL: usize = 64;
+/// What sorting terms may take before they go to disk, in bytes, for all threads.
+const SMALL_MEMORY_BYTES: usize = 16 << 20;
+const MEMORY_BYTES: usize = 128 << 20;
+/// Threads that sort terms in a large update.
+const THREADS: usize = 2;
+/// Documents read at once.
+const READS_AT_ONCE: usize = 4;
+/// Segments with more entries are not merged where someone waits.
+const SMALL_MERGE_ENTRIES: usize = 20_000;
+/// A segment with more deleted entries than this share is written anew.
+const DELETED_SHARE: f32 = 0.3;
+
+/// What an index lacks.
+#[derive(Debug, Default)]
+pub struct Difference {
+    /// Published and not held, or held in an older version.
+    pub add: Vec<Arc<CatalogueEntry>>,
+    /// Held and published no more.
+    pub remove: Vec<DocId>,
+}
+
+impl Difference {
+    /// What `held` lacks of `catalogue`.
+    pub fn between(held: &Held, catalogue: &Catalogue) -> Self {
+        let entries = || {
+            catalogue
+                .documents()
+                .iter()
+                .filter_map(Listed::shared_entry)
+        };
+        let add = entries()
+            .filter(|entry: &&Arc<CatalogueEntry>| {
+                held.get(&entry.version.doc)
+                    .is_none_or(|seq| *seq < entry.version.seq)
+            })
+            .cloned()
+            .collect();
+        let listed: HashSet<DocId> = entries().map(|entry| entry.version.doc).collect();
+        let remove = held
+            .keys()
+            .filter(|doc| !listed.contains(doc))
+            .copied()
+            .collect();
+        Self { add, remove }
+    }
+
+    /// Documents it is about.
+    pub fn len(&self) -> usize {
+        self.add.len() + self.remove.len()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What one commit did.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Entered {
+    /// Documents entered, with their versions.
+    pub documents: Vec<(DocId, u64)>,
+    /// Entries they became.
+    pub entries: u64,
+    /// Documents that cannot be read: their trees are gone or damaged. They are not in the index.
+    pub unreadable: Vec<(DocId, u64)>,
+    /// Documents that could not be read because the store was away; what the index has of them stays.
+    pub missed: usize,
+}
+
+/// Enters `add` and removes `remove` in one commit; whoever searches sees all of it or nothing. `total` is the size of the
+/// whole update this is a part of: a small one leaves large segments as they are.
+///
+/// # Errors
+/// [`IndexError`]; the index is as before.
+pub async fn enter(
+    generation: &Generation,
+    shape: &Arc<Shape>,
+    shelf: &dyn Shelf,
+    add: &[Arc<CatalogueEntry>],
+    remove: &[DocId],
+    total: usize,
+) -> Result<Entered, IndexError> {
+    let index = generation.index.clone();
+    let small = total <= SMALL;
+    let writer = Arc::new(aside(move || writer(&index, small)).await?);
+    for doc in remove {
+        writer.delete_term(shape.term(*doc));
+    }
+    let mut entered = Entered::default();
+    let work = add
+        .iter()
+        .cloned()
+        .map(|entry| one(&writer, shape, shelf, entry));
+    let mut work = stream::iter(work).buffer_unordered(READS_AT_ONCE);
+    while let Some((version, entries)) = work.next().await {
+        let entries = match entries {
+            Err(IndexError::Port(error)) if error.passing => {
+                tracing::warn!(doc = %version.0, %error, "document is entered later");
+                entered.missed += 1;
+                continue;
+            }
+            entries => entries?,
+        };
+        match entries {
+            Some(entries) => {
+                entered.entries += entries;
+                entered.documents.push(version);
+            }
+            None => {
+                writer.delete_term(shape.term(version.0));
+                entered.unreadable.push(version);
+            }
+        }
+    }
+    drop(work);
+    let writer = Arc::into_inner(writer)
+        .ok_or_else(|| IndexError::Damaged("its writer is still in use".into()))?;
+    aside(move || commit(writer)).await?;
+    Ok(entered)
+}
+
+fn writer(index: &tantivy::Index, small: bool) -> Result<IndexWriter, IndexError> {
+    let (threads, memory) = if small {
+        (1, SMALL_MEMORY_BYTES)
+    } else {
+        (THREADS, MEMORY_BYTES)
+    };
+    let writer = index.writer_with_num_threads(threads, memory)?;
+    let mut merges = LogMergePolicy::default();
+    merges.set_del_docs_ratio_before_merge(DELETED_SHARE);
+    if small {
+        merges.set_max_docs_before_merge(SMALL_MERGE_ENTRIES);
+    }
+    writer.set_merge_policy(Box::new(merges));
+    Ok(writer)
+}
+
+/// Commits, and waits for merges: between two updates no file changes.
+fn commit(mut writer: IndexWriter) -> Result<(), IndexError> {
+    writer.commit()?;
+    writer.wait_merging_threads()?;
+    Ok(())
+}
+
+/// Enters one document in place of its older versions; how many entries it became, `None` when it cannot be read.
+async fn one(
+    writer: &Arc<IndexWriter>,
+    shape: &Arc<Shape>,
+    shelf: &dyn Shelf,
+    entry: Arc<CatalogueEntry>,
+) -> ((DocId, u64), Result<Option<u64>, IndexError>) {
+    let version = (entry.version.doc, entry.version.seq);
+    let opened = match shelf
+        .open(&Listed::published(Arc::clone(&entry), None, None))
+        .await
+    {
+        Ok(Some(opened)) => opened,
+        Ok(None) => return (version, Ok(None)),
+        Err(error) if error.passing => return (version, Err(error.into())),
+        Err(error) => {
+            tracing::warn!(doc = %version.0, %error, "document cannot be read; it is not in the index");
+            return (version, Ok(None));
+        }
+    };
+    let writer = Arc::clone(writer);
+    let shape = Arc::clone(shape);
+    let entered = aside(move || {
+        let documents: Vec<TantivyDocument> = (shape.enter)(&entry, &opened);
+        writer.delete_term(shape.term(version.0));
+        let entries = documents.len() as u64;
+        documents
+            .into_iter()
+            .try_for_each(|document| writer.add_document(document).map(drop))?;
+        Ok(Some(entries))
+    });
+    (version, entered.await)
+}
