@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stemma_engine::consume::{Consumer, Handler};
-use stemma_engine::perform::Performer;
-use stemma_engine::presence::Presence;
+use stemma_engine::consumer::{Consumer, Handler};
+use stemma_engine::executor::TaskExecutor;
+use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::queue::{Lane, QueueName};
-use stemma_engine::{Class, Env, Ports};
-use stemma_pipeline::{Filings, Tools, assembler_registry};
+use stemma_engine::{Env, Ports, Priority};
+use stemma_pipeline::{FilingFlow, WorkerDeps, assembler_registry};
 use tokio_util::sync::CancellationToken;
 
 /// Trees published at once: publications share the store's barrier.
@@ -16,16 +16,16 @@ const CONCURRENCY: u16 = 8;
 /// How long publications may go on after a stop.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Publishes until `stop`, then drains. `presence` is the process it works in.
+/// Publishes until `stop`, then drains. `heartbeat` is the process it works in.
 pub async fn run(
     env: Env,
     ports: Ports,
-    tools: Arc<Tools>,
-    presence: Arc<Presence>,
+    tools: Arc<WorkerDeps>,
+    presence: Arc<HeartbeatReporter>,
     stop: CancellationToken,
 ) {
     let registry = assembler_registry();
-    let performer: Arc<dyn Handler> = Arc::new(Performer::<Filings>::new(
+    let performer: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
         env.clone(),
         ports.clone(),
         registry,
@@ -47,8 +47,8 @@ pub async fn run(
         }
         .run(Arc::clone(&performer), stop.clone())
     };
-    futures::join!(consume(Class::Bulk), consume(Class::Interactive));
+    futures::join!(consume(Priority::Bulk), consume(Priority::Interactive));
 }
 
 /// Removal and import: writes that only the assembler may make.
-pub use stemma_pipeline::stages::{publish_imported, remove};
+pub use stemma_pipeline::stages::{publish_imported, remove_document};

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stemma_document::Collection;
-use stemma_engine::consume::Consumer;
-use stemma_engine::coordinate::{Coordinator, Observer};
-use stemma_engine::flow::{JobEntry, Manifest, Terms};
-use stemma_engine::jobs::{Begun, Submitting};
-use stemma_engine::presence::Presence;
+use stemma_engine::consumer::Consumer;
+use stemma_engine::coordinator::{Coordinator, Observer};
+use stemma_engine::flow::{JobEntry, JobManifest, JobOptions};
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::jobs::{JobStart, JobWriter};
 use stemma_engine::queue::QueueName;
-use stemma_engine::{Class, Env, JobId, PortError, Ports, jobs, settings};
-use stemma_pipeline::{Filings, Settings, Submission};
+use stemma_engine::{Env, JobId, PortError, Ports, Priority, jobs, settings};
+use stemma_pipeline::{FilingFlow, RunSettings, Submission};
 use tokio_util::sync::CancellationToken;
 
 use crate::reindex::Reindex;
@@ -22,17 +22,17 @@ use crate::reindex::Reindex;
 /// Bytes of a document that count as one token when fairness between collections is weighed: PDFs are mostly not text.
 const BYTES_PER_TOKEN: u64 = 16;
 
-/// Coordinates until `stop`, then drains. At most `open_documents` runs are open at once; `presence` is the
+/// Coordinates until `stop`, then drains. At most `open_documents` runs are open at once; `heartbeat` is the
 /// process it works in.
 pub async fn run(
     env: Env,
     ports: Ports,
     open_documents: usize,
     observer: Observer,
-    presence: Arc<Presence>,
+    presence: Arc<HeartbeatReporter>,
     stop: CancellationToken,
 ) {
-    Coordinator::<Filings>::new(env, ports, open_documents, observer, presence)
+    Coordinator::<FilingFlow>::new(env, ports, open_documents, observer, presence)
         .run(stop)
         .await;
 }
@@ -40,14 +40,18 @@ pub async fn run(
 /// How long reindex messages in work may go on after a stop: each is a look and a submission.
 const REINDEX_GRACE: Duration = Duration::from_secs(5);
 /// Reindex messages handled at once.
-const REINDEX_AT_ONCE: u16 = 4;
+const REINDEX_CONCURRENCY: u16 = 4;
 
 /// Takes messages from the reindex queue until `stop`.
-pub async fn take_reindex(reindex: Reindex, presence: Arc<Presence>, stop: CancellationToken) {
+pub async fn run_reindex(
+    reindex: Reindex,
+    presence: Arc<HeartbeatReporter>,
+    stop: CancellationToken,
+) {
     let env = reindex.env.clone();
     let queue = Arc::clone(&reindex.ports.queue);
     let name = QueueName::Reindex;
-    let concurrency = REINDEX_AT_ONCE;
+    let concurrency = REINDEX_CONCURRENCY;
     let grace = REINDEX_GRACE;
     Consumer {
         env,
@@ -62,28 +66,32 @@ pub async fn take_reindex(reindex: Reindex, presence: Arc<Presence>, stop: Cance
 }
 
 /// What a job is submitted under.
-pub struct Order<'a> {
+pub struct SubmitRequest<'a> {
     /// The tenant.
     pub collection: &'a Collection,
     /// What changes results; frozen with the job.
-    pub settings: &'a Settings,
+    pub settings: &'a RunSettings,
     /// Who waits.
-    pub class: Class,
+    pub class: Priority,
     /// Its label, its name, and how many failures end it. One name is one job, however often it is submitted.
-    pub terms: Terms,
+    pub terms: JobOptions,
 }
 
-/// Begins to submit a job: push an [`entry`] for each document, then finish.
+/// Begins to submit a job: push an [`job_entry`] for each document, then finish.
 ///
 /// # Errors
 /// [`PortError`] when a port is away, or the name is none.
-pub async fn begin(env: &Env, ports: &Ports, order: Order<'_>) -> Result<Begun, PortError> {
+pub async fn start_job(
+    env: &Env,
+    ports: &Ports,
+    order: SubmitRequest<'_>,
+) -> Result<JobStart, PortError> {
     let blobs = ports.blobs.as_ref();
-    let settings = settings::freeze::<Filings>(env, blobs, order.settings).await?;
+    let settings = settings::freeze::<FilingFlow>(env, blobs, order.settings).await?;
     let fresh = job_id(env);
     let collection = order.collection.to_string();
     let job = match &order.terms.name {
-        Some(name) => jobs::named(env, blobs, &collection, name, Some(&fresh))
+        Some(name) => jobs::job_for_name(env, blobs, &collection, name, Some(&fresh))
             .await?
             .unwrap_or(fresh),
         None => fresh,
@@ -91,7 +99,7 @@ pub async fn begin(env: &Env, ports: &Ports, order: Order<'_>) -> Result<Begun, 
     let class = order.class;
     let terms = order.terms;
     let submitted_ms = env.now_ms();
-    let draft = Manifest {
+    let draft = JobManifest {
         job,
         collection,
         settings,
@@ -100,7 +108,7 @@ pub async fn begin(env: &Env, ports: &Ports, order: Order<'_>) -> Result<Begun, 
         submitted_ms,
         terms,
     };
-    Submitting::begin(env, ports, draft).await
+    JobWriter::start(env, ports, draft).await
 }
 
 /// Submits documents that are at hand as a job.
@@ -110,15 +118,15 @@ pub async fn begin(env: &Env, ports: &Ports, order: Order<'_>) -> Result<Begun, 
 pub async fn submit(
     env: &Env,
     ports: &Ports,
-    order: Order<'_>,
+    order: SubmitRequest<'_>,
     documents: &[Submission],
-) -> Result<Manifest, PortError> {
-    match begin(env, ports, order).await? {
-        Begun::Known(manifest) => Ok(manifest),
-        Begun::New(mut submitting) => {
+) -> Result<JobManifest, PortError> {
+    match start_job(env, ports, order).await? {
+        JobStart::Existing(manifest) => Ok(manifest),
+        JobStart::New(mut submitting) => {
             for document in documents {
                 submitting
-                    .push(env, ports.blobs.as_ref(), entry(document)?)
+                    .push(env, ports.blobs.as_ref(), job_entry(document)?)
                     .await?;
             }
             submitting.finish(env, ports).await
@@ -130,10 +138,10 @@ pub async fn submit(
 ///
 /// # Errors
 /// A lasting [`PortError`] when it cannot be written.
-pub fn entry(submission: &Submission) -> Result<JobEntry, PortError> {
+pub fn job_entry(submission: &Submission) -> Result<JobEntry, PortError> {
     let weight = submission.size_bytes / BYTES_PER_TOKEN + 1;
     let input = serde_json::to_value(submission).map_err(|error| {
-        PortError::lasting("blobs", "put", format!("{}: {error}", submission.path))
+        PortError::permanent("blobs", "put", format!("{}: {error}", submission.path))
     })?;
     Ok(JobEntry { weight, input })
 }

@@ -1,7 +1,7 @@
 //! The shapes documents, sections and pages have in answers.
 
 use serde::Serialize;
-use stemma_catalog::catalogue::{Listed, State};
+use stemma_catalog::catalog::{CatalogDocument, DocumentState};
 use stemma_document::{
     Extent, FilingFacts, Method, Page, PageNo, Section, SectionKind, SectionSpan,
 };
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 /// A document in an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct DocumentView {
+pub struct DocumentInfo {
     /// Its id.
     pub doc_id: String,
     /// File name, for display.
@@ -21,7 +21,7 @@ pub struct DocumentView {
     pub path: String,
     /// Its state.
     #[schema(value_type = String)]
-    pub state: State,
+    pub state: DocumentState,
     /// Version number.
     pub version: u64,
     /// Pages; `None` for texts without pages.
@@ -47,12 +47,12 @@ pub struct DocumentView {
     pub description: Option<String>,
     /// How its newest run failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<FailureView>,
+    pub failure: Option<FailureInfo>,
 }
 
-impl DocumentView {
+impl DocumentInfo {
     /// The view of a listed document.
-    pub fn of(listed: &Listed) -> Self {
+    pub fn from_catalog(listed: &CatalogDocument) -> Self {
         let version = listed.version();
         let entry = listed.entry();
         let extent = entry.map(|entry| entry.extent);
@@ -80,18 +80,18 @@ impl DocumentView {
             sections: entry.map(|entry| entry.sections),
             tokens: entry.map(|entry| entry.tokens),
             method: entry.map(|entry| entry.method),
-            accuracy: entry.map(|entry| rounded(entry.accuracy)),
+            accuracy: entry.map(|entry| rounded_share(entry.accuracy)),
             gaps: entry.map(|entry| entry.gaps.clone()).unwrap_or_default(),
             facts: entry.map(|entry| entry.facts.clone()),
             description: entry.and_then(|entry| entry.description.clone()),
-            failure: listed.failure.as_deref().map(FailureView::of),
+            failure: listed.failure.as_deref().map(FailureInfo::from_record),
         }
     }
 }
 
 /// A recorded failure in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct FailureView {
+pub struct FailureInfo {
     /// Stable code.
     pub code: String,
     /// One sentence.
@@ -106,9 +106,9 @@ pub struct FailureView {
     pub at_ms: u64,
 }
 
-impl FailureView {
+impl FailureInfo {
     /// The view of a record.
-    pub fn of(record: &FailureRecord) -> Self {
+    pub fn from_record(record: &FailureRecord) -> Self {
         let FailureRecord {
             code,
             message,
@@ -130,7 +130,7 @@ impl FailureView {
 
 /// A section in an answer, without its text and children.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct SectionView {
+pub struct SectionInfo {
     /// Its id in this version of the tree.
     pub section_id: String,
     /// Its place: `1.2.3`.
@@ -152,9 +152,9 @@ pub struct SectionView {
     pub verified: bool,
 }
 
-impl SectionView {
+impl SectionInfo {
     /// The view of a section of the document labelled `label`.
-    pub fn of(section: &Section, label: &str) -> Self {
+    pub fn new(section: &Section, label: &str) -> Self {
         let (pages, lines) = match section.span {
             SectionSpan::Pages { pages, .. } => {
                 (Some((pages.start().get(), pages.end().get())), None)
@@ -177,7 +177,7 @@ impl SectionView {
 
 /// A page in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct PageView {
+pub struct PageContent {
     /// Physical page, from 1.
     pub page: u32,
     /// What the page is called, where that differs from its number.
@@ -191,11 +191,11 @@ pub struct PageView {
     pub text: String,
 }
 
-impl PageView {
-    pub(crate) fn of(number: PageNo, page: &Page, locator: &str) -> Self {
+impl PageContent {
+    pub(crate) fn new(number: PageNo, page: &Page, locator: &str) -> Self {
         Self {
             page: number.get(),
-            label: label_of(number, page),
+            label: printed_label(number, page),
             locator: stemma_catalog::locator::page_locator(locator, number),
             tokens: page.tokens(),
             text: page.text(),
@@ -204,7 +204,7 @@ impl PageView {
 }
 
 /// The label of a page where it differs from its number.
-pub(crate) fn label_of(number: PageNo, page: &Page) -> Option<String> {
+pub(crate) fn printed_label(number: PageNo, page: &Page) -> Option<String> {
     page.label
         .as_ref()
         .map(|label| label.0.clone())
@@ -212,6 +212,6 @@ pub(crate) fn label_of(number: PageNo, page: &Page) -> Option<String> {
 }
 
 /// A 32-bit 0.973 would print as 0.9729999899864197.
-pub(crate) fn rounded(share: f32) -> f64 {
+pub(crate) fn rounded_share(share: f32) -> f64 {
     (f64::from(share) * 1000.0).round() / 1000.0
 }

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use stemma_catalog::catalogue::Listed;
-use stemma_document::{Body, PageNo, pageindex};
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_document::{PageNo, SourceBody, pageindex};
 
-use crate::reader::{no_text, no_tree};
-use crate::{Reader, Refusal};
+use crate::archive::{no_text, no_tree};
+use crate::{ApiError, Archive};
 
 /// Bytes of a path segment that is written.
 const MAX_SEGMENT_BYTES: usize = 200;
@@ -26,21 +26,21 @@ pub enum ExportFormat {
 
 /// A document as a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportedFile {
     /// Relative path, folders kept; never leaves the folder it is joined to.
     pub path: String,
     /// Content.
     pub content: String,
 }
 
-impl Reader {
+impl Archive {
     /// File paths for documents, without endings: folders as ingested and the stem of the name; where two would be the
     /// same (also without regard to case), `stem~3f2a`.
-    pub fn export_paths(&self, documents: &[&Listed]) -> Vec<String> {
-        let mut taken: HashSet<String> = HashSet::new();
+    pub fn export_paths(&self, documents: &[&CatalogDocument]) -> Vec<String> {
+        let mut used_paths: HashSet<String> = HashSet::new();
         documents
             .iter()
-            .map(|listed: &&Listed| {
+            .map(|listed: &&CatalogDocument| {
                 let plain = safe_path(&listed.version().path);
                 let id = listed.doc().to_string();
                 let choices = [
@@ -50,27 +50,30 @@ impl Reader {
                 ];
                 let free = choices
                     .iter()
-                    .find(|choice| taken.insert(choice.to_lowercase()));
+                    .find(|choice| used_paths.insert(choice.to_lowercase()));
                 free.cloned().unwrap_or(id)
             })
             .collect()
     }
 
-    /// One document as a file; `path` is its place from [`Reader::export_paths`].
+    /// One document as a file; `path` is its place from [`Archive::export_paths`].
     ///
     /// # Errors
-    /// [`Refusal`] when it has no tree, or no text where text is wanted.
+    /// [`ApiError`] when it has no tree, or no text where text is wanted.
     pub async fn export(
         &self,
-        listed: &Listed,
+        listed: &CatalogDocument,
         path: &str,
         format: ExportFormat,
-    ) -> Result<Exported, Refusal> {
-        let published = self.tree_of(listed).await?.ok_or_else(|| no_tree(listed))?;
+    ) -> Result<ExportedFile, ApiError> {
+        let published = self
+            .load_tree(listed)
+            .await?
+            .ok_or_else(|| no_tree(listed))?;
         match format {
             ExportFormat::PageIndex { text } => {
                 let body = if text {
-                    self.body(&published).await?
+                    self.load_body(&published).await?
                 } else {
                     None
                 };
@@ -84,18 +87,18 @@ impl Reader {
                 };
                 let mut content = format!("{:#}", pageindex::export(&published, options));
                 content.push('\n');
-                Ok(Exported {
+                Ok(ExportedFile {
                     path: format!("{path}.json"),
                     content,
                 })
             }
             ExportFormat::Pages => {
                 let body = self
-                    .body(&published)
+                    .load_body(&published)
                     .await?
                     .ok_or_else(|| no_text(listed))?;
                 let stem = path.rsplit('/').next().unwrap_or(path);
-                Ok(Exported {
+                Ok(ExportedFile {
                     path: format!("{path}.jsonl"),
                     content: page_lines(stem, &body),
                 })
@@ -104,7 +107,7 @@ impl Reader {
     }
 }
 
-fn page_lines(stem: &str, body: &Body) -> String {
+fn page_lines(stem: &str, body: &SourceBody) -> String {
     let mut content = String::new();
     let mut line = |page: u32, text: String| {
         let _ = writeln!(
@@ -114,12 +117,12 @@ fn page_lines(stem: &str, body: &Body) -> String {
         );
     };
     match body {
-        Body::Pages(pages) => {
+        SourceBody::Pages(pages) => {
             for (index, page) in pages.iter().enumerate() {
                 line(PageNo::from_index(index).get(), page.text());
             }
         }
-        Body::Lines(text) => line(1, text.lines.join("\n")),
+        SourceBody::Lines(text) => line(1, text.lines.join("\n")),
     }
     content
 }
@@ -173,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_path_leaves_the_folder() {
+    fn export_paths_stay_inside_the_folder() {
         for (path, safe) in [
             ("10-K/2022/a.pdf", "10-K/2022/a"),
             ("../../etc/passwd", "etc/passwd"),

@@ -1,18 +1,18 @@
 //! The file-system view: what lies in a folder, under an axis, or in a document, row by row.
 
 use serde::Serialize;
-use stemma_catalog::axes::{Choice, Scope, fold};
-use stemma_catalog::catalogue::Listed;
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_catalog::facets::{FacetSelector, Scope, normalize_value};
 use stemma_catalog::items;
 use stemma_catalog::locator::Fragment;
-use stemma_catalog::place::{Inside, Place, section_folder};
+use stemma_catalog::path::{DocumentPart, ResolvedPath, section_folder};
 use stemma_document::{Extent, PublishedTree, Section};
 use utoipa::ToSchema;
 
-use crate::list::Level;
-use crate::reader::no_tree;
-use crate::tree::section_of;
-use crate::{DocumentView, Reader, Refusal, SectionView};
+use crate::archive::no_tree;
+use crate::list::FolderContents;
+use crate::tree::resolve_section;
+use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
 
 /// How much of a place is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,11 +29,11 @@ pub struct FilesOptions {
 
 /// What lies in a place, in the order folders, documents, axes.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct FilesView {
+pub struct FileListing {
     /// The place, to paste back.
     pub path: String,
     /// What it is.
-    pub kind: EntryKind,
+    pub kind: FileEntryKind,
     /// Documents in it, those of folders below included; 1 for a document and what lies in it.
     pub documents: usize,
     /// Rows of the whole listing.
@@ -41,13 +41,13 @@ pub struct FilesView {
     /// Whether rows follow those of the answer.
     pub more: bool,
     /// The rows.
-    pub entries: Vec<EntryView>,
+    pub entries: Vec<FileEntry>,
 }
 
 /// What a row of the file-system view is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum EntryKind {
+pub enum FileEntryKind {
     /// A folder as ingested, or a value of an axis.
     Folder,
     /// A document.
@@ -68,9 +68,9 @@ pub enum EntryKind {
 
 /// A row of the file-system view.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct EntryView {
+pub struct FileEntry {
     /// What it is.
-    pub kind: EntryKind,
+    pub kind: FileEntryKind,
     /// From 1.
     pub depth: usize,
     /// What to show for it.
@@ -82,14 +82,14 @@ pub struct EntryView {
     pub count: Option<usize>,
     /// The document it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub document: Option<DocumentView>,
+    pub document: Option<DocumentInfo>,
     /// The section it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub section: Option<SectionView>,
+    pub section: Option<SectionInfo>,
 }
 
 impl FilesOptions {
-    fn window(&self, rows: Vec<Row<'_>>) -> Result<(usize, bool, Vec<EntryView>), Refusal> {
+    fn window(&self, rows: Vec<FileRow<'_>>) -> Result<(usize, bool, Vec<FileEntry>), ApiError> {
         let total = rows.len();
         let after = match &self.after {
             Some(path) => {
@@ -98,7 +98,7 @@ impl FilesOptions {
                     .ok_or_else(|| {
                         let message =
                             "the row after which the listing was to go on is not there any more";
-                        Refusal::new("cursor.invalid", message, "ask again from the beginning")
+                        ApiError::new("cursor.invalid", message, "ask again from the beginning")
                     })?
                     + 1
             }
@@ -112,43 +112,43 @@ impl FilesOptions {
             rows.into_iter()
                 .skip(skip)
                 .take(self.limit)
-                .map(Row::view)
+                .map(FileRow::into_entry)
                 .collect(),
         ))
     }
 }
 
 /// A row before it is known whether it is shown.
-struct Row<'a> {
-    kind: EntryKind,
+struct FileRow<'a> {
+    kind: FileEntryKind,
     depth: usize,
     name: String,
     path: String,
     count: Option<usize>,
-    document: Option<&'a Listed>,
+    document: Option<&'a CatalogDocument>,
     /// With the label of its document.
     section: Option<(&'a Section, &'a str)>,
 }
 
-impl Reader {
+impl Archive {
     /// What lies in the place a path names: folders, documents and axes; in a document its sections, Items and pages.
     ///
     /// # Errors
-    /// [`Refusal`] when it names nothing, two things, or lies in a document without a tree.
-    pub async fn files(&self, path: &str, options: &FilesOptions) -> Result<FilesView, Refusal> {
-        match self.catalogue.place(path)? {
-            Place::Folder(scope) => {
-                let level = self.level(&scope, false);
+    /// [`ApiError`] when it names nothing, two things, or lies in a document without a tree.
+    pub async fn files(&self, path: &str, options: &FilesOptions) -> Result<FileListing, ApiError> {
+        match self.catalog.resolve_path(path)? {
+            ResolvedPath::Folder(scope) => {
+                let level = self.folder_contents(&scope, false);
                 let kind = if scope.values_of.is_some() {
-                    EntryKind::Axis
+                    FileEntryKind::Axis
                 } else {
-                    EntryKind::Folder
+                    FileEntryKind::Folder
                 };
                 let documents = level.total;
                 let mut rows = Vec::new();
-                self.rows(&scope, level, 1, options.depth, &mut rows);
+                self.collect_rows(&scope, level, 1, options.depth, &mut rows);
                 let (total, more, entries) = options.window(rows)?;
-                Ok(FilesView {
+                Ok(FileListing {
                     path: scope.path(),
                     kind,
                     documents,
@@ -157,16 +157,19 @@ impl Reader {
                     entries,
                 })
             }
-            Place::Document { listed, inside } => {
-                let published = self.tree_of(listed).await?.ok_or_else(|| no_tree(listed))?;
-                let place = InDocument {
+            ResolvedPath::Document { listed, inside } => {
+                let published = self
+                    .load_tree(listed)
+                    .await?
+                    .ok_or_else(|| no_tree(listed))?;
+                let place = DocumentFolder {
                     listed,
                     published: &published,
                     path: self.path_of(listed),
                 };
                 let (kind, path, rows) = place.rows(inside.as_ref(), options.depth)?;
                 let (total, more, entries) = options.window(rows)?;
-                Ok(FilesView {
+                Ok(FileListing {
                     path,
                     kind,
                     documents: 1,
@@ -179,7 +182,7 @@ impl Reader {
     }
 
     /// The path of a document in its folder.
-    pub fn path_of(&self, listed: &Listed) -> String {
+    pub fn path_of(&self, listed: &CatalogDocument) -> String {
         let path = &listed.version().path;
         let folder = path
             .rsplit_once('/')
@@ -189,65 +192,69 @@ impl Reader {
             folder,
             ..Scope::default()
         };
-        let level = self.level(&scope, false);
+        let level = self.folder_contents(&scope, false);
         let at = level
             .documents
             .iter()
             .position(|other| other.doc() == listed.doc());
-        let leaf = at.and_then(|at| level.leaves(&scope).into_iter().nth(at));
+        let leaf = at.and_then(|at| level.leaf_names(&scope).into_iter().nth(at));
         leaf.map_or_else(
             || listed.label.clone(),
             |leaf| format!("{}/{leaf}", scope.path().trim_end_matches('/')),
         )
     }
 
-    fn rows<'a>(
+    fn collect_rows<'a>(
         &'a self,
         scope: &Scope,
-        level: Level<'a>,
+        level: FolderContents<'a>,
         depth: usize,
         deepest: usize,
-        rows: &mut Vec<Row<'a>>,
+        rows: &mut Vec<FileRow<'a>>,
     ) {
-        let leaves = level.leaves(scope);
+        let leaves = level.leaf_names(scope);
         let base = scope.path();
         let base = base.trim_end_matches('/');
         let below = if depth < deepest {
-            self.below(scope, &level)
+            self.subfolders(scope, &level)
         } else {
             Vec::new()
         };
         let mut below = below.into_iter();
         for folder in level.folders {
-            let kind = EntryKind::Folder;
+            let kind = FileEntryKind::Folder;
             let count = Some(folder.documents);
-            rows.push(Row {
+            rows.push(FileRow {
                 count,
-                ..Row::of(kind, depth, folder.name, folder.locator)
+                ..FileRow::new(kind, depth, folder.name, folder.locator)
             });
             if let Some((inside, level)) = below.next() {
-                self.rows(&inside, level, depth + 1, deepest, rows);
+                self.collect_rows(&inside, level, depth + 1, deepest, rows);
             }
         }
         for (listed, name) in level.documents.into_iter().zip(leaves) {
             let path = format!("{base}/{name}");
-            rows.push(Row {
+            rows.push(FileRow {
                 document: Some(listed),
-                ..Row::of(EntryKind::Document, depth, name, path)
+                ..FileRow::new(FileEntryKind::Document, depth, name, path)
             });
         }
         // Below the first level, axes would say the same again and again.
         for axis in level.axes.into_iter().filter(|_| depth == 1) {
             let name = format!("@{}", axis.axis.as_str());
-            rows.push(Row {
+            rows.push(FileRow {
                 count: Some(axis.values),
-                ..Row::of(EntryKind::Axis, depth, name, axis.locator)
+                ..FileRow::new(FileEntryKind::Axis, depth, name, axis.locator)
             });
         }
     }
 
     /// What lies in each folder of a level; nothing below ranges of values.
-    fn below<'a>(&'a self, scope: &Scope, level: &Level<'a>) -> Vec<(Scope, Level<'a>)> {
+    fn subfolders<'a>(
+        &'a self,
+        scope: &Scope,
+        level: &FolderContents<'a>,
+    ) -> Vec<(Scope, FolderContents<'a>)> {
         let Some(axis) = scope.values_of else {
             let inside = |name: &str| {
                 let folder = [scope.folder.as_str(), name]
@@ -261,25 +268,25 @@ impl Reader {
             };
             let scopes = level.folders.iter().map(|folder| inside(&folder.name));
             return scopes
-                .map(|scope| (scope.clone(), self.level(&scope, false)))
+                .map(|scope| (scope.clone(), self.folder_contents(&scope, false)))
                 .collect();
         };
-        let groups = scope.groups(axis, &self.catalogue);
-        let mut inside: Vec<Vec<&Listed>> = groups.iter().map(|_| Vec::new()).collect();
+        let groups = scope.buckets(axis, &self.catalog);
+        let mut inside: Vec<Vec<&CatalogDocument>> = groups.iter().map(|_| Vec::new()).collect();
         for listed in self
-            .catalogue
+            .catalog
             .documents()
             .iter()
-            .filter(|listed| scope.holds(listed))
+            .filter(|listed| scope.contains(listed))
         {
             let values: Vec<String> = axis
                 .values(listed)
                 .into_iter()
-                .map(|value| fold(axis, value))
+                .map(|value| normalize_value(axis, value))
                 .collect();
             for (group, documents) in groups.iter().zip(&mut inside) {
-                if matches!(group.choice, Choice::Is(_))
-                    && values.iter().any(|value| group.choice.holds(value))
+                if matches!(group.selector, FacetSelector::Exact(_))
+                    && values.iter().any(|value| group.selector.matches(value))
                 {
                     documents.push(listed);
                 }
@@ -294,7 +301,7 @@ impl Reader {
             filters: filters(choice),
             values_of: None,
         };
-        let level = |documents: Vec<&'a Listed>| Level {
+        let level = |documents: Vec<&'a CatalogDocument>| FolderContents {
             total: documents.len(),
             folders: Vec::new(),
             documents,
@@ -303,46 +310,50 @@ impl Reader {
         groups
             .into_iter()
             .zip(inside)
-            .map(|(group, documents)| (narrowed(group.choice), level(documents)))
+            .map(|(group, documents)| (narrowed(group.selector), level(documents)))
             .collect()
     }
 }
 
 /// A document opened like a folder.
-struct InDocument<'a> {
-    listed: &'a Listed,
+struct DocumentFolder<'a> {
+    listed: &'a CatalogDocument,
     published: &'a PublishedTree,
     path: String,
 }
 
-type Rows<'a> = (EntryKind, String, Vec<Row<'a>>);
+type DocumentRows<'a> = (FileEntryKind, String, Vec<FileRow<'a>>);
 
-impl<'a> InDocument<'a> {
-    fn rows(&self, inside: Option<&Inside>, deepest: usize) -> Result<Rows<'a>, Refusal> {
+impl<'a> DocumentFolder<'a> {
+    fn rows(
+        &self,
+        inside: Option<&DocumentPart>,
+        deepest: usize,
+    ) -> Result<DocumentRows<'a>, ApiError> {
         let tree = &self.published.tree;
         let label = self.listed.label.as_str();
         let mut rows = Vec::new();
         match inside {
             None => {
                 self.sections(&tree.sections, &self.path, 1, deepest, &mut rows);
-                let items = items::items(tree).len();
+                let items = items::section_items(tree).len();
                 let pages = self.pages();
                 for (kind, name, count) in [
-                    (EntryKind::Items, "@item", items),
-                    (EntryKind::Pages, "@page", pages),
+                    (FileEntryKind::Items, "@item", items),
+                    (FileEntryKind::Pages, "@page", pages),
                 ] {
                     if count > 0 {
                         let path = format!("{}/{name}", self.path);
-                        rows.push(Row {
+                        rows.push(FileRow {
                             count: Some(count),
-                            ..Row::of(kind, 1, name.into(), path)
+                            ..FileRow::new(kind, 1, name.into(), path)
                         });
                     }
                 }
-                Ok((EntryKind::Document, self.path.clone(), rows))
+                Ok((FileEntryKind::Document, self.path.clone(), rows))
             }
-            Some(Inside::Items) => {
-                let all = items::items(tree);
+            Some(DocumentPart::Items) => {
+                let all = items::section_items(tree);
                 for item in &all {
                     let fragment = item.fragment(&all);
                     let name = fragment
@@ -351,35 +362,35 @@ impl<'a> InDocument<'a> {
                         .to_owned();
                     let path = format!("{}/@item/{name}", self.path);
                     let section = tree.section(item.section).map(|section| (section, label));
-                    rows.push(Row {
+                    rows.push(FileRow {
                         section,
-                        ..Row::of(EntryKind::Item, 1, name, path)
+                        ..FileRow::new(FileEntryKind::Item, 1, name, path)
                     });
                 }
-                Ok((EntryKind::Items, format!("{}/@item", self.path), rows))
+                Ok((FileEntryKind::Items, format!("{}/@item", self.path), rows))
             }
-            Some(Inside::Pages) => {
+            Some(DocumentPart::Pages) => {
                 let path = |page: usize| format!("{}/@page/{page}", self.path);
                 Ok((
-                    EntryKind::Pages,
+                    FileEntryKind::Pages,
                     format!("{}/@page", self.path),
                     (1..=self.pages())
                         .map(|page: usize| {
-                            Row::of(EntryKind::Page, 1, page.to_string(), path(page))
+                            FileRow::new(FileEntryKind::Page, 1, page.to_string(), path(page))
                         })
                         .collect(),
                 ))
             }
-            Some(Inside::Part(part @ Fragment::Pages(_))) => {
+            Some(DocumentPart::Fragment(part @ Fragment::Pages(_))) => {
                 let pages = part.to_string();
                 Ok((
-                    EntryKind::Page,
+                    FileEntryKind::Page,
                     format!("{}/@page/{}", self.path, pages.trim_start_matches("p=")),
                     rows,
                 ))
             }
-            Some(Inside::Part(part)) => {
-                let path = tree.path_to(section_of(tree, label, part)?);
+            Some(DocumentPart::Fragment(part)) => {
+                let path = tree.path_to(resolve_section(tree, label, part)?);
                 let folders: String = path
                     .iter()
                     .map(|section| format!("/{}", section_folder(section)))
@@ -390,7 +401,7 @@ impl<'a> InDocument<'a> {
                     .map(|section| section.children.as_slice())
                     .unwrap_or_default();
                 self.sections(children, &base, 1, deepest, &mut rows);
-                Ok((EntryKind::Section, base, rows))
+                Ok((FileEntryKind::Section, base, rows))
             }
         }
     }
@@ -401,15 +412,15 @@ impl<'a> InDocument<'a> {
         base: &str,
         depth: usize,
         deepest: usize,
-        rows: &mut Vec<Row<'a>>,
+        rows: &mut Vec<FileRow<'a>>,
     ) {
         for section in sections {
             let name = section_folder(section);
             let path = format!("{base}/{name}");
-            let shown = Some((section, self.listed.label.as_str()));
-            rows.push(Row {
-                section: shown,
-                ..Row::of(EntryKind::Section, depth, name, path.clone())
+            let section_ref = Some((section, self.listed.label.as_str()));
+            rows.push(FileRow {
+                section: section_ref,
+                ..FileRow::new(FileEntryKind::Section, depth, name, path.clone())
             });
             if depth < deepest {
                 self.sections(&section.children, &path, depth + 1, deepest, rows);
@@ -425,8 +436,8 @@ impl<'a> InDocument<'a> {
     }
 }
 
-impl Row<'_> {
-    fn of(kind: EntryKind, depth: usize, name: String, path: String) -> Self {
+impl FileRow<'_> {
+    fn new(kind: FileEntryKind, depth: usize, name: String, path: String) -> Self {
         Self {
             kind,
             depth,
@@ -438,8 +449,8 @@ impl Row<'_> {
         }
     }
 
-    fn view(self) -> EntryView {
-        let Row {
+    fn into_entry(self) -> FileEntry {
+        let FileRow {
             kind,
             depth,
             name,
@@ -448,9 +459,9 @@ impl Row<'_> {
             document,
             section,
         } = self;
-        let document = document.map(DocumentView::of);
-        let section = section.map(|(section, label)| SectionView::of(section, label));
-        EntryView {
+        let document = document.map(DocumentInfo::from_catalog);
+        let section = section.map(|(section, label)| SectionInfo::new(section, label));
+        FileEntry {
             kind,
             depth,
             name,
@@ -467,10 +478,9 @@ mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
-    use stemma_catalog::catalogue::Catalogue;
+    use stemma_catalog::catalog::Catalog;
     use stemma_document::{
-        CatalogueEntry, Collection, Digest, DocId, DocumentVersion, Fact, FilingFacts, Method,
-        Ticker,
+        CatalogEntry, Collection, Digest, DocId, DocumentVersion, Fact, FilingFacts, Method, Ticker,
     };
     use stemma_engine::blobs::MemoryBlobs;
 
@@ -483,22 +493,22 @@ mod tests {
         limit: usize::MAX,
     };
 
-    fn entry(root: usize, path: &str, [company, form, year, filed]: [&str; 4]) -> CatalogueEntry {
+    fn entry(root: usize, path: &str, [company, form, year, filed]: [&str; 4]) -> CatalogEntry {
         let uri = format!("file:///{root}/{path}");
         let name = path.rsplit('/').next().unwrap().to_owned();
         let version = DocumentVersion {
-            doc: DocId::of(&Collection::default(), &uri),
+            doc: DocId::new(&Collection::default(), &uri),
             seq: 1,
             uri,
             name,
             path: path.into(),
-            source: Digest::of(b""),
+            source: Digest::from_content(b""),
             origin: Default::default(),
             size_bytes: 0,
             settings: String::new(),
-            stated: Default::default(),
+            sidecar_facts: Default::default(),
         };
-        let fact = |value: &str| Some(Fact::text(value, None)).filter(|_| !value.is_empty());
+        let fact = |value: &str| Some(Fact::from_text(value, None)).filter(|_| !value.is_empty());
         let facts = FilingFacts {
             issuer: fact(company),
             form: fact(form),
@@ -508,13 +518,13 @@ mod tests {
                 .split(' ')
                 .filter(|word| !word.is_empty())
                 .map(|value: &str| Ticker {
-                    symbol: Fact::text(value, None),
+                    symbol: Fact::from_text(value, None),
                     exchange: None,
                 })
                 .collect(),
             ..FilingFacts::default()
         };
-        CatalogueEntry {
+        CatalogEntry {
             version,
             extent: Extent::Pages(1),
             sections: 1,
@@ -527,18 +537,18 @@ mod tests {
         }
     }
 
-    fn reader(entries: Vec<CatalogueEntry>) -> Reader {
-        let catalogue = Catalogue::of_entries(entries);
-        Reader::over(
+    fn archive(entries: Vec<CatalogEntry>) -> Archive {
+        let catalog = Catalog::from_entries(entries);
+        Archive::new(
             Arc::new(MemoryBlobs::default()),
             Collection::default(),
-            catalogue,
+            catalog,
         )
     }
 
     /// Goes through all folders and axes, `deepest` levels down, and pastes back what is printed.
-    fn walk(reader: &Reader, path: &str, deepest: usize) {
-        let view = futures::executor::block_on(reader.files(path, &ALL))
+    fn assert_paths_resolve(archive: &Archive, path: &str, deepest: usize) {
+        let view = futures::executor::block_on(archive.files(path, &ALL))
             .unwrap_or_else(|error| panic!("{path}: {error}"));
         let mut paths = std::collections::HashSet::new();
         for entry in &view.entries {
@@ -548,9 +558,9 @@ mod tests {
                 entry.path
             );
             assert!(entry.count != Some(0), "{} is empty", entry.path);
-            match (reader.catalogue().place(&entry.path), &entry.document) {
+            match (archive.catalog().resolve_path(&entry.path), &entry.document) {
                 (
-                    Ok(Place::Document {
+                    Ok(ResolvedPath::Document {
                         listed,
                         inside: None,
                     }),
@@ -563,41 +573,41 @@ mod tests {
                         entry.path
                     );
                 }
-                (Ok(Place::Folder(scope)), None) => {
+                (Ok(ResolvedPath::Folder(scope)), None) => {
                     assert_eq!(scope.path(), entry.path, "in {path}");
-                    let held = reader
-                        .catalogue()
+                    let count = archive
+                        .catalog()
                         .documents()
                         .iter()
-                        .filter(|listed| scope.holds(listed))
+                        .filter(|listed| scope.contains(listed))
                         .count();
-                    let axis = entry.kind == EntryKind::Axis;
+                    let axis = entry.kind == FileEntryKind::Axis;
                     assert!(
-                        axis || Some(held) == entry.count,
-                        "{} holds {held}: {entry:?}",
+                        axis || Some(count) == entry.count,
+                        "{} holds {count}: {entry:?}",
                         entry.path
                     );
                     if deepest > 0 {
-                        walk(reader, &entry.path, deepest - 1);
+                        assert_paths_resolve(archive, &entry.path, deepest - 1);
                     }
                 }
                 (other, _) => panic!("{} in {path} names {other:?}", entry.path),
             }
         }
         let all = FilesOptions { depth: 9, ..ALL };
-        let deep = futures::executor::block_on(reader.files(path, &all)).unwrap();
+        let deep = futures::executor::block_on(archive.files(path, &all)).unwrap();
         assert!(deep.entries.len() >= view.entries.len());
         for entry in deep.entries {
             let doc = entry.document.map(|document| document.doc_id);
-            match reader
-                .catalogue()
-                .place(&entry.path)
+            match archive
+                .catalog()
+                .resolve_path(&entry.path)
                 .unwrap_or_else(|error| panic!("{}: {error}", entry.path))
             {
-                Place::Document { listed, .. } => {
+                ResolvedPath::Document { listed, .. } => {
                     assert_eq!(Some(listed.doc().to_string()), doc, "{}", entry.path)
                 }
-                Place::Folder(_) => assert!(doc.is_none(), "{}", entry.path),
+                ResolvedPath::Folder(_) => assert!(doc.is_none(), "{}", entry.path),
             }
         }
     }
@@ -614,14 +624,14 @@ mod tests {
             prop::sample::select(vec!["", "2022-02-01", "2022-02-02", "2022-11-30", "2023-02-01", "unknown"]),
         ), 1..16)) {
             let entries = documents.iter().map(|(root, path, company, form, year, filed)| entry(*root, path, [company, form, year, filed]));
-            walk(&reader(entries.collect()), "/", 3);
+            assert_paths_resolve(&archive(entries.collect()), "/", 3);
         }
     }
 
     #[test]
-    fn folders_come_first_and_equal_names_are_told_apart() {
+    fn folders_come_first_and_equal_names_get_suffixes() {
         let none = [""; 4];
-        let reader = reader(vec![
+        let archive = archive(vec![
             entry(0, "a/x.pdf", ["3M COMPANY", "10-K", "2022", "2023-02-08"]),
             entry(1, "a/x.pdf", ["3M COMPANY", "10-Q", "2022", "2023-05-01"]),
             entry(0, "b.md", none),
@@ -636,10 +646,10 @@ mod tests {
             "/@company/3M",
         ]
         .map(|path: &str| {
-            let view = futures::executor::block_on(reader.files(path, &ALL)).unwrap();
+            let view = futures::executor::block_on(archive.files(path, &ALL)).unwrap();
             view.entries
                 .iter()
-                .map(|entry: &EntryView| {
+                .map(|entry: &FileEntry| {
                     format!(
                         "{}{}",
                         entry.path,

@@ -3,28 +3,28 @@
 use futures::stream::{self, StreamExt};
 use regex::RegexBuilder;
 use serde::Serialize;
-use stemma_catalog::catalogue::Listed;
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::locator::Fragment;
-use stemma_catalog::shelf::{Opened, Shelf};
-use stemma_document::{Body, PageNo, text};
+use stemma_document::{PageNo, SourceBody, text};
 use stemma_engine::PortError;
 
-use crate::documents::label_of;
-use crate::tree::section_of;
-use crate::{Reader, Refusal};
+use crate::documents::printed_label;
+use crate::tree::resolve_section;
+use crate::{ApiError, Archive};
 
 /// Matches returned at most, whatever is asked.
 pub const MAX_HITS: usize = 100_000;
 /// Lines from which sections are ranked.
 const MAX_RANKED_LINES: usize = 20_000;
 /// Lines shown of each section.
-const LINES_SHOWN: usize = 3;
+const LINES_PER_SECTION: usize = 3;
 /// Size of a compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Characters of a line that are shown.
-const SHOWN_CHARS: usize = 300;
+const MAX_LINE_CHARS: usize = 300;
 /// Documents read at once.
-const READS_AT_ONCE: usize = 2;
+const MAX_CONCURRENT_READS: usize = 2;
 
 /// What to look for.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ pub struct GrepOptions {
 
 /// Lines that match.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GrepView {
+pub struct GrepResponse {
     /// The pattern.
     pub pattern: String,
     /// Where it was looked for.
@@ -85,7 +85,7 @@ pub struct GrepHit {
 
 /// Sections whose lines match.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GrepSectionsView {
+pub struct GrepSectionsResponse {
     /// The pattern.
     pub pattern: String,
     /// Where it was looked for.
@@ -121,17 +121,17 @@ pub struct GrepSection {
     pub first: Vec<GrepHit>,
 }
 
-impl Reader {
+impl Archive {
     /// Sections in `scope` with lines that match, those with most first; at most `options.limit`.
     ///
     /// # Errors
-    /// As [`Reader::grep`].
+    /// As [`Archive::grep`].
     pub async fn grep_sections(
         &self,
         scope: &str,
         options: &GrepOptions,
-    ) -> Result<GrepSectionsView, Refusal> {
-        let found = self
+    ) -> Result<GrepSectionsResponse, ApiError> {
+        let matched_sections = self
             .grep(
                 scope,
                 &GrepOptions {
@@ -141,14 +141,14 @@ impl Reader {
             )
             .await?;
         let mut sections: Vec<GrepSection> = Vec::new();
-        for hit in found.hits {
+        for hit in matched_sections.hits {
             match sections
                 .last_mut()
                 .filter(|last| last.locator == hit.locator)
             {
                 Some(last) => {
                     last.matches += 1;
-                    if last.first.len() < LINES_SHOWN {
+                    if last.first.len() < LINES_PER_SECTION {
                         last.first.push(hit);
                     }
                 }
@@ -166,14 +166,14 @@ impl Reader {
         sections.sort_by_key(|section| std::cmp::Reverse(section.matches));
         let sections_matching = sections.len();
         sections.truncate(options.limit.max(1));
-        Ok(GrepSectionsView {
-            pattern: found.pattern,
-            scope: found.scope,
-            documents_read: found.documents_read,
-            documents_matching: found.documents_matching,
-            documents_without_text: found.documents_without_text,
+        Ok(GrepSectionsResponse {
+            pattern: matched_sections.pattern,
+            scope: matched_sections.scope,
+            documents_read: matched_sections.documents_read,
+            documents_matching: matched_sections.documents_matching,
+            documents_without_text: matched_sections.documents_without_text,
             sections_matching,
-            truncated: found.truncated,
+            truncated: matched_sections.truncated,
             sections,
         })
     }
@@ -181,8 +181,8 @@ impl Reader {
     /// Lines in `scope` (a document, a part of one, a folder or an axis path) that match.
     ///
     /// # Errors
-    /// [`Refusal`] when the pattern or the scope is none, or the store cannot be read.
-    pub async fn grep(&self, scope: &str, options: &GrepOptions) -> Result<GrepView, Refusal> {
+    /// [`ApiError`] when the pattern or the scope is none, or the store cannot be read.
+    pub async fn grep(&self, scope: &str, options: &GrepOptions) -> Result<GrepResponse, ApiError> {
         let pattern = if options.fixed {
             regex::escape(&options.pattern)
         } else {
@@ -198,7 +198,7 @@ impl Reader {
                 options.pattern,
                 last_line(&error.to_string())
             );
-            Refusal::new(
+            ApiError::new(
                 "grep.pattern",
                 message,
                 "search for plain text with --fixed-strings",
@@ -206,11 +206,13 @@ impl Reader {
         })?;
         let (documents, fragment) = match self.locate(scope) {
             Ok((listed, fragment)) => (vec![listed], fragment),
-            Err(refusal) if refusal.code == "locator.folder" => (self.in_scope(scope)?, None),
+            Err(refusal) if refusal.code == "locator.folder" => {
+                (self.documents_in_scope(scope)?, None)
+            }
             Err(refusal) => return Err(refusal),
         };
         let limit = options.limit.clamp(1, MAX_HITS);
-        let mut view = GrepView {
+        let mut view = GrepResponse {
             pattern: options.pattern.clone(),
             scope: scope.into(),
             documents_read: 0,
@@ -222,11 +224,11 @@ impl Reader {
         // Made beforehand: a closure that makes them would tie this future to one lifetime, and it could not be sent.
         let mut reads = Vec::with_capacity(documents.len());
         for listed in &documents {
-            reads.push(self.grep_one(listed, pattern.clone(), fragment.clone(), limit));
+            reads.push(self.grep_document(listed, pattern.clone(), fragment.clone(), limit));
         }
-        let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
-        while let Some(found) = reads.next().await {
-            let Some(hits) = found? else {
+        let mut reads = stream::iter(reads).buffered(MAX_CONCURRENT_READS);
+        while let Some(matches) = reads.next().await {
+            let Some(hits) = matches? else {
                 view.documents_without_text += 1;
                 continue;
             };
@@ -243,23 +245,23 @@ impl Reader {
     }
 
     /// One more than `limit` at most, so that one knows whether there are more.
-    async fn grep_one(
+    async fn grep_document(
         &self,
-        listed: &Listed,
+        listed: &CatalogDocument,
         pattern: regex::Regex,
         fragment: Option<Fragment>,
         limit: usize,
-    ) -> Result<Option<Vec<GrepHit>>, Refusal> {
-        let Some(Opened {
+    ) -> Result<Option<Vec<GrepHit>>, ApiError> {
+        let Some(OpenDocument {
             tree,
             body: Some(body),
-        }) = self.open_for_search(listed).await?
+        }) = self.open_with_text(listed).await?
         else {
             return Ok(None);
         };
         let (pages, within) = match &fragment {
             Some(Fragment::Pages(spans)) => (Some(spans.clone()), None),
-            Some(fragment) => (None, Some(section_of(&tree, &listed.label, fragment)?)),
+            Some(fragment) => (None, Some(resolve_section(&tree, &listed.label, fragment)?)),
             None => (None, None),
         };
         let label = listed.label.clone();
@@ -281,7 +283,7 @@ impl Reader {
                     {
                         continue;
                     }
-                    let (text, marks) = shown(line.text, &pattern);
+                    let (text, marks) = line_snippet(line.text, &pattern);
                     hits.push(GrepHit {
                         doc_id: doc.clone(),
                         locator: stemma_catalog::locator::section_locator(&label, section.id),
@@ -302,44 +304,44 @@ impl Reader {
         })
         .await;
         hits.map(Some)
-            .map_err(|error| PortError::lasting("query", "grep", error.to_string()).into())
+            .map_err(|error| PortError::permanent("query", "grep", error.to_string()).into())
     }
 
-    pub(crate) async fn open_for_search(
+    pub(crate) async fn open_with_text(
         &self,
-        listed: &Listed,
-    ) -> Result<Option<Opened>, PortError> {
-        Shelf::open(self, listed).await
+        listed: &CatalogDocument,
+    ) -> Result<Option<OpenDocument>, PortError> {
+        DocumentStore::open(self, listed).await
     }
 }
 
 /// The label of a page where it differs from its number.
-pub(crate) fn page_label(body: &Body, page: PageNo) -> Option<String> {
+pub(crate) fn page_label(body: &SourceBody, page: PageNo) -> Option<String> {
     match body {
-        Body::Pages(pages) => pages
+        SourceBody::Pages(pages) => pages
             .get(page.index())
-            .and_then(|found| label_of(page, found)),
-        Body::Lines(_) => None,
+            .and_then(|page_text| printed_label(page, page_text)),
+        SourceBody::Lines(_) => None,
     }
 }
 
 /// The line, or what stands around its first match, and where it matches.
-fn shown(line: &str, pattern: &regex::Regex) -> (String, Vec<(usize, usize)>) {
-    let first = pattern.find(line).map_or(0, |found| found.start());
-    let start = if first > SHOWN_CHARS / 2 {
-        line.floor_char_boundary(first - SHOWN_CHARS / 4)
+fn line_snippet(line: &str, pattern: &regex::Regex) -> (String, Vec<(usize, usize)>) {
+    let first = pattern.find(line).map_or(0, |span| span.start());
+    let start = if first > MAX_LINE_CHARS / 2 {
+        line.floor_char_boundary(first - MAX_LINE_CHARS / 4)
     } else {
         0
     };
     let end = line[start..]
         .char_indices()
-        .nth(SHOWN_CHARS)
+        .nth(MAX_LINE_CHARS)
         .map_or(line.len(), |(at, _)| start + at);
     let text = line[start..end].to_owned();
     let marks = pattern
         .find_iter(&text)
-        .filter(|found| !found.is_empty())
-        .map(|found| (found.start(), found.end()));
+        .filter(|span| !span.is_empty())
+        .map(|span| (span.start(), span.end()));
     let marks = marks.take(100).collect();
     (text, marks)
 }

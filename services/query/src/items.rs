@@ -2,27 +2,27 @@
 
 use serde::Serialize;
 use stemma_catalog::items;
-use stemma_catalog::locator::{section_locator, show_pages};
+use stemma_catalog::locator::{format_pages, section_locator};
 use stemma_document::{
-    Boundary, FilingItem, ItemLink, ItemStatus, ItemTarget, NothingSaid, PageSpan, SectionId,
+    Boundary, EmptyReason, FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, SectionId,
     SectionTree,
 };
 use utoipa::ToSchema;
 
-use crate::{DocumentView, Reader, Refusal};
+use crate::{ApiError, Archive, DocumentInfo};
 
 /// The Item map of a document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct ItemsView {
+pub struct FilingItems {
     /// The document.
-    pub document: DocumentView,
+    pub document: DocumentInfo,
     /// The Items of its form, in the order of the form; empty where it is on no form whose Items are known.
-    pub items: Vec<ItemView>,
+    pub items: Vec<ItemInfo>,
 }
 
 /// An Item of a filing.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct ItemView {
+pub struct ItemInfo {
     /// Form, Part and number: `10-K.II.7A`; `None` where the tree has no Item map.
     pub id: Option<String>,
     /// `1A`.
@@ -40,7 +40,7 @@ pub struct ItemView {
     pub status: Option<ItemStatus>,
     /// What stands there instead of an answer, where there is none to give.
     #[schema(value_type = Option<String>)]
-    pub nothing: Option<NothingSaid>,
+    pub nothing: Option<EmptyReason>,
     /// First and last physical page.
     pub pages: Option<(u32, u32)>,
     /// Tokens with all sub-sections.
@@ -52,12 +52,12 @@ pub struct ItemView {
     #[schema(value_type = Option<Object>)]
     pub boundary: Option<Boundary>,
     /// Where its content is, when it is not under its heading.
-    pub content: Vec<ContentView>,
+    pub content: Vec<ItemContent>,
 }
 
 /// Where content of an Item is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ContentView {
+pub struct ItemContent {
     /// The words that say so.
     pub text: String,
     /// Locator of a section or of pages of this document; `None` for what is not in it.
@@ -66,18 +66,18 @@ pub struct ContentView {
     pub outside: Option<String>,
 }
 
-impl ItemView {
-    fn mapped(item: &FilingItem, tree: &SectionTree, label: &str) -> Self {
+impl ItemInfo {
+    fn from_item_map(item: &FilingItem, tree: &SectionTree, label: &str) -> Self {
         let there = item.status != ItemStatus::Absent;
         Self {
             id: Some(item.id.clone()),
             item: item.number.clone(),
             part: item.part.clone(),
-            locator: there.then(|| format!("{label}#{}", items::fragment(item, &tree.items))),
+            locator: there.then(|| format!("{label}#{}", items::item_fragment(item, &tree.items))),
             section_id: item.section.map(|id| id.to_string()),
             title: item.title.clone(),
             status: Some(item.status),
-            nothing: item.nothing,
+            nothing: item.empty_reason,
             pages: item
                 .pages
                 .map(|span| (span.start().get(), span.end().get())),
@@ -87,14 +87,14 @@ impl ItemView {
             content: item
                 .content
                 .iter()
-                .map(|link| ContentView::of(link, label))
+                .map(|link| ItemContent::from_link(link, label))
                 .collect(),
         }
     }
 
-    fn titled(
-        item: &items::Item,
-        all: &[items::Item],
+    fn from_titles(
+        item: &items::SectionItem,
+        all: &[items::SectionItem],
         tree: &SectionTree,
         label: &str,
     ) -> Option<Self> {
@@ -120,12 +120,12 @@ impl ItemView {
     }
 }
 
-impl ContentView {
-    fn of(link: &ItemLink, label: &str) -> Self {
+impl ItemContent {
+    fn from_link(link: &ItemLink, label: &str) -> Self {
         let (to, outside) = match &link.target {
             ItemTarget::Section(id) => (Some(section_locator(label, *id)), None),
             ItemTarget::Pages(pages) => {
-                (Some(format!("{label}#p={}", show_pages(&[*pages]))), None)
+                (Some(format!("{label}#p={}", format_pages(&[*pages]))), None)
             }
             ItemTarget::Outside(document) => (None, Some(document.clone())),
             ItemTarget::Unresolved => (None, None),
@@ -138,64 +138,68 @@ impl ContentView {
     }
 }
 
-impl Reader {
+impl Archive {
     /// The Item map of a document.
     ///
     /// # Errors
-    /// [`Refusal`] when the locator names nothing, two things, or a document without a tree.
-    pub async fn items(&self, locator: &str) -> Result<ItemsView, Refusal> {
-        let (listed, published, _) = self.published(locator).await?;
-        Ok(ItemsView {
-            document: DocumentView::of(listed),
-            items: views(&published.tree, &listed.label),
+    /// [`ApiError`] when the locator names nothing, two things, or a document without a tree.
+    pub async fn items(&self, locator: &str) -> Result<FilingItems, ApiError> {
+        let (listed, published, _) = self.load_published(locator).await?;
+        Ok(FilingItems {
+            document: DocumentInfo::from_catalog(listed),
+            items: list_items(&published.tree, &listed.label),
         })
     }
 }
 
 /// The Items of a tree: its map, or what its titles say where it has none.
-pub(crate) fn views(tree: &SectionTree, label: &str) -> Vec<ItemView> {
+pub(crate) fn list_items(tree: &SectionTree, label: &str) -> Vec<ItemInfo> {
     if !tree.items.is_empty() {
         return tree
             .items
             .iter()
-            .map(|item| ItemView::mapped(item, tree, label))
+            .map(|item| ItemInfo::from_item_map(item, tree, label))
             .collect();
     }
-    let all = items::items(tree);
+    let all = items::section_items(tree);
     all.iter()
-        .filter_map(|item| ItemView::titled(item, &all, tree, label))
+        .filter_map(|item| ItemInfo::from_titles(item, &all, tree, label))
         .collect()
 }
 
 /// The Item that a section is: the first, where its heading stands for several.
-pub(crate) fn view_of(tree: &SectionTree, label: &str, section: SectionId) -> Option<ItemView> {
+pub(crate) fn item_at_section(
+    tree: &SectionTree,
+    label: &str,
+    section: SectionId,
+) -> Option<ItemInfo> {
     let item = tree
         .items
         .iter()
         .find(|item| item.section == Some(section))?;
-    Some(ItemView::mapped(item, tree, label))
+    Some(ItemInfo::from_item_map(item, tree, label))
 }
 
 /// The Item that a number names alone.
-pub(crate) fn named(
+pub(crate) fn find_item(
     tree: &SectionTree,
     label: &str,
     part: Option<&str>,
     number: &str,
-) -> Option<ItemView> {
-    items::mapped(tree, part, number).map(|item| ItemView::mapped(item, tree, label))
+) -> Option<ItemInfo> {
+    items::find_in_map(tree, part, number).map(|item| ItemInfo::from_item_map(item, tree, label))
 }
 
 /// The Item a fragment names, as far as the map knows it, and the pages on which an index has it.
-pub(crate) fn indexed(
+pub(crate) fn find_indexed_item(
     tree: &SectionTree,
     label: &str,
     part: Option<&str>,
     number: &str,
-) -> Option<(ItemView, Vec<PageSpan>)> {
-    let item = items::mapped(tree, part, number).filter(|item| item.section.is_none())?;
+) -> Option<(ItemInfo, Vec<PageSpan>)> {
+    let item = items::find_in_map(tree, part, number).filter(|item| item.section.is_none())?;
     Some((
-        ItemView::mapped(item, tree, label),
+        ItemInfo::from_item_map(item, tree, label),
         item.content
             .iter()
             .filter_map(|link: &ItemLink| {

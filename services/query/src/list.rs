@@ -3,31 +3,31 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_catalog::axes::{Axis, Scope, below};
-use stemma_catalog::catalogue::Listed;
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_catalog::facets::{FacetField, Scope, path_below};
 use stemma_catalog::filter::Filter;
-use stemma_catalog::place::{self, Place};
+use stemma_catalog::path::{self, ResolvedPath};
 
-use crate::{DocumentView, Reader, Refusal};
+use crate::{ApiError, Archive, DocumentInfo};
 
 /// What lies in a place of the file-system view.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ListView {
+pub struct FolderListing {
     /// The place, as asked.
     pub scope: String,
     /// Documents in it, folders included.
     pub total: usize,
     /// Folders, or values of an axis.
-    pub folders: Vec<FolderView>,
+    pub folders: Vec<FolderEntry>,
     /// Documents.
-    pub documents: Vec<DocumentView>,
+    pub documents: Vec<DocumentInfo>,
     /// Axes by which it can be narrowed.
-    pub axes: Vec<AxisView>,
+    pub axes: Vec<FacetEntry>,
 }
 
 /// A folder, or a value of an axis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FolderView {
+pub struct FolderEntry {
     /// Its name.
     pub name: String,
     /// What to paste back.
@@ -38,9 +38,9 @@ pub struct FolderView {
 
 /// An axis and how many values it has here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AxisView {
+pub struct FacetEntry {
     /// `company`, `form` …
-    pub axis: Axis,
+    pub axis: FacetField,
     /// What to paste back.
     pub locator: String,
     /// Distinct values among the documents of this place.
@@ -48,37 +48,37 @@ pub struct AxisView {
 }
 
 /// What lies directly in a folder, documents not yet described.
-pub(crate) struct Level<'a> {
+pub(crate) struct FolderContents<'a> {
     /// Documents in it, folders included.
     pub total: usize,
-    pub folders: Vec<FolderView>,
-    pub documents: Vec<&'a Listed>,
-    pub axes: Vec<AxisView>,
+    pub folders: Vec<FolderEntry>,
+    pub documents: Vec<&'a CatalogDocument>,
+    pub axes: Vec<FacetEntry>,
 }
 
-impl Level<'_> {
+impl FolderContents<'_> {
     /// The names under which its documents are listed.
-    pub fn leaves(&self, scope: &Scope) -> Vec<String> {
+    pub fn leaf_names(&self, scope: &Scope) -> Vec<String> {
         let folders: Vec<&str> = self
             .folders
             .iter()
             .map(|folder| folder.name.as_str())
             .collect();
-        place::leaves(scope, &self.documents, &folders)
+        path::file_names(scope, &self.documents, &folders)
     }
 }
 
-impl Reader {
+impl Archive {
     /// What lies in `scope`: a folder (`/10-K`), an axis (`/@company`), a value (`/@company/3M`), or one document.
     ///
     /// `recursive` lists the documents of folders below, too.
     ///
     /// # Errors
-    /// [`Refusal`] when the scope names nothing, or two things.
-    pub fn list(&self, scope: &str, recursive: bool) -> Result<ListView, Refusal> {
-        let level = match self.catalogue.place(scope)? {
-            Place::Folder(folder) => self.level(&folder, recursive),
-            Place::Document { listed, .. } => Level {
+    /// [`ApiError`] when the scope names nothing, or two things.
+    pub fn list(&self, scope: &str, recursive: bool) -> Result<FolderListing, ApiError> {
+        let level = match self.catalog.resolve_path(scope)? {
+            ResolvedPath::Folder(folder) => self.folder_contents(&folder, recursive),
+            ResolvedPath::Document { listed, .. } => FolderContents {
                 total: 1,
                 folders: Vec::new(),
                 documents: vec![listed],
@@ -88,15 +88,15 @@ impl Reader {
         let documents = level
             .documents
             .iter()
-            .map(|listed| DocumentView::of(listed))
+            .map(|listed| DocumentInfo::from_catalog(listed))
             .collect();
-        let Level {
+        let FolderContents {
             total,
             folders,
             axes,
             ..
         } = level;
-        Ok(ListView {
+        Ok(FolderListing {
             scope: scope.into(),
             total,
             folders,
@@ -108,18 +108,18 @@ impl Reader {
     /// Documents in `scope` that fulfill a filter, those of folders below included.
     ///
     /// # Errors
-    /// [`Refusal`] when the scope names nothing, or two things.
-    pub fn list_where(&self, scope: &str, filter: &Filter) -> Result<ListView, Refusal> {
-        let inside = self.in_scope(scope)?;
-        let documents: Vec<DocumentView> = inside
+    /// [`ApiError`] when the scope names nothing, or two things.
+    pub fn list_filtered(&self, scope: &str, filter: &Filter) -> Result<FolderListing, ApiError> {
+        let inside = self.documents_in_scope(scope)?;
+        let documents: Vec<DocumentInfo> = inside
             .into_iter()
-            .filter(|listed| filter.holds(listed))
-            .map(DocumentView::of)
+            .filter(|listed| filter.matches(listed))
+            .map(DocumentInfo::from_catalog)
             .collect();
         let total = documents.len();
         let folders = Vec::new();
         let axes = Vec::new();
-        Ok(ListView {
+        Ok(FolderListing {
             scope: scope.into(),
             total,
             folders,
@@ -131,23 +131,26 @@ impl Reader {
     /// Whether a path names a folder or an axis, rather than a document or what lies in one.
     ///
     /// # Errors
-    /// [`Refusal`] when it names nothing, or two things.
-    pub fn is_folder(&self, path: &str) -> Result<bool, Refusal> {
-        Ok(matches!(self.catalogue.place(path)?, Place::Folder(_)))
+    /// [`ApiError`] when it names nothing, or two things.
+    pub fn is_folder(&self, path: &str) -> Result<bool, ApiError> {
+        Ok(matches!(
+            self.catalog.resolve_path(path)?,
+            ResolvedPath::Folder(_)
+        ))
     }
 
     /// What lies directly in a folder; with `recursive`, all documents below it instead of folders.
-    pub(crate) fn level(&self, scope: &Scope, recursive: bool) -> Level<'_> {
+    pub(crate) fn folder_contents(&self, scope: &Scope, recursive: bool) -> FolderContents<'_> {
         if let Some(axis) = scope.values_of.filter(|_| !recursive) {
             let total = self
-                .catalogue
+                .catalog
                 .documents()
                 .iter()
-                .filter(|listed| scope.holds(listed))
+                .filter(|listed| scope.contains(listed))
                 .count();
-            return Level {
+            return FolderContents {
                 total,
-                folders: self.values(scope, axis),
+                folders: self.facet_values(scope, axis),
                 documents: Vec::new(),
                 axes: Vec::new(),
             };
@@ -156,13 +159,13 @@ impl Reader {
         let mut documents = Vec::new();
         let mut total = 0;
         for listed in self
-            .catalogue
+            .catalog
             .documents()
             .iter()
-            .filter(|listed| scope.holds(listed))
+            .filter(|listed| scope.contains(listed))
         {
             total += 1;
-            let rest = below(&scope.folder, &listed.version().path).unwrap_or_default();
+            let rest = path_below(&scope.folder, &listed.version().path).unwrap_or_default();
             // Axis paths are flat: their documents come from many folders.
             match rest.split_once('/') {
                 Some((folder, _)) if !recursive && scope.filters.is_empty() => {
@@ -181,7 +184,7 @@ impl Reader {
                     folder: below.collect::<Vec<_>>().join("/"),
                     ..Scope::default()
                 };
-                FolderView {
+                FolderEntry {
                     name: name.into(),
                     locator: inside.path(),
                     documents,
@@ -189,11 +192,11 @@ impl Reader {
             })
             .collect();
         let axes = if total > 1 {
-            self.axes(scope)
+            self.narrowing_facets(scope)
         } else {
             Vec::new()
         };
-        Level {
+        FolderContents {
             total,
             folders,
             documents,
@@ -201,7 +204,7 @@ impl Reader {
         }
     }
 
-    fn values(&self, scope: &Scope, axis: Axis) -> Vec<FolderView> {
+    fn facet_values(&self, scope: &Scope, axis: FacetField) -> Vec<FolderEntry> {
         // A range gives way to the values in it.
         let filters = scope
             .filters
@@ -216,11 +219,15 @@ impl Reader {
         }
         .path();
         scope
-            .groups(axis, &self.catalogue)
+            .buckets(axis, &self.catalog)
             .into_iter()
-            .map(|group: stemma_catalog::axes::Group| {
-                let locator = format!("{}{}", base.trim_end_matches('/'), group.choice.path(axis));
-                FolderView {
+            .map(|group: stemma_catalog::facets::FacetBucket| {
+                let locator = format!(
+                    "{}{}",
+                    base.trim_end_matches('/'),
+                    group.selector.path(axis)
+                );
+                FolderEntry {
                     name: group.name,
                     locator,
                     documents: group.documents,
@@ -230,20 +237,21 @@ impl Reader {
     }
 
     /// Axes with more than one value here, which would narrow the listing.
-    fn axes(&self, scope: &Scope) -> Vec<AxisView> {
+    fn narrowing_facets(&self, scope: &Scope) -> Vec<FacetEntry> {
         let base = Scope {
             values_of: None,
             ..scope.clone()
         }
         .path();
         // Dates of filing are narrowed from year to month, not again.
-        let narrowed =
-            |axis: &Axis| *axis == Axis::Filed && scope.filters.iter().any(|(on, _)| on == axis);
-        let open = Axis::ALL.into_iter().filter(|axis| !narrowed(axis));
-        open.map(|axis: Axis| {
-            let values = scope.values(axis, &self.catalogue).len();
+        let narrowed = |axis: &FacetField| {
+            *axis == FacetField::Filed && scope.filters.iter().any(|(on, _)| on == axis)
+        };
+        let open = FacetField::ALL.into_iter().filter(|axis| !narrowed(axis));
+        open.map(|axis: FacetField| {
+            let values = scope.values(axis, &self.catalog).len();
             let locator = format!("{}/@{}", base.trim_end_matches('/'), axis.as_str());
-            AxisView {
+            FacetEntry {
                 axis,
                 locator,
                 values,

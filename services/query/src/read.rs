@@ -1,26 +1,26 @@
 //! Reading: the text of sections and pages, and what is known of a document or section.
 
 use serde::Serialize;
-use stemma_catalog::catalogue::Listed;
-use stemma_catalog::locator::{Fragment, section_locator, show_pages};
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_catalog::locator::{Fragment, format_pages, section_locator};
 use stemma_catalog::newest_claim;
 use stemma_document::{
-    Body, Extent, PageSpan, Provenance, PublishedTree, ReferenceTarget, Section, SectionTree,
-    Witness, text,
+    EvidenceSource, Extent, PageSpan, Provenance, PublishedTree, ReferenceTarget, Section,
+    SectionTree, SourceBody, text,
 };
-use stemma_extract::PackError;
+use stemma_extract::CodecError;
 use utoipa::ToSchema;
 
-use crate::documents::PageView;
-use crate::items::{self, ItemView};
-use crate::reader::{aside, no_text, no_tree};
-use crate::refusal::quoted;
-use crate::tree::section_of;
-use crate::{DocumentView, Reader, Refusal, SectionView};
+use crate::archive::{no_text, no_tree, spawn_cpu};
+use crate::documents::PageContent;
+use crate::error::shell_quoted;
+use crate::items::{self, ItemInfo};
+use crate::tree::resolve_section;
+use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
 
 /// How much of a section is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Part {
+pub enum TextScope {
     /// With all sub-sections.
     #[default]
     Full,
@@ -30,7 +30,7 @@ pub enum Part {
 
 /// Text of a document: a section, pages, or all of it.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct TextView {
+pub struct TextResponse {
     /// The document's id.
     pub doc_id: String,
     /// Its file name.
@@ -39,10 +39,10 @@ pub struct TextView {
     pub locator: String,
     /// The section, where one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub section: Option<SectionView>,
+    pub section: Option<SectionInfo>,
     /// The Item of the filing it is, with how far that can be relied on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub item: Option<ItemView>,
+    pub item: Option<ItemInfo>,
     /// Titles from the top down to the section.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
@@ -50,7 +50,7 @@ pub struct TextView {
     pub tokens: u32,
     /// Pages with their texts, where pages were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub pages: Vec<PageView>,
+    pub pages: Vec<PageContent>,
     /// The text, where no pages were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -58,9 +58,9 @@ pub struct TextView {
 
 /// What is known of a document, and of a section of it.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct StatView {
+pub struct StatResponse {
     /// The document.
-    pub document: DocumentView,
+    pub document: DocumentInfo,
     /// Where its bytes are.
     pub uri: String,
     /// Size of its bytes.
@@ -73,26 +73,27 @@ pub struct StatView {
     pub provenance: Option<Provenance>,
     /// Its Items.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub items: Vec<ItemView>,
+    pub items: Vec<ItemInfo>,
     /// A newer version that has no tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newer_version: Option<u64>,
     /// The section that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub section: Option<SectionStat>,
+    pub section: Option<SectionDetails>,
 }
 
 /// What is known of a section.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct SectionStat {
+pub struct SectionDetails {
     /// The section.
     #[serde(flatten)]
-    pub section: SectionView,
+    pub section: SectionInfo,
     /// Titles from the top down to it.
     pub path: Vec<String>,
     /// Who says that it exists.
     #[schema(value_type = String)]
-    pub witness: Witness,
+    #[serde(rename = "witness")]
+    pub evidence_source: EvidenceSource,
     /// Tokens of its own text.
     pub own_tokens: u32,
     /// Sub-sections directly below.
@@ -102,109 +103,116 @@ pub struct SectionStat {
     /// What made the summary.
     pub summary_by: Option<String>,
     /// Mentions of other places in its own text.
-    pub references: Vec<ReferenceView>,
+    pub references: Vec<SectionReference>,
 }
 
 /// A mention of another place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ReferenceView {
+pub struct SectionReference {
     /// As written.
     pub text: String,
     /// Locator of the section it leads to; `None` when there is none in this document.
     pub to: Option<String>,
 }
 
-impl Reader {
+impl Archive {
     /// The text a locator names. Without a fragment: the whole document.
     ///
     /// # Errors
-    /// [`Refusal`] when the locator names nothing or two things, a page past the end, or a text that is not there.
-    pub async fn text(&self, locator: &str, part: Part) -> Result<TextView, Refusal> {
-        let (listed, published, fragment) = self.published(locator).await?;
+    /// [`ApiError`] when the locator names nothing or two things, a page past the end, or a text that is not there.
+    pub async fn text(&self, locator: &str, part: TextScope) -> Result<TextResponse, ApiError> {
+        let (listed, published, fragment) = self.load_published(locator).await?;
         match &fragment {
-            Some(Fragment::Pages(spans)) => self.pages(listed, &published, spans).await,
+            Some(Fragment::Pages(spans)) => self.page_texts(listed, &published, spans).await,
             Some(Fragment::Item { part, number })
-                if let Some((item, pages)) =
-                    items::indexed(&published.tree, &listed.label, part.as_deref(), number) =>
+                if let Some((item, pages)) = items::find_indexed_item(
+                    &published.tree,
+                    &listed.label,
+                    part.as_deref(),
+                    number,
+                ) =>
             {
                 // Only an index names it: its pages are what can be read.
                 let locator = item.locator.clone().unwrap_or_default();
-                let view = self.pages(listed, &published, &pages).await?;
-                Ok(TextView {
+                let view = self.page_texts(listed, &published, &pages).await?;
+                Ok(TextResponse {
                     item: Some(item),
                     locator,
                     ..view
                 })
             }
             Some(fragment) => {
-                let id = section_of(&published.tree, &listed.label, fragment)?;
+                let id = resolve_section(&published.tree, &listed.label, fragment)?;
                 let path = published.tree.path_to(id);
                 let Some(section) = path.last() else {
                     return Err(no_tree(listed));
                 };
                 let titles = path.iter().map(|section| section.title.clone()).collect();
                 let mut view = self
-                    .section(listed, &published, section, titles, part)
+                    .section_text(listed, &published, section, titles, part)
                     .await?;
                 if let Fragment::Item { part, number } = fragment {
-                    let asked =
-                        items::named(&published.tree, &listed.label, part.as_deref(), number);
-                    view.item = asked.or(view.item);
+                    let located =
+                        items::find_item(&published.tree, &listed.label, part.as_deref(), number);
+                    view.item = located.or(view.item);
                 }
                 Ok(view)
             }
             None => match published.tree.extent {
                 Extent::Pages(n) => {
                     let all: Vec<PageSpan> = PageSpan::new(1, n).into_iter().collect();
-                    let mut view = self.pages(listed, &published, &all).await?;
+                    let mut view = self.page_texts(listed, &published, &all).await?;
                     view.locator = listed.label.clone();
                     Ok(view)
                 }
-                Extent::Lines(_) => self.whole(listed, &published).await,
+                Extent::Lines(_) => self.whole_text(listed, &published).await,
             },
         }
     }
 
-    async fn section(
+    async fn section_text(
         &self,
-        listed: &Listed,
+        listed: &CatalogDocument,
         published: &PublishedTree,
         section: &Section,
         path: Vec<String>,
-        part: Part,
-    ) -> Result<TextView, Refusal> {
-        let body = self.body(published).await?.ok_or_else(|| no_text(listed))?;
+        part: TextScope,
+    ) -> Result<TextResponse, ApiError> {
+        let body = self
+            .load_body(published)
+            .await?
+            .ok_or_else(|| no_text(listed))?;
         let (text, tokens) = match part {
-            Part::Full => (text::full_text(section, &body), section.tokens),
-            Part::Own => (text::own_text(section, &body), section.own_tokens),
+            TextScope::Full => (text::full_text(section, &body), section.tokens),
+            TextScope::Own => (text::own_text(section, &body), section.own_tokens),
         };
         let locator = section_locator(&listed.label, section.id);
-        let view = SectionView::of(section, &listed.label);
-        let item = items::view_of(&published.tree, &listed.label, section.id);
-        Ok(TextView {
+        let view = SectionInfo::new(section, &listed.label);
+        let item = items::item_at_section(&published.tree, &listed.label, section.id);
+        Ok(TextResponse {
             section: Some(view),
             item,
             path,
             text: Some(text),
-            ..empty(listed, locator, tokens)
+            ..empty_response(listed, locator, tokens)
         })
     }
 
-    async fn pages(
+    async fn page_texts(
         &self,
-        listed: &Listed,
+        listed: &CatalogDocument,
         published: &PublishedTree,
         spans: &[PageSpan],
-    ) -> Result<TextView, Refusal> {
+    ) -> Result<TextResponse, ApiError> {
         let label = &listed.label;
         let Extent::Pages(count) = published.tree.extent else {
-            let next = format!("stemma tree {}", quoted(label));
-            return Err(Refusal::new(
+            let next = format!("stemma tree {}", shell_quoted(label));
+            return Err(ApiError::new(
                 "document.no_pages",
                 format!("`{label}` is a text without pages"),
                 next,
             )
-            .about(label));
+            .with_document(label));
         };
         if let Some(span) = spans.iter().find(|span| span.end().get() > count) {
             let message = format!(
@@ -212,78 +220,85 @@ impl Reader {
                 span.end()
             );
             let next = format!("stemma cat '{label}#p={count}'");
-            return Err(Refusal::new("locator.no_page", message, next).about(label));
+            return Err(ApiError::new("locator.no_page", message, next).with_document(label));
         }
         let packed = self
-            .packed(published)
+            .load_source(published)
             .await?
             .ok_or_else(|| no_text(listed))?;
-        let wanted = spans.to_vec();
-        let named = label.clone();
-        let read = aside(move || {
+        let requested = spans.to_vec();
+        let document_label = label.clone();
+        let read = spawn_cpu(move || {
             let mut pages = Vec::new();
-            for span in wanted {
+            for span in requested {
                 let read = packed.pages(span)?;
                 pages.extend(
                     span.pages()
                         .zip(&read)
-                        .map(|(number, page)| PageView::of(number, page, &named)),
+                        .map(|(number, page)| PageContent::new(number, page, &document_label)),
                 );
             }
             Ok(pages)
         });
-        let pages: Vec<PageView> = read.await?.map_err(|error: PackError| {
-            Refusal::new(
+        let pages: Vec<PageContent> = read.await?.map_err(|error: CodecError| {
+            ApiError::new(
                 "store.damaged",
                 error.to_string(),
                 "stemma ingest the file again",
             )
-            .about(label)
+            .with_document(label)
         })?;
         let tokens = pages.iter().map(|page| page.tokens).sum();
-        Ok(TextView {
+        Ok(TextResponse {
             pages,
-            ..empty(listed, format!("{label}#p={}", show_pages(spans)), tokens)
+            ..empty_response(listed, format!("{label}#p={}", format_pages(spans)), tokens)
         })
     }
 
-    async fn whole(&self, listed: &Listed, published: &PublishedTree) -> Result<TextView, Refusal> {
-        let body = self.body(published).await?.ok_or_else(|| no_text(listed))?;
-        let Body::Lines(text) = body else {
+    async fn whole_text(
+        &self,
+        listed: &CatalogDocument,
+        published: &PublishedTree,
+    ) -> Result<TextResponse, ApiError> {
+        let body = self
+            .load_body(published)
+            .await?
+            .ok_or_else(|| no_text(listed))?;
+        let SourceBody::Lines(text) = body else {
             return Err(no_text(listed));
         };
         let tokens = text.tokens.iter().sum();
-        Ok(TextView {
+        Ok(TextResponse {
             text: Some(text.lines.join("\n")),
-            ..empty(listed, listed.label.clone(), tokens)
+            ..empty_response(listed, listed.label.clone(), tokens)
         })
     }
 
     /// What is known of the document, or section, a locator names. Documents without a tree have an answer, too.
     ///
     /// # Errors
-    /// [`Refusal`] when it names nothing, or two things.
-    pub async fn stat(&self, locator: &str) -> Result<StatView, Refusal> {
+    /// [`ApiError`] when it names nothing, or two things.
+    pub async fn stat(&self, locator: &str) -> Result<StatResponse, ApiError> {
         let (listed, fragment) = self.locate(locator)?;
-        let published = self.tree_of(listed).await?;
+        let published = self.load_tree(listed).await?;
         let section = match (&fragment, &published) {
             (None, _) => None,
             (Some(_), None) => return Err(no_tree(listed)),
             (Some(fragment), Some(published)) => {
-                let id = section_of(&published.tree, &listed.label, fragment)?;
-                section_stat(&published.tree, &listed.label, &published.tree.path_to(id))
+                let id = resolve_section(&published.tree, &listed.label, fragment)?;
+                section_details(&published.tree, &listed.label, &published.tree.path_to(id))
             }
         };
         let newest = newest_claim(self.blobs.as_ref(), &self.collection, listed.doc()).await?;
         let version = listed.version();
-        Ok(StatView {
-            document: DocumentView::of(listed),
+        Ok(StatResponse {
+            document: DocumentInfo::from_catalog(listed),
             uri: version.uri.clone(),
             size_bytes: version.size_bytes,
             source: version.source.to_string(),
             items: published
                 .as_ref()
-                .map(|published| items::views(&published.tree, &listed.label))
+                .map(|published| items::list_items(&published.tree, &listed.label))
                 .unwrap_or_default(),
             provenance: published.map(|published| published.tree.provenance),
             newer_version: newest
@@ -294,11 +309,11 @@ impl Reader {
     }
 }
 
-fn empty(listed: &Listed, locator: String, tokens: u32) -> TextView {
+fn empty_response(listed: &CatalogDocument, locator: String, tokens: u32) -> TextResponse {
     let version = listed.version();
     let doc_id = version.doc.to_string();
     let name = version.name.clone();
-    TextView {
+    TextResponse {
         doc_id,
         name,
         locator,
@@ -311,23 +326,23 @@ fn empty(listed: &Listed, locator: String, tokens: u32) -> TextView {
     }
 }
 
-fn section_stat(tree: &SectionTree, label: &str, path: &[&Section]) -> Option<SectionStat> {
+fn section_details(tree: &SectionTree, label: &str, path: &[&Section]) -> Option<SectionDetails> {
     let section = path.last()?;
     let own = tree
         .references
         .iter()
         .filter(|reference| reference.from == section.id);
-    let references = own.map(|reference| ReferenceView {
+    let references = own.map(|reference| SectionReference {
         text: reference.text.clone(),
         to: match reference.to {
             ReferenceTarget::Section(id) => Some(section_locator(label, id)),
             ReferenceTarget::Unresolved => None,
         },
     });
-    Some(SectionStat {
-        section: SectionView::of(section, label),
+    Some(SectionDetails {
+        section: SectionInfo::new(section, label),
         path: path.iter().map(|section| section.title.clone()).collect(),
-        witness: section.witness,
+        evidence_source: section.evidence,
         own_tokens: section.own_tokens,
         children: section.children.len(),
         summary: section.summary.as_ref().map(|summary| summary.text.clone()),

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_catalog::catalogue::{Listed, State};
+use stemma_catalog::catalog::{CatalogDocument, DocumentState};
 use stemma_catalog::newest_claim;
-use stemma_document::{DocId, Gap, layout};
+use stemma_document::{DocId, Gap, blob_keys};
 
-use crate::refusal::quoted;
-use crate::{DocumentView, FailureView, Reader, Refusal};
+use crate::error::shell_quoted;
+use crate::{ApiError, Archive, DocumentInfo, FailureInfo};
 
 /// Artifacts counted at most.
 const MAX_COUNTED: usize = 10_000;
 
 /// Why a document is in its state.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct WhyView {
+pub struct StateExplanation {
     /// The document.
-    pub document: DocumentView,
+    pub document: DocumentInfo,
     /// One sentence.
     pub cause: String,
     /// Results of its stages that are kept and will not be paid for again.
@@ -33,7 +33,7 @@ pub struct WhyView {
 
 /// Documents whose newest run failed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FailuresView {
+pub struct FailureReport {
     /// How many.
     pub total: usize,
     /// Grouped by code, most frequent first.
@@ -67,22 +67,22 @@ pub struct FailureRow {
     /// Path as ingested.
     pub path: String,
     /// Its state: `failed`, or `done` with a tree from before.
-    pub state: State,
+    pub state: DocumentState,
     /// How it failed.
     #[serde(flatten)]
-    pub failure: FailureView,
+    pub failure: FailureInfo,
 }
 
-impl Reader {
+impl Archive {
     /// Why the document a locator names is in its state.
     ///
     /// # Errors
-    /// [`Refusal`] when it names nothing, or two things.
-    pub async fn why(&self, locator: &str) -> Result<WhyView, Refusal> {
+    /// [`ApiError`] when it names nothing, or two things.
+    pub async fn why(&self, locator: &str) -> Result<StateExplanation, ApiError> {
         let listed = self.locate(locator)?.0;
         let artifacts = format!(
             "{}/a/",
-            layout::document_scope(&self.collection, listed.doc())
+            blob_keys::document_scope(&self.collection, listed.doc())
         );
         let artifacts = self
             .blobs
@@ -94,13 +94,13 @@ impl Reader {
             .map(|newest| newest.seq)
             .filter(|seq| *seq > listed.version().seq);
         let gaps = self
-            .tree_of(listed)
+            .load_tree(listed)
             .await?
             .map(|published| published.tree.gaps)
             .unwrap_or_default();
         let (cause, next) = explain(listed, artifacts, &gaps, newer_version);
-        Ok(WhyView {
-            document: DocumentView::of(listed),
+        Ok(StateExplanation {
+            document: DocumentInfo::from_catalog(listed),
             cause,
             artifacts,
             gaps,
@@ -112,8 +112,8 @@ impl Reader {
     /// The newest version that was claimed of the document a locator names, or else its newest tree's.
     ///
     /// # Errors
-    /// [`Refusal`] when it names nothing, or two things.
-    pub async fn newest(&self, locator: &str) -> Result<(DocId, u64), Refusal> {
+    /// [`ApiError`] when it names nothing, or two things.
+    pub async fn latest_version(&self, locator: &str) -> Result<(DocId, u64), ApiError> {
         let listed = self.locate(locator)?.0;
         let claimed = newest_claim(self.blobs.as_ref(), &self.collection, listed.doc()).await?;
         Ok((
@@ -125,15 +125,15 @@ impl Reader {
     /// Documents in `scope` whose newest run failed.
     ///
     /// # Errors
-    /// [`Refusal`] when the scope names nothing, or two things.
-    pub fn failures(&self, scope: &str) -> Result<FailuresView, Refusal> {
+    /// [`ApiError`] when the scope names nothing, or two things.
+    pub fn failures(&self, scope: &str) -> Result<FailureReport, ApiError> {
         let mut failures = Vec::new();
         let mut reasons: BTreeMap<String, ReasonRow> = BTreeMap::new();
-        for listed in self.in_scope(scope)? {
+        for listed in self.documents_in_scope(scope)? {
             let Some(record) = listed.failure.as_deref() else {
                 continue;
             };
-            let failure = FailureView::of(record);
+            let failure = FailureInfo::from_record(record);
             let reason = reasons
                 .entry(failure.code.clone())
                 .or_insert_with(|| ReasonRow {
@@ -154,7 +154,7 @@ impl Reader {
         }
         let mut reasons: Vec<ReasonRow> = reasons.into_values().collect();
         reasons.sort_by(|a, b| b.documents.cmp(&a.documents).then(a.code.cmp(&b.code)));
-        Ok(FailuresView {
+        Ok(FailureReport {
             total: failures.len(),
             reasons,
             failures,
@@ -163,7 +163,7 @@ impl Reader {
 }
 
 fn explain(
-    listed: &Listed,
+    listed: &CatalogDocument,
     artifacts: usize,
     gaps: &[Gap],
     newer: Option<u64>,
@@ -191,10 +191,10 @@ fn explain(
         );
         return (cause, failure.next.clone());
     }
-    let label = quoted(&listed.label);
+    let label = shell_quoted(&listed.label);
     match listed.state {
-        State::Queued => ("claimed, and nothing was made of it yet".into(), ingest()),
-        State::Running | State::Failed | State::Cancelled => (
+        DocumentState::Queued => ("claimed, and nothing was made of it yet".into(), ingest()),
+        DocumentState::Running | DocumentState::Failed | DocumentState::Cancelled => (
             format!(
                 "its run has not ended: {artifacts} results are kept, its tree is not published"
             ),
@@ -204,7 +204,7 @@ fn explain(
             "its tree is published; a newer version is claimed and has none yet".into(),
             ingest(),
         ),
-        State::DoneWithGaps => {
+        DocumentState::DoneWithGaps => {
             let what = gaps
                 .iter()
                 .map(|gap| gap.code.as_str())
@@ -215,6 +215,6 @@ fn explain(
                 Some(format!("stemma tree {label}")),
             )
         }
-        State::Done => ("its tree is published; nothing is missing".into(), None),
+        DocumentState::Done => ("its tree is published; nothing is missing".into(), None),
     }
 }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use stemma_document::{
-    Body, CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion,
-    DraftEntry, Extent, Fact, FilingFacts, Format, Line, LocatedEntry, Method, Page, PageLabel,
-    PageNo, Place, Position, Pt, PublishedTree, Rect, SectionTree, Source, StyleRun, TextLines,
-    TreeObject, Verdict, VerifiedOutline, Witness, layout,
+    CatalogEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, DraftEntry,
+    EntryVerdict, EvidenceSource, Extent, Fact, FilingFacts, Line, LocatedEntry, Method, Page,
+    PageLabel, PageNo, Position, Pt, PublishedTree, Rect, SectionStart, SectionTree, Source,
+    SourceBody, SourceFormat, StyleRun, TextLines, TreeObject, VerifiedOutline, blob_keys,
 };
 use stemma_engine::artifact::Artifact;
 use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_engine::{Failure, FailureRecord, TaskKey};
 
-use crate::{ExportFormat, GrepOptions, Kept, Part, Question, Reader};
+use crate::{Archive, CollectionCache, ExportFormat, GrepOptions, SearchRequest, TextScope};
 
 const ANNUAL: [&str; 5] = [
     "ACME INC\nAnnual report",
@@ -25,16 +25,16 @@ const ANNUAL: [&str; 5] = [
 fn version(path: &str, seq: u64) -> DocumentVersion {
     let uri = format!("file:///archive/{path}");
     DocumentVersion {
-        doc: DocId::of(&Collection::default(), &uri),
+        doc: DocId::new(&Collection::default(), &uri),
         seq,
         uri,
         name: path.rsplit('/').next().unwrap().into(),
         path: path.into(),
-        source: Digest::of(path.as_bytes()),
+        source: Digest::from_content(path.as_bytes()),
         origin: Default::default(),
         size_bytes: 1_000,
-        settings: Digest::of(b"settings").to_string(),
-        stated: Default::default(),
+        settings: Digest::from_content(b"settings").to_string(),
+        sidecar_facts: Default::default(),
     }
 }
 
@@ -54,8 +54,8 @@ fn line(text: &str) -> Line {
     }
 }
 
-fn pages(texts: &[&str]) -> Body {
-    Body::Pages(
+fn pages(texts: &[&str]) -> SourceBody {
+    SourceBody::Pages(
         texts
             .iter()
             .enumerate()
@@ -70,7 +70,7 @@ fn pages(texts: &[&str]) -> Body {
 }
 
 /// A tree of every line that starts with PART, Item or `#`; own tokens are left out.
-fn tree(body: &Body) -> SectionTree {
+fn tree(body: &SourceBody) -> SectionTree {
     let mut judged = Vec::new();
     for line in stemma_document::text::all_lines(body) {
         let level = match line.text.split_whitespace().next() {
@@ -79,36 +79,36 @@ fn tree(body: &Body) -> SectionTree {
             _ => continue,
         };
         let place = match line.page {
-            Some(page) => Place::Page(Position {
+            Some(page) => SectionStart::Page(Position {
                 page,
                 line: line.number - 1,
                 y: Pt(0),
             }),
-            None => Place::Line(line.number),
+            None => SectionStart::Line(line.number),
         };
         let title = line.text.trim_start_matches(['#', ' ']).to_owned();
         let number = None;
         let label = None;
         let target = None;
-        let witness = Witness::Layout;
+        let evidence_source = EvidenceSource::Layout;
         let entry = DraftEntry {
             number,
             title,
             label,
             target,
             level,
-            witness,
+            evidence: evidence_source,
         };
         judged.push((
             LocatedEntry { entry, place },
-            Verdict::Found {
+            EntryVerdict::Confirmed {
                 starts_page: line.number == 1,
             },
         ));
     }
     let extent = match body {
-        Body::Pages(pages) => Extent::Pages(pages.len() as u32),
-        Body::Lines(text) => Extent::Lines(text.lines.len() as u32),
+        SourceBody::Pages(pages) => Extent::Pages(pages.len() as u32),
+        SourceBody::Lines(text) => Extent::Lines(text.lines.len() as u32),
     };
     SectionTree::build(
         &VerifiedOutline::new(extent, judged).unwrap(),
@@ -117,11 +117,11 @@ fn tree(body: &Body) -> SectionTree {
     )
 }
 
-async fn publish(blobs: &dyn Blobs, path: &str, body: Body, facts: FilingFacts) {
+async fn publish(blobs: &dyn Blobs, path: &str, body: SourceBody, facts: FilingFacts) {
     let collection = Collection::default();
     let version = version(path, 1);
-    let scope = layout::document_scope(&collection, version.doc);
-    let key = TaskKey::identity("paginate", 1).text(path).finish();
+    let scope = blob_keys::document_scope(&collection, version.doc);
+    let key = TaskKey::builder("paginate", 1).text(path).finish();
     let mut tree = tree(&body);
     tree.facts = facts;
     tree.description = Some(format!("About {path}"));
@@ -130,7 +130,7 @@ async fn publish(blobs: &dyn Blobs, path: &str, body: Body, facts: FilingFacts) 
     let metadata = Default::default();
     let defects = vec![];
     let source = Source {
-        format: Format::Pdf,
+        format: SourceFormat::Pdf,
         body,
         outline,
         links,
@@ -138,7 +138,7 @@ async fn publish(blobs: &dyn Blobs, path: &str, body: Body, facts: FilingFacts) 
         defects,
         encrypted: false,
     };
-    let packed = stemma_extract::pack(&source).unwrap();
+    let packed = stemma_extract::encode_source(&source).unwrap();
     Artifact::new(b"{}", &[("source", packed.into())])
         .unwrap()
         .store(blobs, &scope, &key)
@@ -149,16 +149,16 @@ async fn publish(blobs: &dyn Blobs, path: &str, body: Body, facts: FilingFacts) 
         text_artifact: key.to_string(),
         tree,
     };
-    let entry = CatalogueEntry::of(&published);
+    let entry = CatalogEntry::from_tree(&published);
     put(
         blobs,
-        &layout::version_key(&collection, version.doc, 1),
+        &blob_keys::version_key(&collection, version.doc, 1),
         &claim(&version),
     )
     .await;
     put(
         blobs,
-        &layout::tree_key(&collection, version.doc, 1),
+        &blob_keys::tree_key(&collection, version.doc, 1),
         &TreeObject::Published(Box::new(published)),
     )
     .await;
@@ -178,16 +178,16 @@ pub(crate) async fn publish_pages(blobs: &dyn Blobs, path: &str, texts: &[&str])
 /// Publishes a one-page filing with a change record of now.
 pub(crate) async fn publish_now(blobs: &dyn Blobs, path: &str, at_ms: u64) -> DocId {
     publish(blobs, path, pages(&ANNUAL[..2]), FilingFacts::default()).await;
-    let tree = layout::tree_key(&Collection::default(), version(path, 1).doc, 1);
+    let tree = blob_keys::tree_key(&Collection::default(), version(path, 1).doc, 1);
     let published: TreeObject =
         serde_json::from_slice(&blobs.get(&tree).await.unwrap().unwrap()).unwrap();
     let TreeObject::Published(published) = published else {
         panic!("just published")
     };
-    let kind = ChangeKind::Published(Box::new(CatalogueEntry::of(&published)));
+    let kind = ChangeKind::Published(Box::new(CatalogEntry::from_tree(&published)));
     put(
         blobs,
-        &layout::change_key(&Collection::default(), at_ms, at_ms),
+        &blob_keys::change_key(&Collection::default(), at_ms, at_ms),
         &Change { at_ms, kind },
     )
     .await;
@@ -198,14 +198,14 @@ pub(crate) async fn publish_now(blobs: &dyn Blobs, path: &str, at_ms: u64) -> Do
 pub(crate) async fn remove_now(blobs: &dyn Blobs, collection: &Collection, doc: DocId, at_ms: u64) {
     put(
         blobs,
-        &layout::tree_key(collection, doc, 2),
+        &blob_keys::tree_key(collection, doc, 2),
         &TreeObject::Removed,
     )
     .await;
     let kind = ChangeKind::Removed { doc, seq: 2 };
     put(
         blobs,
-        &layout::change_key(collection, at_ms, at_ms),
+        &blob_keys::change_key(collection, at_ms, at_ms),
         &Change { at_ms, kind },
     )
     .await;
@@ -218,7 +218,7 @@ async fn change(blobs: &dyn Blobs, kind: ChangeKind, random: u8) {
     };
     put(
         blobs,
-        &layout::change_key(&Collection::default(), change.at_ms, u64::from(random)),
+        &blob_keys::change_key(&Collection::default(), change.at_ms, u64::from(random)),
         &change,
     )
     .await;
@@ -230,12 +230,12 @@ fn claim(version: &DocumentVersion) -> stemma_engine::RunHeader {
     stemma_engine::RunHeader {
         at: stemma_engine::RunRef {
             run: stemma_engine::RunId(format!("{}-{}", version.doc, version.seq)),
-            header: layout::version_key(&collection, version.doc, version.seq),
-            scope: layout::document_scope(&collection, version.doc),
+            header: blob_keys::version_key(&collection, version.doc, version.seq),
+            scope: blob_keys::document_scope(&collection, version.doc),
         },
         settings: version.settings.clone(),
         flow_revision: 1,
-        class: stemma_engine::Class::Bulk,
+        class: stemma_engine::Priority::Bulk,
         opened_by: stemma_engine::JobId("j-1".into()),
         input: serde_json::to_value(version).unwrap(),
     }
@@ -249,7 +249,7 @@ async fn put<T: serde::Serialize>(blobs: &dyn Blobs, key: &str, value: &T) {
 }
 
 fn fact(value: &str) -> Option<Fact> {
-    Some(Fact::text(value, PageNo::new(1)))
+    Some(Fact::from_text(value, PageNo::new(1)))
 }
 
 pub(crate) async fn store() -> Arc<MemoryBlobs> {
@@ -286,20 +286,20 @@ pub(crate) async fn store() -> Arc<MemoryBlobs> {
     publish(
         blobs.as_ref(),
         "manual.md",
-        Body::Lines(text),
+        SourceBody::Lines(text),
         FilingFacts::default(),
     )
     .await;
     let broken = version("8-K/BROKEN.pdf", 1);
     put(
         blobs.as_ref(),
-        &layout::version_key(&Collection::default(), broken.doc, 1),
+        &blob_keys::version_key(&Collection::default(), broken.doc, 1),
         &claim(&broken),
     )
     .await;
     let failure = Failure::permanent("pdf.truncated", "ends after page 3 of 12")
         .with_next("get the whole file");
-    let record = FailureRecord::of(failure, "paginate", 1, 7);
+    let record = FailureRecord::new(failure, "paginate", 1, 7);
     put(
         blobs.as_ref(),
         &format!("runs/{}-1/failed/document.json", broken.doc),
@@ -309,23 +309,23 @@ pub(crate) async fn store() -> Arc<MemoryBlobs> {
     let queued = version("8-K/QUEUED.pdf", 1);
     put(
         blobs.as_ref(),
-        &layout::version_key(&Collection::default(), queued.doc, 1),
+        &blob_keys::version_key(&Collection::default(), queued.doc, 1),
         &claim(&queued),
     )
     .await;
     blobs
 }
 
-async fn reader() -> Reader {
-    Reader::open(store().await, Collection::default())
+async fn archive() -> Archive {
+    Archive::open(store().await, Collection::default())
         .await
         .unwrap()
 }
 
 #[tokio::test]
-async fn documents_without_a_tree_are_listed_with_their_states() {
-    let reader = reader().await;
-    let view = reader.list("/", true).unwrap();
+async fn documents_without_tree_are_listed_with_their_state() {
+    let archive = archive().await;
+    let view = archive.list("/", true).unwrap();
     let rows: Vec<String> = view
         .documents
         .iter()
@@ -338,7 +338,7 @@ async fn documents_without_a_tree_are_listed_with_their_states() {
     8-K/QUEUED.pdf QUEUED queued
     manual.md manual done
     ");
-    let folders = reader.list("/", false).unwrap();
+    let folders = archive.list("/", false).unwrap();
     insta::assert_json_snapshot!((folders.folders, folders.axes), @r#"
     [
       [
@@ -371,8 +371,8 @@ async fn documents_without_a_tree_are_listed_with_their_states() {
 
 #[tokio::test]
 async fn a_listed_document_has_the_documented_shape() {
-    let reader = reader().await;
-    insta::assert_json_snapshot!(reader.list("/@company/acme/@fiscal_year/2022", false).unwrap().documents, @r#"
+    let archive = archive().await;
+    insta::assert_json_snapshot!(archive.list("/@company/acme/@fiscal_year/2022", false).unwrap().documents, @r#"
     [
       {
         "doc_id": "ade0cc517417a4a865cef893d845c4c5",
@@ -409,25 +409,21 @@ async fn a_listed_document_has_the_documented_shape() {
 }
 
 #[tokio::test]
-async fn a_removed_document_is_gone() {
+async fn removed_documents_are_gone() {
     let blobs = store().await;
     let doc = version("manual.md", 1).doc;
     change(blobs.as_ref(), ChangeKind::Removed { doc, seq: 2 }, 255).await;
-    let reader = Reader::open(blobs, Collection::default()).await.unwrap();
+    let archive = Archive::open(blobs, Collection::default()).await.unwrap();
     assert_eq!(
-        reader
-            .catalogue()
-            .resolve("manual")
-            .unwrap_err()
-            .to_string(),
+        archive.catalog().resolve("manual").unwrap_err().to_string(),
         "no document `manual`"
     );
 }
 
 #[tokio::test]
-async fn a_tree_is_rows_with_depths_items_and_locators() {
-    let reader = reader().await;
-    let view = reader.tree("ACME_2022", None, false).await.unwrap();
+async fn trees_list_depths_items_and_locators() {
+    let archive = archive().await;
+    let view = archive.tree("ACME_2022", None, false).await.unwrap();
     let rows = view.sections.iter().map(|row| {
         let item = row.item.as_deref().unwrap_or("-");
         format!(
@@ -447,43 +443,49 @@ async fn a_tree_is_rows_with_depths_items_and_locators() {
     2 ACME_2022#0005 (5, 5) item-7 Item 7. Management's Discussion
     ");
     assert_eq!((view.covered, view.hidden), (5, 0));
-    let part = reader.tree("ACME_2022#0001", Some(1), false).await.unwrap();
+    let part = archive
+        .tree("ACME_2022#0001", Some(1), false)
+        .await
+        .unwrap();
     assert_eq!((part.sections.len(), part.hidden), (1, 2));
 }
 
 #[tokio::test]
-async fn whatever_is_printed_can_be_pasted_back() {
-    let reader = reader().await;
-    for listed in reader
+async fn printed_locators_resolve() {
+    let archive = archive().await;
+    for listed in archive
         .list("/", true)
         .unwrap()
         .documents
         .iter()
         .filter(|d| d.sections.is_some())
     {
-        for row in reader
+        for row in archive
             .tree(&listed.locator, None, false)
             .await
             .unwrap()
             .sections
         {
-            let text = reader.text(&row.section.locator, Part::Full).await.unwrap();
+            let text = archive
+                .text(&row.section.locator, TextScope::Full)
+                .await
+                .unwrap();
             assert_eq!(text.section.unwrap().section_id, row.section.section_id);
         }
     }
-    let (_cache, indexed) = indexed().await;
-    let hit = &ask(&indexed, "hedging").await.hits[0];
-    let page = reader
-        .text(&hit.best_pages[0].locator, Part::Full)
+    let (_cache, indexed) = indexed_archive().await;
+    let hit = &search(&indexed, "hedging").await.hits[0];
+    let page = archive
+        .text(&hit.best_pages[0].locator, TextScope::Full)
         .await
         .unwrap();
     assert!(page.pages[0].text.contains("Hedging"), "{page:?}");
 }
 
 #[tokio::test]
-async fn text_is_a_section_an_item_or_pages() {
-    let reader = reader().await;
-    insta::assert_json_snapshot!(reader.text("acme_2022.PDF#item-1a", Part::Full).await.unwrap(), @r#"
+async fn text_reads_sections_items_and_pages() {
+    let archive = archive().await;
+    insta::assert_json_snapshot!(archive.text("acme_2022.PDF#item-1a", TextScope::Full).await.unwrap(), @r#"
     {
       "doc_id": "ade0cc517417a4a865cef893d845c4c5",
       "name": "ACME_2022.pdf",
@@ -510,7 +512,7 @@ async fn text_is_a_section_an_item_or_pages() {
       "text": "Item 1A. Risk Factors\nForeign currency may move against us.\nHedging reduces but does not remove currency risk."
     }
     "#);
-    insta::assert_json_snapshot!(reader.text("ACME_2022#p=3", Part::Full).await.unwrap(), @r#"
+    insta::assert_json_snapshot!(archive.text("ACME_2022#p=3", TextScope::Full).await.unwrap(), @r#"
     {
       "doc_id": "ade0cc517417a4a865cef893d845c4c5",
       "name": "ACME_2022.pdf",
@@ -527,7 +529,7 @@ async fn text_is_a_section_an_item_or_pages() {
       ]
     }
     "#);
-    let manual = reader.text("manual", Part::Full).await.unwrap();
+    let manual = archive.text("manual", TextScope::Full).await.unwrap();
     assert_eq!(
         manual.text.unwrap(),
         "# 手册\n营业收入增长\n## Setup\nplug it in"
@@ -535,8 +537,8 @@ async fn text_is_a_section_an_item_or_pages() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_refused_with_the_next_step() {
-    let reader = reader().await;
+async fn unknown_locators_are_refused_with_a_next_step() {
+    let archive = archive().await;
     let mut refusals = Vec::new();
     for locator in [
         "ACME_2023",
@@ -547,7 +549,7 @@ async fn what_is_not_there_is_refused_with_the_next_step() {
         "manual#p=1",
         "BROKEN",
     ] {
-        let refusal = reader.text(locator, Part::Full).await.unwrap_err();
+        let refusal = archive.text(locator, TextScope::Full).await.unwrap_err();
         let candidates = refusal.candidates.join(" ");
         let next = refusal.next.as_deref().unwrap_or_default();
         refusals.push(format!(
@@ -568,14 +570,14 @@ async fn what_is_not_there_is_refused_with_the_next_step() {
 
 #[tokio::test]
 async fn grep_names_section_page_and_label() {
-    let reader = reader().await;
+    let archive = archive().await;
     let options = GrepOptions {
         pattern: "currency".into(),
         ignore_case: true,
         fixed: false,
         limit: 10,
     };
-    insta::assert_json_snapshot!(reader.grep("/@form/10-K", &options).await.unwrap(), @r#"
+    insta::assert_json_snapshot!(archive.grep("/@form/10-K", &options).await.unwrap(), @r#"
     {
       "pattern": "currency",
       "scope": "/@form/10-K",
@@ -619,7 +621,7 @@ async fn grep_names_section_page_and_label() {
       ]
     }
     "#);
-    let one = reader
+    let one = archive
         .grep(
             "ACME_2022#p=4",
             &GrepOptions {
@@ -635,43 +637,44 @@ async fn grep_names_section_page_and_label() {
         ..options
     };
     assert_eq!(
-        reader.grep("/", &bad).await.unwrap_err().code,
+        archive.grep("/", &bad).await.unwrap_err().code,
         "grep.pattern"
     );
 }
 
-async fn indexed() -> (tempfile::TempDir, Reader) {
+async fn indexed_archive() -> (tempfile::TempDir, Archive) {
     let cache = tempfile::tempdir().unwrap();
     let blobs: Arc<dyn Blobs> = store().await;
-    let kept = Kept::new(
+    let collection_cache = CollectionCache::new(
         stemma_engine::Env::system(),
         cache.path(),
         &blobs,
         &Collection::default(),
     );
-    let reader = Reader::open(blobs, Collection::default()).await.unwrap();
-    kept.corpus()
-        .bring_up_to(reader.catalogue(), &|_| {})
+    let archive = Archive::open(blobs, Collection::default()).await.unwrap();
+    collection_cache
+        .index()
+        .sync(archive.catalog(), &|_| {})
         .await
         .unwrap();
-    (cache, reader.keeping(kept))
+    (cache, archive.with_cache(collection_cache))
 }
 
-async fn ask(reader: &Reader, text: &str) -> crate::FoundView {
-    let question = Question {
+async fn search(archive: &Archive, text: &str) -> crate::SearchResponse {
+    let question = SearchRequest {
         text: text.into(),
         limit: 5,
         rectangles: true,
         explain: true,
-        ..Question::default()
+        ..SearchRequest::default()
     };
-    reader.ask(reader, &question).await.unwrap().0
+    archive.search(archive, &question).await.unwrap().0
 }
 
 #[tokio::test]
 async fn search_finds_sections_by_title_body_and_script() {
-    let (_cache, reader) = indexed().await;
-    for strategy in stemma_retrieval::Strategy::ALL {
+    let (_cache, reader) = indexed_archive().await;
+    for strategy in stemma_retrieval::RankingStrategy::ALL {
         for (query, scope, locator) in [
             ("risk factors 2022", "/", "ACME_2022#0003"),
             ("hedged currencies", "/", "ACME_2022#0003"),
@@ -681,29 +684,29 @@ async fn search_finds_sections_by_title_body_and_script() {
         ] {
             let text = query.to_owned();
             let scopes = vec![scope.to_owned()];
-            let question = Question {
+            let question = SearchRequest {
                 text,
                 scopes,
                 limit: 5,
                 strategy,
-                ..Question::default()
+                ..SearchRequest::default()
             };
-            let (view, _) = reader.ask(&reader, &question).await.unwrap();
+            let (view, _) = reader.search(&reader, &question).await.unwrap();
             assert_eq!(
                 view.hits[0].locator, locator,
                 "{query}, {strategy:?}: {view:#?}"
             );
         }
     }
-    let only = |text: &str| Question {
+    let only = |text: &str| SearchRequest {
         text: text.into(),
         item: Some("1".into()),
         limit: 5,
-        ..Question::default()
+        ..SearchRequest::default()
     };
     assert!(
         reader
-            .ask(&reader, &only("hedging"))
+            .search(&reader, &only("hedging"))
             .await
             .unwrap()
             .0
@@ -711,15 +714,15 @@ async fn search_finds_sections_by_title_body_and_script() {
             .is_empty()
     );
     assert_eq!(
-        reader.ask(&reader, &only("?!")).await.unwrap_err().code,
+        reader.search(&reader, &only("?!")).await.unwrap_err().code,
         "search.no_words"
     );
 }
 
 #[tokio::test]
-async fn a_hit_says_where_and_why() {
-    let (_cache, reader) = indexed().await;
-    let view = ask(&reader, "hedging currency").await;
+async fn hits_say_where_and_why() {
+    let (_cache, reader) = indexed_archive().await;
+    let view = search(&reader, "hedging currency").await;
     let hit = &view.hits[0];
     assert_eq!(
         (hit.locator.as_str(), hit.pages),
@@ -752,9 +755,9 @@ async fn a_hit_says_where_and_why() {
 }
 
 #[tokio::test]
-async fn an_issuer_a_year_and_an_item_route_a_question() {
-    let (_cache, reader) = indexed().await;
-    let view = ask(
+async fn issuer_year_and_item_in_a_question_route_it() {
+    let (_cache, reader) = indexed_archive().await;
+    let view = search(
         &reader,
         "What does ACME say of its business in Item 1 for 2021?",
     )
@@ -766,15 +769,15 @@ async fn an_issuer_a_year_and_an_item_route_a_question() {
 }
 
 #[tokio::test]
-async fn why_and_failures_name_the_cause_and_the_remedy() {
-    let reader = reader().await;
-    let why = reader.why("BROKEN").await.unwrap();
+async fn why_and_failures_name_cause_and_remedy() {
+    let archive = archive().await;
+    let why = archive.why("BROKEN").await.unwrap();
     assert_eq!(
         why.cause,
         "pdf.truncated: ends after page 3 of 12 (stage paginate, 1 try)"
     );
     assert_eq!(why.next.as_deref(), Some("get the whole file"));
-    insta::assert_json_snapshot!(reader.failures("/").unwrap(), @r#"
+    insta::assert_json_snapshot!(archive.failures("/").unwrap(), @r#"
     {
       "total": 1,
       "reasons": [
@@ -803,7 +806,7 @@ async fn why_and_failures_name_the_cause_and_the_remedy() {
     }
     "#);
     assert!(
-        reader
+        archive
             .why("QUEUED")
             .await
             .unwrap()
@@ -813,7 +816,7 @@ async fn why_and_failures_name_the_cause_and_the_remedy() {
 }
 
 #[tokio::test]
-async fn exports_keep_folders_and_never_clash() {
+async fn exports_keep_folders_and_avoid_collisions() {
     let blobs = store().await;
     publish(
         blobs.as_ref(),
@@ -822,12 +825,12 @@ async fn exports_keep_folders_and_never_clash() {
         FilingFacts::default(),
     )
     .await;
-    let reader = Reader::open(blobs, Collection::default()).await.unwrap();
-    let documents = reader.in_scope("/10-K").unwrap();
-    let paths = reader.export_paths(&documents);
+    let archive = Archive::open(blobs, Collection::default()).await.unwrap();
+    let documents = archive.documents_in_scope("/10-K").unwrap();
+    let paths = archive.export_paths(&documents);
     assert_eq!(paths[..2], ["10-K/ACME_2021", "10-K/ACME_2022"]);
     assert!(paths[2].starts_with("10-K/ACME_2022~"), "{paths:?}");
-    let pages = reader
+    let pages = archive
         .export(documents[0], &paths[0], ExportFormat::Pages)
         .await
         .unwrap();
@@ -836,7 +839,7 @@ async fn exports_keep_folders_and_never_clash() {
         pages.content.lines().next().unwrap(),
         r#"{"doc":"ACME_2021","page":1,"text":"ACME INC\nAnnual report"}"#
     );
-    let tree = reader
+    let tree = archive
         .export(
             documents[0],
             &paths[0],
@@ -854,8 +857,8 @@ async fn exports_keep_folders_and_never_clash() {
 
 #[tokio::test]
 async fn stat_knows_items_and_sections() {
-    let reader = reader().await;
-    let stat = reader.stat("ACME_2022").await.unwrap();
+    let archive = archive().await;
+    let stat = archive.stat("ACME_2022").await.unwrap();
     let items: Vec<&str> = stat
         .items
         .iter()
@@ -865,7 +868,7 @@ async fn stat_knows_items_and_sections() {
         items,
         ["ACME_2022#item-1", "ACME_2022#item-1A", "ACME_2022#item-7"]
     );
-    let section = reader
+    let section = archive
         .stat("ACME_2022#item-II.7")
         .await
         .unwrap()
@@ -873,7 +876,13 @@ async fn stat_knows_items_and_sections() {
         .unwrap();
     assert_eq!(section.path, ["PART II", "Item 7. Management's Discussion"]);
     assert_eq!(
-        reader.stat("QUEUED").await.unwrap().document.state.as_str(),
+        archive
+            .stat("QUEUED")
+            .await
+            .unwrap()
+            .document
+            .state
+            .as_str(),
         "queued"
     );
 }

@@ -3,17 +3,17 @@
 use serde::Serialize;
 use stemma_catalog::items;
 use stemma_catalog::locator::{Fragment, ResolveError, resolve_item};
-use stemma_document::{Gap, ItemStatus, NothingSaid, SectionId, SectionKind, SectionTree};
+use stemma_document::{EmptyReason, Gap, ItemStatus, SectionId, SectionKind, SectionTree};
 use utoipa::ToSchema;
 
-use crate::items::{self as items_of, ContentView};
-use crate::{DocumentView, Reader, Refusal, SectionView};
+use crate::items::{self as items_of, ItemContent};
+use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
 
 /// A document's tree, or one section of it with what is below.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct TreeView {
+pub struct TreeResponse {
     /// The document.
-    pub document: DocumentView,
+    pub document: DocumentInfo,
     /// Sections in reading order with their depths.
     pub sections: Vec<TreeRow>,
     /// Sections below `depth` that are not shown.
@@ -34,7 +34,7 @@ pub struct TreeRow {
     pub depth: usize,
     /// The section.
     #[serde(flatten)]
-    pub section: SectionView,
+    pub section: SectionInfo,
     /// The Item it is: `item-1A`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
@@ -45,33 +45,33 @@ pub struct TreeRow {
     /// What stands there instead of an answer, where there is none to give.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub nothing: Option<NothingSaid>,
+    pub nothing: Option<EmptyReason>,
     /// Where its content is, when it is not under its heading.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub content: Vec<ContentView>,
+    pub content: Vec<ItemContent>,
     /// What it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
 
-impl Reader {
+impl Archive {
     /// The tree a locator names: of a document, or of a section or Item of it. `depth` counts shown levels from 1.
     ///
     /// # Errors
-    /// [`Refusal`] when the locator names nothing, two things, or a document without a tree.
+    /// [`ApiError`] when the locator names nothing, two things, or a document without a tree.
     pub async fn tree(
         &self,
         locator: &str,
         depth: Option<usize>,
         summaries: bool,
-    ) -> Result<TreeView, Refusal> {
-        let (listed, published, part) = self.published(locator).await?;
+    ) -> Result<TreeResponse, ApiError> {
+        let (listed, published, part) = self.load_published(locator).await?;
         let tree = &published.tree;
         let root = match &part {
             None => None,
-            Some(fragment) => Some(section_of(tree, &listed.label, fragment)?),
+            Some(fragment) => Some(resolve_section(tree, &listed.label, fragment)?),
         };
-        let all_items = items::items(tree);
+        let all_items = items::section_items(tree);
         let mut sections = Vec::new();
         let mut hidden = 0;
         let mut base = None;
@@ -96,10 +96,10 @@ impl Reader {
                 .as_ref()
                 .filter(|_| summaries)
                 .map(|summary| summary.text.clone());
-            let answer = items_of::view_of(tree, &listed.label, section.id);
+            let answer = items_of::item_at_section(tree, &listed.label, section.id);
             sections.push(TreeRow {
                 depth: level,
-                section: SectionView::of(section, &listed.label),
+                section: SectionInfo::new(section, &listed.label),
                 item,
                 status: answer.as_ref().and_then(|answer| answer.status),
                 nothing: answer.as_ref().and_then(|answer| answer.nothing),
@@ -111,12 +111,12 @@ impl Reader {
             .walk()
             .filter(|(_, section)| !section.verified && section.kind == SectionKind::Heading)
             .count();
-        let document = DocumentView::of(listed);
-        Ok(TreeView {
+        let document = DocumentInfo::from_catalog(listed);
+        Ok(TreeResponse {
             document,
             sections,
             hidden,
-            covered: covered(tree),
+            covered: covered_extent(tree),
             gaps: tree.gaps.clone(),
             doubtful,
         })
@@ -124,11 +124,11 @@ impl Reader {
 }
 
 /// The section a fragment names; pages name none.
-pub(crate) fn section_of(
+pub(crate) fn resolve_section(
     tree: &SectionTree,
     label: &str,
     fragment: &Fragment,
-) -> Result<SectionId, Refusal> {
+) -> Result<SectionId, ApiError> {
     match fragment {
         Fragment::Section(id) => match tree.section(*id) {
             Some(section) => Ok(section.id),
@@ -149,13 +149,16 @@ pub(crate) fn section_of(
         Fragment::Item { part, number } => Ok(resolve_item(tree, label, part.as_deref(), number)?),
         Fragment::Pages(_) => {
             let next = format!("stemma cat '{label}#{fragment}'");
-            Err(Refusal::new("locator.not_a_section", "pages are no section", next).about(label))
+            Err(
+                ApiError::new("locator.not_a_section", "pages are no section", next)
+                    .with_document(label),
+            )
         }
     }
 }
 
 /// Pages or lines that lie in a top section.
-fn covered(tree: &SectionTree) -> u32 {
+fn covered_extent(tree: &SectionTree) -> u32 {
     use stemma_document::SectionSpan;
     let mut last = 0;
     let mut covered = 0;

@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use stemma_answers::reason::ReasonSettings;
-use stemma_boot::servers::Servers;
+use stemma_answers::tree_search::TreeSearchSettings;
+use stemma_boot::backends::BackendConfig;
 use stemma_boot::telemetry;
-use stemma_coordinator::reindex::Source;
+use stemma_coordinator::reindex::ReindexSource;
 use stemma_document::Collection;
 use stemma_pipeline::prompts::Instructions;
-use stemma_pipeline::{Settings, StructureMode};
+use stemma_pipeline::{RunSettings, StructureMode};
 use stemma_query::AnswerSettings;
 use stemma_query::server::QuerySettings;
 
 use crate::context::CommandError;
-use crate::embeddings::Embeddings;
-use crate::models::{FurtherModel, Model};
+use crate::embeddings::EmbeddingsConfig;
+use crate::models::{ExtraModel, ModelConfig};
 use crate::prompts;
 
 /// The configuration of Stemma. `settings` change results and are frozen with each job; the others change where and how
@@ -25,30 +25,30 @@ use crate::prompts;
 pub struct Config {
     /// What changes results.
     #[serde(flatten)]
-    pub settings: Settings,
+    pub settings: RunSettings,
     /// The model, where one is asked.
-    pub model: Model,
+    pub model: ModelConfig,
     /// Further models, each with its name and where it differs from `model`.
-    pub models: Vec<FurtherModel>,
+    pub models: Vec<ExtraModel>,
     /// The endpoint for embeddings.
-    pub embeddings: Embeddings,
+    pub embeddings: EmbeddingsConfig,
     /// A folder of instructions of one's own for the questions to a model, `<stage>.md` each; empty: those built in.
     pub prompts: PathBuf,
     /// How questions are answered with a model.
-    pub reason: ReasonSettings,
+    pub reason: TreeSearchSettings,
     /// What an answer may cost at most, whoever asks.
     pub answer: AnswerSettings,
     /// What changes speed only.
-    pub local: Local,
+    pub local: LocalConfig,
     /// Logs and traces.
-    pub telemetry: telemetry::Settings,
+    pub telemetry: telemetry::TelemetrySettings,
     /// The query server.
     pub query: QuerySettings,
     /// What messages and notifications may have indexed again: prefixes in buckets, each with its collection.
     pub sources: Vec<SourceRule>,
     /// Broker, Redis and object storage.
     #[serde(flatten)]
-    pub servers: Servers,
+    pub servers: BackendConfig,
 }
 
 impl Config {
@@ -56,22 +56,22 @@ impl Config {
     ///
     /// # Errors
     /// [`CommandError`] when they ask for a model that is not configured, or instructions cannot be taken.
-    pub fn frozen(&self) -> Result<Settings, CommandError> {
-        let asked = match self.settings.structure {
+    pub fn job_settings(&self) -> Result<RunSettings, CommandError> {
+        let uses_model = match self.settings.structure {
             StructureMode::Llm => true,
             StructureMode::Auto => self.model.is_configured(),
             StructureMode::Layout => false,
         };
-        if asked && self.model.asked.name.is_empty() {
+        if uses_model && self.model.settings.name.is_empty() {
             return Err(no_model("model.name"));
         }
-        let model = asked.then(|| self.model.asked.clone());
-        let instructions = if asked {
-            prompts::in_force(&self.prompts)?
+        let model = uses_model.then(|| self.model.settings.clone());
+        let instructions = if uses_model {
+            prompts::load(&self.prompts)?
         } else {
             Instructions::default()
         };
-        Ok(Settings {
+        Ok(RunSettings {
             model,
             instructions,
             ..self.settings.clone()
@@ -102,7 +102,7 @@ impl SourceRule {
     ///
     /// # Errors
     /// What is wrong with the location.
-    pub fn source(&self) -> Result<Source, String> {
+    pub fn source(&self) -> Result<ReindexSource, String> {
         let place = self
             .location
             .strip_prefix("s3://")
@@ -111,7 +111,7 @@ impl SourceRule {
             Some((bucket, prefix)) if !bucket.is_empty() => {
                 let bucket = bucket.into();
                 let prefix = prefix.into();
-                Ok(Source {
+                Ok(ReindexSource {
                     collection: self.collection.clone(),
                     bucket,
                     prefix,
@@ -128,7 +128,7 @@ impl SourceRule {
 /// Speed and memory of this machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Local {
+pub struct LocalConfig {
     /// Documents read or structured at once; 0: one per core.
     pub concurrency: u16,
     /// Runs a coordinator holds open at once.
@@ -145,7 +145,7 @@ pub struct Local {
     pub grace_seconds: u64,
 }
 
-impl Default for Local {
+impl Default for LocalConfig {
     fn default() -> Self {
         Self {
             concurrency: 0,
@@ -159,7 +159,7 @@ impl Default for Local {
     }
 }
 
-impl Local {
+impl LocalConfig {
     /// Documents worked on at once.
     pub fn concurrency(&self) -> u16 {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);

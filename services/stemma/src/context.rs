@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use stemma_boot::config::{ConfigError, Loaded, load};
+use stemma_boot::backends::{BackendConfig, Cluster};
+use stemma_boot::config::{ConfigError, LoadedConfig, load};
 use stemma_boot::location::Location;
-use stemma_boot::servers::{Cluster, Servers};
 use stemma_boot::store::{Store, StoreError, WritableStore};
 use stemma_document::Collection;
 use stemma_engine::{Env, PortError};
@@ -32,7 +32,7 @@ impl Context {
     ///
     /// # Errors
     /// [`CommandError`] naming the setting.
-    pub fn config(&self) -> Result<Loaded<Config>, CommandError> {
+    pub fn config(&self) -> Result<LoadedConfig<Config>, CommandError> {
         Ok(load(self.config_file.as_deref())?)
     }
 
@@ -40,7 +40,7 @@ impl Context {
     ///
     /// # Errors
     /// [`CommandError`] when there is none.
-    pub async fn reader(&self) -> Result<Store, CommandError> {
+    pub async fn open_store(&self) -> Result<Store, CommandError> {
         Ok(Store::open(&self.store, &self.servers()?).await?)
     }
 
@@ -48,12 +48,16 @@ impl Context {
     ///
     /// # Errors
     /// [`CommandError`] when someone else writes to it.
-    pub async fn writer(&self, env: &Env, command: &str) -> Result<WritableStore, CommandError> {
+    pub async fn open_writable_store(
+        &self,
+        env: &Env,
+        command: &str,
+    ) -> Result<WritableStore, CommandError> {
         Ok(WritableStore::open(&self.store, &self.servers()?, command, env.now_ms()).await?)
     }
 
     /// Where this machine keeps the index of the store.
-    pub fn cache(&self) -> PathBuf {
+    pub fn cache_dir(&self) -> PathBuf {
         let variable = |name: &str| {
             std::env::var_os(name)
                 .filter(|value| !value.is_empty())
@@ -70,7 +74,7 @@ impl Context {
     ///
     /// # Errors
     /// [`CommandError`] naming a wrong setting.
-    pub fn servers(&self) -> Result<Servers, CommandError> {
+    pub fn servers(&self) -> Result<BackendConfig, CommandError> {
         Ok(self.config()?.config.servers)
     }
 
@@ -99,7 +103,7 @@ pub enum Exit {
     /// Finished, and the model stayed away for good: structure by rules, missing summaries as gaps.
     ModelAway,
     /// Not in order, as the answer itself says.
-    Unsound,
+    CheckFailed,
     /// Finished, and some documents failed.
     SomeFailed,
     /// Stopped at a limit; go on with the same command.
@@ -116,7 +120,7 @@ impl Exit {
         match self {
             Exit::Done => 0,
             Exit::Nothing | Exit::ModelAway => 1,
-            Exit::Unsound => 2,
+            Exit::CheckFailed => 2,
             Exit::SomeFailed => 3,
             Exit::Stopped => 4,
             Exit::SearchOnly => 5,
@@ -169,7 +173,7 @@ impl From<StoreError> for CommandError {
                 .with_next("make one with `stemma ingest FOLDER`, or name another with --store"),
             StoreError::Locked { .. } => Self::new("store.locked", message)
                 .with_next("wait until it has ended, or use another --store"),
-            StoreError::Newer { .. } => {
+            StoreError::NewerLayout { .. } => {
                 Self::new("store.newer", message).with_next("update stemma")
             }
             StoreError::Port(error) => error.into(),

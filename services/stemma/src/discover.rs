@@ -9,26 +9,26 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use stemma_document::Digest;
-use stemma_pipeline::originals::{is_document, open_regular, uri_of};
+use stemma_pipeline::sources::{file_uri, is_document, open_regular};
 
 /// A file to ingest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct DiscoveredFile {
     /// Absolute path without links.
-    pub file: PathBuf,
+    pub absolute_path: PathBuf,
     /// Folder path below where it was found, and its name; `/`-separated.
-    pub path: String,
+    pub relative_path: String,
 }
 
 /// What was found.
 #[derive(Debug, Default)]
 pub struct Discovery {
     /// The files, by their absolute path.
-    pub files: Vec<Found>,
+    pub files: Vec<DiscoveredFile>,
     /// URIs of the folders that were walked: what is missing below them is gone.
     pub roots: Vec<String>,
     /// What was left out and why: links, special files, unreadable folders.
-    pub refused: Vec<(PathBuf, String)>,
+    pub skipped: Vec<(PathBuf, String)>,
     /// Files of other kinds, by ending.
     pub other: BTreeMap<String, usize>,
 }
@@ -60,7 +60,7 @@ pub enum DiscoverError {
 /// # Errors
 /// [`DiscoverError`] for a path or pattern that names nothing.
 pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery, DiscoverError> {
-    let mut found: BTreeMap<PathBuf, Found> = BTreeMap::new();
+    let mut by_path: BTreeMap<PathBuf, DiscoveredFile> = BTreeMap::new();
     let mut discovery = Discovery::default();
     let skip = skip.and_then(|skip| fs::canonicalize(skip).ok());
     for path in expand(arguments)? {
@@ -71,19 +71,19 @@ pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery,
         if root.is_dir() {
             discovery
                 .roots
-                .push(format!("{}/", uri_of(&root).trim_end_matches('/')));
-            walk(&root, skip.as_deref(), &mut found, &mut discovery);
+                .push(format!("{}/", file_uri(&root).trim_end_matches('/')));
+            walk(&root, skip.as_deref(), &mut by_path, &mut discovery);
         } else if root.is_file() {
             let name = display(Path::new(root.file_name().unwrap_or_default()));
-            found.entry(root.clone()).or_insert(Found {
-                file: root,
-                path: name,
+            by_path.entry(root.clone()).or_insert(DiscoveredFile {
+                absolute_path: root,
+                relative_path: name,
             });
         } else {
-            discovery.refused.push((path, "not a regular file".into()));
+            discovery.skipped.push((path, "not a regular file".into()));
         }
     }
-    discovery.files = found.into_values().collect();
+    discovery.files = by_path.into_values().collect();
     Ok(discovery)
 }
 
@@ -113,7 +113,7 @@ pub fn read(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// As [`read`].
 pub fn digest(file: &Path, max_bytes: u64) -> io::Result<(Digest, u64)> {
     let bytes = read(file, max_bytes)?;
-    Ok((Digest::of(&bytes), bytes.len() as u64))
+    Ok((Digest::from_content(&bytes), bytes.len() as u64))
 }
 
 fn expand(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, DiscoverError> {
@@ -121,7 +121,7 @@ fn expand(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, DiscoverError> {
     for argument in arguments {
         let text = argument.to_string_lossy();
         if text == "-" {
-            paths.extend(listed()?);
+            paths.extend(read_path_list()?);
         } else if !argument.exists() && text.contains(['*', '?', '[']) {
             paths.extend(matches(&text)?);
         } else {
@@ -131,7 +131,7 @@ fn expand(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, DiscoverError> {
     Ok(paths)
 }
 
-fn listed() -> Result<Vec<PathBuf>, DiscoverError> {
+fn read_path_list() -> Result<Vec<PathBuf>, DiscoverError> {
     let mut list = String::new();
     let read = io::stdin().read_to_string(&mut list);
     read.map_err(|error| DiscoverError::Path {
@@ -165,7 +165,7 @@ fn matches(pattern: &str) -> Result<Vec<PathBuf>, DiscoverError> {
 fn walk(
     root: &Path,
     skip: Option<&Path>,
-    found: &mut BTreeMap<PathBuf, Found>,
+    by_path: &mut BTreeMap<PathBuf, DiscoveredFile>,
     discovery: &mut Discovery,
 ) {
     let entries = walkdir::WalkDir::new(root)
@@ -180,41 +180,41 @@ fn walk(
             Ok(entry) => entry,
             Err(error) => {
                 let path = error.path().unwrap_or(root).to_path_buf();
-                discovery.refused.push((path, error.to_string()));
+                discovery.skipped.push((path, error.to_string()));
                 continue;
             }
         };
         let path = entry.path();
         let kind = entry.file_type();
         if kind.is_symlink() {
-            refuse_link(root, path, discovery);
+            skip_link(root, path, discovery);
         } else if kind.is_file() {
-            take_file(root, path, found, discovery);
+            add_file(root, path, by_path, discovery);
         } else if !kind.is_dir() {
             discovery
-                .refused
+                .skipped
                 .push((path.into(), "not a regular file".into()));
         }
     }
 }
 
 /// A link to something inside the folder says nothing new; one that leads out, or nowhere, is listed.
-fn refuse_link(root: &Path, link: &Path, discovery: &mut Discovery) {
+fn skip_link(root: &Path, link: &Path, discovery: &mut Discovery) {
     match fs::canonicalize(link) {
         Ok(target) if target.starts_with(root) => {}
         Ok(_) => discovery
-            .refused
+            .skipped
             .push((link.into(), "a link that leads out of the folder".into())),
         Err(_) => discovery
-            .refused
+            .skipped
             .push((link.into(), "a link that leads nowhere".into())),
     }
 }
 
-fn take_file(
+fn add_file(
     root: &Path,
     file: &Path,
-    found: &mut BTreeMap<PathBuf, Found>,
+    by_path: &mut BTreeMap<PathBuf, DiscoveredFile>,
     discovery: &mut Discovery,
 ) {
     let ending = file
@@ -232,10 +232,12 @@ fn take_file(
         return;
     }
     let path = display(file.strip_prefix(root).unwrap_or(file));
-    found.entry(file.into()).or_insert_with(|| Found {
-        file: file.into(),
-        path,
-    });
+    by_path
+        .entry(file.into())
+        .or_insert_with(|| DiscoveredFile {
+            absolute_path: file.into(),
+            relative_path: path,
+        });
 }
 
 /// A relative path as text with `/`, whatever its bytes are; for display and listing, never opened.
@@ -253,7 +255,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn folders_are_walked_links_out_of_them_are_refused() {
+    fn links_leaving_the_folder_are_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("filings");
         fs::create_dir_all(root.join("2022")).unwrap();
@@ -270,30 +272,31 @@ mod tests {
         fs::write(folder.path().join("secret.md"), "x").unwrap();
         std::os::unix::fs::symlink(folder.path().join("secret.md"), root.join("out.md")).unwrap();
         std::os::unix::fs::symlink(root.join("b.pdf"), root.join("in.pdf")).unwrap();
-        let found = discover(std::slice::from_ref(&root), Some(&root.join(".stemma"))).unwrap();
-        let paths: Vec<_> = found
+        let discovered =
+            discover(std::slice::from_ref(&root), Some(&root.join(".stemma"))).unwrap();
+        let paths: Vec<_> = discovered
             .files
             .iter()
-            .map(|found| found.path.as_str())
+            .map(|discovered| discovered.relative_path.as_str())
             .collect();
         assert_eq!(paths, ["2022/a.PDF", "b.pdf"]);
-        assert_eq!(found.refused.len(), 1);
+        assert_eq!(discovered.skipped.len(), 1);
         assert!(
-            found.refused[0].1.contains("leads out"),
+            discovered.skipped[0].1.contains("leads out"),
             "{:?}",
-            found.refused
+            discovered.skipped
         );
-        assert_eq!(found.other.get("docx"), Some(&1));
+        assert_eq!(discovered.other.get("docx"), Some(&1));
     }
 
     #[test]
-    fn a_file_over_the_limit_is_not_read() {
+    fn oversized_files_are_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.md");
         fs::write(&file, "twelve bytes").unwrap();
         assert_eq!(
             digest(&file, 12).unwrap(),
-            (Digest::of(b"twelve bytes"), 12)
+            (Digest::from_content(b"twelve bytes"), 12)
         );
         assert_eq!(
             digest(&file, 11).unwrap_err().kind(),
@@ -302,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_names_nothing_is_an_error() {
+    fn missing_paths_are_errors() {
         assert!(discover(&["/nowhere/at/all.pdf".into()], None).is_err());
         assert!(matches!(
             discover(&["/nowhere/*.pdf".into()], None),

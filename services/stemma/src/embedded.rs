@@ -4,18 +4,18 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stemma_engine::coordinate::Observer;
-use stemma_engine::presence::Presence;
+use stemma_engine::coordinator::Observer;
+use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Ports};
 use stemma_extract::{Pool, PoolSettings};
-use stemma_pipeline::originals::Anywhere;
-use stemma_pipeline::{Password, Tools};
+use stemma_pipeline::sources::SchemeRouter;
+use stemma_pipeline::{Password, WorkerDeps};
 use stemma_worker::WorkerSettings;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, Local};
+use crate::config::{Config, LocalConfig};
 use crate::context::CommandError;
 
 /// The hidden subcommand that turns this binary into an extraction child.
@@ -25,13 +25,13 @@ pub const EXTRACT_CHILD: &str = "extract-child";
 const TASKS_PER_CALL: u16 = 8;
 const MAX_TASKS: u16 = 512;
 
-/// The running services; [`Embedded::stop`] drains them.
-pub struct Embedded {
+/// The running services; [`EmbeddedServices::stop`] drains them.
+pub struct EmbeddedServices {
     stop: CancellationToken,
     services: Vec<JoinHandle<()>>,
 }
 
-impl Embedded {
+impl EmbeddedServices {
     /// Starts coordinator, worker and assembler.
     ///
     /// # Errors
@@ -44,9 +44,9 @@ impl Embedded {
         observer: Observer,
     ) -> Result<Self, CommandError> {
         let stop = CancellationToken::new();
-        let presence = Presence::new(env, format!("pid-{}", std::process::id()), "all");
-        let models = config.gates(env, ports, presence.process())?;
-        let tools = Arc::new(tools(config, password)?.with_models(models));
+        let presence = HeartbeatReporter::new(env, format!("pid-{}", std::process::id()), "all");
+        let models = config.model_clients(env, ports, presence.process())?;
+        let tools = Arc::new(worker_deps(config, password)?.with_models(models));
         let worker = WorkerSettings {
             lanes: lanes(config),
             grace: Duration::from_secs(config.local.grace_seconds),
@@ -88,11 +88,11 @@ impl Embedded {
 ///
 /// # Errors
 /// When this program cannot find itself to start extraction children.
-pub fn tools(config: &Config, password: Option<String>) -> Result<Tools, CommandError> {
-    let pool = pool(&config.local)
+pub fn worker_deps(config: &Config, password: Option<String>) -> Result<WorkerDeps, CommandError> {
+    let pool = extraction_pool(&config.local)
         .map_err(|error| CommandError::new("system.start", error.to_string()))?;
-    let originals = Arc::new(Anywhere::new(config.servers.s3.settings()));
-    Ok(Tools::new(originals, Arc::new(pool)).with_password(password.map(Password)))
+    let originals = Arc::new(SchemeRouter::new(config.servers.s3.settings()));
+    Ok(WorkerDeps::new(originals, Arc::new(pool)).with_password(password.map(Password)))
 }
 
 /// The lanes a worker can serve under this configuration, and how many tasks of each at once. Of lane `llm` as many as can
@@ -119,7 +119,7 @@ pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
 ///
 /// # Errors
 /// When this program cannot find itself.
-pub fn pool(local: &Local) -> std::io::Result<Pool> {
+pub fn extraction_pool(local: &LocalConfig) -> std::io::Result<Pool> {
     let command = vec![
         std::env::current_exe()?.into_os_string(),
         OsString::from(EXTRACT_CHILD),

@@ -8,23 +8,23 @@ use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::limit::Limiter;
 use stemma_engine::{Env, Secret};
+use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::embeddings::{Embedder, MAX_TOKENS, OpenAiEmbedder};
-use stemma_llm::gate::{Gate, GateSettings};
 use stemma_llm::http::Endpoint;
 use stemma_llm::prices::Prices;
-use stemma_retrieval::meaning::exact::ExactVectors;
-use stemma_retrieval::meaning::vectorizer::{Vectorizer, VectorizerSettings};
-use stemma_retrieval::meaning::{Meaning, MeaningError, MeaningSettings, purse};
+use stemma_retrieval::embedding::embedder::{EmbedderSettings, MeteredEmbedder};
+use stemma_retrieval::embedding::flat_index::FlatIndex;
+use stemma_retrieval::embedding::{EmbeddingError, EmbeddingSettings, SemanticRouter, budget};
 
 use crate::context::{CommandError, Context};
 
 /// Calls that hold what the limit of tokens allows in a minute: one call is never the whole of it.
-const CALLS_PER_MINUTE: u32 = 4;
+const MIN_CALLS_PER_MINUTE: u32 = 4;
 
 /// Where embeddings are made, how fast, at what price, and what of them counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Embeddings {
+pub struct EmbeddingsConfig {
     /// The model; empty: none.
     pub model: String,
     /// Its address, in the shape of OpenAI: `https://api.openai.com/v1`.
@@ -51,10 +51,10 @@ pub struct Embeddings {
     pub expected_workers: u32,
     /// What is embedded, and how much of it counts.
     #[serde(flatten)]
-    pub routing: MeaningSettings,
+    pub routing: EmbeddingSettings,
 }
 
-impl Default for Embeddings {
+impl Default for EmbeddingsConfig {
     fn default() -> Self {
         Self {
             model: String::new(),
@@ -69,15 +69,15 @@ impl Default for Embeddings {
             timeout_seconds: 30,
             patience_seconds: 600,
             expected_workers: 1,
-            routing: MeaningSettings::default(),
+            routing: EmbeddingSettings::default(),
         }
     }
 }
 
 /// The endpoint with its limits: one per process, for all collections.
-pub struct EmbeddingGate(Option<Arc<Gate<dyn Embedder>>>);
+pub struct EmbeddingClient(Option<Arc<ModelClient<dyn Embedder>>>);
 
-impl Embeddings {
+impl EmbeddingsConfig {
     /// Whether there is an endpoint.
     pub fn is_configured(&self) -> bool {
         !(self.model.is_empty() || self.base_url.is_empty())
@@ -96,14 +96,14 @@ impl Embeddings {
     ///
     /// # Errors
     /// [`CommandError`] naming the setting that is wrong.
-    pub fn gate(
+    pub fn client(
         &self,
         env: &Env,
         limiter: &Arc<dyn Limiter>,
         process: &str,
-    ) -> Result<EmbeddingGate, CommandError> {
+    ) -> Result<EmbeddingClient, CommandError> {
         if !self.is_configured() {
-            return Ok(EmbeddingGate(None));
+            return Ok(EmbeddingClient(None));
         }
         let endpoint = Endpoint {
             base_url: self.base_url.clone(),
@@ -118,47 +118,52 @@ impl Embeddings {
             CommandError::new("config.embeddings", format!("embeddings: {error}"))
                 .with_next("correct embeddings.base_url, embeddings.api_key or embeddings.headers")
         })?;
-        let settings = GateSettings {
+        let settings = ModelClientSettings {
             requests_per_minute: self.requests_per_minute,
             tokens_per_minute: self.tokens_per_minute,
             concurrency: self.concurrency.max(1),
             prices: self.prices(),
             expected_workers: self.expected_workers,
             patience: Duration::from_secs(self.patience_seconds),
-            ..GateSettings::unlimited(&self.model, client.host())
+            ..ModelClientSettings::unlimited(&self.model, client.host())
         };
-        let gate = Gate::of_vectors(env.clone(), Arc::clone(limiter), Arc::new(client), settings);
-        Ok(EmbeddingGate(Some(Arc::new(gate))))
+        let model_client = ModelClient::for_embeddings(
+            env.clone(),
+            Arc::clone(limiter),
+            Arc::new(client),
+            settings,
+        );
+        Ok(EmbeddingClient(Some(Arc::new(model_client))))
     }
 
     /// Search by meaning over a collection, whose call log is in `blobs`; `None` where no endpoint is configured.
-    pub fn meaning(
+    pub fn semantic_router(
         &self,
-        gate: &EmbeddingGate,
+        embedding_client: &EmbeddingClient,
         env: &Env,
         blobs: &Arc<dyn Blobs>,
         collection: &Collection,
         context: &Context,
-    ) -> Option<Arc<Meaning>> {
-        let gate = gate.0.as_ref()?;
+    ) -> Option<Arc<SemanticRouter>> {
+        let embedding_client = embedding_client.0.as_ref()?;
         let batch_tokens = match self.tokens_per_minute {
             0 => MAX_TOKENS,
-            limit => (limit / CALLS_PER_MINUTE).max(1),
+            limit => (limit / MIN_CALLS_PER_MINUTE).max(1),
         };
-        let settings = VectorizerSettings {
+        let settings = EmbedderSettings {
             batch_tokens,
-            at_once: usize::from(self.concurrency.max(1)),
-            patience_ms: self.patience_seconds.saturating_mul(1_000),
+            concurrent_documents: usize::from(self.concurrency.max(1)),
+            timeout_ms: self.patience_seconds.saturating_mul(1_000),
         };
-        let vectorizer = Vectorizer::new(env.clone(), Arc::clone(gate), settings)
-            .over(Arc::clone(blobs), collection);
+        let vectorizer = MeteredEmbedder::new(env.clone(), Arc::clone(embedding_client), settings)
+            .with_call_log(Arc::clone(blobs), collection);
         // What is embedded of a section is part of what its vector is.
         let kind = format!(
             "{}\n{}\n{}",
             self.base_url, self.model, self.routing.section_tokens
         );
-        let vectors = Arc::new(ExactVectors::new(&context.cache(), collection, &kind));
-        Some(Arc::new(Meaning::new(
+        let vectors = Arc::new(FlatIndex::new(&context.cache_dir(), collection, &kind));
+        Some(Arc::new(SemanticRouter::new(
             env.clone(),
             vectorizer,
             vectors,
@@ -167,21 +172,21 @@ impl Embeddings {
     }
 }
 
-impl From<MeaningError> for CommandError {
-    fn from(error: MeaningError) -> Self {
+impl From<EmbeddingError> for CommandError {
+    fn from(error: EmbeddingError) -> Self {
         let message = error.to_string();
         match error {
-            MeaningError::Endpoint(failure) if failure.code == purse::USED_UP => {
-                Self::new(purse::USED_UP, failure.message)
+            EmbeddingError::Endpoint(failure) if failure.code == budget::BUDGET_EXHAUSTED => {
+                Self::new(budget::BUDGET_EXHAUSTED, failure.message)
                     .with_next("allow more: --budget, --budget-tokens; what was made is kept")
             }
-            MeaningError::Endpoint(_) => Self::new("embeddings.endpoint", message)
+            EmbeddingError::Endpoint(_) => Self::new("embeddings.endpoint", message)
                 .with_next("check embeddings.base_url, embeddings.model and embeddings.api_key; what was made is kept"),
-            MeaningError::Port(error) => error.into(),
-            MeaningError::Dimensions { .. } => {
+            EmbeddingError::Port(error) => error.into(),
+            EmbeddingError::Dimensions { .. } => {
                 Self::new("embeddings.dimensions", message).with_next("name the model as what it is: another one")
             }
-            MeaningError::TooMany { .. } => Self::new("embeddings.too_many", message)
+            EmbeddingError::TooManyVectors { .. } => Self::new("embeddings.too_many", message)
                 .with_next("leave embeddings.model empty for this collection: it is routed by names and words"),
         }
     }

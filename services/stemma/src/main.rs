@@ -3,11 +3,11 @@
 mod commands;
 mod config;
 mod context;
+mod cost;
 mod discover;
 mod embedded;
 mod embeddings;
 mod models;
-mod money;
 mod output;
 mod prompts;
 mod sidecar;
@@ -22,7 +22,7 @@ use stemma_boot::telemetry::{self, Telemetry};
 use stemma_document::Collection;
 
 use crate::context::{CommandError, Context, Exit};
-use crate::output::{Form, Output};
+use crate::output::{Output, OutputFormat};
 
 /// Turns archives of filings into section trees, and finds answers in them by reasoning over structure.
 #[derive(Debug, Parser)]
@@ -142,9 +142,9 @@ enum Command {
 impl Global {
     fn context(self) -> Context {
         let form = match (self.json, self.jsonl) {
-            (true, _) => Form::Json,
-            (_, true) => Form::JsonLines,
-            _ => Form::Text,
+            (true, _) => OutputFormat::Json,
+            (_, true) => OutputFormat::JsonLines,
+            _ => OutputFormat::Text,
         };
         let output = Output::new(form, self.fields, self.quiet, self.no_color);
         let Self {
@@ -234,7 +234,7 @@ fn run(command: Command, level: &str, context: &Context) -> Result<Exit, Command
             Command::Probe(args) => commands::probe::run(args, context).await,
             Command::ExtractChild => Ok(Exit::Done),
         };
-        telemetry.end().await;
+        telemetry.shutdown().await;
         ended
     });
     if reads_input {
@@ -257,9 +257,13 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
             if level == "error" =>
         {
             let directives = "error,stemma_llm::gate=off";
-            return telemetry::start(directives, &telemetry::Settings::default(), "command");
+            return telemetry::start(
+                directives,
+                &telemetry::TelemetrySettings::default(),
+                "command",
+            );
         }
-        _ => return telemetry::start(level, &telemetry::Settings::default(), "command"),
+        _ => return telemetry::start(level, &telemetry::TelemetrySettings::default(), "command"),
     };
     // A configuration that cannot be read is the command's to complain of.
     let settings = context
@@ -274,7 +278,7 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
 }
 
 fn extract_child() -> ExitCode {
-    match stemma_extract::serve(stemma_pipeline::stages::read) {
+    match stemma_extract::serve(stemma_pipeline::stages::extract_document) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

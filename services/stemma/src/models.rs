@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use stemma_answers::reason::{AnswerModel, Knowledge};
+use stemma_answers::tree_search::{AnswerModel, Knowledge};
 use stemma_engine::limit::Limiter;
 use stemma_engine::{Env, Ports, Secret};
 use stemma_llm::anthropic::Anthropic;
-use stemma_llm::gate::{Gate, GateSettings};
+use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::http::{Endpoint, EndpointError};
 use stemma_llm::openai::OpenAi;
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError};
-use stemma_pipeline::{ModelSettings, OnModelFailure, Purpose, Settings};
+use stemma_pipeline::{ModelSettings, OnModelFailure, Purpose, RunSettings};
 
 use crate::config::Config;
 use crate::context::{CommandError, Context};
@@ -25,26 +25,26 @@ use crate::context::{CommandError, Context};
 /// A language model: which one and how it is asked changes results; where it is and how fast it may be asked does not.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Model {
+pub struct ModelConfig {
     /// What changes results.
     #[serde(flatten)]
-    pub asked: ModelSettings,
+    pub settings: ModelSettings,
     /// Where it is, and how fast it may be asked.
     #[serde(flatten)]
-    pub provider: Provider,
+    pub provider: ProviderConfig,
 }
 
-impl Model {
+impl ModelConfig {
     /// Whether there is one to ask.
     pub fn is_configured(&self) -> bool {
-        !(self.asked.name.is_empty() || self.provider.base_url.is_empty())
+        !(self.settings.name.is_empty() || self.provider.base_url.is_empty())
     }
 }
 
 /// The words a provider understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Dialect {
+pub enum ApiDialect {
     /// Chat completions, as of OpenAI, Azure, vLLM, Ollama, llama.cpp.
     #[default]
     Openai,
@@ -55,9 +55,9 @@ pub enum Dialect {
 /// Where a model is, and how fast it may be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Provider {
+pub struct ProviderConfig {
     /// The words it understands.
-    pub dialect: Dialect,
+    pub dialect: ApiDialect,
     /// Its address, e.g. `https://api.openai.com/v1`; empty: no model. A query stays: `…?api-version=…` for Azure.
     pub base_url: String,
     /// The key for it; best given as `STEMMA_MODEL__API_KEY`.
@@ -86,10 +86,10 @@ pub struct Provider {
     pub interactive_patience_seconds: u64,
 }
 
-impl Default for Provider {
+impl Default for ProviderConfig {
     fn default() -> Self {
         Self {
-            dialect: Dialect::Openai,
+            dialect: ApiDialect::Openai,
             base_url: String::new(),
             api_key: Secret::default(),
             key_header: String::new(),
@@ -111,11 +111,11 @@ impl Default for Provider {
 /// are its limits and prices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FurtherModel {
+pub struct ExtraModel {
     /// The model, as its provider names it.
     pub name: String,
-    /// See [`Provider`] for this and the others.
-    pub dialect: Option<Dialect>,
+    /// See [`ProviderConfig`] for this and the others.
+    pub dialect: Option<ApiDialect>,
     /// Its address.
     pub base_url: Option<String>,
     /// The key for it.
@@ -141,8 +141,8 @@ pub struct FurtherModel {
     pub timeout_seconds: Option<u64>,
 }
 
-impl FurtherModel {
-    fn provider(&self, model: &Provider) -> Provider {
+impl ExtraModel {
+    fn provider(&self, model: &ProviderConfig) -> ProviderConfig {
         let there = self.base_url.is_none();
         let or = |own: &Secret, theirs: &Secret| {
             if own.is_empty() && there {
@@ -152,7 +152,7 @@ impl FurtherModel {
             }
         };
         let theirs = |header: &String| if there { header.clone() } else { String::new() };
-        Provider {
+        ProviderConfig {
             dialect: self.dialect.unwrap_or(model.dialect),
             base_url: self
                 .base_url
@@ -178,7 +178,7 @@ impl FurtherModel {
     }
 }
 
-impl Provider {
+impl ProviderConfig {
     /// A client of it.
     ///
     /// # Errors
@@ -194,8 +194,8 @@ impl Provider {
             env: env.clone(),
         };
         let client: Result<Arc<dyn Llm>, EndpointError> = match self.dialect {
-            Dialect::Openai => OpenAi::new(endpoint).map(|client| Arc::new(client) as _),
-            Dialect::Anthropic => Anthropic::new(endpoint).map(|client| Arc::new(client) as _),
+            ApiDialect::Openai => OpenAi::new(endpoint).map(|client| Arc::new(client) as _),
+            ApiDialect::Anthropic => Anthropic::new(endpoint).map(|client| Arc::new(client) as _),
         };
         client.map_err(|error| {
             let setting = match error {
@@ -207,15 +207,15 @@ impl Provider {
         })
     }
 
-    fn gate(
+    fn model_client(
         &self,
         name: &str,
         env: &Env,
         limiter: &Arc<dyn Limiter>,
         process: &str,
-    ) -> Result<Arc<Gate>, CommandError> {
+    ) -> Result<Arc<ModelClient>, CommandError> {
         let client = self.client(env, process)?;
-        let settings = GateSettings {
+        let settings = ModelClientSettings {
             requests_per_minute: self.requests_per_minute,
             tokens_per_minute: self.tokens_per_minute,
             concurrency: self.concurrency.max(1),
@@ -224,9 +224,9 @@ impl Provider {
             expected_workers: self.expected_workers,
             patience: Duration::from_secs(self.patience_seconds),
             interactive_patience: Duration::from_secs(self.interactive_patience_seconds),
-            ..GateSettings::unlimited(name, client.host())
+            ..ModelClientSettings::unlimited(name, client.host())
         };
-        Ok(Arc::new(Gate::new(
+        Ok(Arc::new(ModelClient::new(
             env.clone(),
             Arc::clone(limiter),
             client,
@@ -238,11 +238,11 @@ impl Provider {
 impl Config {
     /// Every model that may be asked, with its provider: the one of each purpose, and those in `[[models]]`; none where
     /// `[model]` is not configured.
-    pub fn providers(&self) -> Vec<(String, Provider)> {
+    pub fn providers(&self) -> Vec<(String, ProviderConfig)> {
         if !self.model.is_configured() {
             return Vec::new();
         }
-        let mut names = self.model.asked.names();
+        let mut names = self.model.settings.names();
         names.extend(self.models.iter().map(|model| model.name.as_str()));
         let further = |name: &str| self.models.iter().find(|model| model.name == name);
         let provider = |name: &str| match further(name) {
@@ -259,15 +259,15 @@ impl Config {
     ///
     /// # Errors
     /// [`CommandError`] naming the setting that is wrong.
-    pub fn gates(
+    pub fn model_clients(
         &self,
         env: &Env,
         ports: &Ports,
         process: &str,
-    ) -> Result<Vec<Arc<Gate>>, CommandError> {
+    ) -> Result<Vec<Arc<ModelClient>>, CommandError> {
         self.providers()
             .iter()
-            .map(|(name, provider)| provider.gate(name, env, &ports.limiter, process))
+            .map(|(name, provider)| provider.model_client(name, env, &ports.limiter, process))
             .collect()
     }
 }
@@ -283,22 +283,22 @@ pub fn answer_model(
     limiter: &Arc<dyn Limiter>,
     process: &str,
 ) -> Result<Option<AnswerModel>, CommandError> {
-    let asked = &config.model.asked;
-    let name = asked.name_for(Purpose::Answers);
+    let model_settings = &config.model.settings;
+    let name = model_settings.name_for(Purpose::Answers);
     let Some((_, provider)) = config
         .providers()
         .into_iter()
-        .find(|(known, _)| known == name)
+        .find(|(candidate, _)| candidate == name)
     else {
         return Ok(None);
     };
-    let gate = provider.gate(name, env, limiter, process)?;
+    let model_client = provider.model_client(name, env, limiter, process)?;
     let mut settings = config.reason.clone();
-    let most = asked.max_prompt_tokens_for(Purpose::Answers);
-    settings.asker.max_prompt_tokens = settings.asker.max_prompt_tokens.min(most);
+    let most = model_settings.max_prompt_tokens_for(Purpose::Answers);
+    settings.client.max_prompt_tokens = settings.client.max_prompt_tokens.min(most);
     let knowledge = knowledge(&settings.knowledge.files)?;
     Ok(Some(AnswerModel {
-        gate,
+        model_client,
         settings,
         knowledge,
     }))
@@ -332,7 +332,7 @@ pub fn on_model_failure(text: &str) -> Result<OnModelFailure, String> {
 }
 
 /// How long a provider is given to say whether it would serve us.
-const LOOK: Duration = Duration::from_secs(5);
+const PREFLIGHT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Looks before anything is done whether the providers of the models of `settings` would serve us, without asking a model.
 /// One that cannot be reached now may be back later: that is a note and no more.
@@ -341,7 +341,7 @@ const LOOK: Duration = Duration::from_secs(5);
 /// [`CommandError`] when one refuses our key.
 pub async fn preflight(
     config: &Config,
-    settings: &Settings,
+    settings: &RunSettings,
     env: &Env,
     context: &Context,
 ) -> Result<(), CommandError> {
@@ -355,9 +355,11 @@ pub async fn preflight(
         .iter()
         .filter(|(name, _)| names.contains(name.as_str()))
     {
-        match provider.look(env).await? {
+        match provider.list_models(env).await? {
             Ok(_) => {}
-            Err(error @ LlmError::Configuration { .. }) => return Err(refused(name, &error)),
+            Err(error @ LlmError::Configuration { .. }) => {
+                return Err(preflight_error(name, &error));
+            }
             Err(error) => context
                 .output
                 .note(&format!("model {name}: {error}; going on, it may be back")),
@@ -367,20 +369,23 @@ pub async fn preflight(
 }
 
 /// What is said where a provider does not serve us.
-pub fn refused(name: &str, error: &LlmError) -> CommandError {
+pub fn preflight_error(name: &str, error: &LlmError) -> CommandError {
     CommandError::new("model.configuration", format!("model {name}: {error}"))
         .with_next("check model.base_url, model.api_key, model.name and the provider's quota")
 }
 
-impl Provider {
+impl ProviderConfig {
     /// The names of the models the provider says it has; empty where it does not say.
     ///
     /// # Errors
     /// [`CommandError`] naming the setting that is wrong; inside, what the provider answered.
-    pub async fn look(&self, env: &Env) -> Result<Result<Vec<String>, LlmError>, CommandError> {
+    pub async fn list_models(
+        &self,
+        env: &Env,
+    ) -> Result<Result<Vec<String>, LlmError>, CommandError> {
         let client = self.client(env, "doctor")?;
-        let looked = tokio::time::timeout(LOOK, client.models()).await;
-        Ok(looked.unwrap_or(Err(LlmError::TimedOut(LOOK))))
+        let response = tokio::time::timeout(PREFLIGHT_TIMEOUT, client.models()).await;
+        Ok(response.unwrap_or(Err(LlmError::TimedOut(PREFLIGHT_TIMEOUT))))
     }
 }
 
@@ -391,34 +396,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_further_model_is_like_the_first_but_for_what_it_says() {
+    fn extra_models_inherit_unset_fields() {
         let purpose = |name: &str| PurposeModel {
             name: name.into(),
             ..PurposeModel::default()
         };
-        let asked = ModelSettings {
+        let model_settings = ModelSettings {
             name: "a".into(),
             summaries: purpose("b"),
             answers: purpose("c"),
             ..Default::default()
         };
-        let provider = Provider {
+        let provider = ProviderConfig {
             base_url: "https://one.example/v1".into(),
             api_key: "key of one".into(),
             requests_per_minute: 600,
-            ..Provider::default()
+            ..ProviderConfig::default()
         };
-        let further: Vec<FurtherModel> = serde_json::from_value(serde_json::json!([
+        let further: Vec<ExtraModel> = serde_json::from_value(serde_json::json!([
             { "name": "b", "requests_per_minute": 60 },
             { "name": "d", "base_url": "https://other.example/v1", "dialect": "anthropic" },
         ]))
         .unwrap();
         let config = Config {
-            model: Model { asked, provider },
+            model: ModelConfig {
+                settings: model_settings,
+                provider,
+            },
             models: further,
             ..Config::default()
         };
-        let seen: Vec<_> = config
+        let actual: Vec<_> = config
             .providers()
             .into_iter()
             .map(|(name, provider)| {
@@ -429,15 +437,15 @@ mod tests {
                 )
             })
             .collect();
-        let wanted = [
+        let expected = [
             ("a", "key of one", 600),
             ("b", "key of one", 60),
             ("c", "key of one", 600),
             ("d", "", 0),
         ];
         assert_eq!(
-            seen,
-            wanted.map(|(name, key, limit)| (name.to_string(), key.to_string(), limit))
+            actual,
+            expected.map(|(name, key, limit)| (name.to_string(), key.to_string(), limit))
         );
     }
 }

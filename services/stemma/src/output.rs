@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// How answers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Form {
+pub enum OutputFormat {
     /// For people.
     #[default]
     Text,
@@ -23,7 +23,7 @@ pub enum Form {
 #[derive(Debug, Clone)]
 pub struct Output {
     /// The form of answers.
-    pub form: Form,
+    pub format: OutputFormat,
     /// Fields to keep in JSON answers; empty: all.
     pub fields: Vec<String>,
     /// 1: no notes; 2: no errors either.
@@ -36,22 +36,22 @@ pub struct Output {
 
 impl Output {
     /// Standard output as it is: color and width only on a terminal, no color under `NO_COLOR` (no-color.org).
-    pub fn new(form: Form, fields: Vec<String>, quiet: u8, no_color: bool) -> Self {
+    pub fn new(format: OutputFormat, fields: Vec<String>, quiet: u8, no_color: bool) -> Self {
         let terminal = std::io::stdout().is_terminal();
         let refused =
             no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
-            form,
+            format,
             fields,
             quiet,
-            color: terminal && !refused && form == Form::Text,
+            color: terminal && !refused && format == OutputFormat::Text,
             width: width(),
         }
     }
 
     /// Whether answers are for people.
     pub fn is_text(&self) -> bool {
-        self.form == Form::Text
+        self.format == OutputFormat::Text
     }
 
     /// Writes a line of the answer.
@@ -62,11 +62,11 @@ impl Output {
     /// Writes an answer as JSON, with the fields asked for.
     pub fn json(&self, value: &impl Serialize) {
         let value = serde_json::to_value(value).unwrap_or(Value::Null);
-        match (self.form, self.select(value)) {
-            (Form::JsonLines, Value::Array(items)) => {
+        match (self.format, self.select(value)) {
+            (OutputFormat::JsonLines, Value::Array(items)) => {
                 items.iter().for_each(|item| self.line(&item.to_string()))
             }
-            (Form::JsonLines, value) => self.line(&value.to_string()),
+            (OutputFormat::JsonLines, value) => self.line(&value.to_string()),
             (_, value) => self.line(&serde_json::to_string_pretty(&value).unwrap_or_default()),
         }
     }
@@ -142,16 +142,16 @@ impl Output {
 
 /// Text from outside, safe to show: control and bidirectional characters are escaped.
 pub fn clean(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
+    let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         let bidi = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}');
         if c.is_control() || bidi {
-            shown.extend(c.escape_unicode())
+            escaped.extend(c.escape_unicode())
         } else {
-            shown.push(c)
+            escaped.push(c)
         }
     }
-    shown
+    escaped
 }
 
 /// A reader that went away (`stemma ls | head`) ends the program quietly.
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_from_outside_cannot_steer_the_terminal() {
+    fn control_characters_are_escaped() {
         assert_eq!(
             clean("a\u{1b}[31mb\u{202e}c\n"),
             "a\\u{1b}[31mb\\u{202e}c\\u{a}"
@@ -184,9 +184,9 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_selected_in_lists_and_objects() {
+    fn field_selection_applies_to_lists_and_objects() {
         let output = Output {
-            form: Form::Json,
+            format: OutputFormat::Json,
             fields: vec!["a".into()],
             quiet: 0,
             color: false,

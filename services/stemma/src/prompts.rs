@@ -22,13 +22,13 @@ pub fn file_name(stage: &str) -> String {
 ///
 /// # Errors
 /// [`CommandError`] naming the file: one that cannot be read, that is for no stage, that is empty or too long.
-pub fn in_force(folder: &Path) -> Result<Instructions, CommandError> {
+pub fn load(folder: &Path) -> Result<Instructions, CommandError> {
     let own = if folder.as_os_str().is_empty() {
         Instructions::new()
     } else {
         read(folder)?
     };
-    instructions(&own).map_err(|error| refused(folder, &error))
+    instructions(&own).map_err(|error| prompt_error(folder, &error))
 }
 
 /// Hidden files are an editor's, and no one's instructions.
@@ -59,39 +59,44 @@ fn read(folder: &Path) -> Result<Instructions, CommandError> {
         }
         match name
             .strip_suffix(&format!(".{ENDING}"))
-            .filter(|stage| built_in().any(|(known, _)| known == *stage))
+            .filter(|stage| built_in().any(|(built_in_stage, _)| built_in_stage == *stage))
         {
             Some(stage) => {
                 let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
                 own.insert(stage.to_string(), text);
             }
-            None => return Err(no_stage(folder, &name)),
+            None => return Err(unknown_stage_file(folder, &name)),
         }
     }
     Ok(own)
 }
 
-fn no_stage(folder: &Path, name: &str) -> CommandError {
-    let known: Vec<String> = built_in().map(|(stage, _)| file_name(stage)).collect();
+fn unknown_stage_file(folder: &Path, name: &str) -> CommandError {
+    let file_names: Vec<String> = built_in().map(|(stage, _)| file_name(stage)).collect();
     let message = format!(
         "prompts: `{name}` in {} is for no stage that asks a model",
         folder.display()
     );
-    unknown("config.prompts", message, name, known)
+    unknown_name("config.prompts", message, name, file_names)
 }
 
 /// A name that is none of those `known`: the error names the nearest.
-pub fn unknown(code: &str, message: String, name: &str, known: Vec<String>) -> CommandError {
-    let meant = nearest(name, known.iter())
+pub fn unknown_name(
+    code: &str,
+    message: String,
+    name: &str,
+    candidates: Vec<String>,
+) -> CommandError {
+    let suggestion = nearest(name, candidates.iter())
         .map(|name| format!("; did you mean `{name}`?"))
         .unwrap_or_default();
-    let mut error =
-        CommandError::new(code, message + &meant).with_next("see all stages with `stemma prompts`");
-    error.candidates = known.into_iter().take(5).collect();
+    let mut error = CommandError::new(code, message + &suggestion)
+        .with_next("see all stages with `stemma prompts`");
+    error.candidates = candidates.into_iter().take(5).collect();
     error
 }
 
-fn refused(folder: &Path, error: &PromptError) -> CommandError {
+fn prompt_error(folder: &Path, error: &PromptError) -> CommandError {
     CommandError::new(
         "config.prompts",
         format!("prompts: in {}, {error}", folder.display()),

@@ -13,8 +13,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use stemma_boot::config::nearest;
-use stemma_pipeline::originals::open_regular;
-use stemma_pipeline::stated::{NAMES, canonical};
+use stemma_pipeline::external_metadata::{FACT_NAMES, canonicalize};
+use stemma_pipeline::sources::open_regular;
 
 /// Name of a sidecar.
 pub const NAME: &str = "metadata.csv";
@@ -22,7 +22,7 @@ pub const NAME: &str = "metadata.csv";
 const MAX_BYTES: u64 = 16 << 20;
 
 /// Facts by file name.
-pub type Stated = BTreeMap<String, BTreeMap<String, String>>;
+pub type SidecarFacts = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Why a sidecar cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -38,19 +38,19 @@ pub struct SidecarError {
 ///
 /// # Errors
 /// [`SidecarError`] when it cannot be read or understood.
-pub fn read(folder: &Path) -> Result<Stated, SidecarError> {
+pub fn read(folder: &Path) -> Result<SidecarFacts, SidecarError> {
     let path = folder.join(NAME);
     let wrong = |problem: String| SidecarError {
         path: path.clone(),
         problem,
     };
     match fs::symlink_metadata(&path) {
-        Ok(metadata) if !metadata.is_file() => return Ok(Stated::new()),
+        Ok(metadata) if !metadata.is_file() => return Ok(SidecarFacts::new()),
         Ok(metadata) if metadata.len() > MAX_BYTES => {
             return Err(wrong(format!("larger than {MAX_BYTES} bytes")));
         }
         Ok(_) => {}
-        Err(_) => return Ok(Stated::new()),
+        Err(_) => return Ok(SidecarFacts::new()),
     }
     let mut bytes = Vec::new();
     // A link put in its place meanwhile is not followed, and a file that grows is not read to its end.
@@ -63,24 +63,24 @@ pub fn read(folder: &Path) -> Result<Stated, SidecarError> {
     parse(&text).map_err(wrong)
 }
 
-fn parse(text: &str) -> Result<Stated, String> {
+fn parse(text: &str) -> Result<SidecarFacts, String> {
     let mut rows = rows(text.trim_start_matches('\u{feff}'))?.into_iter();
     let Some(header) = rows.next() else {
-        return Ok(Stated::new());
+        return Ok(SidecarFacts::new());
     };
     let columns: Vec<String> = header
         .iter()
         .map(|column| column.trim().to_lowercase())
         .collect();
     for column in columns.iter().filter(|column| *column != "file") {
-        if !NAMES.contains(&column.as_str()) {
-            let known: Vec<String> = NAMES
+        if !FACT_NAMES.contains(&column.as_str()) {
+            let allowed_columns: Vec<String> = FACT_NAMES
                 .iter()
                 .map(|name| (*name).to_owned())
                 .chain(["file".to_owned()])
                 .collect();
-            let hint =
-                nearest(column, known.iter()).map(|name| format!("; did you mean `{name}`?"));
+            let hint = nearest(column, allowed_columns.iter())
+                .map(|name| format!("; did you mean `{name}`?"));
             return Err(format!(
                 "unknown column `{column}`{}",
                 hint.unwrap_or_default()
@@ -91,7 +91,7 @@ fn parse(text: &str) -> Result<Stated, String> {
         .iter()
         .position(|column| column == "file")
         .ok_or("no column `file`")?;
-    let mut stated = Stated::new();
+    let mut stated = SidecarFacts::new();
     for (row, number) in rows.zip(2..) {
         if row.len() != columns.len() {
             return Err(format!(
@@ -106,7 +106,7 @@ fn parse(text: &str) -> Result<Stated, String> {
             .zip(&row)
             .filter(|(name, value)| *name != "file" && !value.trim().is_empty())
         {
-            let value = canonical(name, value)
+            let value = canonicalize(name, value)
                 .ok_or_else(|| format!("row {number}: `{value}` is no {name}"))?;
             facts.insert(name.clone(), value);
         }
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_are_read_by_file() {
+    fn facts_are_grouped_by_file() {
         let text = "\u{feff}file,CIK,company,filed\r\na.pdf,0000320193,\"Acme, \"\"Anvils\"\" Inc.\",2022-10-28\r\n\r\nb.pdf,,,\r\n";
         let stated = parse(text).unwrap();
         let a: Vec<_> = stated["a.pdf"]
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_an_error() {
+    fn malformed_sidecars_are_errors() {
         for (text, problem) in [
             (
                 "file,acession\n",

@@ -84,18 +84,18 @@ pub fn shorten(text: &str, most: usize) -> String {
     if text.width() <= most {
         return text.into();
     }
-    let mut shown = String::new();
+    let mut shortened = String::new();
     let mut width = 1;
     for c in text.chars() {
         width += c.width().unwrap_or(0);
         if width > most {
             break;
         }
-        shown.push(c);
+        shortened.push(c);
     }
-    shown.truncate(shown.trim_end().len());
-    shown.push('…');
-    shown
+    shortened.truncate(shortened.trim_end().len());
+    shortened.push('…');
+    shortened
 }
 
 /// The text filled with spaces to `width` columns.
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_whatever_the_script() {
+    fn columns_align_for_wide_characters() {
         let mut table = Table::new(&[(Align::Left, 8), (Align::Left, 0), (Align::Right, 0)]);
         table.row(["年度报告书2022".into(), String::new(), "7".into()]);
         table.row(["a\u{202e}b".into(), String::new(), "1234".into()]);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use stemma_engine::consume::{Consumer, Handler};
-use stemma_engine::perform::Performer;
-use stemma_engine::presence::Presence;
+use stemma_engine::consumer::{Consumer, Handler};
+use stemma_engine::executor::TaskExecutor;
+use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::queue::{Lane, QueueName};
-use stemma_engine::{Class, Env, Ports};
-use stemma_pipeline::{Filings, Tools, registry};
+use stemma_engine::{Env, Ports, Priority};
+use stemma_pipeline::{FilingFlow, WorkerDeps, worker_registry};
 use tokio_util::sync::CancellationToken;
 
 /// How a worker works: local, changes speed only.
@@ -20,14 +20,14 @@ pub struct WorkerSettings {
     /// How long tasks may go on after a stop before they are handed back.
     pub grace: Duration,
     /// The process it works in: named in leases.
-    pub presence: Arc<Presence>,
+    pub presence: Arc<HeartbeatReporter>,
 }
 
 /// Works until `stop`, then drains.
 pub async fn run(
     env: Env,
     ports: Ports,
-    tools: Arc<Tools>,
+    tools: Arc<WorkerDeps>,
     settings: WorkerSettings,
     stop: CancellationToken,
 ) {
@@ -36,10 +36,10 @@ pub async fn run(
         grace,
         presence,
     } = settings;
-    let performer: Arc<dyn Handler> = Arc::new(Performer::<Filings>::new(
+    let performer: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
         env.clone(),
         ports.clone(),
-        registry(),
+        worker_registry(),
         tools,
         Arc::clone(&presence),
     ));
@@ -60,8 +60,8 @@ pub async fn run(
     // Interactive work has slots of its own, so that it never waits behind a bulk document (I-11).
     let consumers = lanes.into_iter().flat_map(|(lane, concurrency)| {
         [
-            consume(lane, Class::Bulk, concurrency),
-            consume(lane, Class::Interactive, concurrency.div_ceil(5)),
+            consume(lane, Priority::Bulk, concurrency),
+            consume(lane, Priority::Interactive, concurrency.div_ceil(5)),
         ]
     });
     join_all(consumers).await;

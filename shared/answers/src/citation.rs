@@ -32,7 +32,7 @@ pub struct Citation {
     /// Width and height of the page in points; `None` in a text without pages.
     pub page_size: Option<[f64; 2]>,
     /// Whether the quote stands there.
-    pub verified: Verified,
+    pub verified: QuoteMatch,
     /// Where the page can be read: a path of the HTTP interface, `/v1/documents/{doc}/pages?range=47`.
     pub url: String,
     /// The same place to paste back: `3M_2022_10K#p=47`.
@@ -57,30 +57,31 @@ pub struct CitedRect {
 /// What the check of a quote against the text of its page said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verified {
+pub enum QuoteMatch {
     /// It stands there, character for character.
     Exact,
     /// It stands there but for white space, hyphens at line ends, quotation marks, and case (NFKC).
-    Normalised,
+    #[serde(rename = "normalised")]
+    Normalized,
     /// Its words do not stand there together, but every number in it does.
     Number,
     /// It does not stand there: shown crossed out, or dropped.
     None,
 }
 
-impl Verified {
+impl QuoteMatch {
     /// The stable word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Exact => "exact",
-            Self::Normalised => "normalised",
+            Self::Normalized => "normalised",
             Self::Number => "number",
             Self::None => "none",
         }
     }
 
     /// Whether the words themselves stand there.
-    pub fn stands(self) -> bool {
-        matches!(self, Self::Exact | Self::Normalised)
+    pub fn is_verbatim(self) -> bool {
+        matches!(self, Self::Exact | Self::Normalized)
     }
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use stemma_document::{Collection, PageNo};
 
-use super::citation::{Citation, Verified};
-use super::compose::{Draft, DraftCitation};
-use super::numbers::{Number, Quoted, Role, numbers, speaks_of_gain};
-use super::passages::{Ground, Passage};
-use super::question::Citations;
-use super::quote::{Checked, check};
-use super::record::{Claim, Dropped};
-use super::sheet::Lines;
-use super::support::{Evidence, carries};
+use super::answer::{Claim, RejectedCounts};
+use super::citation::{Citation, QuoteMatch};
+use super::context::{AnswerContext, Passage};
+use super::numbers::{NumberMention, NumberRole, QuotedNumbers, mentions_gain, numbers};
+use super::prompt::{DraftAnswer, DraftCitation};
+use super::quote::{QuoteCheck, check_quote};
+use super::quote_target::TargetLines;
+use super::request::CitationPolicy;
+use super::verify_claim::{ClaimEvidence, is_supported};
 use stemma_catalog::locator::page_locator;
 
 /// Citations of one claim; more are left out.
@@ -20,77 +20,79 @@ const MAX_CITATIONS: usize = 12;
 
 /// What is shown of an answer.
 #[derive(Debug, Default)]
-pub(super) struct Composed {
+pub(super) struct ComposedAnswer {
     pub(super) claims: Vec<Claim>,
     pub(super) citations: Vec<Citation>,
     pub(super) text: String,
-    pub(super) dropped: Dropped,
+    pub(super) rejected: RejectedCounts,
     pub(super) confidence: f64,
 }
 
 /// A citation with what a claim's numbers are compared with.
-struct Cited<'a> {
+struct CheckedCitation<'a> {
     citation: Citation,
     passage: &'a Passage,
-    quoted: Quoted,
+    numbers: QuotedNumbers,
     /// The lines the quote stands on.
     lines: String,
     page_text: String,
 }
 
 /// Compares all that a draft claims with the pages it was made from.
-pub(super) fn compose(
-    draft: &Draft,
-    ground: &Ground,
+pub(super) fn compose_answer(
+    draft: &DraftAnswer,
+    context: &AnswerContext,
     collection: &Collection,
-    keep: Citations,
-) -> Composed {
-    let mut composed = Composed::default();
+    keep: CitationPolicy,
+) -> ComposedAnswer {
+    let mut composed = ComposedAnswer::default();
     for claim in &draft.claims {
-        let mut cited: Vec<Cited<'_>> = Vec::new();
+        let mut cited: Vec<CheckedCitation<'_>> = Vec::new();
         for one in claim.citations.iter().take(MAX_CITATIONS) {
-            match cite(one, ground, collection) {
+            match check_citation(one, context, collection) {
                 Ok(one)
-                    if keep == Citations::Verified && one.citation.verified == Verified::None =>
+                    if keep == CitationPolicy::Verified
+                        && one.citation.verified == QuoteMatch::None =>
                 {
-                    composed.dropped.unverified += 1;
+                    composed.rejected.unverified += 1;
                 }
                 Ok(one)
                     if cited
                         .iter()
-                        .any(|known| is_same(&known.citation, &one.citation)) =>
+                        .any(|existing| is_same(&existing.citation, &one.citation)) =>
                 {
-                    composed.dropped.empty_quotes += 1;
+                    composed.rejected.empty_quotes += 1;
                 }
                 Ok(one) => cited.push(one),
-                Err(Uncitable::Unknown) => composed.dropped.unknown_passages += 1,
-                Err(Uncitable::Empty) => composed.dropped.empty_quotes += 1,
+                Err(CitationError::UnknownPassage) => composed.rejected.unknown_passages += 1,
+                Err(CitationError::EmptyQuote) => composed.rejected.empty_quotes += 1,
             }
         }
         let statement = one_line(&claim.statement);
-        let unfounded = unfounded(&statement, &cited, ground);
-        let stands = !cited.is_empty() && cited.iter().all(|one| one.citation.verified.stands());
+        let unfounded = unsupported_numbers(&statement, &cited, context);
+        let stands =
+            !cited.is_empty() && cited.iter().all(|one| one.citation.verified.is_verbatim());
         let figures = numbers(&statement)
             .iter()
-            .any(|number| number.role == Role::Amount);
+            .any(|number| number.role == NumberRole::Amount);
         let verified = stands
             && unfounded.is_empty()
-            && carries(&statement, figures, &evidence(&cited, ground));
+            && is_supported(&statement, figures, &claim_evidence(&cited, context));
         let ids = cited
             .into_iter()
-            .map(|one| composed.number(one.citation))
+            .map(|one| composed.citation_id(one.citation))
             .collect();
         composed.claims.push(Claim {
             text: statement,
             citations: ids,
             verified,
-            unfounded,
+            unsupported_numbers: unfounded,
         });
     }
     composed.text = composed
         .claims
         .iter()
-        .map(with_marks)
+        .map(with_citation_marks)
         .collect::<Vec<_>>()
         .join(" ");
     let verified = composed
@@ -99,24 +101,24 @@ pub(super) fn compose(
         .filter(|claim| claim.verified)
         .count();
     let share = verified as f64 / composed.claims.len().max(1) as f64;
-    let said = if draft.confidence.is_finite() {
+    let confidence = if draft.confidence.is_finite() {
         draft.confidence.clamp(0.0, 1.0)
     } else {
         0.0
     };
-    composed.confidence = (said.min(share) * 100.0).round() / 100.0;
+    composed.confidence = (confidence.min(share) * 100.0).round() / 100.0;
     composed
 }
 
-impl Composed {
+impl ComposedAnswer {
     /// The id of a citation: that of the same one before, or the next number.
-    fn number(&mut self, citation: Citation) -> String {
-        if let Some(known) = self
+    fn citation_id(&mut self, citation: Citation) -> String {
+        if let Some(existing) = self
             .citations
             .iter()
-            .find(|known| is_same(known, &citation))
+            .find(|existing| is_same(existing, &citation))
         {
-            return known.id.clone();
+            return existing.id.clone();
         }
         let id = (self.citations.len() + 1).to_string();
         self.citations.push(Citation {
@@ -140,112 +142,120 @@ fn is_same(one: &Citation, other: &Citation) -> bool {
 }
 
 /// Why a citation is not shown.
-enum Uncitable {
-    Unknown,
-    Empty,
+enum CitationError {
+    UnknownPassage,
+    EmptyQuote,
 }
 
 /// The citation a model makes, checked. One that names a passage it was not shown is none; a quote that does not stand in the passage
 /// it names, and does in another of the same document that was shown, is cited from there.
-fn cite<'a>(
-    said: &DraftCitation,
-    ground: &'a Ground,
+fn check_citation<'a>(
+    draft: &DraftCitation,
+    context: &'a AnswerContext,
     collection: &Collection,
-) -> Result<Cited<'a>, Uncitable> {
-    let at = usize::try_from(said.passage)
+) -> Result<CheckedCitation<'a>, CitationError> {
+    let at = usize::try_from(draft.passage)
         .ok()
         .and_then(|number| number.checked_sub(1));
-    let named = at
-        .and_then(|at| ground.passages.get(at))
-        .ok_or(Uncitable::Unknown)?;
-    if !said.quote.chars().any(char::is_alphanumeric) {
-        return Err(Uncitable::Empty);
+    let named_passage = at
+        .and_then(|at| context.passages.get(at))
+        .ok_or(CitationError::UnknownPassage)?;
+    if !draft.quote.chars().any(char::is_alphanumeric) {
+        return Err(CitationError::EmptyQuote);
     }
-    let mut best = (named, check(&said.quote, &ground.sheets(named)));
-    if !best.1.verified.stands() {
-        let others = ground
+    let mut best = (
+        named_passage,
+        check_quote(&draft.quote, &context.quote_targets(named_passage)),
+    );
+    if !best.1.matched.is_verbatim() {
+        let others = context
             .passages
             .iter()
-            .filter(|other| other.doc == named.doc && other.number != named.number);
-        let elsewhere = others.map(|other| (other, check(&said.quote, &ground.sheets(other))));
-        let mut elsewhere = elsewhere.filter(|(_, checked)| checked.verified.stands());
+            .filter(|other| other.doc == named_passage.doc && other.number != named_passage.number);
+        let elsewhere = others.map(|other| {
+            (
+                other,
+                check_quote(&draft.quote, &context.quote_targets(other)),
+            )
+        });
+        let mut elsewhere = elsewhere.filter(|(_, checked)| checked.matched.is_verbatim());
         best = elsewhere.next().unwrap_or(best);
     }
     let (passage, checked) = best;
-    Ok(cited(passage, checked, ground, collection))
+    Ok(checked_citation(passage, checked, context, collection))
 }
 
-fn cited<'a>(
+fn checked_citation<'a>(
     passage: &'a Passage,
-    checked: Checked,
-    ground: &'a Ground,
+    checked: QuoteCheck,
+    context: &'a AnswerContext,
     collection: &Collection,
-) -> Cited<'a> {
-    let sheets = ground.sheets(passage);
+) -> CheckedCitation<'a> {
+    let targets = context.quote_targets(passage);
     let until = checked
         .rects
         .iter()
         .map(|rect| rect.page)
         .max()
         .unwrap_or(passage.number);
-    let used = sheets
+    let used = targets
         .iter()
-        .filter(|sheet| passage.last_line.is_some() || sheet.number <= until);
+        .filter(|target| passage.last_line.is_some() || target.number <= until);
     let page_text = used
-        .map(|sheet| sheet.whole())
+        .map(|target| target.full_text())
         .collect::<Vec<_>>()
         .join("\n");
-    let volume = ground.volume(passage);
-    let (name, label) = volume.map_or(("", ""), |volume| {
-        (volume.name.as_str(), volume.label.as_str())
+    let open_doc = context.document(passage);
+    let (name, label) = open_doc.map_or(("", ""), |open_doc| {
+        (open_doc.name.as_str(), open_doc.label.as_str())
     });
     let page = passage.last_line.is_none().then_some(passage.number);
-    let size = sheets.first().and_then(|sheet| match sheet.lines {
-        Lines::Page(page) => Some([
+    let size = targets.first().and_then(|target| match target.lines {
+        TargetLines::Page(page) => Some([
             f64::from(page.width.points()),
             f64::from(page.height.points()),
         ]),
-        Lines::Text(_) => None,
+        TargetLines::Text(_) => None,
     });
     let line = passage
         .last_line
-        .map(|_| passage.number + checked.begins.map_or(0, |(_, line)| line as u32));
+        .map(|_| passage.number + checked.start.map_or(0, |(_, line)| line as u32));
     let page_label = page.and_then(|number| {
-        let label = volume?.page(number)?.label.as_ref()?.0.clone();
+        let label = open_doc?.page(number)?.label.as_ref()?.0.clone();
         Some(label).filter(|label| *label != number.to_string())
     });
     let locator = match page.and_then(PageNo::new) {
         Some(page) => page_locator(label, page),
         None => stemma_catalog::locator::section_locator(label, passage.section),
     };
-    let quoted = Quoted::of(&checked.quote, &page_text);
+    let quoted = QuotedNumbers::new(&checked.quote, &page_text);
     let citation = Citation {
         id: String::new(),
         doc_id: passage.doc.to_string(),
         name: name.to_owned(),
-        version: volume.map_or(0, |volume| volume.version),
+        version: open_doc.map_or(0, |open_doc| open_doc.version),
         section_id: passage.section.to_string(),
-        path: ground.path(passage),
+        path: context.section_path(passage),
         page,
         page_label,
         line,
         quote: checked.quote,
         rects: checked.rects,
         page_size: size,
-        verified: checked.verified,
-        url: url(passage, collection),
+        verified: checked.matched,
+        url: page_url(passage, collection),
         locator,
     };
-    Cited {
+    CheckedCitation {
         citation,
         passage,
-        quoted,
+        numbers: quoted,
         lines: checked.lines,
         page_text,
     }
 }
 
-fn url(passage: &Passage, collection: &Collection) -> String {
+fn page_url(passage: &Passage, collection: &Collection) -> String {
     let doc = passage.doc;
     let section = passage.section;
     let place = match passage.last_line {
@@ -261,23 +271,27 @@ fn url(passage: &Passage, collection: &Collection) -> String {
 
 /// Numbers of a statement that nothing cited bears out: what measures has to stand in a quote that does, what names (a year, a
 /// note) on the page, in its path, or in what the document is.
-fn unfounded(statement: &str, cited: &[Cited<'_>], ground: &Ground) -> Vec<String> {
-    let gain = speaks_of_gain(statement);
+fn unsupported_numbers(
+    statement: &str,
+    cited: &[CheckedCitation<'_>],
+    context: &AnswerContext,
+) -> Vec<String> {
+    let gain = mentions_gain(statement);
     let around: String = cited
         .iter()
-        .map(|one| context(one, ground))
+        .map(|one| page_context(one, context))
         .collect::<Vec<_>>()
         .join("\n");
     let names: BTreeSet<String> = around
         .split(|c: char| !c.is_alphanumeric())
         .map(str::to_lowercase)
         .collect();
-    let stands = |number: &Number| match number.names_only() {
-        true => number.names().iter().any(|name| names.contains(name)),
+    let stands = |number: &NumberMention| match number.is_label() {
+        true => number.spellings().iter().any(|name| names.contains(name)),
         false => cited
             .iter()
-            .filter(|one| one.citation.verified.stands())
-            .any(|one| number.stands_in(&one.quoted, gain)),
+            .filter(|one| one.citation.verified.is_verbatim())
+            .any(|one| number.is_supported_by(&one.numbers, gain)),
     };
     let mut unfounded: Vec<String> = Vec::new();
     for number in numbers(statement)
@@ -292,15 +306,15 @@ fn unfounded(statement: &str, cited: &[Cited<'_>], ground: &Ground) -> Vec<Strin
 }
 
 /// The page, where it is and of what.
-fn context(cited: &Cited<'_>, ground: &Ground) -> String {
-    format!("{}\n{}", cited.page_text, place(cited, ground))
+fn page_context(cited: &CheckedCitation<'_>, context: &AnswerContext) -> String {
+    format!("{}\n{}", cited.page_text, location(cited, context))
 }
 
 /// Where a quote stands, and in what.
-fn place(cited: &Cited<'_>, ground: &Ground) -> String {
-    let what = ground
-        .volume(cited.passage)
-        .map(|volume| volume.what.replace("FY", ""))
+fn location(cited: &CheckedCitation<'_>, context: &AnswerContext) -> String {
+    let what = context
+        .document(cited.passage)
+        .map(|open_doc| open_doc.description.replace("FY", ""))
         .unwrap_or_default();
     format!(
         "{}\n{}\n{what}",
@@ -310,23 +324,27 @@ fn place(cited: &Cited<'_>, ground: &Ground) -> String {
 }
 
 /// What of the citations speaks for a statement: the quotes that stand.
-fn evidence(cited: &[Cited<'_>], ground: &Ground) -> Evidence {
-    let standing = || cited.iter().filter(|one| one.citation.verified.stands());
+fn claim_evidence(cited: &[CheckedCitation<'_>], context: &AnswerContext) -> ClaimEvidence {
+    let standing = || {
+        cited
+            .iter()
+            .filter(|one| one.citation.verified.is_verbatim())
+    };
     let joined = |texts: Vec<String>| texts.join("\n");
-    Evidence {
+    ClaimEvidence {
         quotes: standing().map(|one| one.citation.quote.clone()).collect(),
         lines: joined(standing().map(|one| one.lines.clone()).collect()),
-        place: joined(standing().map(|one| place(one, ground)).collect()),
+        location: joined(standing().map(|one| location(one, context)).collect()),
     }
 }
 
 /// `It was 5 [1][2].`
-fn with_marks(claim: &Claim) -> String {
+fn with_citation_marks(claim: &Claim) -> String {
     if claim.citations.is_empty() {
         return claim.text.clone();
     }
     let marks: String = claim.citations.iter().map(|id| format!("[{id}]")).collect();
-    let (statement, stop) = claim.halves();
+    let (statement, stop) = claim.split_final_stop();
     format!("{statement} {marks}{stop}")
 }
 

@@ -3,18 +3,18 @@
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::answer::{Answer, GenerationUsage, ReadSection, SearchSummary};
 use super::citation::Citation;
-use super::record::{Answer, Looked, ReadSection, Spent};
 
 /// What is told of an answer while it is made, in the order: `route`, then `step`s and `section`s, then `delta`s with the
 /// `citation`s they name, `usage`, `done`. Or, at any point, `error`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
-pub enum Event {
+pub enum AnswerEvent {
     /// Where is looked.
-    Route(Looked),
+    Route(SearchSummary),
     /// Something was done.
-    Step(Step),
+    Step(AnswerStep),
     /// A section was read.
     Section(ReadSection),
     /// More of the text; all of them together are [`Answer::text`].
@@ -25,7 +25,7 @@ pub enum Event {
     /// A citation, checked; before the delta that names it.
     Citation(Citation),
     /// What the answer took to make.
-    Usage(Spent),
+    Usage(GenerationUsage),
     /// The whole answer, as it is stored.
     Done(Box<Answer>),
     /// There is no answer.
@@ -37,7 +37,7 @@ pub enum Event {
     },
 }
 
-impl Event {
+impl AnswerEvent {
     /// The name of the event in a stream.
     pub fn name(&self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Event {
 
 /// Something that was done on the way to an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct AnswerStep {
     /// What was done.
     pub kind: StepKind,
     /// In a few words, without text of documents.
@@ -88,27 +88,27 @@ pub enum StepKind {
 }
 
 /// Hears of events; never slows down who tells.
-pub trait Sink: Send {
+pub trait EventSink: Send {
     /// Hears of an event.
-    fn hear(&mut self, event: Event);
+    fn send(&mut self, event: AnswerEvent);
 }
 
 /// Hears nothing.
-impl Sink for () {
-    fn hear(&mut self, _: Event) {}
+impl EventSink for () {
+    fn send(&mut self, _: AnswerEvent) {}
 }
 
 /// Keeps all.
-impl Sink for Vec<Event> {
-    fn hear(&mut self, event: Event) {
+impl EventSink for Vec<AnswerEvent> {
+    fn send(&mut self, event: AnswerEvent) {
         self.push(event);
     }
 }
 
 /// Passes on for as long as someone listens: an answer is made to its end all the same, for it is stored.
-impl Sink for UnboundedSender<Event> {
-    fn hear(&mut self, event: Event) {
-        if self.send(event).is_err() {
+impl EventSink for UnboundedSender<AnswerEvent> {
+    fn send(&mut self, event: AnswerEvent) {
+        if UnboundedSender::send(self, event).is_err() {
             tracing::trace!("no one listens any more");
         }
     }

@@ -1,7 +1,7 @@
 //! Answers whose every claim can be clicked and checked.
 //!
-//! A [`Question`] goes to an [`Answerer`], an [`Answer`] comes back: claims, each with [`Citation`]s of pages that were
-//! read, each checked against the text of its page without a model. While it is made, a [`Sink`] hears [`Event`]s; those
+//! A [`AskRequest`] goes to an [`Answerer`], an [`Answer`] comes back: claims, each with [`Citation`]s of pages that were
+//! read, each checked against the text of its page without a model. While it is made, a [`EventSink`] hears [`AnswerEvent`]s; those
 //! that are part of the answer (deltas, citations, the end) are told only when it is stored, so that a stream, the stored
 //! answer and every other surface say the same under the same ids.
 //!
@@ -19,51 +19,55 @@
 //! What it refuses to do: show a claim as verified that no cited page bears out, cite what a model was not shown, or look
 //! beyond the scope of a question because a model, or a document, says so.
 
+mod answer;
+mod cached;
 mod citation;
 mod claims;
-mod compose;
+mod context;
+mod decompose;
 mod event;
-mod fold;
-mod librarian;
-mod making;
+mod generate;
+mod normalize;
 pub mod numbers;
-mod passages;
-mod plan;
-mod question;
+mod prompt;
 pub mod quote;
-pub mod reason;
-mod record;
+pub mod quote_target;
+mod request;
 mod scope;
 mod scripted;
-pub mod sheet;
 mod store;
-mod support;
 #[cfg(test)]
 mod tests;
 mod tools;
+pub mod tree_search;
+mod verify_claim;
 
 use async_trait::async_trait;
 use stemma_engine::PortError;
 
-pub use citation::{Citation, CitedRect, Verified};
-pub use event::{Event, Sink, Step, StepKind};
-pub use librarian::Librarian;
-pub use passages::Wanted;
-pub use question::{
-    Citations, Finding, Limits, MAX_EARLIER, MAX_QUESTION_CHARS, Mode, Question, Turn,
+pub use answer::{
+    Answer, AnswerOutcome, Claim, Degradation, GenerationUsage, ReadSection, RejectedCounts,
+    SearchSummary, text_chunks,
 };
-pub use record::{Answer, Claim, Degraded, Dropped, Looked, Outcome, ReadSection, Spent, pieces};
-pub use scripted::Scripted;
-pub use store::{Answers, unfounded};
-pub use tools::{ToolCall, ToolReply, Tools};
+pub use cached::CachedAnswerer;
+pub use citation::{Citation, CitedRect, QuoteMatch};
+pub use context::SectionRequest;
+pub use event::{AnswerEvent, AnswerStep, EventSink, StepKind};
+pub use request::{
+    AnswerLimits, AnswerMode, AskRequest, CitationPolicy, ConversationTurn, MAX_EARLIER,
+    MAX_QUESTION_CHARS, RetrievalStrategy,
+};
+pub use scripted::ScriptedAnswerer;
+pub use store::{AnswerStore, orphaned_answers};
+pub use tools::{ToolCall, ToolReply, ToolSet};
 
-use stemma_retrieval::FindError;
+use stemma_retrieval::SearchError;
 
 /// Answers questions over one collection.
 #[async_trait]
 pub trait Answerer: Send + Sync {
-    /// Answers a question, and tells `events` of it on the way. The last event is [`Event::Done`] with the same answer, or
-    /// [`Event::Error`]. The same question over the same trees, settings and knowledge gives the same answer under the
+    /// Answers a question, and tells `events` of it on the way. The last event is [`AnswerEvent::Done`] with the same answer, or
+    /// [`AnswerEvent::Error`]. The same question over the same trees, settings and knowledge gives the same answer under the
     /// same id, without a call of a model.
     ///
     /// A model that stays away is no error: the answer then lists what a search without a model found, and says so.
@@ -72,23 +76,23 @@ pub trait Answerer: Send + Sync {
     /// [`AnswerError`] when there is nothing to answer, or the store or index could not say.
     async fn answer(
         &self,
-        question: &Question,
-        events: &mut dyn Sink,
+        question: &AskRequest,
+        events: &mut dyn EventSink,
     ) -> Result<Answer, AnswerError>;
 
     /// Whether a question can be asked here; [`Answerer::answer`] refuses the same.
     ///
     /// # Errors
-    /// [`AnswerError::Question`]: it is empty, too long, or asks for more than an answer may cost.
-    fn check(&self, question: &Question) -> Result<(), AnswerError> {
-        question.check(&Limits::MOST)
+    /// [`AnswerError::AskRequest`]: it is empty, too long, or asks for more than an answer may cost.
+    fn check(&self, question: &AskRequest) -> Result<(), AnswerError> {
+        question.check(&AnswerLimits::MAX)
     }
 
     /// The id under which a question is answered over the trees as they are, where the model is not away.
-    fn id_of(&self, question: &Question) -> String;
+    fn answer_id(&self, question: &AskRequest) -> String;
 
     /// Whether an answer of this id is being made here.
-    fn is_making(&self, _id: &str) -> bool {
+    fn is_in_flight(&self, _id: &str) -> bool {
         false
     }
 
@@ -96,7 +100,7 @@ pub trait Answerer: Send + Sync {
     async fn follow(
         &self,
         _id: &str,
-        _events: &mut dyn Sink,
+        _events: &mut dyn EventSink,
     ) -> Option<Result<Answer, AnswerError>> {
         None
     }
@@ -113,43 +117,43 @@ pub trait Answerer: Send + Sync {
 pub enum AnswerError {
     /// The question cannot be looked for.
     #[error(transparent)]
-    Find(#[from] FindError),
+    Search(#[from] SearchError),
     /// It is no question that can be asked, or not here.
     #[error("{message}")]
     Question {
-        /// Stable code: `answer.question`, `answer.too_long`, `answer.limits`, `answer.no_documents`, `document.no_tree`, `locator.item`.
+        /// Stable code: `answer.request`, `answer.too_long`, `answer.limits`, `answer.no_documents`, `document.no_tree`, `locator.item`.
         code: &'static str,
         /// What is wrong with it.
         message: String,
     },
     /// It was not made in the time that answers have.
     #[error("the answer was not made within {seconds} s")]
-    Late {
+    Timeout {
         /// How long it had.
         seconds: u64,
     },
     /// Stemma is at fault; what it met is in the log.
     #[error("the answer could not be made")]
-    Broken,
+    Internal,
 }
 
 impl AnswerError {
     /// Stable code.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Find(FindError::NoWords { .. }) => "search.no_words",
-            Self::Find(FindError::Item { .. }) => "search.item",
-            Self::Find(FindError::TooFar) => "search.too_far",
-            Self::Find(FindError::Port(_)) => "store.unreadable",
+            Self::Search(SearchError::NoWords { .. }) => "search.no_words",
+            Self::Search(SearchError::NoItem { .. }) => "search.item",
+            Self::Search(SearchError::SkipTooLarge) => "search.too_far",
+            Self::Search(SearchError::Port(_)) => "store.unreadable",
             Self::Question { code, .. } => code,
-            Self::Late { .. } => "answer.timeout",
-            Self::Broken => "answer.failed",
+            Self::Timeout { .. } => "answer.timeout",
+            Self::Internal => "answer.failed",
         }
     }
 }
 
 impl From<PortError> for AnswerError {
     fn from(error: PortError) -> Self {
-        Self::Find(error.into())
+        Self::Search(error.into())
     }
 }

@@ -2,13 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use stemma_document::english::{self, COUNTS, MONTHS};
+use stemma_document::english_words::{self, MONTHS, NUMBER_WORDS};
 
-use stemma_retrieval::words::is_stop_word;
+use stemma_retrieval::tokenizer::is_stop_word;
 
 /// A number in a text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Number {
+pub struct NumberMention {
     /// As written: `$1.7 billion`.
     pub text: String,
     /// Its digits alone: `1.7`.
@@ -20,18 +20,18 @@ pub struct Number {
     /// What it is in, where that is said beside it: a million.
     scale: Option<f64>,
     /// Whether it is written as negative: `(5)`, `-5`.
-    negative: bool,
-    percent: bool,
-    currency: bool,
+    is_negative: bool,
+    is_percent: bool,
+    is_currency: bool,
     /// Whether it counts things that are named behind it: `31 stores`.
-    things: bool,
+    is_count: bool,
     /// What it is to the text it stands in.
-    pub role: Role,
+    pub role: NumberRole,
 }
 
 /// What a number is to the text it stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum NumberRole {
     /// It measures: a figure.
     Amount,
     /// It counts, and is written as a word or tied to one: `three`, `5-year`. No money, and no share of anything.
@@ -44,29 +44,30 @@ pub enum Role {
 
 /// The numbers of words that are quoted, and what the page they stand on says about its numbers.
 #[derive(Debug, Clone, Default)]
-pub struct Quoted {
-    numbers: Vec<Number>,
+pub struct QuotedNumbers {
+    numbers: Vec<NumberMention>,
     /// What numbers of the page are in: `(in millions)`.
     scales: Vec<f64>,
     /// Whether the quote speaks of percent.
-    percent: bool,
+    mentions_percent: bool,
     /// Whether the page speaks of money.
-    money: bool,
+    mentions_money: bool,
 }
 
-impl Quoted {
+impl QuotedNumbers {
     /// Reads a quote and its page.
-    pub fn of(quote: &str, page: &str) -> Self {
+    pub fn new(quote: &str, page: &str) -> Self {
         let quote_lower = quote.to_lowercase();
         let lower = page.to_lowercase();
         let speaks = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
         let scales = scales(page);
-        let money = !scales.is_empty() || speaks(&lower, &MONEY) || speaks(&quote_lower, &MONEY);
+        let mentions_money =
+            !scales.is_empty() || speaks(&lower, &MONEY) || speaks(&quote_lower, &MONEY);
         Self {
             numbers: numbers(quote),
             scales,
-            percent: speaks(&quote_lower, &["%", "percent"]),
-            money,
+            mentions_percent: speaks(&quote_lower, &["%", "percent"]),
+            mentions_money,
         }
     }
 }
@@ -139,19 +140,19 @@ const LOSSES: [&str; 14] = [
 ];
 
 /// The numbers of a text, in order. What is part of a name (`3M`, `10-K`, `Q2`, `F-12`) is none.
-pub fn numbers(text: &str) -> Vec<Number> {
-    let chars: Vec<char> = text.chars().map(plain).collect();
+pub fn numbers(text: &str) -> Vec<NumberMention> {
+    let chars: Vec<char> = text.chars().map(plain_char).collect();
     let mut numbers = Vec::new();
     let mut at = 0;
     while at < chars.len() {
         if chars[at].is_ascii_digit() {
             let end = digits_end(&chars, at);
-            let (number, next) = read(&chars, at, end);
+            let (number, next) = parse_number(&chars, at, end);
             numbers.extend(number);
             at = next;
         } else if chars[at].is_alphanumeric() {
             let end = run_end(&chars, at);
-            numbers.extend(spelled(&chars[at..end]));
+            numbers.extend(spelled_number(&chars[at..end]));
             at = end;
         } else {
             at += 1;
@@ -182,7 +183,7 @@ pub fn scales(page: &str) -> Vec<f64> {
 }
 
 /// Whether the claim speaks of a gain, which no number written as negative is.
-pub fn speaks_of_gain(claim: &str) -> bool {
+pub fn mentions_gain(claim: &str) -> bool {
     let words: Vec<String> = claim
         .split(|c: char| !c.is_alphanumeric())
         .map(str::to_lowercase)
@@ -191,53 +192,53 @@ pub fn speaks_of_gain(claim: &str) -> bool {
     any(&GAINS) && !any(&LOSSES)
 }
 
-impl Number {
+impl NumberMention {
     /// Whether it names something, or a year, and measures nothing.
-    pub fn names_only(&self) -> bool {
-        matches!(self.role, Role::Year | Role::Name)
+    pub fn is_label(&self) -> bool {
+        matches!(self.role, NumberRole::Year | NumberRole::Name)
     }
 
     /// Whether this number of a claim is one of those quoted. A claim may round, and may leave out the sign where it does not speak
     /// of a gain; it may not leave out the scale of an amount of money. Only what can be the same kind of number bears it out:
     /// no year, day or note, no number of other things, no money for a share.
-    pub fn stands_in(&self, quoted: &Quoted, gain: bool) -> bool {
-        quoted
-            .numbers
-            .iter()
-            .any(|other| self.is_of_kind(other, quoted) && self.is(other, &quoted.scales, gain))
+    pub fn is_supported_by(&self, quoted: &QuotedNumbers, gain: bool) -> bool {
+        quoted.numbers.iter().any(|other| {
+            self.has_same_kind(other, quoted) && self.equals(other, &quoted.scales, gain)
+        })
     }
 
-    fn is_of_kind(&self, cited: &Number, quoted: &Quoted) -> bool {
-        let measures = self.percent || self.currency || self.scale.is_some() || self.decimals > 0;
+    fn has_same_kind(&self, cited: &NumberMention, quoted: &QuotedNumbers) -> bool {
+        let measures =
+            self.is_percent || self.is_currency || self.scale.is_some() || self.decimals > 0;
         let fits = match cited.role {
-            Role::Amount => true,
-            Role::Count => !measures,
-            Role::Year | Role::Name => false,
+            NumberRole::Amount => true,
+            NumberRole::Count => !measures,
+            NumberRole::Year | NumberRole::Name => false,
         };
-        let bare = !cited.currency && !cited.percent;
-        let share =
-            cited.percent || (bare && cited.scale.is_none() && !cited.things && quoted.percent);
-        let money = cited.currency || (bare && !cited.things && quoted.money);
-        fits && (!self.percent || share)
-            && (!self.currency || money)
-            && !(cited.percent && (self.scale.is_some() || self.things) && !self.percent)
-            && !(cited.currency && self.things && !self.currency)
+        let bare = !cited.is_currency && !cited.is_percent;
+        let share = cited.is_percent
+            || (bare && cited.scale.is_none() && !cited.is_count && quoted.mentions_percent);
+        let money = cited.is_currency || (bare && !cited.is_count && quoted.mentions_money);
+        fits && (!self.is_percent || share)
+            && (!self.is_currency || money)
+            && !(cited.is_percent && (self.scale.is_some() || self.is_count) && !self.is_percent)
+            && !(cited.is_currency && self.is_count && !self.is_currency)
     }
 
-    fn is(&self, cited: &Number, scales: &[f64], gain: bool) -> bool {
-        let signs_differ =
-            (self.negative && !cited.negative) || (gain && cited.negative && !self.negative);
+    fn equals(&self, cited: &NumberMention, scales: &[f64], gain: bool) -> bool {
+        let signs_differ = (self.is_negative && !cited.is_negative)
+            || (gain && cited.is_negative && !self.is_negative);
         if signs_differ {
             return false;
         }
         let exponent = 10_f64.powi(-self.decimals);
         let value = self.value * self.scale.unwrap_or(1.0);
         let unit = exponent * self.scale.unwrap_or(1.0);
-        let bare = cited.scale.is_none() && !cited.percent;
+        let bare = cited.scale.is_none() && !cited.is_percent;
         // Money in a table whose numbers are in millions is in millions, but for what has cents.
-        let scaled_only = bare && !scales.is_empty() && self.currency && cited.decimals != 2;
+        let scaled_only = bare && !scales.is_empty() && self.is_currency && cited.decimals != 2;
         let as_written = Some(cited.scale.unwrap_or(1.0)).filter(|_| !scaled_only);
-        let declared = scales.iter().copied().filter(|_| bare && !self.percent);
+        let declared = scales.iter().copied().filter(|_| bare && !self.is_percent);
         as_written.into_iter().chain(declared).any(|scale| {
             let theirs = cited.value * scale;
             let step = 10_f64.powi(-cited.decimals) * scale;
@@ -248,16 +249,16 @@ impl Number {
     }
 
     /// How it may be written where it names: as it is, and as a word.
-    pub fn names(&self) -> Vec<String> {
+    pub fn spellings(&self) -> Vec<String> {
         let word = SPELLED
-            .zip(&COUNTS[1..])
+            .zip(&NUMBER_WORDS[1..])
             .find(|(value, _)| f64::from(*value) == self.value);
         let word = word.map(|(_, word)| (*word).to_owned());
         std::iter::once(self.digits.clone()).chain(word).collect()
     }
 }
 
-fn plain(c: char) -> char {
+fn plain_char(c: char) -> char {
     match c {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
         '\u{A0}' | '\u{202F}' | '\u{2009}' => ' ',
@@ -298,7 +299,7 @@ fn digits_end(chars: &[char], start: usize) -> usize {
 }
 
 /// The number whose digits are `start..end`, unless it is part of a name; and where to go on.
-fn read(chars: &[char], start: usize, end: usize) -> (Option<Number>, usize) {
+fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMention>, usize) {
     let before = |back: usize| start.checked_sub(back).map(|at| chars[at]);
     // `F-12`, `Q-2`; a dash between numbers is none.
     let named_before = before(1) == Some('-') && before(2).is_some_and(char::is_alphabetic);
@@ -307,7 +308,7 @@ fn read(chars: &[char], start: usize, end: usize) -> (Option<Number>, usize) {
         .iter()
         .collect::<String>()
         .to_lowercase();
-    let currency_at = currency(chars, start);
+    let currency_at = currency_start(chars, start);
     let glued = SCALES
         .iter()
         .find(|(word, _)| *word == suffix)
@@ -360,33 +361,35 @@ fn read(chars: &[char], start: usize, end: usize) -> (Option<Number>, usize) {
     } else {
         suffix_end
     };
-    let before_word = last_word(chars, start);
+    let before_word = previous_word(chars, start);
     let currency = currency_at.is_some()
         || CURRENCIES.contains(&next_word(chars, until).0.as_str())
         || CURRENCIES.contains(&before_word.as_str());
     let role = match () {
-        () if measured || currency => Role::Amount,
-        () if year => Role::Year,
+        () if measured || currency => NumberRole::Amount,
+        () if year => NumberRole::Year,
         // `December 31`, `31 December`, `12/31`.
-        () if ordinal || is_label(&before_word) || MONTHS.contains(&word.as_str()) => Role::Name,
-        () if before(1) == Some('/') || chars.get(end) == Some(&'/') => Role::Name,
-        () if chars.get(end) == Some(&'-') => Role::Count,
-        () => Role::Amount,
+        () if ordinal || is_label(&before_word) || MONTHS.contains(&word.as_str()) => {
+            NumberRole::Name
+        }
+        () if before(1) == Some('/') || chars.get(end) == Some(&'/') => NumberRole::Name,
+        () if chars.get(end) == Some(&'-') => NumberRole::Count,
+        () => NumberRole::Amount,
     };
     let things = !currency && !percent && counts_things(chars, until);
     let text: String = chars[sign_at..until].iter().collect();
     let negative = dashed || (sign == Some('(') && closes);
     (
-        Some(Number {
+        Some(NumberMention {
             text,
             digits,
             value,
             decimals,
             scale,
-            negative,
-            percent,
-            currency,
-            things,
+            is_negative: negative,
+            is_percent: percent,
+            is_currency: currency,
+            is_count: things,
             role,
         }),
         until,
@@ -420,7 +423,7 @@ fn counts_things(chars: &[char], at: usize) -> bool {
 }
 
 /// Where the sign of a currency stands before a number, with or without a space.
-fn currency(chars: &[char], start: usize) -> Option<usize> {
+fn currency_start(chars: &[char], start: usize) -> Option<usize> {
     let is = |at: usize| matches!(chars.get(at), Some('$' | '€' | '£' | '¥'));
     let before = start.checked_sub(1)?;
     match chars[before] {
@@ -447,7 +450,7 @@ fn next_word(chars: &[char], at: usize) -> (String, usize) {
 }
 
 /// The word before `at`, lower case.
-fn last_word(chars: &[char], at: usize) -> String {
+fn previous_word(chars: &[char], at: usize) -> String {
     let trimmed = chars[..at]
         .iter()
         .rposition(|c| !matches!(c, ' ' | '.'))
@@ -467,20 +470,20 @@ fn is_label(word: &str) -> bool {
     LABELS.contains(&word) || MONTHS.contains(&word)
 }
 
-fn spelled(word: &[char]) -> Option<Number> {
+fn spelled_number(word: &[char]) -> Option<NumberMention> {
     let text: String = word.iter().collect();
-    let value = english::count(&text).filter(|value| SPELLED.contains(value))?;
-    Some(Number {
+    let value = english_words::parse_number_word(&text).filter(|value| SPELLED.contains(value))?;
+    Some(NumberMention {
         digits: value.to_string(),
         text,
         value: f64::from(value),
         decimals: 0,
         scale: None,
-        negative: false,
-        percent: false,
-        currency: false,
-        things: false,
-        role: Role::Count,
+        is_negative: false,
+        is_percent: false,
+        is_currency: false,
+        is_count: false,
+        role: NumberRole::Count,
     })
 }
 
@@ -488,50 +491,60 @@ fn spelled(word: &[char]) -> Option<Number> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Vec<String> {
+    fn parse_number(text: &str) -> Vec<String> {
         numbers(text)
             .iter()
-            .map(|number: &Number| {
+            .map(|number: &NumberMention| {
                 format!(
                     "{}{}",
                     number.text,
-                    if number.role == Role::Amount { "" } else { "?" }
+                    if number.role == NumberRole::Amount {
+                        ""
+                    } else {
+                        "?"
+                    }
                 )
             })
             .collect()
     }
 
     #[test]
-    fn numbers_are_told_from_names() {
-        assert_eq!(read("3M's 10-K for 2022, Q2, F-12 and R2D2"), ["2022?"]);
+    fn numbers_are_distinguished_from_labels() {
         assert_eq!(
-            read("$1,749 million, 5.1%, (23), -4 and 2.5x"),
+            parse_number("3M's 10-K for 2022, Q2, F-12 and R2D2"),
+            ["2022?"]
+        );
+        assert_eq!(
+            parse_number("$1,749 million, 5.1%, (23), -4 and 2.5x"),
             ["$1,749 million", "5.1", "23", "4", "2.5x"]
         );
         assert_eq!(
-            read("Note 15, Item 7, December 31, three of 12 sites"),
+            parse_number("Note 15, Item 7, December 31, three of 12 sites"),
             ["15?", "7?", "31?", "three?", "12"]
         );
         assert_eq!(
-            read("$3M or US$ 4bn in 1,2345"),
+            parse_number("$3M or US$ 4bn in 1,2345"),
             ["$3M", "$ 4bn", "1", "2345"]
         );
-        assert_eq!(read("a 5-year plan for the 1990s"), ["5?", "1990s?"]);
+        assert_eq!(
+            parse_number("a 5-year plan for the 1990s"),
+            ["5?", "1990s?"]
+        );
     }
 
     fn stands(claim: &str, cited: &str, page: &str) -> bool {
         let claimed = numbers(claim);
-        let quoted = Quoted::of(cited, page);
-        let gain = speaks_of_gain(claim);
+        let quoted = QuotedNumbers::new(cited, page);
+        let gain = mentions_gain(claim);
         assert!(!claimed.is_empty(), "{claim}");
         claimed
             .iter()
-            .filter(|number| !number.names_only())
-            .all(|number| number.stands_in(&quoted, gain))
+            .filter(|number| !number.is_label())
+            .all(|number| number.is_supported_by(&quoted, gain))
     }
 
     #[test]
-    fn scale_sign_and_unit_count() {
+    fn scale_sign_and_unit_must_match() {
         let millions = "(Dollars in millions, except per share amounts)";
         for (claim, cited, page, expected) in [
             ("Capex was $1,749 million.", "(1,749)", millions, true),

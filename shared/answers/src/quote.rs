@@ -1,22 +1,22 @@
 //! Whether a quote stands on its page, how surely, and where.
 
-use super::citation::{CitedRect, Verified};
-use super::fold::{At, Folded, Found};
-use super::numbers::{Role, numbers};
-use super::sheet::Sheet;
+use super::citation::{CitedRect, QuoteMatch};
+use super::normalize::{CharPosition, MatchRange, NormalizedText};
+use super::numbers::{NumberRole, numbers};
+use super::quote_target::QuoteTarget;
 
 /// Parts of a quote that leaves something out; more are ignored.
 const MAX_PARTS: usize = 8;
 
 /// What the check of a quote says.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
+pub struct QuoteCheck {
     /// How surely it stands there.
-    pub verified: Verified,
+    pub matched: QuoteMatch,
     /// The words as they stand there; as quoted where they do not.
     pub quote: String,
     /// Index of the sheet, and of its line, where it begins; `None` where it stands nowhere.
-    pub begins: Option<(usize, usize)>,
+    pub start: Option<(usize, usize)>,
     /// Where it stands, in reading order.
     pub rects: Vec<CitedRect>,
     /// The lines it stands on, whole: of a table the row with its label.
@@ -25,42 +25,48 @@ pub struct Checked {
 
 /// Looks for a quote on the first of `sheets`; where there is a second, also across the border between them. A quote that leaves
 /// something out (`…`) stands where its parts do, in order.
-pub fn check(quote: &str, sheets: &[Sheet<'_>]) -> Checked {
-    let trimmed = bare(quote);
-    let parts: Vec<Folded> = parts(trimmed)
-        .map(Folded::of_text)
+pub fn check_quote(quote: &str, targets: &[QuoteTarget<'_>]) -> QuoteCheck {
+    let trimmed = strip_quote_marks(quote);
+    let parts: Vec<NormalizedText> = quote_parts(trimmed)
+        .map(NormalizedText::from_text)
         .filter(|part| !part.is_empty())
         .collect();
-    let found = if parts.iter().any(Folded::has_words) {
-        stands(&parts, sheets)
+    let located = if parts.iter().any(NormalizedText::has_words) {
+        locate_parts(&parts, targets)
     } else {
         None
     };
-    if let Some((page, found)) = found {
-        let read: Vec<String> = found
+    if let Some((page, located)) = located {
+        let read: Vec<String> = located
             .iter()
-            .map(|range| as_written(page.places(range), sheets))
+            .map(|range| text_at(page.positions(range), targets))
             .collect();
-        let exact = found.len() == 1 && is_exact(trimmed, page.places(&found[0]), sheets);
+        let exact = located.len() == 1 && is_exact(trimmed, page.positions(&located[0]), targets);
         let verified = if exact {
-            Verified::Exact
+            QuoteMatch::Exact
         } else {
-            Verified::Normalised
+            QuoteMatch::Normalized
         };
-        return placed(verified, read.join(" … "), &page, &found, sheets);
+        return located_quote(verified, read.join(" … "), &page, &located, targets);
     }
-    let Some(first) = sheets.get(..1) else {
-        return nowhere(trimmed);
+    let Some(first) = targets.get(..1) else {
+        return not_located(trimmed);
     };
-    let page = Folded::of_sheets(first, false);
-    match number_places(trimmed, &page) {
-        Some(found) => placed(Verified::Number, trimmed.to_owned(), &page, &found, sheets),
-        None => nowhere(trimmed),
+    let page = NormalizedText::from_targets(first, false);
+    match locate_numbers(trimmed, &page) {
+        Some(located) => located_quote(
+            QuoteMatch::Number,
+            trimmed.to_owned(),
+            &page,
+            &located,
+            targets,
+        ),
+        None => not_located(trimmed),
     }
 }
 
 /// The quote without the marks and dots that stand around it.
-fn bare(quote: &str) -> &str {
+fn strip_quote_marks(quote: &str) -> &str {
     let around = |c: char| c.is_whitespace() || matches!(c, '"' | '…' | '“' | '”' | '*' | '`');
     let bare = quote.trim_matches(around);
     bare.strip_prefix("...")
@@ -69,98 +75,101 @@ fn bare(quote: &str) -> &str {
         .trim_matches(around)
 }
 
-fn parts(quote: &str) -> impl Iterator<Item = &str> {
+fn quote_parts(quote: &str) -> impl Iterator<Item = &str> {
     let dots = quote.split('…').flat_map(|part| part.split("..."));
     dots.flat_map(|part| part.split("[]")).take(MAX_PARTS)
 }
 
 /// Where all parts stand, one behind the other: on the first sheet, or from there across the border to the second.
-fn stands(parts: &[Folded], sheets: &[Sheet<'_>]) -> Option<(Folded, Vec<Found>)> {
-    let first = sheets.get(..1)?;
-    let tries = [(first, false), (sheets, true)];
+fn locate_parts(
+    parts: &[NormalizedText],
+    targets: &[QuoteTarget<'_>],
+) -> Option<(NormalizedText, Vec<MatchRange>)> {
+    let first = targets.get(..1)?;
+    let tries = [(first, false), (targets, true)];
     tries
         .into_iter()
-        .filter(|(sheets, body)| !body || sheets.len() > 1)
-        .find_map(|(sheets, body)| {
-            let page = Folded::of_sheets(sheets, body);
+        .filter(|(targets, body)| !body || targets.len() > 1)
+        .find_map(|(targets, body)| {
+            let page = NormalizedText::from_targets(targets, body);
             let mut from = 0;
-            let mut found: Vec<Found> = Vec::new();
+            let mut ranges: Vec<MatchRange> = Vec::new();
             for part in parts {
                 let range = page.find(part, from)?;
                 from = range.end;
-                found.push(range);
+                ranges.push(range);
             }
-            let begins = found
+            let begins = ranges
                 .first()
-                .and_then(|range| page.places(range).first())
-                .map(|at| at.sheet);
-            (begins == Some(0)).then_some((page, found))
+                .and_then(|range| page.positions(range).first())
+                .map(|at| at.target);
+            (begins == Some(0)).then_some((page, ranges))
         })
 }
 
 /// Where each number of the quote stands, when all do.
-fn number_places(quote: &str, page: &Folded) -> Option<Vec<Found>> {
-    let wanted: Vec<String> = numbers(quote)
+fn locate_numbers(quote: &str, page: &NormalizedText) -> Option<Vec<MatchRange>> {
+    let numbers: Vec<String> = numbers(quote)
         .into_iter()
-        .filter(|number| number.role == Role::Amount)
+        .filter(|number| number.role == NumberRole::Amount)
         .map(|number| number.digits)
         .collect();
-    let found: Option<Vec<Found>> = wanted
+    let ranges: Option<Vec<MatchRange>> = numbers
         .iter()
-        .map(|digits| page.find(&Folded::of_text(digits), 0))
+        .map(|digits| page.find(&NormalizedText::from_text(digits), 0))
         .collect();
-    found.filter(|found| !found.is_empty())
+    ranges.filter(|ranges| !ranges.is_empty())
 }
 
-fn nowhere(quote: &str) -> Checked {
-    Checked {
-        verified: Verified::None,
+fn not_located(quote: &str) -> QuoteCheck {
+    QuoteCheck {
+        matched: QuoteMatch::None,
         quote: quote.to_owned(),
-        begins: None,
+        start: None,
         rects: Vec::new(),
         lines: String::new(),
     }
 }
 
-fn placed(
-    verified: Verified,
+fn located_quote(
+    verified: QuoteMatch,
     quote: String,
-    page: &Folded,
-    found: &[Found],
-    sheets: &[Sheet<'_>],
-) -> Checked {
-    let begins = found
+    page: &NormalizedText,
+    ranges: &[MatchRange],
+    targets: &[QuoteTarget<'_>],
+) -> QuoteCheck {
+    let begins = ranges
         .first()
-        .and_then(|range| page.places(range).first())
-        .map(|at| (at.sheet, at.line));
-    let stretches: Vec<At> = found
+        .and_then(|range| page.positions(range).first())
+        .map(|at| (at.target, at.line));
+    let stretches: Vec<CharPosition> = ranges
         .iter()
-        .flat_map(|range| by_line(page.places(range)))
+        .flat_map(|range| by_line(page.positions(range)))
         .collect();
     let rects = stretches
         .iter()
-        .flat_map(|at| sheets[at.sheet].rects(at.line, at.start, at.end))
+        .flat_map(|at| targets[at.target].rects(at.line, at.start, at.end))
         .collect();
     let mut lines: Vec<&str> = stretches
         .iter()
-        .map(|at| sheets[at.sheet].line(at.line))
+        .map(|at| targets[at.target].line(at.line))
         .collect();
     lines.dedup();
-    Checked {
-        verified,
+    QuoteCheck {
+        matched: verified,
         quote,
-        begins,
+        start: begins,
         rects,
         lines: lines.join("\n"),
     }
 }
 
 /// The stretch of each line.
-fn by_line(places: &[At]) -> Vec<At> {
-    let mut lines: Vec<At> = Vec::new();
+fn by_line(places: &[CharPosition]) -> Vec<CharPosition> {
+    let mut lines: Vec<CharPosition> = Vec::new();
     for at in places.iter().filter(|at| at.start < at.end) {
         match lines.last_mut() {
-            Some(last) if (last.sheet, last.line) == (at.sheet, at.line) => {
+            Some(last) if (last.target, last.line) == (at.target, at.line) => {
                 (last.start, last.end) = (last.start.min(at.start), last.end.max(at.end));
             }
             _ => lines.push(*at),
@@ -170,11 +179,11 @@ fn by_line(places: &[At]) -> Vec<At> {
 }
 
 /// The words as they stand there, lines put together.
-fn as_written(places: &[At], sheets: &[Sheet<'_>]) -> String {
+fn text_at(places: &[CharPosition], targets: &[QuoteTarget<'_>]) -> String {
     let mut written = String::new();
     let mut hyphen = false;
     for at in by_line(places) {
-        let line = sheets[at.sheet].line(at.line);
+        let line = targets[at.target].line(at.line);
         if !hyphen {
             written.push(' ');
         }
@@ -188,11 +197,11 @@ fn as_written(places: &[At], sheets: &[Sheet<'_>]) -> String {
 }
 
 /// Whether the quote is what stands there, letter for letter.
-fn is_exact(quote: &str, places: &[At], sheets: &[Sheet<'_>]) -> bool {
+fn is_exact(quote: &str, places: &[CharPosition], targets: &[QuoteTarget<'_>]) -> bool {
     let lines: Vec<&str> = by_line(places)
         .iter()
-        .map(|at: &At| {
-            sheets[at.sheet]
+        .map(|at: &CharPosition| {
+            targets[at.target]
                 .line(at.line)
                 .get(at.start..at.end)
                 .unwrap_or_default()
@@ -247,77 +256,83 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_stands_exactly_nearly_by_its_numbers_or_not() {
+    fn quotes_match_exactly_normalized_by_number_or_not() {
         let page = page(&[
             "Purchases of property, plant and equip-",
             "ment (PP&E)   (1,749)   (1,603)",
             "The Company’s sales rose 5 %.",
         ]);
-        let sheets = [Sheet::page(60, &page)];
+        let targets = [QuoteTarget::page(60, &page)];
         for (quote, verified) in [
-            ("(1,749)", Verified::Exact),
-            ("“Purchases of property, plant”", Verified::Exact),
+            ("(1,749)", QuoteMatch::Exact),
+            ("“Purchases of property, plant”", QuoteMatch::Exact),
             (
                 "purchases of property, plant and equipment (PP&E) (1,749)",
-                Verified::Normalised,
+                QuoteMatch::Normalized,
             ),
-            ("The Company's sales rose 5%", Verified::Normalised),
-            ("Purchases of property … (1,749)", Verified::Normalised),
-            ("capital expenditure was 1,749", Verified::Number),
-            ("capital expenditure was 1,849", Verified::None),
-            ("purchases of plant", Verified::None),
-            ("(1,749) … Purchases of property", Verified::Number),
-            ("749", Verified::None),
-            ("...", Verified::None),
-            ("", Verified::None),
+            ("The Company's sales rose 5%", QuoteMatch::Normalized),
+            ("Purchases of property … (1,749)", QuoteMatch::Normalized),
+            ("capital expenditure was 1,749", QuoteMatch::Number),
+            ("capital expenditure was 1,849", QuoteMatch::None),
+            ("purchases of plant", QuoteMatch::None),
+            ("(1,749) … Purchases of property", QuoteMatch::Number),
+            ("749", QuoteMatch::None),
+            ("...", QuoteMatch::None),
+            ("", QuoteMatch::None),
         ] {
-            let checked = check(quote, &sheets);
-            assert_eq!(checked.verified, verified, "{quote}");
+            let checked = check_quote(quote, &targets);
+            assert_eq!(checked.matched, verified, "{quote}");
             assert_eq!(
                 checked.rects.is_empty(),
-                verified == Verified::None,
+                verified == QuoteMatch::None,
                 "{quote}"
             );
         }
-        let checked = check("plant and equipment (PP&E) (1,749)", &sheets);
+        let checked = check_quote("plant and equipment (PP&E) (1,749)", &targets);
         assert_eq!(checked.quote, "plant and equipment (PP&E) (1,749)");
         // Columns have rectangles of their own.
-        assert_eq!((checked.begins, checked.rects.len()), (Some((0, 0)), 3));
+        assert_eq!((checked.start, checked.rects.len()), (Some((0, 0)), 3));
     }
 
     #[test]
-    fn a_quote_may_run_over_to_the_next_page_past_its_running_head() {
+    fn quotes_may_span_pages_across_running_heads() {
         let mut first = page(&["We may fail to", "12"]);
         let mut second = page(&["3M COMPANY", "retain our people."]);
         first.lines[1].role = LineRole::Foot;
         second.lines[0].role = LineRole::Head;
-        let sheets = [Sheet::page(12, &first), Sheet::page(13, &second)];
-        let checked = check("may fail to retain our people", &sheets);
+        let targets = [
+            QuoteTarget::page(12, &first),
+            QuoteTarget::page(13, &second),
+        ];
+        let checked = check_quote("may fail to retain our people", &targets);
         assert_eq!(
-            (checked.verified, checked.quote.as_str()),
-            (Verified::Normalised, "may fail to retain our people")
+            (checked.matched, checked.quote.as_str()),
+            (QuoteMatch::Normalized, "may fail to retain our people")
         );
         let pages: Vec<u32> = checked.rects.iter().map(|rect| rect.page).collect();
-        assert_eq!((pages, checked.begins), (vec![12, 13], Some((0, 0))));
+        assert_eq!((pages, checked.start), (vec![12, 13], Some((0, 0))));
         // What stands on the second page alone is no quote of the first.
-        assert_eq!(check("retain our people", &sheets).verified, Verified::None);
         assert_eq!(
-            check("retain our people", &sheets[1..]).verified,
-            Verified::Exact
+            check_quote("retain our people", &targets).matched,
+            QuoteMatch::None
+        );
+        assert_eq!(
+            check_quote("retain our people", &targets[1..]).matched,
+            QuoteMatch::Exact
         );
     }
 
     #[test]
-    fn a_text_has_lines_and_no_rectangles() {
+    fn texts_have_lines_and_no_rectangles() {
         let lines = vec![
             "# Notes".to_owned(),
             "net sales".to_owned(),
             "rose".to_owned(),
         ];
-        let checked = check("Net sales rose", &[Sheet::text(7, &lines)]);
+        let checked = check_quote("Net sales rose", &[QuoteTarget::text(7, &lines)]);
         assert_eq!(
-            (checked.verified, checked.begins),
-            (Verified::Normalised, Some((0, 1)))
+            (checked.matched, checked.start),
+            (QuoteMatch::Normalized, Some((0, 1)))
         );
         assert!(checked.rects.is_empty());
     }
@@ -327,10 +342,10 @@ mod tests {
         let cells = |all: &[CitedRect]| {
             let mut cells = std::collections::BTreeSet::new();
             for rect in all {
-                let left = (rect.x * 10_000.0).round() as u64;
+                let left_edge = (rect.x * 10_000.0).round() as u64;
                 let right = ((rect.x + rect.w) * 10_000.0).round() as u64;
                 cells.extend(
-                    (left..right).map(|x| (rect.page, (rect.y * 10_000.0).round() as u64, x)),
+                    (left_edge..right).map(|x| (rect.page, (rect.y * 10_000.0).round() as u64, x)),
                 );
             }
             cells
@@ -354,17 +369,17 @@ mod tests {
             let lines = |words: &[String]| words.chunks(7).map(|line| line.join(" ")).collect::<Vec<_>>();
             let (one, two) = (lines(&words[..split]), lines(&words[split..]));
             let pages = [one, two].map(|lines| page(&lines.iter().map(String::as_str).collect::<Vec<_>>()));
-            let sheets = if from < split { vec![Sheet::page(1, &pages[0]), Sheet::page(2, &pages[1])] } else { vec![Sheet::page(2, &pages[1])] };
+            let sheets = if from < split { vec![QuoteTarget::page(1, &pages[0]), QuoteTarget::page(2, &pages[1])] } else { vec![QuoteTarget::page(2, &pages[1])] };
             let quote = words[from..to].join(if loud { "\n" } else { "  " });
-            let checked = check(&if loud { quote.to_uppercase() } else { quote }, &sheets);
-            proptest::prop_assert!(checked.verified.stands());
+            let checked = check_quote(&if loud { quote.to_uppercase() } else { quote }, &sheets);
+            proptest::prop_assert!(checked.matched.is_verbatim());
             // The same words may stand further up: then those are shown.
-            let begins = checked.begins.unwrap();
+            let begins = checked.start.unwrap();
             let first = sheets[begins.0].number;
             let mut number = if from < split { 0 } else { split };
             let mut boxes = Vec::new();
             for (index, page) in pages.iter().enumerate().filter(|(index, _)| from < split || *index == 1) {
-                let sheet = Sheet::page(index as u32 + 1, page);
+                let sheet = QuoteTarget::page(index as u32 + 1, page);
                 for (at, line) in page.lines.iter().enumerate() {
                     for word in &line.words {
                         if (from..to).contains(&number) {
@@ -381,8 +396,8 @@ mod tests {
         #[test]
         fn no_quote_panics(quote in ".{0,60}", text in ".{0,120}") {
             let page = page(&text.lines().collect::<Vec<_>>());
-            let checked = check(&quote, &[Sheet::page(1, &page)]);
-            proptest::prop_assert!(checked.verified == Verified::None || checked.begins.is_some());
+            let checked = check_quote(&quote, &[QuoteTarget::page(1, &page)]);
+            proptest::prop_assert!(checked.matched == QuoteMatch::None || checked.start.is_some());
         }
     }
 }

@@ -1,39 +1,39 @@
 //! Whether there is anything to answer from: documents in the scope, their trees, and the Item that is asked for.
 
 use super::AnswerError;
-use super::question::Question;
-use stemma_catalog::catalogue::{Catalogue, Listed};
+use super::request::AskRequest;
+use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::document_store::DocumentStore;
 use stemma_catalog::items;
-use stemma_catalog::shelf::Shelf;
-use stemma_retrieval::find::{ItemRef, Within};
+use stemma_retrieval::search::{DocumentScope, ItemRef};
 
 /// Documents that are named in a refusal.
-const NAMED: usize = 5;
+const MAX_LISTED_DOCUMENTS: usize = 5;
 /// Documents whose trees are looked at for an Item; in more of them it is taken to be.
-const LOOKED_AT: usize = 100;
+const MAX_OPENED_DOCUMENTS: usize = 100;
 
 /// The documents of a question that have a tree or are to have one.
-fn inside<'c>(question: &Question, catalogue: &'c Catalogue) -> Vec<&'c Listed> {
-    catalogue
+fn documents_in_scope<'c>(question: &AskRequest, catalog: &'c Catalog) -> Vec<&'c CatalogDocument> {
+    catalog
         .documents()
         .iter()
-        .filter(|listed: &&Listed| match &question.within {
-            Within::All => true,
-            Within::Documents(docs) => docs.contains(&listed.doc()),
+        .filter(|document: &&CatalogDocument| match &question.within {
+            DocumentScope::All => true,
+            DocumentScope::Documents(docs) => docs.contains(&document.doc()),
         })
-        .filter(|listed| question.filter.holds(listed))
+        .filter(|document| question.filter.matches(document))
         .collect()
 }
 
 /// Documents in the scope that have no tree, and why, cut to some; none where all have one.
 ///
 /// # Errors
-/// [`AnswerError::Question`] where no document is there, or none has a tree: nobody knows what is in them.
-pub(super) fn readable(
-    question: &Question,
-    catalogue: &Catalogue,
+/// [`AnswerError::AskRequest`] where no document is there, or none has a tree: nobody knows what is in them.
+pub(super) fn unreadable_documents(
+    question: &AskRequest,
+    catalog: &Catalog,
 ) -> Result<Vec<String>, AnswerError> {
-    let inside = inside(question, catalogue);
+    let inside = documents_in_scope(question, catalog);
     if inside.is_empty() {
         let message = "there are no documents here to answer from".into();
         return Err(AnswerError::Question {
@@ -42,56 +42,65 @@ pub(super) fn readable(
         });
     }
     let bare = || inside.iter().filter(|listed| listed.entry().is_none());
-    let mut named: Vec<String> = bare().take(NAMED).map(|listed| why(listed)).collect();
-    let more = bare().count().saturating_sub(NAMED);
-    named.extend((more > 0).then(|| format!("and {more} more")));
+    let mut labels: Vec<String> = bare()
+        .take(MAX_LISTED_DOCUMENTS)
+        .map(|listed| status_text(listed))
+        .collect();
+    let more = bare().count().saturating_sub(MAX_LISTED_DOCUMENTS);
+    labels.extend((more > 0).then(|| format!("and {more} more")));
     if bare().count() == inside.len() {
         let message = format!(
             "nothing here can be read, for there is no tree: {}",
-            named.join(", ")
+            labels.join(", ")
         );
         return Err(AnswerError::Question {
             code: "document.no_tree",
             message,
         });
     }
-    Ok(named)
+    Ok(labels)
 }
 
 /// `scan (failed: no text layer)`.
-fn why(listed: &Listed) -> String {
-    match &listed.failure {
+fn status_text(document: &CatalogDocument) -> String {
+    match &document.failure {
         Some(failure) => format!(
             "{} ({}: {})",
-            listed.label,
-            listed.state.as_str(),
+            document.label,
+            document.state.as_str(),
             failure.message
         ),
-        None => format!("{} ({})", listed.label, listed.state.as_str()),
+        None => format!("{} ({})", document.label, document.state.as_str()),
     }
 }
 
 /// Looks for the Item of a question where nothing was found.
 ///
 /// # Errors
-/// [`AnswerError::Question`] where no document in the scope has it; or the store could not say.
-pub(super) async fn has_item(
-    question: &Question,
-    catalogue: &Catalogue,
-    shelf: &dyn Shelf,
+/// [`AnswerError::AskRequest`] where no document in the scope has it; or the store could not say.
+pub(super) async fn check_item(
+    question: &AskRequest,
+    catalog: &Catalog,
+    store: &dyn DocumentStore,
 ) -> Result<(), AnswerError> {
     let Some(item) = &question.item else {
         return Ok(());
     };
-    let inside = inside(question, catalogue);
-    if inside.len() > LOOKED_AT {
+    let inside = documents_in_scope(question, catalog);
+    if inside.len() > MAX_OPENED_DOCUMENTS {
         return Ok(());
     }
-    for listed in inside.into_iter().filter(|listed| listed.entry().is_some()) {
-        let Some(tree) = shelf.tree(listed).await? else {
+    for catalog_document in inside
+        .into_iter()
+        .filter(|catalog_document| catalog_document.entry().is_some())
+    {
+        let Some(tree) = store.tree(catalog_document).await? else {
             continue;
         };
-        if items::items(&tree).iter().any(|known| is(known, item)) {
+        if items::section_items(&tree)
+            .iter()
+            .any(|section_item| matches_item(section_item, item))
+        {
             return Ok(());
         }
     }
@@ -102,7 +111,7 @@ pub(super) async fn has_item(
     })
 }
 
-fn is(known: &items::Item, item: &ItemRef) -> bool {
-    let part = item.part.is_none() || known.part.is_none() || known.part == item.part;
-    part && known.number.eq_ignore_ascii_case(&item.number)
+fn matches_item(section_item: &items::SectionItem, item: &ItemRef) -> bool {
+    let part = item.part.is_none() || section_item.part.is_none() || section_item.part == item.part;
+    part && section_item.number.eq_ignore_ascii_case(&item.number)
 }

@@ -2,48 +2,50 @@
 
 use async_trait::async_trait;
 
-use super::citation::{Citation, CitedRect, Verified};
-use super::event::{Sink, Step, StepKind};
-use super::record::{Answer, Claim, Dropped, Looked, Outcome, ReadSection, Spent};
-use super::{AnswerError, Answerer, Question};
+use super::answer::{
+    Answer, AnswerOutcome, Claim, GenerationUsage, ReadSection, RejectedCounts, SearchSummary,
+};
+use super::citation::{Citation, CitedRect, QuoteMatch};
+use super::event::{AnswerStep, EventSink, StepKind};
+use super::{AnswerError, Answerer, AskRequest};
 use stemma_document::Digest;
 
 /// Answers from a script, in memory: no index, no store, no model. What it was not told is in no document.
 #[derive(Debug, Clone, Default)]
-pub struct Scripted {
-    lines: Vec<(String, String)>,
-    doubted: Vec<String>,
+pub struct ScriptedAnswerer {
+    replies: Vec<(String, String)>,
+    unverified: Vec<String>,
 }
 
-impl Scripted {
+impl ScriptedAnswerer {
     /// The same, which answers `text` to questions that contain `words`. Each mark `[n]` in `text` cites a page.
     #[must_use]
-    pub fn says(mut self, words: &str, text: &str) -> Self {
-        self.lines.push((words.into(), text.into()));
+    pub fn with_reply(mut self, words: &str, text: &str) -> Self {
+        self.replies.push((words.into(), text.into()));
         self
     }
 
     /// The same, whose claims with `words` are not verified, whatever they cite.
     #[must_use]
-    pub fn doubts(mut self, words: &str) -> Self {
-        self.doubted.push(words.into());
+    pub fn with_unverified(mut self, words: &str) -> Self {
+        self.unverified.push(words.into());
         self
     }
 
     /// Each sentence as a claim.
     fn claims(&self, text: &str) -> Vec<Claim> {
         let claim = |sentence: &str| {
-            let citations = marks(sentence);
-            let doubted = self
-                .doubted
+            let citations = citation_marks(sentence);
+            let is_unverified = self
+                .unverified
                 .iter()
                 .any(|words| sentence.contains(words.as_str()));
-            let verified = !citations.is_empty() && !doubted;
+            let verified = !citations.is_empty() && !is_unverified;
             Claim {
-                text: without_marks(sentence),
+                text: strip_marks(sentence),
                 citations,
                 verified,
-                unfounded: Vec::new(),
+                unsupported_numbers: Vec::new(),
             }
         };
         text.split_inclusive(". ")
@@ -51,87 +53,88 @@ impl Scripted {
             .collect()
     }
 
-    fn made(&self, question: &Question) -> Answer {
+    fn build_answer(&self, question: &AskRequest) -> Answer {
         let line = self
-            .lines
+            .replies
             .iter()
             .find(|(words, _)| question.text.contains(words.as_str()));
         let text = line.map_or("The documents do not say.", |(_, text)| text.as_str());
-        let ids = marks(text);
+        let ids = citation_marks(text);
         let digest =
-            Digest::of(format!("{}\n{:?}", question.text, question.earlier).as_bytes()).to_string();
+            Digest::from_content(format!("{}\n{:?}", question.text, question.earlier).as_bytes())
+                .to_string();
         Answer {
             id: format!("a-{}", &digest[..16]),
             question: question.text.clone(),
             outcome: if line.is_some() {
-                Outcome::Answered
+                AnswerOutcome::Answered
             } else {
-                Outcome::NotInDocuments
+                AnswerOutcome::NotInDocuments
             },
             text: text.to_owned(),
             claims: line.map(|_| self.claims(text)).unwrap_or_default(),
             citations: ids.iter().map(|id| citation(id)).collect(),
             confidence: line.map(|_| 0.9),
             model: Some("scripted".into()),
-            degraded: None,
-            searched: Looked {
+            degradation: None,
+            searched: SearchSummary {
                 documents_in_scope: 1,
                 documents: 1,
                 sections: 1,
-                ..Looked::default()
+                ..SearchSummary::default()
             },
             sections: vec![section()],
-            steps: vec![Step {
+            steps: vec![AnswerStep {
                 kind: StepKind::Search,
                 what: "1 section".into(),
                 thinking: String::new(),
             }],
-            dropped: Dropped::default(),
-            usage: Spent {
+            rejected: RejectedCounts::default(),
+            usage: GenerationUsage {
                 calls: 1,
                 prompt_tokens: 100,
                 output_tokens: 10,
                 nanodollars: None,
             },
-            replayed: false,
+            is_replay: false,
         }
     }
 }
 
 #[async_trait]
-impl Answerer for Scripted {
+impl Answerer for ScriptedAnswerer {
     async fn answer(
         &self,
-        question: &Question,
-        events: &mut dyn Sink,
+        question: &AskRequest,
+        events: &mut dyn EventSink,
     ) -> Result<Answer, AnswerError> {
         self.check(question)?;
-        let answer = self.made(question);
-        answer.retell(events);
+        let answer = self.build_answer(question);
+        answer.replay(events);
         Ok(answer)
     }
 
-    fn id_of(&self, question: &Question) -> String {
-        self.made(question).id
+    fn answer_id(&self, question: &AskRequest) -> String {
+        self.build_answer(question).id
     }
 
     async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError> {
-        let made = self
-            .lines
+        let replayed_answer = self
+            .replies
             .iter()
-            .map(|(words, _)| self.made(&Question::of(words.clone())));
-        Ok(made.into_iter().find(|answer| answer.id == id))
+            .map(|(words, _)| self.build_answer(&AskRequest::new(words.clone())));
+        Ok(replayed_answer.into_iter().find(|answer| answer.id == id))
     }
 }
 
 /// The numbers between brackets, each once, in order.
-fn marks(text: &str) -> Vec<String> {
+fn citation_marks(text: &str) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
     for part in text.split('[').skip(1) {
         let id = part.split(']').next().unwrap_or_default();
         if !id.is_empty()
             && id.bytes().all(|byte| byte.is_ascii_digit())
-            && !ids.iter().any(|known| known == id)
+            && !ids.iter().any(|existing| existing == id)
         {
             ids.push(id.to_owned());
         }
@@ -139,9 +142,9 @@ fn marks(text: &str) -> Vec<String> {
     ids
 }
 
-fn without_marks(text: &str) -> String {
+fn strip_marks(text: &str) -> String {
     let mut bare = text.to_owned();
-    for id in marks(text) {
+    for id in citation_marks(text) {
         bare = bare
             .replace(&format!(" [{id}]"), "")
             .replace(&format!("[{id}]"), "");
@@ -187,7 +190,7 @@ fn citation(id: &str) -> Citation {
             h: 0.02,
         }],
         page_size: Some([612.0, 792.0]),
-        verified: Verified::Exact,
+        verified: QuoteMatch::Exact,
         url: format!("/v1/documents/{}/pages?range=1", section.doc_id),
         locator: "SCRIPTED#p=1".into(),
     }
@@ -195,25 +198,26 @@ fn citation(id: &str) -> Citation {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Event;
+    use super::super::AnswerEvent;
     use super::*;
 
     #[tokio::test]
-    async fn a_script_is_told_as_it_is_stored() {
-        let scripted = Scripted::default().says("capex", "It was 5 [1]. It rose [2] [1].");
-        let mut heard: Vec<Event> = Vec::new();
+    async fn scripted_answer_streams_as_stored() {
+        let scripted =
+            ScriptedAnswerer::default().with_reply("capex", "It was 5 [1]. It rose [2] [1].");
+        let mut events: Vec<AnswerEvent> = Vec::new();
         let answer = scripted
-            .answer(&Question::of("capex"), &mut heard)
+            .answer(&AskRequest::new("capex"), &mut events)
             .await
             .unwrap();
         assert_eq!(
             scripted.stored(&answer.id).await.unwrap(),
             Some(answer.clone())
         );
-        let text: String = heard
+        let text: String = events
             .iter()
             .filter_map(|event| {
-                if let Event::Delta { text } = event {
+                if let AnswerEvent::Delta { text } = event {
                     Some(text.as_str())
                 } else {
                     None
@@ -221,24 +225,24 @@ mod tests {
             })
             .collect();
         assert_eq!(text, answer.text);
-        let cited: Vec<_> = heard
+        let cited: Vec<_> = events
             .iter()
             .filter(|event| event.name() == "citation")
             .collect();
         assert_eq!(cited.len(), 2);
-        assert_eq!(heard.last(), Some(&Event::Done(Box::new(answer))));
+        assert_eq!(events.last(), Some(&AnswerEvent::Done(Box::new(answer))));
         let none = scripted
-            .answer(&Question::of("weather"), &mut ())
+            .answer(&AskRequest::new("weather"), &mut ())
             .await
             .unwrap();
         assert_eq!(
             (none.outcome, none.citations.len()),
-            (Outcome::NotInDocuments, 0)
+            (AnswerOutcome::NotInDocuments, 0)
         );
     }
 
     #[test]
-    fn shapes_are_those_of_the_interfaces() {
+    fn json_shape_is_stable() {
         let json = serde_json::to_value(citation("1")).unwrap();
         for name in [
             "id",
@@ -259,7 +263,7 @@ mod tests {
             (json["verified"].as_str(), json["rects"][0]["page"].as_u64()),
             (Some("exact"), Some(1))
         );
-        let event = serde_json::to_value(Event::Delta { text: "x".into() }).unwrap();
+        let event = serde_json::to_value(AnswerEvent::Delta { text: "x".into() }).unwrap();
         assert_eq!(
             event,
             serde_json::json!({ "event": "delta", "data": { "text": "x" } })

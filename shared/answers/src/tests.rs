@@ -6,28 +6,31 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use stemma_document::{
-    Body, Collection, DocId, DraftEntry, Extent, Fact, FactSource, Line, LocatedEntry, Method,
-    Page, PageNo, Place, Position, Pt, Rect, SectionTree, Verdict, VerifiedOutline, Witness,
+    Collection, DocId, DraftEntry, EntryVerdict, EvidenceSource, Extent, Fact, FactSource, Line,
+    LocatedEntry, Method, Page, PageNo, Position, Pt, Rect, SectionStart, SectionTree, SourceBody,
+    VerifiedOutline,
 };
 use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_engine::{Env, PortError};
-use stemma_llm::request::{LlmError, Request};
+use stemma_llm::request::{LlmError, LlmRequest};
 
 use super::*;
-use crate::reason::knowledge::Knowledge;
-use crate::reason::scripted::Scripted as Model;
-use crate::reason::{Asker, ReasonSettings, Reasoner, Sources};
-use stemma_catalog::catalogue::{Catalogue, Listed};
+use crate::tree_search::knowledge::Knowledge;
+use crate::tree_search::scripted::ScriptedModel as Model;
+use crate::tree_search::{LlmClient, TreeSearchSettings, TreeSearchSources, TreeSearcher};
+use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::fixtures::of_company;
-use stemma_catalog::shelf::{Opened, Shelf};
-use stemma_retrieval::find::{Chip, Excerpt, Found, Hit, PageHit, Query, Within};
-use stemma_retrieval::{FindError, Finder};
+use stemma_retrieval::search::{
+    AppliedFilter, DocumentScope, PageHit, Query, SearchResults, SectionHit, Snippet,
+};
+use stemma_retrieval::{SearchError, SearchService};
 
 const CAPEX: &str = "Consolidated Statement of Cash Flows\n(Millions)\nPurchases of property, plant and equipment (1,749) (1,603)";
 
 /// Two filings of one company; each has a section on each of two pages.
-struct Shop {
-    catalogue: Catalogue,
+struct TestArchive {
+    catalog: Catalog,
     blobs: Arc<MemoryBlobs>,
 }
 
@@ -76,16 +79,16 @@ fn tree() -> SectionTree {
             label,
             target,
             level: 1,
-            witness: Witness::Layout,
+            evidence: EvidenceSource::Layout,
         };
-        let place = Place::Page(Position {
+        let place = SectionStart::Page(Position {
             page: PageNo::new(page).unwrap(),
             line: 0,
             y: Pt(0),
         });
         (
             LocatedEntry { entry, place },
-            Verdict::Found { starts_page: true },
+            EntryVerdict::Confirmed { starts_page: true },
         )
     };
     let entries = vec![
@@ -100,37 +103,37 @@ fn tree() -> SectionTree {
 }
 
 #[async_trait]
-impl Shelf for Shop {
-    async fn open(&self, listed: &Listed) -> Result<Option<Opened>, PortError> {
-        Ok(Some(Opened {
+impl DocumentStore for TestArchive {
+    async fn open(&self, document: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
+        Ok(Some(OpenDocument {
             tree: tree(),
-            body: Some(Body::Pages(pages(&listed.version().name))),
+            body: Some(SourceBody::Pages(pages(&document.version().name))),
         }))
     }
 }
 
 #[async_trait]
-impl Finder for Shop {
-    async fn find(&self, query: &Query) -> Result<Found, FindError> {
+impl SearchService for TestArchive {
+    async fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
         let inside = |doc: &DocId| match &query.within {
-            Within::All => true,
-            Within::Documents(docs) => docs.contains(doc),
+            DocumentScope::All => true,
+            DocumentScope::Documents(docs) => docs.contains(doc),
         };
         let tree = tree();
         let mut hits = Vec::new();
-        for listed in self
-            .catalogue
+        for document in self
+            .catalog
             .documents()
             .iter()
-            .filter(|listed| inside(&listed.doc()))
+            .filter(|document| inside(&document.doc()))
         {
             for (page, section) in (1..).zip(&tree.sections) {
-                let wanted =
+                let wanted_documents =
                     query.text.to_lowercase().contains("risk") == section.title.contains("Risk");
-                if wanted {
-                    hits.push(Hit {
-                        doc: listed.doc(),
-                        name: listed.version().name.clone(),
+                if wanted_documents {
+                    hits.push(SectionHit {
+                        doc: document.doc(),
+                        name: document.version().name.clone(),
                         version: 1,
                         section: section.id,
                         path: vec![section.title.clone()],
@@ -143,75 +146,75 @@ impl Finder for Shop {
                             rectangles: vec![],
                         }],
                         score: 1.0,
-                        parts: Default::default(),
+                        score_parts: Default::default(),
                         why: "words".into(),
-                        excerpt: Excerpt::default(),
+                        snippet: Snippet::default(),
                     });
                 }
             }
         }
         hits.truncate(query.limit);
-        let routed = vec![Chip {
+        let applied_filters = vec![AppliedFilter {
             facet: "company".into(),
             value: "3M".into(),
             from: "3M".into(),
             documents: 2,
         }];
-        Ok(Found {
+        Ok(SearchResults {
             hits,
-            routed,
-            ..Found::default()
+            applied_filters,
+            ..SearchResults::default()
         })
     }
 }
 
-impl Shop {
+impl TestArchive {
     fn new() -> Self {
         let filing = |year: &str| {
             let mut entry = of_company(&format!("3M_{year}_10K.pdf"), "3M");
-            entry.facts.form = Some(Fact::text("10-K", None));
-            entry.facts.fiscal_year = Some(Fact::stated(year, FactSource::Derived));
+            entry.facts.form = Some(Fact::from_text("10-K", None));
+            entry.facts.fiscal_year = Some(Fact::from_source(year, FactSource::Derived));
             entry
         };
         Self {
-            catalogue: Catalogue::of_entries([filing("2022"), filing("2023")]),
+            catalog: Catalog::from_entries([filing("2022"), filing("2023")]),
             blobs: Arc::default(),
         }
     }
 
     async fn ask_with(
         &self,
-        asker: Option<Asker>,
-        tools: Option<&dyn Tools>,
-        question: &Question,
-        heard: &mut Vec<Event>,
+        client: Option<LlmClient>,
+        tools: Option<&dyn ToolSet>,
+        question: &AskRequest,
+        events: &mut Vec<AnswerEvent>,
     ) -> Answer {
-        let answers = Answers::new(
+        let answers = AnswerStore::new(
             Env::system(),
             Arc::<MemoryBlobs>::clone(&self.blobs),
             &Collection::default(),
         );
-        let librarian = Librarian {
+        let answerer = CachedAnswerer {
             collection: &Collection::default(),
-            sources: Sources {
-                finder: self,
-                shelf: self,
-                catalogue: &self.catalogue,
+            sources: TreeSearchSources {
+                search: self,
+                store: self,
+                catalog: &self.catalog,
             },
-            reasoner: asker.map(|asker| {
-                Arc::new(Reasoner::new(
-                    Arc::new(asker),
-                    ReasonSettings::default(),
+            tree_searcher: client.map(|client| {
+                Arc::new(TreeSearcher::new(
+                    Arc::new(client),
+                    TreeSearchSettings::default(),
                     Knowledge::default(),
                 ))
             }),
             tools,
-            answers: &answers,
-            most: Limits::MOST,
+            store: &answers,
+            max_limits: AnswerLimits::MAX,
         };
-        let answer = librarian.answer(question, heard).await.unwrap();
+        let answer = answerer.answer(question, events).await.unwrap();
         assert_eq!(
-            librarian
+            answerer
                 .stored(&answer.id)
                 .await
                 .unwrap()
@@ -221,19 +224,19 @@ impl Shop {
         answer
     }
 
-    async fn ask(&self, asker: Asker, question: &Question) -> Answer {
-        self.ask_with(Some(asker), None, question, &mut Vec::new())
+    async fn ask(&self, client: LlmClient, question: &AskRequest) -> Answer {
+        self.ask_with(Some(client), None, question, &mut Vec::new())
             .await
     }
 
     fn doc(&self, name: &str) -> DocId {
-        self.catalogue.resolve(name).unwrap().doc()
+        self.catalog.resolve(name).unwrap().doc()
     }
 }
 
-fn says(claims: &Value) -> (Arc<Model>, Asker) {
+fn scripted_client(claims: &Value) -> (Arc<Model>, LlmClient) {
     let claims = claims.clone();
-    Model::asker(move |_| Ok(json!({ "answerable": true, "claims": claims, "confidence": 0.9 })))
+    Model::new(move |_| Ok(json!({ "answerable": true, "claims": claims, "confidence": 0.9 })))
 }
 
 fn claim(statement: &str, citations: &[(i64, &str)]) -> Value {
@@ -244,19 +247,21 @@ fn claim(statement: &str, citations: &[(i64, &str)]) -> Value {
     json!({ "statement": statement, "citations": citations })
 }
 
-fn capex() -> Question {
-    Question::of("3M capex 2022?")
+fn capex_question() -> AskRequest {
+    AskRequest::new("3M capex 2022?")
 }
 
 #[tokio::test]
-async fn an_answer_is_cited_checked_kept_and_told_as_it_is_kept() {
-    let shop = Shop::new();
-    let (model, asker) = says(&json!([claim(
+async fn answers_are_verified_stored_and_replayed_identically() {
+    let archive = TestArchive::new();
+    let (model, client) = scripted_client(&json!([claim(
         "Purchases of property, plant and equipment were $1,749 million in 2022.",
         &[(1, "plant and equipment (1,749)")]
     )]));
-    let mut heard = Vec::new();
-    let answer = shop.ask_with(Some(asker), None, &capex(), &mut heard).await;
+    let mut streamed = Vec::new();
+    let answer = archive
+        .ask_with(Some(client), None, &capex_question(), &mut streamed)
+        .await;
     assert_eq!(
         answer.text,
         "Purchases of property, plant and equipment were $1,749 million in 2022 [1]."
@@ -267,56 +272,60 @@ async fn an_answer_is_cited_checked_kept_and_told_as_it_is_kept() {
             answer.claims[0].verified,
             answer.usage.calls
         ),
-        (Outcome::Answered, true, 1)
+        (AnswerOutcome::Answered, true, 1)
     );
     let citation = &answer.citations[0];
     assert_eq!(
         (citation.verified, citation.page, citation.locator.as_str()),
-        (Verified::Exact, Some(1), "3M_2022_10K#p=1")
+        (QuoteMatch::Exact, Some(1), "3M_2022_10K#p=1")
     );
     assert_eq!(citation.path, ["Consolidated Statement of Cash Flows"]);
     assert!(!citation.rects.is_empty() && citation.url.contains("/pages?range=1"));
-    let told: String = heard
+    let streamed_text: String = streamed
         .iter()
         .filter_map(|event| {
-            if let Event::Delta { text } = event {
+            if let AnswerEvent::Delta { text } = event {
                 Some(text.as_str())
             } else {
                 None
             }
         })
         .collect();
-    assert_eq!(told, answer.text);
-    assert_eq!(heard.last(), Some(&Event::Done(Box::new(answer.clone()))));
+    assert_eq!(streamed_text, answer.text);
+    assert_eq!(
+        streamed.last(),
+        Some(&AnswerEvent::Done(Box::new(answer.clone())))
+    );
     // The same question over the same trees: no call, the same id, the same events.
-    let (_, silent) = Model::lines(&[]);
+    let (_, silent) = Model::with_replies(&[]);
     let mut again = Vec::new();
-    let second = shop
-        .ask_with(Some(silent), None, &capex(), &mut again)
+    let second = archive
+        .ask_with(Some(silent), None, &capex_question(), &mut again)
         .await;
-    assert!(second.replayed);
+    assert!(second.is_replay);
     assert_eq!(
         (&second.id, &second.citations),
         (&answer.id, &answer.citations)
     );
-    let but_last = |events: &[Event]| {
+    let but_last = |events: &[AnswerEvent]| {
         events[..events.len() - 1]
             .iter()
             .filter(|event| event.name() != "usage")
             .cloned()
             .collect::<Vec<_>>()
     };
-    assert_eq!(but_last(&again), but_last(&heard));
-    assert_eq!(model.asked().len(), 1);
+    assert_eq!(but_last(&again), but_last(&streamed));
+    assert_eq!(model.requests().len(), 1);
     // Another scope is another question.
-    let narrow = Question {
-        within: Within::Documents(vec![shop.doc("3M_2023_10K")]),
-        ..capex()
+    let narrow = AskRequest {
+        within: DocumentScope::Documents(vec![archive.doc("3M_2023_10K")]),
+        ..capex_question()
     };
-    let (_, asker) = Model::lines(&[r#"{"answerable": false, "claims": [], "confidence": 0}"#]);
-    let none = shop.ask(asker, &narrow).await;
+    let (_, client) =
+        Model::with_replies(&[r#"{"answerable": false, "claims": [], "confidence": 0}"#]);
+    let none = archive.ask(client, &narrow).await;
     assert_ne!(none.id, answer.id);
-    assert_eq!(none.outcome, Outcome::NotInDocuments);
+    assert_eq!(none.outcome, AnswerOutcome::NotInDocuments);
     assert!(
         none.text.starts_with("Not in these documents") && none.text.contains("3M_2023_10K.pdf"),
         "{}",
@@ -325,7 +334,7 @@ async fn an_answer_is_cited_checked_kept_and_told_as_it_is_kept() {
 }
 
 #[tokio::test]
-async fn no_false_claim_is_shown_as_verified() {
+async fn false_claims_are_never_marked_verified() {
     for (statement, citations) in [
         (
             "Purchases of property were $1,849 million.",
@@ -362,78 +371,80 @@ async fn no_false_claim_is_shown_as_verified() {
             vec![(1, "plant and equipment (1,749)"), (1, "nobody wrote this")],
         ),
     ] {
-        let (_, asker) = says(&json!([claim(statement, &citations)]));
-        let answer = Shop::new().ask(asker, &capex()).await;
+        let (_, client) = scripted_client(&json!([claim(statement, &citations)]));
+        let answer = TestArchive::new().ask(client, &capex_question()).await;
         assert!(
             !answer.claims[0].verified,
             "{statement} {citations:?} {answer:?}"
         );
         assert_eq!(answer.confidence, Some(0.0));
     }
-    let (_, asker) = says(&json!([claim(
+    let (_, client) = scripted_client(&json!([claim(
         "It was 5.",
         &[(99, "x"), (-3, "x"), (1, "nobody wrote this"), (1, "")]
     )]));
-    let question = Question {
-        citations: Citations::Verified,
-        ..capex()
+    let question = AskRequest {
+        citations: CitationPolicy::Verified,
+        ..capex_question()
     };
-    let answer = Shop::new().ask(asker, &question).await;
+    let answer = TestArchive::new().ask(client, &question).await;
     assert_eq!(answer.citations, []);
-    let dropped = Dropped {
+    let dropped = RejectedCounts {
         unknown_passages: 2,
         empty_quotes: 1,
         unverified: 1,
         tool_calls: 0,
     };
     assert_eq!(
-        (answer.dropped, answer.text.as_str()),
+        (answer.rejected, answer.text.as_str()),
         (dropped, "It was 5.")
     );
 }
 
 #[tokio::test]
-async fn without_a_model_search_answers_and_says_so() {
-    let shop = Shop::new();
-    let none = shop.ask_with(None, None, &capex(), &mut Vec::new()).await;
+async fn without_a_model_the_answer_is_search_only() {
+    let archive = TestArchive::new();
+    let none = archive
+        .ask_with(None, None, &capex_question(), &mut Vec::new())
+        .await;
     assert_eq!(
-        (none.outcome, none.degraded.unwrap().code.as_str()),
-        (Outcome::SearchOnly, "model.absent")
+        (none.outcome, none.degradation.unwrap().code.as_str()),
+        (AnswerOutcome::SearchOnly, "model.absent")
     );
     assert!(!none.sections.is_empty() && none.model.is_none());
-    let (_, away) = Model::asker(|_| {
+    let (_, away) = Model::new(|_| {
         Err(LlmError::Server {
             status: 500,
             message: String::new(),
         })
     });
-    let lost = shop.ask(away, &capex()).await;
-    assert_eq!(lost.outcome, Outcome::SearchOnly);
+    let lost = archive.ask(away, &capex_question()).await;
+    assert_eq!(lost.outcome, AnswerOutcome::SearchOnly);
     // When it is back, the same question is answered.
-    let (_, back) = says(&json!([claim("It was (1,749).", &[(1, "(1,749)")])]));
-    let answer = shop.ask(back, &capex()).await;
+    let (_, back) = scripted_client(&json!([claim("It was (1,749).", &[(1, "(1,749)")])]));
+    let answer = archive.ask(back, &capex_question()).await;
     assert_eq!(
-        (answer.outcome, answer.replayed),
-        (Outcome::Answered, false)
+        (answer.outcome, answer.is_replay),
+        (AnswerOutcome::Answered, false)
     );
-    let (_, asker) = says(&json!([claim("It was 5.", &[])]));
-    let poor = Question {
-        limits: Limits {
+    let (_, client) = scripted_client(&json!([claim("It was 5.", &[])]));
+    let poor = AskRequest {
+        limits: AnswerLimits {
             calls: 0,
-            ..Limits::default()
+            ..AnswerLimits::default()
         },
-        ..capex()
+        ..capex_question()
     };
     assert_eq!(
-        shop.ask(asker, &poor).await.degraded.unwrap().code,
+        archive.ask(client, &poor).await.degradation.unwrap().code,
         "answer.limit"
     );
 }
 
 #[tokio::test]
-async fn years_are_read_each_in_its_filing() {
-    let shop = Shop::new();
-    let (model, asker) = says(&json!([
+async fn each_year_is_read_from_its_own_filing() {
+    let archive = TestArchive::new();
+    let (model, client) = scripted_client(&json!([
         claim(
             "In 2022 it was about people.",
             &[(1, "retain people in 2022")]
@@ -443,8 +454,8 @@ async fn years_are_read_each_in_its_filing() {
             &[(2, "retain people in 2023")]
         ),
     ]));
-    let answer = shop
-        .ask(asker, &Question::of("3M risk factors 2022 vs 2023"))
+    let answer = archive
+        .ask(client, &AskRequest::new("3M risk factors 2022 vs 2023"))
         .await;
     let names: Vec<&str> = answer
         .citations
@@ -457,19 +468,19 @@ async fn years_are_read_each_in_its_filing() {
         "{answer:?}"
     );
     assert_eq!(answer.steps[0].kind, StepKind::Plan);
-    let asked = &model.asked()[0].user;
+    let prompt = &model.requests()[0].user;
     assert!(
-        asked.contains("Passage 1:")
-            && asked.contains("Passage 2:")
-            && !asked.contains("Passage 3:"),
-        "{asked}"
+        prompt.contains("Passage 1:")
+            && prompt.contains("Passage 2:")
+            && !prompt.contains("Passage 3:"),
+        "{prompt}"
     );
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on() {
-    let shop = Shop::new();
-    let (model, asker) = Model::asker(|request: &Request| {
+async fn follow_up_questions_use_conversation_history() {
+    let archive = TestArchive::new();
+    let (model, client) = Model::new(|request: &LlmRequest| {
         Ok(match request.schema.name {
             "restate_question" => json!({ "standalone": "What were the risk factors of 3M?" }),
             _ => {
@@ -477,16 +488,16 @@ async fn a_conversation_goes_on() {
             }
         })
     });
-    let earlier = vec![Turn {
+    let earlier = vec![ConversationTurn {
         question: "3M capex?".into(),
         answer: "It was 5 [1].".into(),
     }];
-    let answer = shop
+    let answer = archive
         .ask(
-            asker,
-            &Question {
+            client,
+            &AskRequest {
                 earlier,
-                ..Question::of("And the risks?")
+                ..AskRequest::new("And the risks?")
             },
         )
         .await;
@@ -495,31 +506,31 @@ async fn a_conversation_goes_on() {
         ["What were the risk factors of 3M?"]
     );
     assert!(answer.claims[0].verified);
-    assert_eq!(model.asked().len(), 2);
-    assert!(model.asked()[1].user.contains("Earlier 1:"));
+    assert_eq!(model.requests().len(), 2);
+    assert!(model.requests()[1].user.contains("Earlier 1:"));
 }
 
 /// One tool, which reads what it is asked for; notes what was called.
 #[derive(Default)]
-struct Bench {
+struct StubTools {
     docs: Vec<DocId>,
-    called: AtomicU32,
+    calls: AtomicU32,
 }
 
 #[async_trait]
-impl Tools for Bench {
-    fn described(&self) -> Vec<(&'static str, &'static str)> {
+impl ToolSet for StubTools {
+    fn descriptions(&self) -> Vec<(&'static str, &'static str)> {
         vec![("get_page_content", "document, pages")]
     }
 
     async fn call(&self, call: &ToolCall) -> ToolReply {
-        self.called.fetch_add(1, Ordering::SeqCst);
+        self.calls.fetch_add(1, Ordering::SeqCst);
         ToolReply {
-            told: "read".into(),
-            wanted: self
+            summary: "read".into(),
+            sections: self
                 .docs
                 .iter()
-                .map(|doc: &DocId| Wanted {
+                .map(|doc: &DocId| SectionRequest {
                     doc: *doc,
                     section: None,
                     pages: call.pages.parse().into_iter().collect(),
@@ -533,11 +544,11 @@ impl Tools for Bench {
 }
 
 #[tokio::test]
-async fn an_agent_reads_on_until_the_answer_is_there_and_whoever_chooses_never_sees_text() {
-    let shop = Shop::new();
+async fn agent_reads_until_answered_and_planner_sees_no_page_text() {
+    let archive = TestArchive::new();
     let turn = Arc::new(AtomicU32::new(0));
     let turns = Arc::clone(&turn);
-    let (model, asker) = Model::asker(move |request: &Request| {
+    let (model, client) = Model::new(move |request: &LlmRequest| {
         if request.schema.name == "choose_tool" {
             let call = |tool: &str, pages: &str| json!({ "tool": tool, "pages": pages, "query": "", "document": "3M_2022_10K", "section": "", "item": "", "pattern": "", "why": "w" });
             return Ok(match turns.fetch_add(1, Ordering::SeqCst) {
@@ -558,29 +569,29 @@ async fn an_agent_reads_on_until_the_answer_is_there_and_whoever_chooses_never_s
         };
         Ok(json!({ "answerable": there, "confidence": 1, "claims": claims }))
     });
-    let bench = Bench {
-        docs: vec![shop.doc("3M_2022_10K")],
-        ..Bench::default()
+    let bench = StubTools {
+        docs: vec![archive.doc("3M_2022_10K")],
+        ..StubTools::default()
     };
-    let question = Question {
-        mode: Mode::Agent,
-        ..capex()
+    let question = AskRequest {
+        mode: AnswerMode::Agent,
+        ..capex_question()
     };
-    let answer = shop
-        .ask_with(Some(asker), Some(&bench), &question, &mut Vec::new())
+    let answer = archive
+        .ask_with(Some(client), Some(&bench), &question, &mut Vec::new())
         .await;
     assert_eq!(
         (
             answer.outcome,
-            answer.dropped.tool_calls,
-            bench.called.load(Ordering::SeqCst)
+            answer.rejected.tool_calls,
+            bench.calls.load(Ordering::SeqCst)
         ),
-        (Outcome::Answered, 1, 1)
+        (AnswerOutcome::Answered, 1, 1)
     );
     assert!(answer.claims[0].verified, "{answer:?}");
     assert_eq!(answer.citations[0].page, Some(2));
     for request in model
-        .asked()
+        .requests()
         .iter()
         .filter(|request| request.schema.name == "choose_tool")
     {
@@ -591,40 +602,40 @@ async fn an_agent_reads_on_until_the_answer_is_there_and_whoever_chooses_never_s
         );
     }
     // Turns are bounded.
-    let (endless, asker) = Model::asker(|request: &Request| {
+    let (endless, client) = Model::new(|request: &LlmRequest| {
         Ok(match request.schema.name {
             "choose_tool" => json!({ "tool": "get_page_content", "pages": "1" }),
             _ => json!({ "answerable": false, "claims": [], "confidence": 0 }),
         })
     });
-    let question = Question {
-        mode: Mode::Agent,
-        limits: Limits {
+    let question = AskRequest {
+        mode: AnswerMode::Agent,
+        limits: AnswerLimits {
             turns: 3,
-            ..Limits::default()
+            ..AnswerLimits::default()
         },
-        ..Question::of("3M revenue?")
+        ..AskRequest::new("3M revenue?")
     };
-    let answer = shop
-        .ask_with(Some(asker), Some(&bench), &question, &mut Vec::new())
+    let answer = archive
+        .ask_with(Some(client), Some(&bench), &question, &mut Vec::new())
         .await;
     assert_eq!(
-        (answer.outcome, endless.asked().len()),
-        (Outcome::NotInDocuments, 4)
+        (answer.outcome, endless.requests().len()),
+        (AnswerOutcome::NotInDocuments, 4)
     );
 }
 
 #[tokio::test]
-async fn an_agent_whose_model_goes_away_knows_not_that_nothing_is_there() {
+async fn agent_outage_is_not_reported_as_not_in_documents() {
     // A tool, an answer that is none, and then: the model is gone, its replies are of no use, the budget is used up.
     for (broken, calls, code) in [
         (Some(401), 16, "model.configuration"),
         (None, 16, "model.reply_unreadable"),
         (None, 2, "answer.limit"),
     ] {
-        let shop = Shop::new();
+        let archive = TestArchive::new();
         let turn = Arc::new(AtomicU32::new(0));
-        let (_, asker) = Model::asker(move |request: &Request| {
+        let (_, client) = Model::new(move |request: &LlmRequest| {
             let call = |tool: &str| json!({ "tool": tool, "pages": "2" });
             match (turn.fetch_add(1, Ordering::SeqCst), request.schema.name) {
                 (0, _) => Ok(call("answer")),
@@ -640,32 +651,32 @@ async fn an_agent_whose_model_goes_away_knows_not_that_nothing_is_there() {
                 _ => Ok(json!({ "tool": "" })),
             }
         });
-        let bench = Bench {
-            docs: vec![shop.doc("3M_2022_10K")],
-            ..Bench::default()
+        let bench = StubTools {
+            docs: vec![archive.doc("3M_2022_10K")],
+            ..StubTools::default()
         };
-        let question = Question {
-            mode: Mode::Agent,
-            limits: Limits {
+        let question = AskRequest {
+            mode: AnswerMode::Agent,
+            limits: AnswerLimits {
                 calls,
-                ..Limits::default()
+                ..AnswerLimits::default()
             },
-            ..capex()
+            ..capex_question()
         };
-        let answer = shop
-            .ask_with(Some(asker), Some(&bench), &question, &mut Vec::new())
+        let answer = archive
+            .ask_with(Some(client), Some(&bench), &question, &mut Vec::new())
             .await;
         let why = answer
-            .degraded
+            .degradation
             .as_ref()
             .map(|degraded| degraded.code.as_str());
         assert_eq!(
             (answer.outcome, why),
-            (Outcome::SearchOnly, Some(code)),
+            (AnswerOutcome::SearchOnly, Some(code)),
             "{answer:?}"
         );
         // Healthy again, the same question is answered under the id it was promised.
-        let (_, asker) = Model::asker(|request: &Request| {
+        let (_, client) = Model::new(|request: &LlmRequest| {
             Ok(match request.schema.name {
                 "choose_tool" => json!({ "tool": "answer" }),
                 _ => {
@@ -673,48 +684,48 @@ async fn an_agent_whose_model_goes_away_knows_not_that_nothing_is_there() {
                 }
             })
         });
-        let again = shop
-            .ask_with(Some(asker), Some(&bench), &question, &mut Vec::new())
+        let again = archive
+            .ask_with(Some(client), Some(&bench), &question, &mut Vec::new())
             .await;
         assert!(
-            again.outcome == Outcome::Answered && !again.replayed && again.id != answer.id,
+            again.outcome == AnswerOutcome::Answered && !again.is_replay && again.id != answer.id,
             "{again:?}"
         );
-        assert_eq!(again.degraded, None);
+        assert_eq!(again.degradation, None);
     }
 }
 
 #[tokio::test]
-async fn what_a_walk_could_not_ask_is_said_and_not_kept_for_the_answer() {
-    let shop = Shop::new();
+async fn failed_tree_search_calls_degrade_and_are_not_stored() {
+    let archive = TestArchive::new();
     let claims = json!([claim(
         "Purchases were (1,749).",
         &[(1, "Purchases of property, plant and equipment (1,749)")]
     )]);
-    let (_, asker) = Model::asker(move |request: &Request| match request.schema.name {
+    let (_, client) = Model::new(move |request: &LlmRequest| match request.schema.name {
         "answer" => Ok(json!({ "answerable": true, "confidence": 1, "claims": claims })),
         _ => Ok(json!({ "garbage": true })),
     });
-    let question = Question {
-        strategy: Finding::Walk(crate::reason::Strategy::Beam),
-        ..capex()
+    let question = AskRequest {
+        strategy: RetrievalStrategy::TreeSearch(crate::tree_search::TreeSearchStrategy::Beam),
+        ..capex_question()
     };
-    let question = Question {
-        limits: Limits {
+    let question = AskRequest {
+        limits: AnswerLimits {
             calls: 100,
-            ..Limits::default()
+            ..AnswerLimits::default()
         },
         ..question
     };
-    let answer = shop.ask(asker, &question).await;
-    assert_eq!(answer.outcome, Outcome::Answered, "{answer:?}");
+    let answer = archive.ask(client, &question).await;
+    assert_eq!(answer.outcome, AnswerOutcome::Answered, "{answer:?}");
     assert_eq!(
-        answer.degraded.map(|degraded| degraded.code).as_deref(),
+        answer.degradation.map(|degraded| degraded.code).as_deref(),
         Some("model.unusable")
     );
-    let answers = Answers::new(
+    let answers = AnswerStore::new(
         Env::system(),
-        Arc::<MemoryBlobs>::clone(&shop.blobs),
+        Arc::<MemoryBlobs>::clone(&archive.blobs),
         &Collection::default(),
     );
     assert_eq!(
@@ -724,57 +735,57 @@ async fn what_a_walk_could_not_ask_is_said_and_not_kept_for_the_answer() {
 }
 
 #[tokio::test]
-async fn where_nothing_can_be_read_that_is_said_and_nothing_kept() {
-    let shop = Shop::new();
-    let refused = async |shop: &Shop, question: Question| {
-        let answers = Answers::new(
+async fn unreadable_documents_are_reported_and_nothing_is_stored() {
+    let archive = TestArchive::new();
+    let refused = async |archive: &TestArchive, question: AskRequest| {
+        let answers = AnswerStore::new(
             Env::system(),
-            Arc::<MemoryBlobs>::clone(&shop.blobs),
+            Arc::<MemoryBlobs>::clone(&archive.blobs),
             &Collection::default(),
         );
-        let librarian = Librarian {
+        let answerer = CachedAnswerer {
             collection: &Collection::default(),
-            sources: Sources {
-                finder: shop,
-                shelf: shop,
-                catalogue: &shop.catalogue,
+            sources: TreeSearchSources {
+                search: archive,
+                store: archive,
+                catalog: &archive.catalog,
             },
-            reasoner: None,
+            tree_searcher: None,
             tools: None,
-            answers: &answers,
-            most: Limits::MOST,
+            store: &answers,
+            max_limits: AnswerLimits::MAX,
         };
-        let mut heard: Vec<Event> = Vec::new();
-        let error = librarian.answer(&question, &mut heard).await.unwrap_err();
+        let mut events: Vec<AnswerEvent> = Vec::new();
+        let error = answerer.answer(&question, &mut events).await.unwrap_err();
         assert!(
-            matches!(heard.last(), Some(Event::Error { .. })),
-            "{heard:?}"
+            matches!(events.last(), Some(AnswerEvent::Error { .. })),
+            "{events:?}"
         );
         assert!(
-            shop.blobs.list("", None, 1).await.unwrap().is_empty(),
+            archive.blobs.list("", None, 1).await.unwrap().is_empty(),
             "nothing is kept"
         );
         (error.code(), error.to_string())
     };
-    let mut bare = Shop::new();
-    bare.catalogue = stemma_catalog::fixtures::claimed(&["scan.pdf"]);
-    let (code, said) = refused(&bare, Question::of("scan text?")).await;
+    let mut bare = TestArchive::new();
+    bare.catalog = stemma_catalog::fixtures::claimed(&["scan.pdf"]);
+    let (code, message) = refused(&bare, AskRequest::new("scan text?")).await;
     assert!(
-        code == "document.no_tree" && said.contains("scan"),
-        "{code} {said}"
+        code == "document.no_tree" && message.contains("scan"),
+        "{code} {message}"
     );
-    let mut empty = Shop::new();
-    empty.catalogue = Catalogue::of_entries([]);
+    let mut empty = TestArchive::new();
+    empty.catalog = Catalog::from_entries([]);
     assert_eq!(
-        refused(&empty, Question::of("capex?")).await.0,
+        refused(&empty, AskRequest::new("capex?")).await.0,
         "answer.no_documents"
     );
-    let item = Question {
+    let item = AskRequest {
         item: "99".parse().ok(),
-        within: Within::Documents(vec![]),
-        ..capex()
+        within: DocumentScope::Documents(vec![]),
+        ..capex_question()
     };
-    assert_eq!(refused(&shop, item).await.0, "answer.no_documents");
-    let long = Question::of("Background. ".repeat(400) + "QUESTION: revenue?");
-    assert_eq!(refused(&shop, long).await.0, "answer.too_long");
+    assert_eq!(refused(&archive, item).await.0, "answer.no_documents");
+    let long = AskRequest::new("Background. ".repeat(400) + "QUESTION: revenue?");
+    assert_eq!(refused(&archive, long).await.0, "answer.too_long");
 }

@@ -4,16 +4,16 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 use stemma_document::DocId;
-use stemma_llm::request::Schema;
+use stemma_llm::request::OutputSchema;
 
-use super::passages::Wanted;
-use crate::reason::Prompt;
+use super::context::SectionRequest;
+use crate::tree_search::Prompt;
 
 /// Characters that hold data together in other places; no title that is shown to who chooses has them.
-const BRACKETS: [char; 12] = ['{', '}', '[', ']', '<', '>', '|', '`', '"', '“', '”', '\\'];
+const STRIPPED_CHARS: [char; 12] = ['{', '}', '[', ']', '<', '>', '|', '`', '"', '“', '”', '\\'];
 
 /// What a model calls when it knows enough.
-pub(super) const DONE: &str = "answer";
+pub(super) const DONE_TOOL: &str = "answer";
 
 /// A call of a tool, as a model writes it; what it leaves empty is not given. There is no scope among the arguments: that is the
 /// question's.
@@ -42,22 +42,22 @@ pub struct ToolCall {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolReply {
     /// What came of it, in our words and numbers alone: `3 sections fit`. Nothing of a document stands here, not even a name.
-    pub told: String,
+    pub summary: String,
     /// Names, titles and pages that were found, never the text of pages. Documents wrote them: shown as data, apart.
-    pub found: String,
-    /// The documents that `found` names: what an agent may open further.
-    pub shown: Vec<DocId>,
+    pub data: String,
+    /// The documents that `data` names: what an agent may open further.
+    pub documents: Vec<DocId>,
     /// What is to be read for the answer.
-    pub wanted: Vec<Wanted>,
+    pub sections: Vec<SectionRequest>,
     /// Whether it was refused: no such tool, or beyond the scope of the question.
-    pub refused: bool,
+    pub is_rejected: bool,
 }
 
 /// The tools of one question.
 #[async_trait]
-pub trait Tools: Send + Sync {
+pub trait ToolSet: Send + Sync {
     /// Names, arguments and purposes, one tool on a line.
-    fn described(&self) -> Vec<(&'static str, &'static str)>;
+    fn descriptions(&self) -> Vec<(&'static str, &'static str)>;
 
     /// Calls a tool. What goes wrong is told to the model.
     async fn call(&self, call: &ToolCall) -> ToolReply;
@@ -71,32 +71,37 @@ read should answer the question. Tools:";
 
 /// A step as it is told to who chooses the next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct AgentStep {
     /// In our words: the tool, and how it ended.
-    pub(super) what: String,
+    pub(super) summary: String,
     /// What documents wrote: names, titles, paths; and what was called with.
     pub(super) data: String,
 }
 
 /// The question which tool is next. What documents wrote stands in blocks of its own, as plain words: without brackets and quotation
 /// marks, so that no heading is a call.
-pub(super) fn prompt(question: &str, tools: &dyn Tools, told: &[Told], turns_left: u32) -> Prompt {
-    let described = tools.described();
+pub(super) fn next_tool_prompt(
+    question: &str,
+    tools: &dyn ToolSet,
+    steps: &[AgentStep],
+    remaining_turns: u32,
+) -> Prompt {
+    let described = tools.descriptions();
     let listed: Vec<String> = described
         .iter()
         .map(|(name, about)| format!("- {name}: {about}"))
         .collect();
     let system = format!(
-        "{INSTRUCTIONS}\n{}\n- {DONE}: nothing more is needed",
+        "{INSTRUCTIONS}\n{}\n- {DONE_TOOL}: nothing more is needed",
         listed.join("\n")
     );
     let names: Vec<&str> = described
         .iter()
         .map(|(name, _)| *name)
-        .chain([DONE])
+        .chain([DONE_TOOL])
         .collect();
     let text = json!({ "type": "string" });
-    let schema = Schema::strict(
+    let schema = OutputSchema::strict(
         "choose_tool",
         &json!({
             "why": text, "tool": { "type": "string", "enum": names }, "query": text, "document": text, "pages": text,
@@ -104,25 +109,28 @@ pub(super) fn prompt(question: &str, tools: &dyn Tools, told: &[Told], turns_lef
         }),
     );
     let prompt = Prompt::new(system, schema)
-        .at_most(400)
-        .block("Question", question);
-    let prompt = told.iter().enumerate().fold(prompt, |prompt, (at, told)| {
-        let prompt = prompt.block(format!("Step {}", at + 1), &told.what);
-        let data = told.data.replace(BRACKETS, " ");
-        if data.trim().is_empty() {
-            prompt
-        } else {
-            prompt.block(format!("Found {}", at + 1), data)
-        }
-    });
-    prompt.block("Turns left", turns_left.to_string())
+        .with_max_output_tokens(400)
+        .with_block("Question", question);
+    let prompt = steps
+        .iter()
+        .enumerate()
+        .fold(prompt, |prompt, (at, steps)| {
+            let prompt = prompt.with_block(format!("Step {}", at + 1), &steps.summary);
+            let data = steps.data.replace(STRIPPED_CHARS, " ");
+            if data.trim().is_empty() {
+                prompt
+            } else {
+                prompt.with_block(format!("Found {}", at + 1), data)
+            }
+        });
+    prompt.with_block("Turns left", remaining_turns.to_string())
 }
 
 /// What of a reply can be a call.
 ///
 /// # Errors
 /// What is wrong with it, for the model.
-pub(super) fn read(call: ToolCall) -> Result<ToolCall, String> {
+pub(super) fn validate_call(call: ToolCall) -> Result<ToolCall, String> {
     let longest = [&call.query, &call.document, &call.pages, &call.pattern]
         .map(|text| text.chars().count())
         .into_iter()

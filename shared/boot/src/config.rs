@@ -11,16 +11,16 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Variables that begin like settings but belong to the command line or to logging.
-const NOT_SETTINGS: [&str; 4] = ["STORE", "COLLECTION", "LOG", "CONFIG"];
+const RESERVED_VARIABLES: [&str; 4] = ["STORE", "COLLECTION", "LOG", "CONFIG"];
 /// What tests tell each other, e.g. where the servers are.
-const OF_TESTS: &str = "TEST_";
-const PREFIX: &str = "STEMMA_";
+const TEST_VARIABLE_PREFIX: &str = "TEST_";
+const VARIABLE_PREFIX: &str = "STEMMA_";
 /// Names of settings that hold a key or a password: their values are never shown.
-const SECRET: [&str; 5] = ["url", "access_key", "secret_key", "api_key", "headers"];
+const SECRET_KEYS: [&str; 5] = ["url", "access_key", "secret_key", "api_key", "headers"];
 
 /// A configuration with the source of each setting.
 #[derive(Debug, Clone)]
-pub struct Loaded<C> {
+pub struct LoadedConfig<C> {
     /// The values.
     pub config: C,
     /// Every setting by its dotted key, in key order.
@@ -68,7 +68,7 @@ pub enum ConfigError {
 /// [`ConfigError`] naming the key and its source.
 pub fn load<C: DeserializeOwned + Serialize + Default>(
     file: Option<&Path>,
-) -> Result<Loaded<C>, ConfigError> {
+) -> Result<LoadedConfig<C>, ConfigError> {
     let invalid = |error: figment::Error| ConfigError::Invalid(error.to_string());
     let defaults = serde_json::to_value(C::default())
         .map_err(|error| ConfigError::Invalid(error.to_string()))?;
@@ -77,64 +77,65 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(
         Some(path) => path.to_path_buf(),
         None => PathBuf::from("stemma.toml"),
     };
-    let variables = Env::prefixed(PREFIX)
+    let variables = Env::prefixed(VARIABLE_PREFIX)
         .filter(|key| {
-            !NOT_SETTINGS.iter().any(|other| key == other) && !key.as_str().starts_with(OF_TESTS)
+            !RESERVED_VARIABLES.iter().any(|other| key == other)
+                && !key.as_str().starts_with(TEST_VARIABLE_PREFIX)
         })
         .split("__");
     let figment = Figment::from(Serialized::defaults(C::default()))
         .merge(Toml::file(&path))
         .merge(variables);
     let values: Value = figment.extract().map_err(invalid)?;
-    let known = flatten(&defaults);
+    let default_settings = flatten(&defaults);
     let settings = flatten(&values)
         .into_iter()
         .map(|(key, value)| {
-            let source = source(&figment, &key, &path);
-            match known.get(&key) {
+            let source = setting_source(&figment, &key, &path);
+            match default_settings.get(&key) {
                 Some(default) => Ok(Setting {
-                    value: shown(&key, value),
+                    value: redact(&key, value),
                     default: default.clone(),
                     source,
                     key,
                 }),
                 None => Err(ConfigError::Unknown {
-                    nearest: nearest(&key, known.keys()),
+                    nearest: nearest(&key, default_settings.keys()),
                     key,
                     source_name: source,
                 }),
             }
         })
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(Loaded {
+    Ok(LoadedConfig {
         config: figment.extract().map_err(invalid)?,
         settings,
     })
 }
 
 /// A value as it may be shown.
-fn shown(key: &str, value: Value) -> Value {
+fn redact(key: &str, value: Value) -> Value {
     let name = key.rsplit('.').next().unwrap_or(key);
     match value {
         Value::Null => Value::Null,
         Value::String(text) if text.is_empty() => text.into(),
-        Value::Array(items) => items.into_iter().map(|item| shown(key, item)).collect(),
+        Value::Array(items) => items.into_iter().map(|item| redact(key, item)).collect(),
         Value::Object(fields) => fields
             .into_iter()
-            .map(|(name, value)| (name.clone(), shown(&name, value)))
+            .map(|(name, value)| (name.clone(), redact(&name, value)))
             .collect(),
-        _ if SECRET.contains(&name) => "***".into(),
+        _ if SECRET_KEYS.contains(&name) => "***".into(),
         value => value,
     }
 }
 
-fn source(figment: &Figment, key: &str, file: &Path) -> String {
+fn setting_source(figment: &Figment, key: &str, file: &Path) -> String {
     let name = figment
         .find_metadata(key)
         .map(|metadata| metadata.name.to_string())
         .unwrap_or_default();
     if name.contains("environment") {
-        format!("{PREFIX}{}", key.replace('.', "__").to_uppercase())
+        format!("{VARIABLE_PREFIX}{}", key.replace('.', "__").to_uppercase())
     } else if name.contains("TOML") {
         file.display().to_string()
     } else {
@@ -167,8 +168,8 @@ fn flatten(value: &Value) -> BTreeMap<String, Value> {
 }
 
 /// The valid name a misspelt one is nearest to, where one is near; names are ASCII.
-pub fn nearest<'a>(key: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {
-    let scored = known.map(|candidate| (distance(key, candidate), candidate));
+pub fn nearest<'a>(key: &str, candidates: impl Iterator<Item = &'a String>) -> Option<String> {
+    let scored = candidates.map(|candidate| (distance(key, candidate), candidate));
     scored
         .min()
         .filter(|(distance, _)| *distance <= key.len().max(4) / 2)
@@ -197,26 +198,26 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Serialize, Deserialize, PartialEq)]
-    struct Config {
-        limits: Limits,
+    struct TestConfig {
+        limits: TestLimits,
         open_documents: u32,
     }
 
     #[derive(Debug, Serialize, Deserialize, PartialEq)]
-    struct Limits {
+    struct TestLimits {
         max_pages: u32,
     }
 
-    impl Default for Config {
+    impl Default for TestConfig {
         fn default() -> Self {
             Self {
-                limits: Limits { max_pages: 10 },
+                limits: TestLimits { max_pages: 10 },
                 open_documents: 2,
             }
         }
     }
 
-    fn load_text(toml: &str) -> Result<Loaded<Config>, ConfigError> {
+    fn load_text(toml: &str) -> Result<LoadedConfig<TestConfig>, ConfigError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c.toml");
         std::fs::write(&path, toml).unwrap();
@@ -224,12 +225,12 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_knows_where_it_came_from() {
+    fn settings_record_their_source() {
         let loaded = load_text("[limits]\nmax_pages = 5\n").unwrap();
         assert_eq!(
             loaded.config,
-            Config {
-                limits: Limits { max_pages: 5 },
+            TestConfig {
+                limits: TestLimits { max_pages: 5 },
                 open_documents: 2
             }
         );
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_names_the_nearest_one() {
+    fn unknown_key_error_suggests_nearest_key() {
         let error = load_text("[limits]\nmaxpages = 5\n")
             .unwrap_err()
             .to_string();
@@ -260,10 +261,10 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_and_a_missing_file_are_errors() {
+    fn invalid_value_and_missing_file_are_errors() {
         assert!(load_text("open_documents = \"many\"").is_err());
         assert!(matches!(
-            load::<Config>(Some(Path::new("/nowhere.toml"))),
+            load::<TestConfig>(Some(Path::new("/nowhere.toml"))),
             Err(ConfigError::NoFile(_))
         ));
     }

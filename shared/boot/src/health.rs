@@ -19,8 +19,8 @@ use axum::{Json, Router};
 use serde::Serialize;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
-use stemma_engine::ledger::Board;
-use stemma_engine::presence::Presence;
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::ledger::StatusTopic;
 use stemma_engine::queue::QueueName;
 use stemma_engine::{Env, PortError, Ports};
 use tokio::net::TcpListener;
@@ -30,26 +30,26 @@ use tokio_util::sync::CancellationToken;
 use crate::telemetry::Metrics;
 
 /// How often ports are asked.
-const ASK_EVERY: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a port may take to answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long an answer is believed.
-const BELIEVED: Duration = Duration::from_secs(15);
+const STALE_AFTER: Duration = Duration::from_secs(15);
 
-type Answer = Pin<Box<dyn Future<Output = Result<(), PortError>> + Send>>;
+type CheckFuture = Pin<Box<dyn Future<Output = Result<(), PortError>> + Send>>;
 /// Asks a port something cheap.
-pub type Check = Arc<dyn Fn() -> Answer + Send + Sync>;
+pub type HealthCheck = Arc<dyn Fn() -> CheckFuture + Send + Sync>;
 
 /// Whether a process can work. Cheap to clone.
 #[derive(Clone)]
-pub struct Health(Arc<Inner>);
+pub struct Health(Arc<HealthInner>);
 
-struct Inner {
+struct HealthInner {
     env: Env,
-    checks: Vec<(&'static str, Check)>,
+    checks: Vec<(&'static str, HealthCheck)>,
     /// When each last answered.
-    answered: Mutex<BTreeMap<&'static str, Millis>>,
-    presence: Arc<Presence>,
+    last_success: Mutex<BTreeMap<&'static str, Millis>>,
+    presence: Arc<HeartbeatReporter>,
 }
 
 /// The body of `/readyz`.
@@ -64,28 +64,36 @@ pub struct Readiness {
 }
 
 impl Health {
-    /// Ready while these answer and the process of `presence` is not draining.
-    pub fn new(env: &Env, presence: &Arc<Presence>, checks: Vec<(&'static str, Check)>) -> Self {
-        let answered = Mutex::default();
+    /// Ready while these answer and the process of `heartbeat` is not draining.
+    pub fn new(
+        env: &Env,
+        presence: &Arc<HeartbeatReporter>,
+        checks: Vec<(&'static str, HealthCheck)>,
+    ) -> Self {
+        let last_success = Mutex::default();
         let presence = Arc::clone(presence);
-        Self(Arc::new(Inner {
+        Self(Arc::new(HealthInner {
             env: env.clone(),
             checks,
-            answered,
+            last_success,
             presence,
         }))
     }
 
     /// Ready while queue, ledger and blobs answer. A process that still waits for them at its start lives, and is not
     /// ready: it says so from the beginning, and the ports come when they are there.
-    pub fn of(env: &Env, presence: &Arc<Presence>, ports: &Arc<OnceLock<Ports>>) -> Self {
-        let check = |name: &'static str, ask: fn(Env, Ports) -> Answer| {
+    pub fn for_ports(
+        env: &Env,
+        presence: &Arc<HeartbeatReporter>,
+        ports: &Arc<OnceLock<Ports>>,
+    ) -> Self {
+        let check = |name: &'static str, ask: fn(Env, Ports) -> CheckFuture| {
             let env = env.clone();
             let ports = Arc::clone(ports);
-            let check: Check = Arc::new(move || match ports.get() {
+            let check: HealthCheck = Arc::new(move || match ports.get() {
                 Some(ports) => ask(env.clone(), ports.clone()),
                 None => Box::pin(async move {
-                    Err(PortError::passing(name, "connect", "not connected yet"))
+                    Err(PortError::transient(name, "connect", "not connected yet"))
                 }),
             });
             (name, check)
@@ -98,7 +106,7 @@ impl Health {
                 Box::pin(async move {
                     ports
                         .ledger
-                        .notices(Board::Processes, env.now_ms())
+                        .status_records(StatusTopic::Processes, env.now_ms())
                         .await
                         .map(drop)
                 })
@@ -111,7 +119,7 @@ impl Health {
     }
 
     /// Ready while blobs answer: for a process that only reads.
-    pub fn of_blobs(env: &Env, presence: &Arc<Presence>, blobs: &Arc<dyn Blobs>) -> Self {
+    pub fn for_blobs(env: &Env, presence: &Arc<HeartbeatReporter>, blobs: &Arc<dyn Blobs>) -> Self {
         Self::new(env, presence, vec![("blobs", blobs_check(blobs))])
     }
 
@@ -121,15 +129,15 @@ impl Health {
             .0
             .env
             .now_ms()
-            .saturating_sub(BELIEVED.as_millis() as Millis);
-        let answered = self
+            .saturating_sub(STALE_AFTER.as_millis() as Millis);
+        let last_success = self
             .0
-            .answered
+            .last_success
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let names = self.0.checks.iter().map(|(name, _)| *name);
         let away: Vec<_> = names
-            .filter(|name| answered.get(name).is_none_or(|at| *at < since))
+            .filter(|name| last_success.get(name).is_none_or(|at| *at < since))
             .collect();
         let draining = self.0.presence.is_draining();
         Readiness {
@@ -140,13 +148,13 @@ impl Health {
     }
 
     /// Asks every port once.
-    pub async fn ask(&self) {
+    pub async fn run_checks(&self) {
         for (name, check) in &self.0.checks {
-            match tokio::time::timeout(PATIENCE, check()).await {
+            match tokio::time::timeout(CHECK_TIMEOUT, check()).await {
                 Ok(Ok(())) => {
                     let now = self.0.env.now_ms();
                     self.0
-                        .answered
+                        .last_success
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)
                         .insert(name, now);
@@ -158,7 +166,7 @@ impl Health {
     }
 }
 
-fn blobs_check(blobs: &Arc<dyn Blobs>) -> Check {
+fn blobs_check(blobs: &Arc<dyn Blobs>) -> HealthCheck {
     let blobs = Arc::clone(blobs);
     Arc::new(move || {
         let blobs = Arc::clone(&blobs);
@@ -167,18 +175,18 @@ fn blobs_check(blobs: &Arc<dyn Blobs>) -> Check {
 }
 
 /// A server in work.
-pub struct Serving {
+pub struct HealthServer {
     /// Where it listens.
     pub address: SocketAddr,
     task: JoinHandle<io::Result<()>>,
 }
 
-impl Serving {
+impl HealthServer {
     /// Waits for its end.
     ///
     /// # Errors
     /// What the listener said.
-    pub async fn ended(self) -> io::Result<()> {
+    pub async fn join(self) -> io::Result<()> {
         self.task.await.map_err(io::Error::other)?
     }
 }
@@ -194,14 +202,14 @@ pub async fn serve(
     metrics: Option<Metrics>,
     extra: Router,
     stop: CancellationToken,
-) -> io::Result<Serving> {
+) -> io::Result<HealthServer> {
     let listener = TcpListener::bind(listen).await?;
     let address = listener.local_addr()?;
     let asking = health
         .0
         .env
         .clone()
-        .spawn(keep_asking(health.clone(), metrics.clone()));
+        .spawn(check_periodically(health.clone(), metrics.clone()));
     let router = router(health, metrics).merge(extra);
     let task = tokio::spawn(async move {
         let ended = axum::serve(listener, router)
@@ -210,16 +218,16 @@ pub async fn serve(
         asking.abort();
         ended
     });
-    Ok(Serving { address, task })
+    Ok(HealthServer { address, task })
 }
 
-async fn keep_asking(health: Health, metrics: Option<Metrics>) {
+async fn check_periodically(health: Health, metrics: Option<Metrics>) {
     loop {
-        health.ask().await;
+        health.run_checks().await;
         if let Some(metrics) = &metrics {
-            metrics.tidy();
+            metrics.run_upkeep();
         }
-        health.0.env.sleep(ASK_EVERY).await;
+        health.0.env.sleep(CHECK_INTERVAL).await;
     }
 }
 
@@ -227,7 +235,7 @@ fn router(health: Health, metrics: Option<Metrics>) -> Router {
     Router::new()
         .route("/livez", get(|| async { "alive\n" }))
         .route("/readyz", get(readyz).with_state(health))
-        .route("/metrics", get(render).with_state(metrics))
+        .route("/metrics", get(render_metrics).with_state(metrics))
 }
 
 async fn readyz(State(health): State<Health>) -> Response {
@@ -240,7 +248,7 @@ async fn readyz(State(health): State<Health>) -> Response {
     (status, Json(readiness)).into_response()
 }
 
-async fn render(State(metrics): State<Option<Metrics>>) -> Response {
+async fn render_metrics(State(metrics): State<Option<Metrics>>) -> Response {
     let text = metrics.map(|metrics| metrics.render()).unwrap_or_default();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
@@ -254,7 +262,7 @@ mod tests {
 
     use super::*;
 
-    async fn get(address: SocketAddr, path: &str) -> String {
+    async fn http_get(address: SocketAddr, path: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream
             .write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())
@@ -266,23 +274,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_service_is_ready_while_its_ports_answer_and_alive_in_any_case() {
+    async fn readiness_follows_ports_and_liveness_does_not() {
         let env = Env::system();
         let up = Arc::new(AtomicBool::new(true));
-        let seen = Arc::clone(&up);
-        let check: Check = Arc::new(move || {
-            let up = seen.load(Ordering::Relaxed);
+        let up_in_check = Arc::clone(&up);
+        let check: HealthCheck = Arc::new(move || {
+            let up = up_in_check.load(Ordering::Relaxed);
             Box::pin(async move {
                 if up {
                     Ok(())
                 } else {
-                    Err(PortError::passing("queue", "depth", "away"))
+                    Err(PortError::transient("queue", "depth", "away"))
                 }
             })
         });
         let health = Health::new(
             &env,
-            &Presence::new(&env, "w", "worker"),
+            &HeartbeatReporter::new(&env, "w", "worker"),
             vec![("queue", check)],
         );
         assert_eq!(health.readiness().away, ["queue"], "not before it answered");
@@ -291,47 +299,47 @@ mod tests {
         let serving = serve(listen, health.clone(), None, Router::new(), stop.clone())
             .await
             .unwrap();
-        health.ask().await;
+        health.run_checks().await;
         assert!(
-            get(serving.address, "/readyz")
+            http_get(serving.address, "/readyz")
                 .await
                 .starts_with("HTTP/1.0 200")
         );
         up.store(false, Ordering::Relaxed);
         health
             .0
-            .answered
+            .last_success
             .lock()
             .unwrap()
             .insert("queue", env.now_ms() - 16_000);
-        let reply = get(serving.address, "/readyz").await;
+        let reply = http_get(serving.address, "/readyz").await;
         assert!(
             reply.starts_with("HTTP/1.0 503") && reply.contains(r#""away":["queue"]"#),
             "{reply}"
         );
         assert!(
-            get(serving.address, "/livez")
+            http_get(serving.address, "/livez")
                 .await
                 .starts_with("HTTP/1.0 200")
         );
         stop.cancel();
-        serving.ended().await.unwrap();
+        serving.join().await.unwrap();
     }
 
     #[tokio::test]
-    async fn a_service_that_drains_is_not_ready() {
+    async fn draining_service_is_not_ready() {
         let env = Env::system();
         let ports = Arc::new(OnceLock::new());
-        let presence = Presence::new(&env, "w", "worker");
-        let health = Health::of(&env, &presence, &ports);
-        health.ask().await;
+        let presence = HeartbeatReporter::new(&env, "w", "worker");
+        let health = Health::for_ports(&env, &presence, &ports);
+        health.run_checks().await;
         assert_eq!(
             health.readiness().away,
             ["queue", "ledger", "blobs"],
             "not connected yet"
         );
         drop(ports.set(Ports::memory()));
-        health.ask().await;
+        health.run_checks().await;
         assert_eq!(
             health.readiness(),
             Readiness {
@@ -340,7 +348,7 @@ mod tests {
                 away: vec![]
             }
         );
-        presence.drain();
+        presence.start_draining();
         assert_eq!(
             health.readiness(),
             Readiness {

@@ -23,7 +23,7 @@ pub enum Location {
 /// A text that names no store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` names no store: a folder, or s3://bucket/prefix")]
-pub struct NoLocation(String);
+pub struct LocationError(String);
 
 impl Location {
     /// The folder, where it is one.
@@ -56,19 +56,19 @@ impl Location {
 }
 
 impl FromStr for Location {
-    type Err = NoLocation;
+    type Err = LocationError;
 
-    fn from_str(text: &str) -> Result<Self, NoLocation> {
+    fn from_str(text: &str) -> Result<Self, LocationError> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return if text.is_empty() {
-                Err(NoLocation(text.into()))
+                Err(LocationError(text.into()))
             } else {
                 Ok(Location::Folder(text.into()))
             };
         };
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if scheme != "s3" || bucket.is_empty() {
-            return Err(NoLocation(text.into()));
+            return Err(LocationError(text.into()));
         }
         Ok(Location::Bucket {
             bucket: bucket.into(),
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_is_a_folder_or_a_prefix_in_a_bucket() {
+    fn parses_folder_and_bucket_locations() {
         let bucket = |bucket: &str, prefix: &str| Location::Bucket {
             bucket: bucket.into(),
             prefix: prefix.into(),

@@ -10,10 +10,10 @@ pub const INTERRUPTED: u8 = 130;
 /// Everything is stored create-only and atomically, so ending at once loses only work in progress.
 pub fn listen() -> CancellationToken {
     let stop = CancellationToken::new();
-    let asked = stop.clone();
+    let token = stop.clone();
     tokio::spawn(async move {
         next_signal().await;
-        asked.cancel();
+        token.cancel();
         next_signal().await;
         std::process::exit(i32::from(INTERRUPTED));
     });

@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::{Blobs, FolderBlobs};
 use stemma_engine::{PortError, Ports};
 
+use crate::backends::BackendConfig;
 use crate::location::Location;
-use crate::servers::Servers;
 
 /// The layout of the store folder; a program leaves stores of a newer layout alone.
 const LAYOUT: u32 = 1;
 
 /// Who writes to a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
+pub struct LockOwner {
     /// Process id.
     pub pid: u32,
     /// What it does, e.g. `ingest`.
@@ -41,15 +41,15 @@ pub enum StoreError {
         /// The folder.
         path: PathBuf,
         /// Who.
-        holder: Holder,
+        holder: LockOwner,
     },
     /// A newer program made it.
-    #[error("the store at {} has layout {found}; this program knows layouts up to {LAYOUT}", path.display())]
-    Newer {
+    #[error("the store at {} has layout {layout}; this program knows layouts up to {LAYOUT}", path.display())]
+    NewerLayout {
         /// The folder.
         path: PathBuf,
         /// Its layout.
-        found: u32,
+        layout: u32,
     },
     /// The bucket refused.
     #[error(transparent)]
@@ -84,30 +84,30 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when there is none, or it is a newer one.
-    pub async fn open(location: &Location, servers: &Servers) -> Result<Self, StoreError> {
+    pub async fn open(location: &Location, servers: &BackendConfig) -> Result<Self, StoreError> {
         let location = location.clone();
         let blobs = match &location {
-            Location::Folder(path) => Self::folder(path)?,
+            Location::Folder(path) => Self::open_folder(path)?,
             Location::Bucket { bucket, prefix } => servers.bucket(bucket, prefix).await?,
         };
         Ok(Self { location, blobs })
     }
 
-    fn folder(path: &Path) -> Result<Arc<dyn Blobs>, StoreError> {
+    fn open_folder(path: &Path) -> Result<Arc<dyn Blobs>, StoreError> {
         if !path.join("objects").is_dir() {
             return Err(StoreError::Missing(path.into()));
         }
         check_layout(path)?;
-        let blobs = FolderBlobs::open(path).map_err(io(path))?;
+        let blobs = FolderBlobs::open(path).map_err(io_error(path))?;
         Ok(Arc::new(blobs))
     }
 
     /// Who is writing to it now; no one is known for a bucket.
-    pub fn writer(&self) -> Option<Holder> {
+    pub fn writer(&self) -> Option<LockOwner> {
         let mut file = File::open(self.location.folder()?.join("writer.lock")).ok()?;
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => None,
-            Err(_) => read_holder(&mut file),
+            Err(_) => read_lock_owner(&mut file),
         }
     }
 }
@@ -119,12 +119,12 @@ impl WritableStore {
     /// [`StoreError`] when someone else writes to it, or the file system refuses.
     pub async fn open(
         location: &Location,
-        servers: &Servers,
+        servers: &BackendConfig,
         command: &str,
         now_ms: u64,
     ) -> Result<Self, StoreError> {
         match location {
-            Location::Folder(path) => Self::folder(path, command, now_ms),
+            Location::Folder(path) => Self::open_folder(path, command, now_ms),
             Location::Bucket { bucket, prefix } => {
                 let ports = Ports::embedded(servers.bucket(bucket, prefix).await?);
                 Ok(Self { ports, _lock: None })
@@ -132,16 +132,16 @@ impl WritableStore {
         }
     }
 
-    fn folder(path: &Path, command: &str, now_ms: u64) -> Result<Self, StoreError> {
-        fs::create_dir_all(path).map_err(io(path))?;
-        let lock = lock(path, command, now_ms)?;
+    fn open_folder(path: &Path, command: &str, now_ms: u64) -> Result<Self, StoreError> {
+        fs::create_dir_all(path).map_err(io_error(path))?;
+        let lock = acquire_lock(path, command, now_ms)?;
         check_layout(path)?;
         let layout = path.join("layout");
         if !layout.exists() {
-            fs::write(&layout, format!("{LAYOUT}\n")).map_err(io(&layout))?;
+            fs::write(&layout, format!("{LAYOUT}\n")).map_err(io_error(&layout))?;
         }
-        let blobs = FolderBlobs::open(path).map_err(io(path))?;
-        blobs.sweep_unfinished().map_err(io(path))?;
+        let blobs = FolderBlobs::open(path).map_err(io_error(path))?;
+        blobs.remove_temp_files().map_err(io_error(path))?;
         Ok(Self {
             ports: Ports::embedded(Arc::new(blobs)),
             _lock: Some(lock),
@@ -149,7 +149,7 @@ impl WritableStore {
     }
 }
 
-fn lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreError> {
+fn acquire_lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreError> {
     let name = path.join("writer.lock");
     let options = OpenOptions::new()
         .read(true)
@@ -157,18 +157,18 @@ fn lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreError> {
         .create(true)
         .truncate(false)
         .open(&name);
-    let mut file = options.map_err(io(&name))?;
-    if !locked(&file) {
+    let mut file = options.map_err(io_error(&name))?;
+    if !try_lock(&file) {
         return Err(StoreError::Locked {
             path: path.into(),
-            holder: read_holder(&mut file).unwrap_or_else(|| Holder {
+            holder: read_lock_owner(&mut file).unwrap_or_else(|| LockOwner {
                 pid: 0,
                 command: "?".into(),
                 since_ms: 0,
             }),
         });
     }
-    let holder = Holder {
+    let holder = LockOwner {
         pid: std::process::id(),
         command: command.into(),
         since_ms: now_ms,
@@ -177,13 +177,13 @@ fn lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreError> {
         path: name.clone(),
         error: error.into(),
     })?;
-    file.set_len(0).map_err(io(&name))?;
-    file.write_all(&json).map_err(io(&name))?;
+    file.set_len(0).map_err(io_error(&name))?;
+    file.write_all(&json).map_err(io_error(&name))?;
     Ok(file)
 }
 
 /// Takes the lock. A reader that looks who is writing holds it for a moment, so one refusal is not believed.
-fn locked(file: &File) -> bool {
+fn try_lock(file: &File) -> bool {
     (0..5).any(|attempt| {
         if attempt > 0 {
             std::thread::sleep(Duration::from_millis(20));
@@ -192,7 +192,7 @@ fn locked(file: &File) -> bool {
     })
 }
 
-fn read_holder(file: &mut File) -> Option<Holder> {
+fn read_lock_owner(file: &mut File) -> Option<LockOwner> {
     let mut json = Vec::new();
     file.seek(SeekFrom::Start(0)).ok()?;
     file.take(4096).read_to_end(&mut json).ok()?;
@@ -204,15 +204,15 @@ fn check_layout(path: &Path) -> Result<(), StoreError> {
         return Ok(());
     };
     match text.trim().parse() {
-        Ok(found) if found > LAYOUT => Err(StoreError::Newer {
+        Ok(layout) if layout > LAYOUT => Err(StoreError::NewerLayout {
             path: path.into(),
-            found,
+            layout,
         }),
         _ => Ok(()),
     }
 }
 
-fn io(path: &Path) -> impl Fn(std::io::Error) -> StoreError {
+fn io_error(path: &Path) -> impl Fn(std::io::Error) -> StoreError {
     let path = path.to_path_buf();
     move |error| StoreError::Io {
         path: path.clone(),
@@ -224,14 +224,18 @@ fn io(path: &Path) -> impl Fn(std::io::Error) -> StoreError {
 mod tests {
     use super::*;
 
-    async fn read(folder: &Path) -> Result<Store, StoreError> {
-        Store::open(&Location::Folder(folder.into()), &Servers::default()).await
+    async fn open_for_read(folder: &Path) -> Result<Store, StoreError> {
+        Store::open(&Location::Folder(folder.into()), &BackendConfig::default()).await
     }
 
-    async fn write(folder: &Path, command: &str, now_ms: u64) -> Result<WritableStore, StoreError> {
+    async fn open_for_write(
+        folder: &Path,
+        command: &str,
+        now_ms: u64,
+    ) -> Result<WritableStore, StoreError> {
         WritableStore::open(
             &Location::Folder(folder.into()),
-            &Servers::default(),
+            &BackendConfig::default(),
             command,
             now_ms,
         )
@@ -239,14 +243,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_has_one_writer_and_names_it() {
+    async fn store_allows_one_writer_and_reports_it() {
         let folder = tempfile::tempdir().unwrap();
         assert!(matches!(
-            read(folder.path()).await,
+            open_for_read(folder.path()).await,
             Err(StoreError::Missing(_))
         ));
-        let writer = write(folder.path(), "ingest", 5).await.unwrap();
-        match write(folder.path(), "rm", 6).await {
+        let writer = open_for_write(folder.path(), "ingest", 5).await.unwrap();
+        match open_for_write(folder.path(), "rm", 6).await {
             Err(StoreError::Locked { holder, .. }) => {
                 assert_eq!(
                     (holder.pid, holder.command.as_str()),
@@ -255,25 +259,25 @@ mod tests {
             }
             _ => panic!("two writers"),
         }
-        let reader = read(folder.path()).await.unwrap();
+        let reader = open_for_read(folder.path()).await.unwrap();
         assert_eq!(reader.writer().unwrap().command, "ingest");
         drop(writer);
         assert_eq!(reader.writer(), None);
-        write(folder.path(), "rm", 7).await.unwrap();
+        open_for_write(folder.path(), "rm", 7).await.unwrap();
     }
 
     #[tokio::test]
-    async fn a_newer_store_is_left_alone() {
+    async fn newer_layout_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
-        drop(write(folder.path(), "ingest", 5).await.unwrap());
+        drop(open_for_write(folder.path(), "ingest", 5).await.unwrap());
         fs::write(folder.path().join("layout"), "2\n").unwrap();
         assert!(matches!(
-            read(folder.path()).await,
-            Err(StoreError::Newer { found: 2, .. })
+            open_for_read(folder.path()).await,
+            Err(StoreError::NewerLayout { layout: 2, .. })
         ));
         assert!(matches!(
-            write(folder.path(), "x", 0).await,
-            Err(StoreError::Newer { .. })
+            open_for_write(folder.path(), "x", 0).await,
+            Err(StoreError::NewerLayout { .. })
         ));
     }
 }

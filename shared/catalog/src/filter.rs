@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_document::{Extent, FilingFacts};
 
-use crate::axes::{Axis, fold};
-use crate::catalogue::Listed;
+use crate::catalog::CatalogDocument;
+use crate::facets::{FacetField, normalize_value};
 
 /// Conditions of one filter at most.
 const MAX_CONDITIONS: usize = 32;
@@ -27,18 +27,18 @@ pub struct Filter {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
     /// What is compared.
-    pub field: Field,
+    pub field: FilterField,
     /// How.
-    pub op: Op,
-    /// With what: one value, or several for [`Op::In`]. Canonical (see [`Field::canonical`]).
+    pub op: FilterOp,
+    /// With what: one value, or several for [`FilterOp::In`]. Canonical (see [`FilterField::canonical`]).
     pub values: Vec<String>,
 }
 
 /// What can be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Field {
-    /// The registrant, folded (see [`fold`]).
+pub enum FilterField {
+    /// The registrant, folded (see [`normalize_value`]).
     Company,
     /// A trading symbol.
     Ticker,
@@ -68,47 +68,47 @@ pub enum Field {
     Pages,
 }
 
-impl Field {
+impl FilterField {
     /// All fields, by their words.
-    pub const ALL: [Field; 14] = [
-        Field::Company,
-        Field::Ticker,
-        Field::Cik,
-        Field::Form,
-        Field::FiscalYear,
-        Field::FiscalPeriod,
-        Field::PeriodEnd,
-        Field::Filed,
-        Field::Language,
-        Field::Name,
-        Field::Status,
-        Field::Quality,
-        Field::Accuracy,
-        Field::Pages,
+    pub const ALL: [FilterField; 14] = [
+        FilterField::Company,
+        FilterField::Ticker,
+        FilterField::Cik,
+        FilterField::Form,
+        FilterField::FiscalYear,
+        FilterField::FiscalPeriod,
+        FilterField::PeriodEnd,
+        FilterField::Filed,
+        FilterField::Language,
+        FilterField::Name,
+        FilterField::Status,
+        FilterField::Quality,
+        FilterField::Accuracy,
+        FilterField::Pages,
     ];
 
     /// The stable word for it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Field::Company => "company",
-            Field::Ticker => "ticker",
-            Field::Cik => "cik",
-            Field::Form => "form",
-            Field::FiscalYear => "fiscal_year",
-            Field::FiscalPeriod => "fiscal_period",
-            Field::PeriodEnd => "period_end",
-            Field::Filed => "filed",
-            Field::Language => "language",
-            Field::Name => "name",
-            Field::Status => "status",
-            Field::Quality => "quality",
-            Field::Accuracy => "accuracy",
-            Field::Pages => "pages",
+            FilterField::Company => "company",
+            FilterField::Ticker => "ticker",
+            FilterField::Cik => "cik",
+            FilterField::Form => "form",
+            FilterField::FiscalYear => "fiscal_year",
+            FilterField::FiscalPeriod => "fiscal_period",
+            FilterField::PeriodEnd => "period_end",
+            FilterField::Filed => "filed",
+            FilterField::Language => "language",
+            FilterField::Name => "name",
+            FilterField::Status => "status",
+            FilterField::Quality => "quality",
+            FilterField::Accuracy => "accuracy",
+            FilterField::Pages => "pages",
         }
     }
 
     /// The field of this name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let name = name.trim().trim_start_matches('@');
         Self::ALL
             .into_iter()
@@ -117,30 +117,33 @@ impl Field {
 
     /// Whether it is compared as a number; the others as text, where ISO dates are in order.
     pub fn is_number(self) -> bool {
-        matches!(self, Field::Accuracy | Field::Pages | Field::FiscalYear)
+        matches!(
+            self,
+            FilterField::Accuracy | FilterField::Pages | FilterField::FiscalYear
+        )
     }
 
     /// A value as it is compared: lower case; a company without legal form; a key without leading zeros.
     pub fn canonical(self, value: &str) -> String {
         match self {
-            Field::Company => fold(Axis::Company, value),
-            Field::Cik => {
-                FilingFacts::cik_from(value).unwrap_or_else(|| value.trim().to_lowercase())
+            FilterField::Company => normalize_value(FacetField::Company, value),
+            FilterField::Cik => {
+                FilingFacts::parse_cik(value).unwrap_or_else(|| value.trim().to_lowercase())
             }
             _ => value.trim().to_lowercase(),
         }
     }
 
     /// The canonical values a document has; none where nothing is known.
-    pub fn values(self, listed: &Listed) -> Vec<String> {
-        let entry = listed.entry();
+    pub fn values(self, document: &CatalogDocument) -> Vec<String> {
+        let entry = document.entry();
         let facts = entry.map(|entry| &entry.facts);
         let fact = |fact: Option<&stemma_document::Fact>| {
             fact.map(|fact| fact.value.clone()).into_iter().collect()
         };
         let raw: Vec<String> = match self {
-            Field::Company => fact(facts.and_then(|facts| facts.issuer.as_ref())),
-            Field::Ticker => facts
+            FilterField::Company => fact(facts.and_then(|facts| facts.issuer.as_ref())),
+            FilterField::Ticker => facts
                 .map(|facts| {
                     facts
                         .tickers
@@ -149,25 +152,25 @@ impl Field {
                         .collect()
                 })
                 .unwrap_or_default(),
-            Field::Cik => fact(facts.and_then(|facts| facts.cik.as_ref())),
-            Field::Form => fact(facts.and_then(|facts| facts.form.as_ref())),
-            Field::FiscalYear => fact(facts.and_then(|facts| facts.fiscal_year.as_ref())),
-            Field::FiscalPeriod => fact(facts.and_then(|facts| facts.fiscal_period.as_ref())),
-            Field::PeriodEnd => fact(facts.and_then(|facts| facts.period_end.as_ref())),
-            Field::Filed => fact(facts.and_then(|facts| facts.filed.as_ref())),
-            Field::Language => fact(facts.and_then(|facts| facts.language.as_ref())),
-            Field::Name => vec![listed.version().name.clone()],
-            Field::Status => vec![listed.state.as_str().to_owned()],
-            Field::Quality => Axis::Quality
-                .values(listed)
+            FilterField::Cik => fact(facts.and_then(|facts| facts.cik.as_ref())),
+            FilterField::Form => fact(facts.and_then(|facts| facts.form.as_ref())),
+            FilterField::FiscalYear => fact(facts.and_then(|facts| facts.fiscal_year.as_ref())),
+            FilterField::FiscalPeriod => fact(facts.and_then(|facts| facts.fiscal_period.as_ref())),
+            FilterField::PeriodEnd => fact(facts.and_then(|facts| facts.period_end.as_ref())),
+            FilterField::Filed => fact(facts.and_then(|facts| facts.filed.as_ref())),
+            FilterField::Language => fact(facts.and_then(|facts| facts.language.as_ref())),
+            FilterField::Name => vec![document.version().name.clone()],
+            FilterField::Status => vec![document.state.as_str().to_owned()],
+            FilterField::Quality => FacetField::Quality
+                .values(document)
                 .into_iter()
                 .map(str::to_owned)
                 .collect(),
-            Field::Accuracy => entry
+            FilterField::Accuracy => entry
                 .map(|entry| entry.accuracy.to_string())
                 .into_iter()
                 .collect(),
-            Field::Pages => entry
+            FilterField::Pages => entry
                 .and_then(|entry| {
                     if let Extent::Pages(pages) = entry.extent {
                         Some(pages.to_string())
@@ -184,7 +187,7 @@ impl Field {
 
 /// How values are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Op {
+pub enum FilterOp {
     /// One of the values.
     #[serde(rename = "in")]
     In,
@@ -209,7 +212,7 @@ pub enum Op {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// There is no such field.
-    #[error("there is no field `{name}` to filter by; fields are {fields}", fields = names())]
+    #[error("there is no field `{name}` to filter by; fields are {fields}", fields = field_names())]
     NoField {
         /// As written, cut.
         name: String,
@@ -235,8 +238,8 @@ pub enum FilterError {
     TooLong,
 }
 
-fn names() -> String {
-    Field::ALL.map(Field::as_str).join(", ")
+fn field_names() -> String {
+    FilterField::ALL.map(FilterField::as_str).join(", ")
 }
 
 impl Filter {
@@ -254,10 +257,10 @@ impl Filter {
             Ok(value @ Value::Object(_)) => return Self::from_json(&value),
             _ => split_and(&format!("{text} "))
                 .into_iter()
-                .map(condition)
+                .map(parse_condition)
                 .collect::<Result<Vec<_>, _>>()?,
         };
-        Self::checked(conditions)
+        Self::validated(conditions)
     }
 
     /// Reads the JSON form of [`Filter::parse`].
@@ -266,32 +269,32 @@ impl Filter {
     /// [`FilterError`] with the part that is wrong.
     pub fn from_json(value: &Value) -> Result<Self, FilterError> {
         let Value::Object(fields) = value else {
-            return Err(syntax(&value.to_string()));
+            return Err(syntax_error(&value.to_string()));
         };
         let mut conditions = Vec::new();
         for (name, value) in fields {
-            let field = field_of(name)?;
+            let field = parse_field(name)?;
             match value {
                 Value::Object(ops) => {
                     for (op, value) in ops {
-                        conditions.push(made(
+                        conditions.push(new_condition(
                             field,
-                            op_of(op).ok_or_else(|| syntax(op))?,
-                            &texts(value)?,
+                            parse_op(op).ok_or_else(|| syntax_error(op))?,
+                            &value_texts(value)?,
                         )?);
                     }
                 }
-                value => conditions.push(made(field, Op::In, &texts(value)?)?),
+                value => conditions.push(new_condition(field, FilterOp::In, &value_texts(value)?)?),
             }
         }
-        Self::checked(conditions)
+        Self::validated(conditions)
     }
 
     /// Whether a document fits.
-    pub fn holds(&self, listed: &Listed) -> bool {
+    pub fn matches(&self, document: &CatalogDocument) -> bool {
         self.conditions
             .iter()
-            .all(|condition| condition.holds(listed))
+            .all(|condition| condition.matches(document))
     }
 
     /// Whether there is nothing to fit.
@@ -299,7 +302,7 @@ impl Filter {
         self.conditions.is_empty()
     }
 
-    fn checked(conditions: Vec<Condition>) -> Result<Self, FilterError> {
+    fn validated(conditions: Vec<Condition>) -> Result<Self, FilterError> {
         let long = conditions.len() > MAX_CONDITIONS
             || conditions.iter().any(|one| one.values.len() > MAX_VALUES);
         if long {
@@ -312,22 +315,22 @@ impl Filter {
 
 impl Condition {
     /// Whether a document fits.
-    pub fn holds(&self, listed: &Listed) -> bool {
-        let has = self.field.values(listed);
-        let order = |wanted: &dyn Fn(Ordering) -> bool| {
+    pub fn matches(&self, document: &CatalogDocument) -> bool {
+        let has = self.field.values(document);
+        let order = |is_wanted: &dyn Fn(Ordering) -> bool| {
             has.iter().any(|value| {
                 self.values
                     .iter()
-                    .any(|other| wanted(compare(self.field, value, other)))
+                    .any(|other| is_wanted(compare(self.field, value, other)))
             })
         };
         match self.op {
-            Op::In => order(&Ordering::is_eq),
-            Op::NotIn => !order(&Ordering::is_eq),
-            Op::Less => order(&Ordering::is_lt),
-            Op::AtMost => order(&Ordering::is_le),
-            Op::More => order(&Ordering::is_gt),
-            Op::AtLeast => order(&Ordering::is_ge),
+            FilterOp::In => order(&Ordering::is_eq),
+            FilterOp::NotIn => !order(&Ordering::is_eq),
+            FilterOp::Less => order(&Ordering::is_lt),
+            FilterOp::AtMost => order(&Ordering::is_le),
+            FilterOp::More => order(&Ordering::is_gt),
+            FilterOp::AtLeast => order(&Ordering::is_ge),
         }
     }
 }
@@ -335,14 +338,14 @@ impl Condition {
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let op = match self.op {
-            Op::In if self.values.len() == 1 => "=",
-            Op::NotIn if self.values.len() == 1 => "!=",
-            Op::In => " in ",
-            Op::NotIn => " not in ",
-            Op::Less => "<",
-            Op::AtMost => "<=",
-            Op::More => ">",
-            Op::AtLeast => ">=",
+            FilterOp::In if self.values.len() == 1 => "=",
+            FilterOp::NotIn if self.values.len() == 1 => "!=",
+            FilterOp::In => " in ",
+            FilterOp::NotIn => " not in ",
+            FilterOp::Less => "<",
+            FilterOp::AtMost => "<=",
+            FilterOp::More => ">",
+            FilterOp::AtLeast => ">=",
         };
         let values = self.values.join(", ");
         if op.contains("in") {
@@ -353,7 +356,7 @@ impl fmt::Display for Condition {
     }
 }
 
-fn compare(field: Field, a: &str, b: &str) -> Ordering {
+fn compare(field: FilterField, a: &str, b: &str) -> Ordering {
     match (field.is_number(), a.parse::<f64>(), b.parse::<f64>()) {
         (true, Ok(a), Ok(b)) => a.total_cmp(&b),
         _ => a.cmp(b),
@@ -388,9 +391,9 @@ fn split_and(text: &str) -> Vec<&str> {
     parts
 }
 
-fn condition(text: &str) -> Result<Condition, FilterError> {
+fn parse_condition(text: &str) -> Result<Condition, FilterError> {
     let text = text.trim();
-    let wrong = || syntax(text);
+    let wrong = || syntax_error(text);
     let at = text
         .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '@'))
         .ok_or_else(wrong)?;
@@ -402,22 +405,22 @@ fn condition(text: &str) -> Result<Condition, FilterError> {
         .into_iter()
         .find(|op| lower.starts_with(op))
         .ok_or_else(wrong)?;
-    let field = field_of(name)?;
+    let field = parse_field(name)?;
     let value = rest[op.len()..].trim();
     let list = value
         .strip_prefix('(')
         .and_then(|value| value.strip_suffix(')'));
     let values: Vec<String> = match list {
-        Some(list) => list.split(',').map(unquoted).collect(),
-        None => vec![unquoted(value)],
+        Some(list) => list.split(',').map(unquote).collect(),
+        None => vec![unquote(value)],
     };
     if values.iter().any(String::is_empty) || (op.ends_with("in") && list.is_none()) {
         return Err(wrong());
     }
-    made(field, op_of(op).ok_or_else(wrong)?, &values)
+    new_condition(field, parse_op(op).ok_or_else(wrong)?, &values)
 }
 
-fn unquoted(value: &str) -> String {
+fn unquote(value: &str) -> String {
     let value = value.trim();
     let inner = value
         .strip_prefix('"')
@@ -425,25 +428,29 @@ fn unquoted(value: &str) -> String {
     inner.unwrap_or(value).to_owned()
 }
 
-fn op_of(op: &str) -> Option<Op> {
+fn parse_op(op: &str) -> Option<FilterOp> {
     Some(match op {
-        "=" | "==" | "in" | "eq" | "$eq" | "$in" => Op::In,
-        "!=" | "not in" | "not_in" | "ne" | "$ne" | "$nin" => Op::NotIn,
-        "<" | "lt" | "$lt" => Op::Less,
-        "<=" | "lte" | "$lte" => Op::AtMost,
-        ">" | "gt" | "$gt" => Op::More,
-        ">=" | "gte" | "$gte" => Op::AtLeast,
+        "=" | "==" | "in" | "eq" | "$eq" | "$in" => FilterOp::In,
+        "!=" | "not in" | "not_in" | "ne" | "$ne" | "$nin" => FilterOp::NotIn,
+        "<" | "lt" | "$lt" => FilterOp::Less,
+        "<=" | "lte" | "$lte" => FilterOp::AtMost,
+        ">" | "gt" | "$gt" => FilterOp::More,
+        ">=" | "gte" | "$gte" => FilterOp::AtLeast,
         _ => return None,
     })
 }
 
-fn field_of(name: &str) -> Result<Field, FilterError> {
-    Field::named(name).ok_or_else(|| FilterError::NoField {
+fn parse_field(name: &str) -> Result<FilterField, FilterError> {
+    FilterField::from_name(name).ok_or_else(|| FilterError::NoField {
         name: name.chars().take(80).collect(),
     })
 }
 
-fn made(field: Field, op: Op, values: &[String]) -> Result<Condition, FilterError> {
+fn new_condition(
+    field: FilterField,
+    op: FilterOp,
+    values: &[String],
+) -> Result<Condition, FilterError> {
     let values: Vec<String> = values.iter().map(|value| field.canonical(value)).collect();
     if field.is_number()
         && let Some(value) = values
@@ -458,7 +465,7 @@ fn made(field: Field, op: Op, values: &[String]) -> Result<Condition, FilterErro
     Ok(Condition { field, op, values })
 }
 
-fn texts(value: &Value) -> Result<Vec<String>, FilterError> {
+fn value_texts(value: &Value) -> Result<Vec<String>, FilterError> {
     match value {
         Value::String(text) => Ok(vec![text.clone()]),
         Value::Number(number) => Ok(vec![number.to_string()]),
@@ -467,19 +474,19 @@ fn texts(value: &Value) -> Result<Vec<String>, FilterError> {
                 .iter()
                 .map(|value| {
                     if value.is_array() {
-                        Err(syntax("[[…]]"))
+                        Err(syntax_error("[[…]]"))
                     } else {
-                        texts(value)
+                        value_texts(value)
                     }
                 })
                 .collect();
             Ok(lists?.concat())
         }
-        other => Err(syntax(&other.to_string())),
+        other => Err(syntax_error(&other.to_string())),
     }
 }
 
-fn syntax(text: &str) -> FilterError {
+fn syntax_error(text: &str) -> FilterError {
     FilterError::Syntax {
         text: text.chars().take(80).collect(),
     }
@@ -488,30 +495,31 @@ fn syntax(text: &str) -> FilterError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::Catalogue;
+    use crate::catalog::Catalog;
     use crate::fixtures::of_company;
     use stemma_document::Fact;
 
-    fn held(filter: &str) -> Vec<String> {
+    fn matching_documents(filter: &str) -> Vec<String> {
         let mut first = of_company("a.pdf", "ACME COMPANY");
-        first.facts.form = Some(Fact::text("10-K", None));
-        first.facts.fiscal_year = Some(Fact::text("2022", None));
+        first.facts.form = Some(Fact::from_text("10-K", None));
+        first.facts.fiscal_year = Some(Fact::from_text("2022", None));
         first.accuracy = 0.95;
         let mut second = of_company("b.pdf", "Beta, Inc.");
-        second.facts.form = Some(Fact::text("10-K/A", None));
-        second.facts.fiscal_year = Some(Fact::text("2019", None));
+        second.facts.form = Some(Fact::from_text("10-K/A", None));
+        second.facts.fiscal_year = Some(Fact::from_text("2019", None));
         second.accuracy = 0.5;
-        let catalogue = Catalogue::of_entries([first, second]);
+        let catalog = Catalog::from_entries([first, second]);
         let filter = Filter::parse(filter).unwrap();
-        let fits = catalogue
+        let fits = catalog
             .documents()
             .iter()
-            .filter(|listed| filter.holds(listed));
-        fits.map(|listed| listed.version().path.clone()).collect()
+            .filter(|document| filter.matches(document));
+        fits.map(|document| document.version().path.clone())
+            .collect()
     }
 
     #[test]
-    fn conditions_read_as_text_and_as_json() {
+    fn conditions_parse_from_text_and_json() {
         for (filter, expected) in [
             ("", vec!["a.pdf", "b.pdf"]),
             (
@@ -531,12 +539,12 @@ mod tests {
             ),
             (r#"{"fiscal_year": {"$lt": "2020"}}"#, vec!["b.pdf"]),
         ] {
-            assert_eq!(held(filter), expected, "{filter}");
+            assert_eq!(matching_documents(filter), expected, "{filter}");
         }
     }
 
     #[test]
-    fn what_is_no_filter_is_refused_with_its_part() {
+    fn invalid_filters_are_rejected_naming_the_part() {
         for wrong in [
             "form",
             "form 10-K",

@@ -1,29 +1,29 @@
 //! Catalog entries for tests of this and other crates.
 
 use stemma_document::{
-    CatalogueEntry, Collection, Digest, DocId, DocumentVersion, Extent, Fact, FilingFacts, Method,
+    CatalogEntry, Collection, Digest, DocId, DocumentVersion, Extent, Fact, FilingFacts, Method,
 };
 
-use crate::catalogue::{Catalogue, Current, Listed, Record, State};
-use crate::open;
+use crate::catalog::{Catalog, CatalogDocument, DocumentRecord, DocumentState, LatestChanges};
+use crate::pending;
 
 /// A published document at `path`.
-pub fn entry(path: &str) -> CatalogueEntry {
+pub fn entry(path: &str) -> CatalogEntry {
     let uri = format!("file:///{path}");
     let name = path.rsplit('/').next().unwrap_or(path).to_owned();
     let version = DocumentVersion {
-        doc: DocId::of(&Collection::default(), &uri),
+        doc: DocId::new(&Collection::default(), &uri),
         seq: 1,
         uri,
         name,
         path: path.into(),
-        source: Digest::of(b""),
+        source: Digest::from_content(b""),
         origin: Default::default(),
         size_bytes: 0,
         settings: String::new(),
-        stated: Default::default(),
+        sidecar_facts: Default::default(),
     };
-    CatalogueEntry {
+    CatalogEntry {
         version,
         extent: Extent::Pages(1),
         sections: 1,
@@ -37,26 +37,26 @@ pub fn entry(path: &str) -> CatalogueEntry {
 }
 
 /// A document of this company.
-pub fn of_company(path: &str, company: &str) -> CatalogueEntry {
+pub fn of_company(path: &str, company: &str) -> CatalogEntry {
     let mut entry = entry(path);
-    entry.facts.issuer = Some(Fact::text(company, None));
+    entry.facts.issuer = Some(Fact::from_text(company, None));
     entry
 }
 
 /// Documents that were claimed and have no tree.
-pub fn claimed(paths: &[&str]) -> Catalogue {
-    let open = open::Open {
+pub fn claimed(paths: &[&str]) -> Catalog {
+    let open = pending::PendingDocuments {
         documents: paths
             .iter()
-            .map(|path: &&str| Listed {
-                record: Record::Claimed(Box::new(entry(path).version)),
-                state: State::Failed,
+            .map(|path: &&str| CatalogDocument {
+                record: DocumentRecord::Claimed(Box::new(entry(path).version)),
+                state: DocumentState::Failed,
                 failure: None,
                 label: String::new(),
                 published_ms: None,
             })
             .collect(),
-        ..open::Open::default()
+        ..pending::PendingDocuments::default()
     };
-    Catalogue::of(&Current::default(), &open)
+    Catalog::from_changes(&LatestChanges::default(), &open)
 }

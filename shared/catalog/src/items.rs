@@ -5,7 +5,7 @@ use stemma_document::{FilingItem, ItemStatus, Section, SectionId, SectionTree};
 
 /// One Item of a filing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Item {
+pub struct SectionItem {
     /// Part it stands in (`II`), where the tree says so.
     pub part: Option<String>,
     /// Its number: `1A`, `7`, `2.02`.
@@ -14,9 +14,9 @@ pub struct Item {
     pub section: SectionId,
 }
 
-impl Item {
+impl SectionItem {
     /// The fragment of its locator: `item-1A`, or `item-II.1A` where the number alone is taken more than once.
-    pub fn fragment(&self, all: &[Item]) -> String {
+    pub fn fragment(&self, all: &[SectionItem]) -> String {
         let same = all.iter().filter(|item| item.number == self.number).count();
         match &self.part {
             Some(part) if same > 1 => format!("item-{part}.{}", self.number),
@@ -26,7 +26,7 @@ impl Item {
 }
 
 /// The ids of a section and all below it: they are pre-order.
-pub fn ids(section: &Section) -> std::ops::Range<u32> {
+pub fn subtree_ids(section: &Section) -> std::ops::Range<u32> {
     let mut last = section;
     while let Some(child) = last.children.last() {
         last = child;
@@ -36,14 +36,14 @@ pub fn ids(section: &Section) -> std::ops::Range<u32> {
 
 /// All Items that have a section: those of the Item map, in the order of the form. Where a tree has no map, in reading
 /// order: a section is an Item when its title says so, with the word Item (or Items) and a number.
-pub fn items(tree: &SectionTree) -> Vec<Item> {
+pub fn section_items(tree: &SectionTree) -> Vec<SectionItem> {
     if tree.items.is_empty() {
-        titled(tree)
+        items_from_titles(tree)
     } else {
         tree.items
             .iter()
             .filter_map(|item: &FilingItem| {
-                Some(Item {
+                Some(SectionItem {
                     part: item.part.clone(),
                     number: item.number.clone(),
                     section: item.section?,
@@ -54,7 +54,7 @@ pub fn items(tree: &SectionTree) -> Vec<Item> {
 }
 
 /// The fragment of the locator of an Item in a map: `item-1A`, or `item-II.1A` where the number alone is taken twice.
-pub fn fragment(item: &FilingItem, all: &[FilingItem]) -> String {
+pub fn item_fragment(item: &FilingItem, all: &[FilingItem]) -> String {
     match &item.part {
         Some(part)
             if all
@@ -72,7 +72,7 @@ pub fn fragment(item: &FilingItem, all: &[FilingItem]) -> String {
 }
 
 /// The Item of a map that a number names, where it names one alone.
-pub fn mapped<'t>(
+pub fn find_in_map<'t>(
     tree: &'t SectionTree,
     part: Option<&str>,
     number: &str,
@@ -85,7 +85,7 @@ pub fn mapped<'t>(
     fitting.next().filter(|_| fitting.next().is_none())
 }
 
-fn titled(tree: &SectionTree) -> Vec<Item> {
+fn items_from_titles(tree: &SectionTree) -> Vec<SectionItem> {
     let mut items = Vec::new();
     let mut path: Vec<Option<String>> = Vec::new();
     for (depth, section) in tree.walk() {
@@ -93,8 +93,8 @@ fn titled(tree: &SectionTree) -> Vec<Item> {
         let part = part_of(section);
         let inherited = path.iter().rev().flatten().next().cloned();
         path.push(part.clone());
-        for number in numbers(&section.title) {
-            items.push(Item {
+        for number in item_numbers(&section.title) {
+            items.push(SectionItem {
                 part: part.clone().or_else(|| inherited.clone()),
                 number,
                 section: section.id,
@@ -106,7 +106,7 @@ fn titled(tree: &SectionTree) -> Vec<Item> {
 
 /// `II` for "PART II" and "Part II — Other information"; also where part and Item share a heading.
 fn part_of(section: &Section) -> Option<String> {
-    let mut words = words(&section.title);
+    let mut words = title_words(&section.title);
     if words
         .next()
         .is_none_or(|word| !word.eq_ignore_ascii_case("part"))
@@ -117,7 +117,7 @@ fn part_of(section: &Section) -> Option<String> {
     matches!(number.as_str(), "I" | "II" | "III" | "IV").then_some(number)
 }
 
-fn words(title: &str) -> impl Iterator<Item = &str> {
+fn title_words(title: &str) -> impl Iterator<Item = &str> {
     title
         .split(|c: char| {
             c.is_whitespace() || matches!(c, ',' | ':' | ';' | '-' | '–' | '—' | '(' | ')')
@@ -127,8 +127,8 @@ fn words(title: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The Item numbers a title carries.
-fn numbers(title: &str) -> Vec<String> {
-    let mut words = words(title).peekable();
+fn item_numbers(title: &str) -> Vec<String> {
+    let mut words = title_words(title).peekable();
     if words
         .peek()
         .is_some_and(|word| word.eq_ignore_ascii_case("part"))
@@ -140,19 +140,19 @@ fn numbers(title: &str) -> Vec<String> {
     }) {
         return Vec::new();
     }
-    let mut found = Vec::new();
+    let mut numbers = Vec::new();
     for word in words.take(12) {
-        match number(word) {
-            Some(number) => found.push(number),
+        match parse_item_number(word) {
+            Some(number) => numbers.push(number),
             None if matches!(word.to_lowercase().as_str(), "and" | "&" | "item" | "items") => {}
             None => break,
         }
     }
-    found
+    numbers
 }
 
 /// `1A`, `7`, `2.02`: at most two digits, with a letter or two decimals.
-pub(crate) fn number(word: &str) -> Option<String> {
+pub(crate) fn parse_item_number(word: &str) -> Option<String> {
     let digits = word.bytes().take_while(u8::is_ascii_digit).count();
     let rest = &word[digits..];
     let letter = rest.len() <= 1 && rest.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_name_one_item_or_several_or_none() {
+    fn item_numbers_are_read_from_titles() {
         let cases: [(&str, &[&str]); 9] = [
             ("Item 1A. Risk Factors", &["1A"]),
             ("ITEM 7 — Management’s Discussion", &["7"]),
@@ -180,7 +180,7 @@ mod tests {
             ("Note 15", &[]),
         ];
         for (title, expected) in cases {
-            assert_eq!(numbers(title), expected, "{title}");
+            assert_eq!(item_numbers(title), expected, "{title}");
         }
     }
 }

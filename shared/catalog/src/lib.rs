@@ -1,11 +1,11 @@
 //! Which documents a collection holds, and how they are named, filtered and listed.
 //!
-//! - [`catalogue`]: what a collection holds now, built from change records and their snapshots; [`follow`] keeps it current.
+//! - [`catalog`]: what a collection holds now, built from change records and their snapshots; [`watcher`] keeps it current.
 //! - [`locator`]: names of documents, sections, Items and pages; what is printed can be pasted back.
-//! - [`axes`]: facets as virtual folders (`/@company/3M/@form/10-K`), and the real folders; [`place`] resolves paths.
+//! - [`facets`]: facets as virtual folders (`/@company/3M/@form/10-K`), and the real folders; [`path`] resolves paths.
 //! - [`filter`]: typed conditions on documents.
 //! - [`items`]: which sections are the Items of a filing.
-//! - [`shelf`]: the port through which trees and texts are read.
+//! - [`document_store`]: the port through which trees and texts are read.
 //!
 //! ```
 //! use stemma_catalog::locator::{Fragment, Locator};
@@ -16,20 +16,20 @@
 //! This crate never guesses between two documents that fit a name. It writes nothing but snapshots, which hold nothing
 //! that the change records do not.
 
-pub mod axes;
-mod buckets;
-pub mod catalogue;
-mod changes;
+pub mod catalog;
+mod change_log;
+mod display_names;
+pub mod document_store;
+mod facet_buckets;
+pub mod facets;
 pub mod filter;
 #[cfg(any(test, feature = "testing"))]
 pub mod fixtures;
-pub mod follow;
 pub mod items;
-mod labels;
 pub mod locator;
-mod open;
-pub mod place;
-pub mod shelf;
+pub mod path;
+mod pending;
 mod snapshot;
+pub mod watcher;
 
-pub use open::newest_claim;
+pub use pending::newest_claim;

@@ -13,10 +13,10 @@ use std::fmt;
 
 use stemma_document::{PageNo, PageSpan, SectionId, SectionTree};
 
-use crate::axes::Scope;
-use crate::catalogue::{Catalogue, Listed};
-use crate::items::{self, Item};
-use crate::labels::{split_name, unescape};
+use crate::catalog::{Catalog, CatalogDocument};
+use crate::display_names::{split_name, unescape};
+use crate::facets::Scope;
+use crate::items::{self, SectionItem};
 
 /// Candidates named in a refusal.
 const MAX_CANDIDATES: usize = 5;
@@ -100,7 +100,7 @@ impl std::str::FromStr for Fragment {
         let (part, number) = part.map_or((None, item), |(part, number)| {
             (Some(part.to_uppercase()), number)
         });
-        let number = items::number(number).ok_or(())?;
+        let number = items::parse_item_number(number).ok_or(())?;
         Ok(Fragment::Item {
             part: part.filter(|part| !part.is_empty()),
             number,
@@ -117,7 +117,7 @@ impl fmt::Display for Fragment {
                 number,
             } => write!(f, "item-{part}.{number}"),
             Fragment::Item { part: None, number } => write!(f, "item-{number}"),
-            Fragment::Pages(spans) => write!(f, "p={}", show_pages(spans)),
+            Fragment::Pages(spans) => write!(f, "p={}", format_pages(spans)),
         }
     }
 }
@@ -136,7 +136,7 @@ pub fn parse_pages(text: &str) -> Option<Vec<PageSpan>> {
 }
 
 /// `5-7,9`, as [`parse_pages`] reads it.
-pub fn show_pages(spans: &[PageSpan]) -> String {
+pub fn format_pages(spans: &[PageSpan]) -> String {
     spans
         .iter()
         .map(|span: &PageSpan| match (span.start(), span.end()) {
@@ -210,7 +210,7 @@ pub enum ResolveError {
     },
 }
 
-impl Catalogue {
+impl Catalog {
     /// The document a locator's document part names.
     ///
     /// Tried in this order, and the first that fits decides: label as printed; path; name; id; axis path; name without
@@ -218,75 +218,79 @@ impl Catalogue {
     ///
     /// # Errors
     /// [`ResolveError`] when none fits (with similar names) or more than one does.
-    pub fn resolve(&self, name: &str) -> Result<&Listed, ResolveError> {
-        if let Some(listed) = self.exactly(name)? {
-            return Ok(listed);
+    pub fn resolve(&self, name: &str) -> Result<&CatalogDocument, ResolveError> {
+        if let Some(document) = self.find_exact(name)? {
+            return Ok(document);
         }
         let all = self.documents();
         let name = name.trim();
         let is_id =
             name.len() >= 4 && name.len() <= 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
         let id = name.to_ascii_lowercase();
-        if let Some(listed) = self.only(
+        if let Some(document) = self.find_unique(
             name,
             &all.iter()
-                .filter(|listed: &&Listed| is_id && listed.doc().to_string().starts_with(&id))
+                .filter(|document: &&CatalogDocument| {
+                    is_id && document.doc().to_string().starts_with(&id)
+                })
                 .collect::<Vec<_>>(),
         )? {
-            return Ok(listed);
+            return Ok(document);
         }
-        if let Some(listed) = self.in_folder(name)? {
-            return Ok(listed);
+        if let Some(document) = self.find_in_folder(name)? {
+            return Ok(document);
         }
-        let folded = fold_name(&unescape(name));
-        let lenient = all.iter().filter(|listed| {
-            fold_name(&listed.version().name) == folded
-                || listed.label.to_lowercase() == name.to_lowercase()
+        let normalized = fold_name(&unescape(name));
+        let lenient = all.iter().filter(|document| {
+            fold_name(&document.version().name) == normalized
+                || document.label.to_lowercase() == name.to_lowercase()
         });
-        match self.only(name, &lenient.collect::<Vec<_>>())? {
-            Some(listed) => Ok(listed),
+        match self.find_unique(name, &lenient.collect::<Vec<_>>())? {
+            Some(document) => Ok(document),
             None => Err(ResolveError::NotFound {
                 name: name.into(),
-                near: self.near(&folded),
+                near: self.similar_labels(&normalized),
             }),
         }
     }
 
     /// The document of this label, path or name, each letter as it is.
-    pub(crate) fn exactly(&self, name: &str) -> Result<Option<&Listed>, ResolveError> {
+    pub(crate) fn find_exact(&self, name: &str) -> Result<Option<&CatalogDocument>, ResolveError> {
         let all = self.documents();
-        if let Some(listed) = all.iter().find(|listed| listed.label == name) {
-            return Ok(Some(listed));
+        if let Some(document) = all.iter().find(|document| document.label == name) {
+            return Ok(Some(document));
         }
         let name = name.trim();
         let plain = unescape(name);
         // A folder that is called like an axis is written with its `@` escaped.
         let has_axis = name.split('/').any(|segment| segment.starts_with('@'));
-        let steps: [&dyn Fn(&Listed) -> bool; 2] = [
-            &|listed| {
-                !has_axis && listed.version().path == plain.trim_matches('/')
-                    || listed.version().uri == name
+        let steps: [&dyn Fn(&CatalogDocument) -> bool; 2] = [
+            &|document| {
+                !has_axis && document.version().path == plain.trim_matches('/')
+                    || document.version().uri == name
             },
-            &|listed| {
-                listed.version().name == plain || split_name(&listed.version().name).0 == plain
+            &|document| {
+                document.version().name == plain || split_name(&document.version().name).0 == plain
             },
         ];
         for step in steps {
-            if let Some(listed) = self.only(
+            if let Some(document) = self.find_unique(
                 name,
-                &all.iter().filter(|listed| step(listed)).collect::<Vec<_>>(),
+                &all.iter()
+                    .filter(|document| step(document))
+                    .collect::<Vec<_>>(),
             )? {
-                return Ok(Some(listed));
+                return Ok(Some(document));
             }
         }
         Ok(None)
     }
 
-    fn only<'a>(
+    fn find_unique<'a>(
         &self,
         name: &str,
-        fitting: &[&'a Listed],
-    ) -> Result<Option<&'a Listed>, ResolveError> {
+        fitting: &[&'a CatalogDocument],
+    ) -> Result<Option<&'a CatalogDocument>, ResolveError> {
         match fitting {
             [] => Ok(None),
             [one] => Ok(Some(one)),
@@ -294,7 +298,7 @@ impl Catalogue {
                 let candidates = more
                     .iter()
                     .take(MAX_CANDIDATES)
-                    .map(|listed| listed.label.clone())
+                    .map(|document| document.label.clone())
                     .collect();
                 Err(ResolveError::Ambiguous {
                     name: name.into(),
@@ -306,7 +310,7 @@ impl Catalogue {
     }
 
     /// `/folder/name` or `/@axis/value/name`, the name as [`crate::place::leaves`] writes it.
-    fn in_folder(&self, name: &str) -> Result<Option<&Listed>, ResolveError> {
+    fn find_in_folder(&self, name: &str) -> Result<Option<&CatalogDocument>, ResolveError> {
         let Some((folder, leaf)) = name.trim_end_matches('/').rsplit_once('/') else {
             return Ok(None);
         };
@@ -314,49 +318,49 @@ impl Catalogue {
             return Ok(None);
         };
         let plain = unescape(leaf);
-        let inside: Vec<&Listed> = self
+        let inside: Vec<&CatalogDocument> = self
             .documents()
             .iter()
-            .filter(|listed| scope.holds(listed))
+            .filter(|document| scope.contains(document))
             .collect();
-        let fits = |test: &dyn Fn(&Listed) -> bool| {
+        let fits = |test: &dyn Fn(&CatalogDocument) -> bool| {
             inside
                 .iter()
                 .copied()
-                .filter(|listed| test(listed))
+                .filter(|document| test(document))
                 .collect::<Vec<_>>()
         };
-        let marked = split_mark(&plain);
-        let steps: [&dyn Fn(&Listed) -> bool; 3] = [
-            &|listed| listed.label == leaf || listed.version().name == plain,
-            &|listed| {
+        let marked = split_id_suffix(&plain);
+        let steps: [&dyn Fn(&CatalogDocument) -> bool; 3] = [
+            &|document| document.label == leaf || document.version().name == plain,
+            &|document| {
                 marked.as_ref().is_some_and(|(name, id): &(String, &str)| {
-                    listed.version().name == *name && has_id(listed, id)
+                    document.version().name == *name && has_id_prefix(document, id)
                 })
             },
-            &|listed| fold_name(&listed.version().name) == fold_name(&plain),
+            &|document| fold_name(&document.version().name) == fold_name(&plain),
         ];
         for step in steps {
-            if let Some(listed) = self.only(name, &fits(step))? {
-                return Ok(Some(listed));
+            if let Some(document) = self.find_unique(name, &fits(step))? {
+                return Ok(Some(document));
             }
         }
         Ok(None)
     }
 
     /// Labels of documents whose names are within two letters of `folded`, or contain it.
-    fn near(&self, folded: &str) -> Vec<String> {
-        let wanted: Vec<char> = folded.chars().take(200).collect();
+    fn similar_labels(&self, normalized: &str) -> Vec<String> {
+        let target: Vec<char> = normalized.chars().take(200).collect();
         let mut near: Vec<(usize, &str)> = Vec::new();
-        for listed in self.documents() {
-            let name: Vec<char> = fold_name(&listed.version().name)
+        for document in self.documents() {
+            let name: Vec<char> = fold_name(&document.version().name)
                 .chars()
                 .take(200)
                 .collect();
-            if let Some(edits) = edits(&wanted, &name, MAX_EDITS) {
-                near.push((edits, &listed.label));
-            } else if wanted.len() >= 3 && name.windows(wanted.len()).any(|part| part == wanted) {
-                near.push((MAX_EDITS + 1, &listed.label));
+            if let Some(edits) = edit_distance(&target, &name, MAX_EDITS) {
+                near.push((edits, &document.label));
+            } else if target.len() >= 3 && name.windows(target.len()).any(|part| part == target) {
+                near.push((MAX_EDITS + 1, &document.label));
             }
         }
         near.sort_unstable();
@@ -368,15 +372,15 @@ impl Catalogue {
 }
 
 /// `report~3f2a.pdf` is `report.pdf` of the document whose id begins with `3f2a`.
-fn split_mark(leaf: &str) -> Option<(String, &str)> {
+fn split_id_suffix(leaf: &str) -> Option<(String, &str)> {
     let (stem, ending) = split_name(leaf);
     let (name, id) = stem.rsplit_once('~')?;
     let is_id = matches!(id.len(), 4..=32) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_id.then(|| (format!("{name}{ending}"), id))
 }
 
-fn has_id(listed: &Listed, digits: &str) -> bool {
-    listed.doc().to_string().starts_with(digits)
+fn has_id_prefix(document: &CatalogDocument, digits: &str) -> bool {
+    document.doc().to_string().starts_with(digits)
 }
 
 /// Lower case, without the ending of a file name.
@@ -385,7 +389,7 @@ fn fold_name(name: &str) -> String {
 }
 
 /// The number of letters to change, add or leave out, when it is at most `most`.
-fn edits(a: &[char], b: &[char], most: usize) -> Option<usize> {
+fn edit_distance(a: &[char], b: &[char], most: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > most {
         return None;
     }
@@ -415,10 +419,10 @@ pub fn resolve_item(
     part: Option<&str>,
     number: &str,
 ) -> Result<SectionId, ResolveError> {
-    let all = items::items(tree);
-    let fitting: Vec<&Item> = all
+    let all = items::section_items(tree);
+    let fitting: Vec<&SectionItem> = all
         .iter()
-        .filter(|item: &&Item| {
+        .filter(|item: &&SectionItem| {
             item.number == number && part.is_none_or(|part| item.part.as_deref() == Some(part))
         })
         .collect();
@@ -442,13 +446,13 @@ pub fn resolve_item(
             let parts_differ = more.iter().all(|item| {
                 item.part.is_some() && more.iter().filter(|o| o.part == item.part).count() == 1
             });
-            let shown = |item: &&&Item| match parts_differ {
+            let item_locator = |item: &&&SectionItem| match parts_differ {
                 true => format!("{label}#{}", item.fragment(&all)),
                 false => section_locator(label, item.section),
             };
             let candidates = more
                 .iter()
-                .map(|item| shown(&item))
+                .map(|item| item_locator(&item))
                 .take(MAX_CANDIDATES)
                 .collect();
             Err(ResolveError::AmbiguousItem {
@@ -468,12 +472,12 @@ mod tests {
     use super::*;
     use crate::fixtures::entry;
 
-    fn catalogue(paths: &[&str]) -> Catalogue {
-        Catalogue::of_entries(paths.iter().map(|path| entry(path)))
+    fn catalog(paths: &[&str]) -> Catalog {
+        Catalog::from_entries(paths.iter().map(|path| entry(path)))
     }
 
-    fn resolved(catalogue: &Catalogue, name: &str) -> String {
-        match catalogue.resolve(name) {
+    fn resolved(catalog: &Catalog, name: &str) -> String {
+        match catalog.resolve(name) {
             Ok(listed) => listed.version().path.clone(),
             Err(ResolveError::Ambiguous { candidates, .. }) => {
                 format!("? {}", candidates.join(" "))
@@ -484,8 +488,8 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_leniently_and_refused_when_two_fit() {
-        let catalogue = catalogue(&[
+    fn names_resolve_leniently_and_ambiguity_is_rejected() {
+        let catalog = catalog(&[
             "10-K/3M_2022_10K.pdf",
             "10-K/AMD_2022_10K.pdf",
             "a/notes.md",
@@ -505,20 +509,20 @@ mod tests {
             ("AMD", "! AMD_2022_10K"),
             ("nothing like it", "! "),
         ] {
-            assert_eq!(resolved(&catalogue, name), expected, "{name}");
+            assert_eq!(resolved(&catalog, name), expected, "{name}");
         }
-        let id = DocId::of(&Collection::default(), "file:///a/notes.md").to_string();
-        assert_eq!(resolved(&catalogue, &id), "a/notes.md");
-        assert_eq!(resolved(&catalogue, &id[..8]), "a/notes.md");
+        let id = DocId::new(&Collection::default(), "file:///a/notes.md").to_string();
+        assert_eq!(resolved(&catalog, &id), "a/notes.md");
+        assert_eq!(resolved(&catalog, &id[..8]), "a/notes.md");
     }
 
     #[test]
-    fn equal_names_are_told_apart_by_their_ids() {
-        let catalogue = catalogue(&["a/x.pdf", "b/x.pdf", "x.md"]);
-        let labels: Vec<&str> = catalogue
+    fn equal_names_are_distinguished_by_id() {
+        let catalog = catalog(&["a/x.pdf", "b/x.pdf", "x.md"]);
+        let labels: Vec<&str> = catalog
             .documents()
             .iter()
-            .map(|listed| listed.label.as_str())
+            .map(|document| document.label.as_str())
             .collect();
         assert!(
             labels[0].starts_with("x~") && labels[0].ends_with(".pdf") && labels[0] != labels[1],
@@ -526,14 +530,14 @@ mod tests {
         );
         assert_eq!(labels[2], "x.md");
         assert_eq!(
-            resolved(&catalogue, "x.pdf"),
+            resolved(&catalog, "x.pdf"),
             format!("? {} {}", labels[0], labels[1])
         );
-        assert_eq!(resolved(&catalogue, "/b/x.pdf"), "b/x.pdf");
+        assert_eq!(resolved(&catalog, "/b/x.pdf"), "b/x.pdf");
     }
 
     #[test]
-    fn fragments_print_as_they_are_read() {
+    fn fragments_round_trip() {
         for text in [
             "0007",
             "12345",
@@ -568,9 +572,9 @@ mod tests {
             page in 1u32..5_000,
         ) {
             let paths: Vec<String> = names.iter().map(|(folder, name)| format!("{folder}/{}", name.replace('/', ""))).collect();
-            let catalogue = Catalogue::of_entries(paths.iter().enumerate().map(|(at, path)| entry(&format!("{at}{path}"))));
+            let catalogue = Catalog::from_entries(paths.iter().enumerate().map(|(at, path)| entry(&format!("{at}{path}"))));
             for listed in catalogue.documents() {
-                prop_assert_eq!(catalogue.resolve(&listed.label).map(Listed::doc), Ok(listed.doc()));
+                prop_assert_eq!(catalogue.resolve(&listed.label).map(CatalogDocument::doc), Ok(listed.doc()));
                 for printed in [section_locator(&listed.label, SectionId(section)), page_locator(&listed.label, PageNo::new(page).unwrap())] {
                     let locator = Locator::parse(&printed);
                     prop_assert_eq!(&locator.document, &listed.label);
@@ -581,7 +585,7 @@ mod tests {
 
         #[test]
         fn no_text_panics(text in ".{0,40}") {
-            let catalogue = catalogue(&["a/notes.md"]);
+            let catalogue = catalog(&["a/notes.md"]);
             let locator = Locator::parse(&text);
             let _ = catalogue.resolve(&locator.document);
             let _ = Scope::parse(&text, &catalogue);

@@ -1,6 +1,6 @@
 //! Snapshots of a catalogue: immutable sums of change records, so that a listing reads one object and a short tail.
 //!
-//! `c/{collection}/catalogue/{floor:010}-{changes:012}-{digest}.zst`: zstd over lines of JSON, first the mark (which
+//! `c/{collection}/catalog/{floor:010}-{change_log:012}-{digest}.zst`: zstd over lines of JSON, first the mark (which
 //! records are in it), then the last [`Change`] of each document, tombstones included. The last key sums up most. They hold
 //! nothing that the records do not say: deleting all of them costs time only. Lines of format 1 say what, and not when.
 
@@ -10,39 +10,40 @@ use std::io::Read;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stemma_document::{CatalogueEntry, Change, ChangeKind, Collection, Digest, layout};
+use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, Digest, blob_keys};
 use stemma_engine::PortError;
 use stemma_engine::blobs::{Blobs, list_all};
 
-use crate::catalogue::Current;
-use crate::changes::Mark;
+use crate::catalog::LatestChanges;
+use crate::change_log::ChangeCursor;
 
 const FORMAT: u32 = 2;
 /// Snapshots from before lines said when.
-const WITHOUT_TIMES: u32 = 1;
+const FORMAT_WITHOUT_TIMES: u32 = 1;
 /// A snapshot of a million documents unpacks to about one gigabyte.
 const MAX_UNPACKED_BYTES: u64 = 4 << 30;
-const LEVEL: i32 = 3;
+const COMPRESSION_LEVEL: i32 = 3;
 
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct SnapshotHeader {
     format: u32,
     floor: u64,
     changes: u64,
-    seen: BTreeSet<String>,
+    #[serde(rename = "seen")]
+    names: BTreeSet<String>,
 }
 
 /// The newest snapshot that can be read, or nothing.
-pub(crate) async fn latest(
+pub(crate) async fn load_latest(
     blobs: &dyn Blobs,
     collection: &Collection,
-) -> Result<(Current, Mark), PortError> {
-    let keys = list_all(blobs, &layout::catalogue_prefix(collection)).await?;
+) -> Result<(LatestChanges, ChangeCursor), PortError> {
+    let keys = list_all(blobs, &blob_keys::catalog_prefix(collection)).await?;
     for key in keys.iter().rev().filter(|key| key.ends_with(".zst")) {
         let Some(bytes) = blobs.get(key).await? else {
             continue;
         };
-        match tokio::task::spawn_blocking(move || unpack(&bytes)).await {
+        match tokio::task::spawn_blocking(move || decode(&bytes)).await {
             Ok(Ok(found)) => return Ok(found),
             Ok(Err(error)) => {
                 tracing::warn!(key, %error, "snapshot cannot be read; an older one is used")
@@ -52,23 +53,23 @@ pub(crate) async fn latest(
             }
         }
     }
-    Ok((Current::default(), Mark::default()))
+    Ok((LatestChanges::default(), ChangeCursor::default()))
 }
 
 /// Leaves a snapshot. Who may not write only reads more next time.
-pub(crate) async fn write(
+pub(crate) async fn write_snapshot(
     blobs: &dyn Blobs,
     collection: &Collection,
-    current: &Current,
-    mark: &Mark,
+    current: &LatestChanges,
+    mark: &ChangeCursor,
 ) {
-    let mark = mark.shortened();
-    let packed = match pack(current, &mark) {
+    let mark = mark.trimmed();
+    let packed = match encode(current, &mark) {
         Ok(packed) => Bytes::from(packed),
         Err(error) => return tracing::debug!(%error, "no snapshot of the catalogue"),
     };
-    let digest = Digest::of(&packed).short();
-    let prefix = layout::catalogue_prefix(collection);
+    let digest = Digest::from_content(&packed).short();
+    let prefix = blob_keys::catalog_prefix(collection);
     let key = format!(
         "{prefix}{:010}-{:012}-{digest}.zst",
         mark.floor, current.changes
@@ -78,20 +79,20 @@ pub(crate) async fn write(
     }
 }
 
-fn pack(current: &Current, mark: &Mark) -> std::io::Result<Vec<u8>> {
-    let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL)?;
-    let head = Head {
+fn encode(current: &LatestChanges, mark: &ChangeCursor) -> std::io::Result<Vec<u8>> {
+    let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;
+    let head = SnapshotHeader {
         format: FORMAT,
         floor: mark.floor,
         changes: current.changes,
-        seen: mark.seen.clone(),
+        names: mark.names.clone(),
     };
     write_line(&mut encoder, &head)?;
     let mut docs: Vec<_> = current.latest.iter().collect();
     docs.sort_by_key(|(doc, _)| **doc);
     for (doc, latest) in docs {
         let kind = match &latest.entry {
-            Some(entry) => ChangeKind::Published(Box::new(CatalogueEntry::clone(entry))),
+            Some(entry) => ChangeKind::Published(Box::new(CatalogEntry::clone(entry))),
             None => ChangeKind::Removed {
                 doc: *doc,
                 seq: latest.seq,
@@ -113,7 +114,7 @@ fn write_line<T: Serialize>(to: &mut impl std::io::Write, value: &T) -> std::io:
     to.write_all(b"\n")
 }
 
-fn unpack(packed: &[u8]) -> std::io::Result<(Current, Mark)> {
+fn decode(packed: &[u8]) -> std::io::Result<(LatestChanges, ChangeCursor)> {
     let mut text = Vec::with_capacity(packed.len().saturating_mul(8).min(256 << 20));
     zstd::Decoder::new(packed)?
         .take(MAX_UNPACKED_BYTES)
@@ -123,10 +124,10 @@ fn unpack(packed: &[u8]) -> std::io::Result<(Current, Mark)> {
         .position(|byte| *byte == b'\n')
         .unwrap_or(text.len());
     let (head, rest) = text.split_at(end);
-    let head: Head = serde_json::from_slice(head)?;
+    let head: SnapshotHeader = serde_json::from_slice(head)?;
     let changes = match head.format {
         FORMAT => parse(rest)?,
-        WITHOUT_TIMES => parse(rest)?
+        FORMAT_WITHOUT_TIMES => parse(rest)?
             .into_iter()
             .map(|kind| Change { at_ms: 0, kind })
             .collect(),
@@ -136,16 +137,16 @@ fn unpack(packed: &[u8]) -> std::io::Result<(Current, Mark)> {
             )));
         }
     };
-    let mut current = Current::default();
+    let mut current = LatestChanges::default();
     for change in changes {
         current.apply(change);
     }
     current.changes = head.changes;
     Ok((
         current,
-        Mark {
+        ChangeCursor {
             floor: head.floor,
-            seen: head.seen,
+            names: head.names,
         },
     ))
 }
@@ -183,17 +184,17 @@ mod tests {
     use crate::fixtures::entry;
 
     #[test]
-    fn a_snapshot_from_before_times_is_read_without_them() {
-        let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL).unwrap();
-        let head = Head {
-            format: WITHOUT_TIMES,
+    fn old_snapshot_without_times_is_readable() {
+        let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL).unwrap();
+        let head = SnapshotHeader {
+            format: FORMAT_WITHOUT_TIMES,
             floor: 7,
             changes: 9,
-            seen: BTreeSet::new(),
+            names: BTreeSet::new(),
         };
         write_line(&mut encoder, &head).unwrap();
         write_line(&mut encoder, &ChangeKind::Published(Box::new(entry("a")))).unwrap();
-        let (current, mark) = unpack(&encoder.finish().unwrap()).unwrap();
+        let (current, mark) = decode(&encoder.finish().unwrap()).unwrap();
         assert_eq!(
             (current.changes, mark.floor, current.latest.len()),
             (9, 7, 1)
@@ -204,7 +205,7 @@ mod tests {
                 .values()
                 .all(|latest| latest.at_ms == 0 && latest.entry.is_some())
         );
-        let (again, _) = unpack(&pack(&current, &mark).unwrap()).unwrap();
+        let (again, _) = decode(&encode(&current, &mark).unwrap()).unwrap();
         assert_eq!((again.changes, again.latest.len()), (9, 1));
     }
 }

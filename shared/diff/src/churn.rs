@@ -3,10 +3,10 @@
 use serde::Serialize;
 use stemma_document::SectionId;
 
-use super::changes::compare;
-use super::matching::Matched;
-use super::side::Side;
-use super::words::Lexicon;
+use super::features::DocumentFeatures;
+use super::matching::SectionMatches;
+use super::sentence_diff::diff_sentences;
+use super::sentences::Lexicon;
 
 /// Items of one answer.
 const MAX_ITEMS: usize = 100;
@@ -36,20 +36,20 @@ pub struct ItemChurn {
 
 /// The churn of each Item, and of everything. Items inside Items are part of them. `swapped`: as seen from the right.
 pub(super) fn churn(
-    left: &Side<'_>,
-    right: &Side<'_>,
-    matched: &Matched,
+    left: &DocumentFeatures<'_>,
+    right: &DocumentFeatures<'_>,
+    matched: &SectionMatches,
     lexicon: &Lexicon,
     swapped: bool,
 ) -> (Vec<ItemChurn>, Churn) {
-    let known = left.has_text && right.has_text;
+    let has_text = left.has_text && right.has_text;
     let turned = |churn: Churn| Churn {
         left_words: churn.right_words,
         right_words: churn.left_words,
         ..churn
     };
     let turn = |churn: Churn| if swapped { turned(churn) } else { churn };
-    let mut pairs = pairs(left, right, matched);
+    let mut pairs = item_pairs(left, right, matched);
     pairs.sort_by_key(|(one, other)| {
         let (first, then) = if swapped {
             (*one, *other)
@@ -61,30 +61,42 @@ pub(super) fn churn(
     let items = pairs
         .into_iter()
         .map(|(one, other): (Option<u32>, Option<u32>)| {
-            let from = one.map_or((0, 0), |at| left.all_sentences(at));
-            let to = other.map_or((0, 0), |at| right.all_sentences(at));
-            let churn = turn(told(left, from, right, to, lexicon, known));
-            let id =
-                |side: &Side<'_>, at: Option<u32>| at.map(|at| side.nodes[at as usize].section.id);
+            let from = one.map_or((0, 0), |at| left.subtree_sentences(at));
+            let to = other.map_or((0, 0), |at| right.subtree_sentences(at));
+            let churn = turn(churn_of(left, from, right, to, lexicon, has_text));
+            let id = |side: &DocumentFeatures<'_>, at: Option<u32>| {
+                at.map(|at| side.nodes[at as usize].section.id)
+            };
             let one = id(left, one);
             let other = id(right, other);
             let (left, right) = if swapped { (other, one) } else { (one, other) };
             ItemChurn { left, right, churn }
         })
         .collect();
-    let whole = |side: &Side<'_>| (0, side.sentences.len() as u32);
+    let whole = |side: &DocumentFeatures<'_>| (0, side.sentences.len() as u32);
     (
         items,
-        turn(told(left, whole(left), right, whole(right), lexicon, known)),
+        turn(churn_of(
+            left,
+            whole(left),
+            right,
+            whole(right),
+            lexicon,
+            has_text,
+        )),
     )
 }
 
 /// The Items of both sides, each with its partner, whether that is an Item or not.
-fn pairs(left: &Side<'_>, right: &Side<'_>, matched: &Matched) -> Vec<(Option<u32>, Option<u32>)> {
-    let ours = outermost(left)
+fn item_pairs(
+    left: &DocumentFeatures<'_>,
+    right: &DocumentFeatures<'_>,
+    matched: &SectionMatches,
+) -> Vec<(Option<u32>, Option<u32>)> {
+    let ours = outermost_items(left)
         .into_iter()
         .map(|one| (Some(one), matched.left[one as usize]));
-    let theirs = outermost(right)
+    let theirs = outermost_items(right)
         .into_iter()
         .map(|other| (matched.right[other as usize], Some(other)));
     let mut pairs: Vec<_> = ours.chain(theirs).collect();
@@ -93,16 +105,16 @@ fn pairs(left: &Side<'_>, right: &Side<'_>, matched: &Matched) -> Vec<(Option<u3
     pairs
 }
 
-fn told(
-    left: &Side<'_>,
+fn churn_of(
+    left: &DocumentFeatures<'_>,
     from: (u32, u32),
-    right: &Side<'_>,
+    right: &DocumentFeatures<'_>,
     to: (u32, u32),
     lexicon: &Lexicon,
-    known: bool,
+    has_text: bool,
 ) -> Churn {
-    let changes = compare((left, from), (right, to), lexicon);
-    let changed = known.then(|| 1.0 - changes.similarity());
+    let changes = diff_sentences((left, from), (right, to), lexicon);
+    let changed = has_text.then(|| 1.0 - changes.similarity());
     Churn {
         left_words: changes.left_words,
         right_words: changes.right_words,
@@ -110,7 +122,7 @@ fn told(
     }
 }
 
-fn outermost(side: &Side<'_>) -> Vec<u32> {
+fn outermost_items(side: &DocumentFeatures<'_>) -> Vec<u32> {
     let mut items = Vec::new();
     let mut behind = 0;
     for (at, node) in side.nodes.iter().enumerate() {

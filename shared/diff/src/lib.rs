@@ -18,53 +18,53 @@
 //!
 //! What it refuses to do: call a text unchanged that it does not have, or one whose words are not the same.
 
-mod changes;
 mod churn;
-mod homes;
-mod likeness;
+mod features;
 mod matching;
-mod outcome;
-mod previous;
-mod side;
+mod moves;
+mod prior_filing;
+mod sentence_diff;
+mod sentence_index;
+mod sentences;
+mod similarity;
 #[cfg(test)]
 mod tests;
 mod titles;
-mod words;
 
 use std::collections::HashSet;
 
 use serde::Serialize;
-use stemma_document::{Body, PageNo, Section, SectionId, SectionSpan, SectionTree};
+use stemma_document::{PageNo, Section, SectionId, SectionSpan, SectionTree, SourceBody};
 
-use changes::{Changes, compare};
 pub use churn::{Churn, ItemChurn};
-use homes::Homes;
-use likeness::Weights;
-use matching::{Matched, matched};
-pub use previous::{PreviousError, of_issuers, previous, yearly};
-pub use side::{MAX_SECTIONS, MAX_WORDS};
-use side::{Numbered, Side, number_texts};
-use words::Lexicon;
+use features::{DocumentFeatures, Interner, number_texts};
+pub use features::{MAX_SECTIONS, MAX_WORDS};
+use matching::{SectionMatches, match_sections};
+pub use prior_filing::{PriorFilingError, filing_for_year, filings_of_issuers, prior_filing};
+use sentence_diff::{SentenceDiff, diff_sentences};
+use sentence_index::SentenceIndex;
+use sentences::Lexicon;
+use similarity::TermWeights;
 
 /// Characters of a sentence that are shown.
 const SENTENCE_CHARS: usize = 400;
 /// Words with letters that a sentence has to be worth showing.
-const TELLING_WORDS: usize = 6;
+const MIN_QUOTED_WORDS: usize = 6;
 
 /// A document, or a section of it with all below, to be aligned.
 #[derive(Debug, Clone, Copy)]
-pub struct Compared<'a> {
+pub struct AlignInput<'a> {
     /// Its tree.
     pub tree: &'a SectionTree,
     /// Its text; `None` where it is not known, as of an imported tree.
-    pub body: Option<&'a Body>,
+    pub body: Option<&'a SourceBody>,
     /// Only this section and all below it.
     pub within: Option<SectionId>,
 }
 
-impl<'a> Compared<'a> {
+impl<'a> AlignInput<'a> {
     /// All of a document.
-    pub fn of(tree: &'a SectionTree, body: Option<&'a Body>) -> Self {
+    pub fn new(tree: &'a SectionTree, body: Option<&'a SourceBody>) -> Self {
         Self {
             tree,
             body,
@@ -75,12 +75,12 @@ impl<'a> Compared<'a> {
 
 /// What to tell besides the pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct AlignOptions {
     /// Sentences of each sort that are told of each pair: added, removed, reworded.
     pub sentences: usize,
 }
 
-impl Default for Options {
+impl Default for AlignOptions {
     fn default() -> Self {
         Self { sentences: 3 }
     }
@@ -123,7 +123,8 @@ pub struct Pair {
     /// The section of the right; `None` where it was removed.
     pub right: Option<SectionId>,
     /// What became of its own text.
-    pub outcome: Outcome,
+    #[serde(rename = "outcome")]
+    pub status: DiffStatus,
     /// Whether its title has other words. Numbers and dates do not count.
     pub renamed: bool,
     /// Whether it stands below another section, or in another order among its siblings.
@@ -134,25 +135,25 @@ pub struct Pair {
     /// off, or merged into it.
     pub stands_in: Option<SectionId>,
     /// Sentences of the left alone.
-    pub removed: Vec<Told>,
+    pub removed: Vec<QuotedSentence>,
     /// Sentences of the right alone.
-    pub added: Vec<Told>,
+    pub added: Vec<QuotedSentence>,
     /// Sentences that stayed with other words.
-    pub reworded: Vec<Reworded>,
+    pub reworded: Vec<SentenceRewording>,
 }
 
 impl Pair {
     /// The same seen from the other side.
     fn mirrored(self) -> Self {
-        let outcome = match self.outcome {
-            Outcome::Added => Outcome::Removed,
-            Outcome::Removed => Outcome::Added,
+        let outcome = match self.status {
+            DiffStatus::Added => DiffStatus::Removed,
+            DiffStatus::Removed => DiffStatus::Added,
             other => other,
         };
         let reworded = self
             .reworded
             .into_iter()
-            .map(|Reworded { left, right }| Reworded {
+            .map(|SentenceRewording { left, right }| SentenceRewording {
                 left: right,
                 right: left,
             })
@@ -164,7 +165,7 @@ impl Pair {
         Self {
             left,
             right,
-            outcome,
+            status: outcome,
             removed,
             added,
             reworded,
@@ -176,7 +177,7 @@ impl Pair {
 /// What became of a section's own text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum DiffStatus {
     /// Word by word the same.
     Unchanged,
     /// Other words.
@@ -189,31 +190,31 @@ pub enum Outcome {
     Unknown,
 }
 
-impl Outcome {
+impl DiffStatus {
     /// All, in the order of an account.
-    pub const ALL: [Outcome; 5] = [
-        Outcome::Modified,
-        Outcome::Added,
-        Outcome::Removed,
-        Outcome::Unchanged,
-        Outcome::Unknown,
+    pub const ALL: [DiffStatus; 5] = [
+        DiffStatus::Modified,
+        DiffStatus::Added,
+        DiffStatus::Removed,
+        DiffStatus::Unchanged,
+        DiffStatus::Unknown,
     ];
 
     /// The stable word for it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Outcome::Unchanged => "unchanged",
-            Outcome::Modified => "modified",
-            Outcome::Added => "added",
-            Outcome::Removed => "removed",
-            Outcome::Unknown => "unknown",
+            DiffStatus::Unchanged => "unchanged",
+            DiffStatus::Modified => "modified",
+            DiffStatus::Added => "added",
+            DiffStatus::Removed => "removed",
+            DiffStatus::Unknown => "unknown",
         }
     }
 }
 
 /// A sentence as it stands in its document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Told {
+pub struct QuotedSentence {
     /// The sentence, white space folded; at most 400 characters.
     pub text: String,
     /// The physical page it begins on; `None` in texts without pages.
@@ -224,11 +225,11 @@ pub struct Told {
 
 /// A sentence before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Reworded {
+pub struct SentenceRewording {
     /// As the left has it.
-    pub left: Told,
+    pub left: QuotedSentence,
     /// As the right has it.
-    pub right: Told,
+    pub right: QuotedSentence,
 }
 
 /// Aligns two documents.
@@ -236,18 +237,18 @@ pub struct Reworded {
 /// # Errors
 /// [`AlignError`] when one of them is too large.
 pub fn align(
-    left: &Compared<'_>,
-    right: &Compared<'_>,
-    options: &Options,
+    left: &AlignInput<'_>,
+    right: &AlignInput<'_>,
+    options: &AlignOptions,
 ) -> Result<Alignment, AlignError> {
     // All is done in one order of the two, whichever is called left: so the other way round is the mirror image.
-    let swapped = order(left, right).is_gt();
+    let swapped = document_order(left, right).is_gt();
     let (one, other) = if swapped {
         (right, left)
     } else {
         (left, right)
     };
-    let form = |compared: &Compared<'_>| {
+    let form = |compared: &AlignInput<'_>| {
         compared
             .tree
             .facts
@@ -257,18 +258,18 @@ pub fn align(
     };
     let forms = (form(one), form(other));
     // A form that is not known is taken for the other's.
-    let one_form = titles::family(forms.0.as_deref().or(forms.1.as_deref()));
-    let other_form = titles::family(forms.1.as_deref().or(forms.0.as_deref()));
-    let mut numbered = Numbered::default();
-    let mut one = Side::read(one, one_form, &mut numbered)?;
-    let mut other = Side::read(other, other_form, &mut numbered)?;
+    let one_form = titles::form_family(forms.0.as_deref().or(forms.1.as_deref()));
+    let other_form = titles::form_family(forms.1.as_deref().or(forms.0.as_deref()));
+    let mut numbered = Interner::default();
+    let mut one = DocumentFeatures::new(one, one_form, &mut numbered)?;
+    let mut other = DocumentFeatures::new(other, other_form, &mut numbered)?;
     number_texts(&mut one, &mut other);
     let lexicon = &numbered.lexicon;
-    let weights = Weights::of([&one, &other], lexicon);
+    let weights = TermWeights::new([&one, &other], lexicon);
     let same_form = one_form == other_form;
-    let matched = matched(&one, &other, &weights, lexicon.len(), same_form);
-    let moved = outcome::moved(&one, &other, &matched, same_form);
-    let teller = Teller {
+    let matched = match_sections(&one, &other, &weights, lexicon.len(), same_form);
+    let moved = moves::moved_sections(&one, &other, &matched, same_form);
+    let builder = AlignmentBuilder {
         left: &one,
         right: &other,
         weights: &weights,
@@ -276,12 +277,12 @@ pub fn align(
         options,
         matched: &matched,
     };
-    Ok(teller.tell(&moved, swapped))
+    Ok(builder.build(&moved, swapped))
 }
 
 /// An order of documents by what they say.
-fn order(one: &Compared<'_>, other: &Compared<'_>) -> std::cmp::Ordering {
-    fn lines<'a>(compared: &Compared<'a>) -> impl Iterator<Item = &'a str> {
+fn document_order(one: &AlignInput<'_>, other: &AlignInput<'_>) -> std::cmp::Ordering {
+    fn lines<'a>(compared: &AlignInput<'a>) -> impl Iterator<Item = &'a str> {
         compared
             .body
             .map(stemma_document::text::all_lines)
@@ -290,7 +291,7 @@ fn order(one: &Compared<'_>, other: &Compared<'_>) -> std::cmp::Ordering {
             .map(|line| line.text)
     }
     fn sections<'a>(
-        compared: &Compared<'a>,
+        compared: &AlignInput<'a>,
     ) -> impl Iterator<Item = (usize, &'a str, Option<PageNo>, u32)> {
         let start = |section: &Section| match section.span {
             SectionSpan::Pages { from, .. } => (Some(from.page), from.line),
@@ -301,7 +302,7 @@ fn order(one: &Compared<'_>, other: &Compared<'_>) -> std::cmp::Ordering {
             (depth, section.title.as_str(), page, line)
         })
     }
-    let form = |compared: &Compared<'_>| {
+    let form = |compared: &AlignInput<'_>| {
         compared
             .tree
             .facts
@@ -309,50 +310,53 @@ fn order(one: &Compared<'_>, other: &Compared<'_>) -> std::cmp::Ordering {
             .as_ref()
             .map(|fact| fact.value.clone())
     };
-    let known = (one.within, one.body.is_some(), form(one)).cmp(&(
+    let form_order = (one.within, one.body.is_some(), form(one)).cmp(&(
         other.within,
         other.body.is_some(),
         form(other),
     ));
-    known
+    form_order
         .then_with(|| sections(one).cmp(sections(other)))
         .then_with(|| lines(one).cmp(lines(other)))
 }
 
 /// Puts what was found into words.
-struct Teller<'t> {
-    left: &'t Side<'t>,
-    right: &'t Side<'t>,
-    weights: &'t Weights,
+struct AlignmentBuilder<'t> {
+    left: &'t DocumentFeatures<'t>,
+    right: &'t DocumentFeatures<'t>,
+    weights: &'t TermWeights,
     lexicon: &'t Lexicon,
-    options: &'t Options,
-    matched: &'t Matched,
+    options: &'t AlignOptions,
+    matched: &'t SectionMatches,
 }
 
-impl Teller<'_> {
+impl AlignmentBuilder<'_> {
     /// `swapped`: the left is to be called right, and the other way round.
-    fn tell(&self, moved: &[bool], swapped: bool) -> Alignment {
-        let left_keys = self.known(self.left);
-        let right_keys = self.known(self.right);
-        let homes = [Homes::of(self.left), Homes::of(self.right)];
+    fn build(&self, moved: &[bool], swapped: bool) -> Alignment {
+        let left_keys = self.sentence_keys(self.left);
+        let right_keys = self.sentence_keys(self.right);
+        let homes = [
+            SentenceIndex::new(self.left),
+            SentenceIndex::new(self.right),
+        ];
         let mut pairs = Vec::new();
-        for (one, other) in outcome::told(self.matched, swapped) {
+        for (one, other) in moves::pair_order(self.matched, swapped) {
             let pair = match (one, other) {
                 (Some(one), Some(other)) => {
-                    self.pair(one, other, moved[one as usize], &left_keys, &right_keys)
+                    self.matched_pair(one, other, moved[one as usize], &left_keys, &right_keys)
                 }
-                (Some(one), None) => self.alone(
+                (Some(one), None) => self.unmatched_pair(
                     self.left,
                     one,
-                    Outcome::Removed,
+                    DiffStatus::Removed,
                     &right_keys,
                     &homes[1],
                     self.right,
                 ),
-                (None, Some(other)) => self.alone(
+                (None, Some(other)) => self.unmatched_pair(
                     self.right,
                     other,
-                    Outcome::Added,
+                    DiffStatus::Added,
                     &left_keys,
                     &homes[0],
                     self.left,
@@ -365,11 +369,11 @@ impl Teller<'_> {
         Alignment { pairs, items, all }
     }
 
-    fn known(&self, side: &Side<'_>) -> HashSet<u32> {
+    fn sentence_keys(&self, side: &DocumentFeatures<'_>) -> HashSet<u32> {
         side.keys.iter().copied().collect()
     }
 
-    fn pair(
+    fn matched_pair(
         &self,
         one: u32,
         other: u32,
@@ -383,7 +387,7 @@ impl Teller<'_> {
         let mut pair = Pair {
             left: Some(left.section.id),
             right: Some(right.section.id),
-            outcome: Outcome::Unknown,
+            status: DiffStatus::Unknown,
             renamed: left.title != right.title,
             moved,
             similarity: None,
@@ -396,45 +400,45 @@ impl Teller<'_> {
             return pair;
         }
         if left.body == right.body {
-            (pair.outcome, pair.similarity) = (Outcome::Unchanged, Some(1.0));
+            (pair.status, pair.similarity) = (DiffStatus::Unchanged, Some(1.0));
             return pair;
         }
-        let changes = compare(
+        let changes = diff_sentences(
             (self.left, left.sentences),
             (self.right, right.sentences),
             self.lexicon,
         );
-        pair.outcome = Outcome::Modified;
+        pair.status = DiffStatus::Modified;
         pair.similarity = Some(changes.similarity());
-        pair.removed = self.most_telling(self.left, &changes.removed, right_keys);
-        pair.added = self.most_telling(self.right, &changes.added, left_keys);
-        pair.reworded = self.most_reworded(&changes);
+        pair.removed = self.top_sentences(self.left, &changes.removed, right_keys);
+        pair.added = self.top_sentences(self.right, &changes.added, left_keys);
+        pair.reworded = self.top_reworded(&changes);
         pair
     }
 
-    fn alone(
+    fn unmatched_pair(
         &self,
-        side: &Side<'_>,
+        side: &DocumentFeatures<'_>,
         at: u32,
-        outcome: Outcome,
+        outcome: DiffStatus,
         elsewhere: &HashSet<u32>,
-        homes: &Homes,
-        others: &Side<'_>,
+        homes: &SentenceIndex,
+        others: &DocumentFeatures<'_>,
     ) -> Pair {
         let node = &side.nodes[at as usize];
         let sentences: Vec<u32> = (node.sentences.0..node.sentences.1).collect();
-        let told = self.most_telling(side, &sentences, elsewhere);
+        let sentences_shown = self.top_sentences(side, &sentences, elsewhere);
         let (left, right) = match outcome {
-            Outcome::Removed => (Some(node.section.id), None),
+            DiffStatus::Removed => (Some(node.section.id), None),
             _ => (None, Some(node.section.id)),
         };
         let (removed, added) = if left.is_some() {
-            (told, Vec::new())
+            (sentences_shown, Vec::new())
         } else {
-            (Vec::new(), told)
+            (Vec::new(), sentences_shown)
         };
         let stands_in = homes
-            .of_section(side, at)
+            .main_section(side, at)
             .map(|(home, _)| others.nodes[home as usize].section.id);
         let renamed = false;
         let moved = false;
@@ -443,7 +447,7 @@ impl Teller<'_> {
         Pair {
             left,
             right,
-            outcome,
+            status: outcome,
             renamed,
             moved,
             similarity,
@@ -455,14 +459,14 @@ impl Teller<'_> {
     }
 
     /// The sentences that say most, in reading order; none that stands elsewhere in the other document.
-    fn most_telling(
+    fn top_sentences(
         &self,
-        side: &Side<'_>,
+        side: &DocumentFeatures<'_>,
         sentences: &[u32],
         elsewhere: &HashSet<u32>,
-    ) -> Vec<Told> {
+    ) -> Vec<QuotedSentence> {
         let lexicon = self.lexicon;
-        let mut found: Vec<(f32, u32)> = sentences
+        let mut candidates: Vec<(f32, u32)> = sentences
             .iter()
             .filter_map(|at: &u32| {
                 let words = side.sentence(*at);
@@ -471,20 +475,23 @@ impl Teller<'_> {
                     .filter(|word| lexicon.has_letter(**word))
                     .count();
                 let weight: f32 = words.iter().map(|word| self.weights.weight(*word)).sum();
-                let enough = lettered >= TELLING_WORDS && lettered * 3 >= words.len() * 2;
+                let enough = lettered >= MIN_QUOTED_WORDS && lettered * 3 >= words.len() * 2;
                 (enough && !elsewhere.contains(&side.keys[*at as usize])).then_some((weight, *at))
             })
             .collect();
-        found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        found.truncate(self.options.sentences);
-        found.sort_unstable_by_key(|(_, at)| *at);
-        found.into_iter().map(|(_, at)| shown(side, at)).collect()
+        candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        candidates.truncate(self.options.sentences);
+        candidates.sort_unstable_by_key(|(_, at)| *at);
+        candidates
+            .into_iter()
+            .map(|(_, at)| quote_sentence(side, at))
+            .collect()
     }
 
     /// The sentences of which most words changed, in reading order; rows of tables are left out.
-    fn most_reworded(&self, changes: &Changes) -> Vec<Reworded> {
+    fn top_reworded(&self, changes: &SentenceDiff) -> Vec<SentenceRewording> {
         let lexicon = self.lexicon;
-        let mut found: Vec<(usize, u32, u32)> = changes
+        let mut candidates: Vec<(usize, u32, u32)> = changes
             .reworded
             .iter()
             .filter_map(|(one, other, common): &(u32, u32, u32)| {
@@ -494,28 +501,28 @@ impl Teller<'_> {
                     .iter()
                     .filter(|word| lexicon.has_letter(**word))
                     .count();
-                let telling = lettered >= TELLING_WORDS && lettered * 3 >= left.len() * 2;
+                let telling = lettered >= MIN_QUOTED_WORDS && lettered * 3 >= left.len() * 2;
                 let changed = left.len() + right.len() - 2 * (*common as usize);
                 telling.then_some((changed, *one, *other))
             })
             .collect();
-        found.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-        found.truncate(self.options.sentences);
-        found.sort_unstable_by_key(|(_, one, _)| *one);
-        found
+        candidates.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        candidates.truncate(self.options.sentences);
+        candidates.sort_unstable_by_key(|(_, one, _)| *one);
+        candidates
             .into_iter()
-            .map(|(_, one, other)| Reworded {
-                left: shown(self.left, one),
-                right: shown(self.right, other),
+            .map(|(_, one, other)| SentenceRewording {
+                left: quote_sentence(self.left, one),
+                right: quote_sentence(self.right, other),
             })
             .collect()
     }
 }
 
-fn shown(side: &Side<'_>, at: u32) -> Told {
-    let (text, line) = side.show(at, SENTENCE_CHARS);
+fn quote_sentence(side: &DocumentFeatures<'_>, at: u32) -> QuotedSentence {
+    let (text, line) = side.quote(at, SENTENCE_CHARS);
     let page = line.and_then(|line| line.page).map(|page| page.get());
-    Told {
+    QuotedSentence {
         text,
         page,
         line: line.map_or(0, |line| line.number),

@@ -6,45 +6,45 @@
 
 use std::collections::HashMap;
 
-use super::homes::Homes;
-use super::likeness::{self, Terms, Weights};
-use super::side::{Node, Side};
-use super::words::Word;
+use super::features::{DocumentFeatures, SectionFeatures};
+use super::sentence_index::SentenceIndex;
+use super::sentences::Word;
+use super::similarity::{self, TermWeights, Terms};
 
 /// Scores from which pairs are taken, round by round.
 const ROUNDS: [f32; 4] = [0.92, 0.75, 0.6, 0.42];
 /// Sections of one title, or one text, that are all compared with all.
-const SMALL: usize = 8;
+const MAX_FULL_COMPARE: usize = 8;
 /// How far the place among equals may differ where there are more.
-const NEAR: usize = 2;
+const MAX_RANK_DISTANCE: usize = 2;
 /// Words from which an equal text is no accident.
-const TELLING_WORDS: usize = 16;
+const MIN_DISTINCTIVE_WORDS: usize = 16;
 
 /// A pair that could be.
-struct Candidate {
+struct PairCandidate {
     left: u32,
     right: u32,
     /// How sure it is, whatever the sections around it are.
     base: f32,
     /// How far apart the two stand in their documents, 0 to 1.
-    apart: f32,
+    distance: f32,
 }
 
 /// Partners of the sections of both sides.
-pub(super) struct Matched {
+pub(super) struct SectionMatches {
     pub(super) left: Vec<Option<u32>>,
     pub(super) right: Vec<Option<u32>>,
 }
 
-impl Matched {
-    fn none(left: usize, right: usize) -> Self {
+impl SectionMatches {
+    fn new(left: usize, right: usize) -> Self {
         Self {
             left: vec![None; left],
             right: vec![None; right],
         }
     }
 
-    fn take(&mut self, left: u32, right: u32) -> bool {
+    fn insert(&mut self, left: u32, right: u32) -> bool {
         let free = self.left[left as usize].is_none() && self.right[right as usize].is_none();
         if free {
             self.left[left as usize] = Some(right);
@@ -55,31 +55,31 @@ impl Matched {
 }
 
 /// Finds the partners. `same_form`: Items are told apart by their numbers.
-pub(super) fn matched(
-    left: &Side<'_>,
-    right: &Side<'_>,
-    weights: &Weights,
+pub(super) fn match_sections(
+    left: &DocumentFeatures<'_>,
+    right: &DocumentFeatures<'_>,
+    weights: &TermWeights,
     words: usize,
     same_form: bool,
-) -> Matched {
-    let mut matched = Matched::none(left.nodes.len(), right.nodes.len());
-    alike(left, right, &mut matched);
+) -> SectionMatches {
+    let mut matched = SectionMatches::new(left.nodes.len(), right.nodes.len());
+    match_identical_subtrees(left, right, &mut matched);
     let candidates = candidates(left, right, weights, words, same_form);
     for least in ROUNDS {
-        let above_left = above(left, &matched.left);
-        let above_right = above(right, &matched.right);
-        let context = |candidate: &Candidate| {
+        let above_left = matched_ancestors(left, &matched.left);
+        let above_right = matched_ancestors(right, &matched.right);
+        let context = |candidate: &PairCandidate| {
             let one = above_left[candidate.left as usize];
             let other = above_right[candidate.right as usize];
             let agrees = match (one, other) {
                 (Some(one), Some(other)) => matched.left[one as usize] == Some(other),
                 (one, other) => one.is_none() && other.is_none(),
             };
-            let beside = beside(left, right, &matched, candidate);
+            let beside = has_matched_neighbor(left, right, &matched, candidate);
             candidate.base + if agrees { 0.08 } else { -0.12 } + if beside { 0.05 } else { 0.0 }
-                - 0.03 * candidate.apart
+                - 0.03 * candidate.distance
         };
-        let mut sure: Vec<(f32, &Candidate)> = candidates
+        let mut sure: Vec<(f32, &PairCandidate)> = candidates
             .iter()
             .filter(|one| {
                 matched.left[one.left as usize].is_none()
@@ -93,65 +93,77 @@ pub(super) fn matched(
                 .then((one.left, one.right).cmp(&(other.left, other.right)))
         });
         for (_, candidate) in sure {
-            matched.take(candidate.left, candidate.right);
+            matched.insert(candidate.left, candidate.right);
         }
     }
-    contained(left, right, &mut matched);
+    match_contained(left, right, &mut matched);
     matched
 }
 
 /// Sections without a partner of which one has most of the other's sentences: it grew, or shrank, under another title.
-fn contained(left: &Side<'_>, right: &Side<'_>, matched: &mut Matched) {
-    let homes = (Homes::of(left), Homes::of(right));
-    let above_left = above(left, &matched.left);
-    let above_right = above(right, &matched.right);
-    let mut found = Vec::new();
+fn match_contained(
+    left: &DocumentFeatures<'_>,
+    right: &DocumentFeatures<'_>,
+    matched: &mut SectionMatches,
+) {
+    let homes = (SentenceIndex::new(left), SentenceIndex::new(right));
+    let above_left = matched_ancestors(left, &matched.left);
+    let above_right = matched_ancestors(right, &matched.right);
+    let mut candidates = Vec::new();
     for at in (0..left.nodes.len() as u32).filter(|at| matched.left[*at as usize].is_none()) {
-        found.extend(
+        candidates.extend(
             homes
                 .1
-                .of_section(left, at)
+                .main_section(left, at)
                 .map(|(home, words)| (words, at, home)),
         );
     }
     for at in (0..right.nodes.len() as u32).filter(|at| matched.right[*at as usize].is_none()) {
-        found.extend(
+        candidates.extend(
             homes
                 .0
-                .of_section(right, at)
+                .main_section(right, at)
                 .map(|(home, words)| (words, home, at)),
         );
     }
-    found.sort_unstable_by_key(|(words, one, other)| (std::cmp::Reverse(*words), *one, *other));
-    for (_, one, other) in found {
+    candidates
+        .sort_unstable_by_key(|(words, one, other)| (std::cmp::Reverse(*words), *one, *other));
+    for (_, one, other) in candidates {
         let over = above_left[one as usize];
         let under = above_right[other as usize];
         let together = over.and_then(|over| matched.left[over as usize]) == under;
         let items =
             left.nodes[one as usize].item.is_some() || right.nodes[other as usize].item.is_some();
         if together && !items {
-            matched.take(one, other);
+            matched.insert(one, other);
         }
     }
 }
 
 /// Sections that are the same with all below them, under the same titles: the first with the first, and so on.
-fn alike(left: &Side<'_>, right: &Side<'_>, matched: &mut Matched) {
+fn match_identical_subtrees(
+    left: &DocumentFeatures<'_>,
+    right: &DocumentFeatures<'_>,
+    matched: &mut SectionMatches,
+) {
     let mut free: HashMap<(u32, u32), Vec<u32>> = HashMap::new();
     for (at, node) in right.nodes.iter().enumerate().rev() {
-        free.entry((node.path, node.whole))
+        free.entry((node.path, node.subtree))
             .or_default()
             .push(at as u32);
     }
     for (at, node) in left.nodes.iter().enumerate() {
-        if let Some(other) = free.get_mut(&(node.path, node.whole)).and_then(Vec::pop) {
-            matched.take(at as u32, other);
+        if let Some(other) = free.get_mut(&(node.path, node.subtree)).and_then(Vec::pop) {
+            matched.insert(at as u32, other);
         }
     }
 }
 
 /// The nearest section above each that has a partner.
-pub(super) fn above(side: &Side<'_>, partners: &[Option<u32>]) -> Vec<Option<u32>> {
+pub(super) fn matched_ancestors(
+    side: &DocumentFeatures<'_>,
+    partners: &[Option<u32>],
+) -> Vec<Option<u32>> {
     let mut above: Vec<Option<u32>> = Vec::with_capacity(side.nodes.len());
     for node in &side.nodes {
         above.push(node.parent.and_then(|parent| {
@@ -166,7 +178,12 @@ pub(super) fn above(side: &Side<'_>, partners: &[Option<u32>]) -> Vec<Option<u32
 }
 
 /// Whether the sections just before, or just behind, are partners.
-fn beside(left: &Side<'_>, right: &Side<'_>, matched: &Matched, candidate: &Candidate) -> bool {
+fn has_matched_neighbor(
+    left: &DocumentFeatures<'_>,
+    right: &DocumentFeatures<'_>,
+    matched: &SectionMatches,
+    candidate: &PairCandidate,
+) -> bool {
     let partners = |one: Option<u32>, other: Option<u32>| match (one, other) {
         (Some(one), Some(other)) => {
             matched.left.get(one as usize).copied().flatten() == Some(other)
@@ -183,33 +200,33 @@ fn beside(left: &Side<'_>, right: &Side<'_>, matched: &Matched, candidate: &Cand
 }
 
 fn candidates(
-    left: &Side<'_>,
-    right: &Side<'_>,
-    weights: &Weights,
+    left: &DocumentFeatures<'_>,
+    right: &DocumentFeatures<'_>,
+    weights: &TermWeights,
     words: usize,
     same_form: bool,
-) -> Vec<Candidate> {
+) -> Vec<PairCandidate> {
     let mut pairs: Vec<(u32, u32)> = Vec::new();
-    equals(left, right, |node| Some(node.title), &mut pairs);
-    equals(left, right, |node| Some(node.path), &mut pairs);
-    equals(
+    equal_pairs(left, right, |node| Some(node.title), &mut pairs);
+    equal_pairs(left, right, |node| Some(node.path), &mut pairs);
+    equal_pairs(
         left,
         right,
-        |node: &Node<'_>| {
-            ((node.words.1 - node.words.0) as usize >= TELLING_WORDS).then_some(node.body)
+        |node: &SectionFeatures<'_>| {
+            ((node.words.1 - node.words.0) as usize >= MIN_DISTINCTIVE_WORDS).then_some(node.body)
         },
         &mut pairs,
     );
-    equals(left, right, |node| node.item, &mut pairs);
-    let terms_left = likeness::terms(left, weights);
-    let terms_right = likeness::terms(right, weights);
-    let (titles_left, titles_right) = titles(left, right, words);
+    equal_pairs(left, right, |node| node.item, &mut pairs);
+    let terms_left = similarity::terms(left, weights);
+    let terms_right = similarity::terms(right, weights);
+    let (titles_left, titles_right) = title_terms(left, right, words);
     for (these, others, most) in [
         (&terms_left, &terms_right, 6),
         (&titles_left, &titles_right, 4),
     ] {
-        let forth = likeness::nearest(these, others, words, most);
-        let back = likeness::nearest(others, these, words, most);
+        let forth = similarity::nearest(these, others, words, most);
+        let back = similarity::nearest(others, these, words, most);
         pairs.extend(
             forth
                 .iter()
@@ -229,29 +246,30 @@ fn candidates(
         .map(|(one, other): (u32, u32)| {
             let at = one as usize;
             let with = other as usize;
-            let title = likeness::cosine(&titles_left[at], &titles_right[with]);
-            let text = likeness::cosine(&terms_left[at], &terms_right[with]);
+            let title = similarity::cosine(&titles_left[at], &titles_right[with]);
+            let text = similarity::cosine(&terms_left[at], &terms_right[with]);
             let texts =
                 (!terms_left[at].is_empty() || !terms_right[with].is_empty()).then_some(text);
             let left_node = &left.nodes[at];
             let right_node = &right.nodes[with];
-            let base = score(left_node, right_node, title, texts, same_form);
-            let place = |at: u32, side: &Side<'_>| at as f32 / side.nodes.len().max(1) as f32;
-            Candidate {
+            let base = pair_score(left_node, right_node, title, texts, same_form);
+            let place =
+                |at: u32, side: &DocumentFeatures<'_>| at as f32 / side.nodes.len().max(1) as f32;
+            PairCandidate {
                 left: one,
                 right: other,
                 base,
-                apart: (place(one, left) - place(other, right)).abs(),
+                distance: (place(one, left) - place(other, right)).abs(),
             }
         })
         .collect()
 }
 
 /// Pairs of sections that are equal by `key`: all of few, of many those at about the same place among their equals.
-fn equals(
-    left: &Side<'_>,
-    right: &Side<'_>,
-    key: impl Fn(&Node<'_>) -> Option<u32>,
+fn equal_pairs(
+    left: &DocumentFeatures<'_>,
+    right: &DocumentFeatures<'_>,
+    key: impl Fn(&SectionFeatures<'_>) -> Option<u32>,
     pairs: &mut Vec<(u32, u32)>,
 ) {
     let mut groups: HashMap<u32, (Vec<u32>, Vec<u32>)> = HashMap::new();
@@ -266,12 +284,15 @@ fn equals(
         }
     }
     for (these, others) in groups.into_values() {
-        let few = these.len().max(others.len()) <= SMALL;
+        let few = these.len().max(others.len()) <= MAX_FULL_COMPARE;
         for (rank, one) in these.iter().enumerate() {
             let (first, last) = if few {
                 (0, others.len())
             } else {
-                (rank.saturating_sub(NEAR), rank + NEAR + 1)
+                (
+                    rank.saturating_sub(MAX_RANK_DISTANCE),
+                    rank + MAX_RANK_DISTANCE + 1,
+                )
             };
             let near = &others[first.min(others.len())..last.min(others.len())];
             pairs.extend(near.iter().map(|other| (*one, *other)));
@@ -280,10 +301,14 @@ fn equals(
 }
 
 /// The words of titles, weighed by how few titles have them.
-fn titles(left: &Side<'_>, right: &Side<'_>, words: usize) -> (Vec<Terms>, Vec<Terms>) {
+fn title_terms(
+    left: &DocumentFeatures<'_>,
+    right: &DocumentFeatures<'_>,
+    words: usize,
+) -> (Vec<Terms>, Vec<Terms>) {
     let mut having = vec![0u32; words];
     let all = left.nodes.len() + right.nodes.len();
-    let sorted = |side: &Side<'_>| -> Vec<Vec<Word>> {
+    let sorted = |side: &DocumentFeatures<'_>| -> Vec<Vec<Word>> {
         let each = side.title_words.iter().map(|title| {
             let mut title = title.clone();
             title.sort_unstable();
@@ -320,10 +345,16 @@ fn titles(left: &Side<'_>, right: &Side<'_>, words: usize) -> (Vec<Terms>, Vec<T
 }
 
 /// How sure a pair is by itself. `text` is `None` where neither side has any to compare.
-fn score(left: &Node<'_>, right: &Node<'_>, title: f32, text: Option<f32>, same_form: bool) -> f32 {
+fn pair_score(
+    left: &SectionFeatures<'_>,
+    right: &SectionFeatures<'_>,
+    title: f32,
+    text: Option<f32>,
+    same_form: bool,
+) -> f32 {
     let same_title = left.title == right.title;
-    let words = |node: &Node<'_>| (node.words.1 - node.words.0) as usize;
-    let same_text = left.body == right.body && words(left) >= TELLING_WORDS;
+    let words = |node: &SectionFeatures<'_>| (node.words.1 - node.words.0) as usize;
+    let same_text = left.body == right.body && words(left) >= MIN_DISTINCTIVE_WORDS;
     let items = match (left.item, right.item) {
         (Some(one), Some(other)) if one == other => 0.3,
         // On one form another number is another thing; on two forms numbers that have no partner say little.

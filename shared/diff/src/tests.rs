@@ -4,16 +4,16 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use stemma_document::{
-    DraftEntry, Extent, Fact, LocatedEntry, Method, Place, SectionTree, TextLines, Verdict,
-    VerifiedOutline, Witness,
+    DraftEntry, EntryVerdict, EvidenceSource, Extent, Fact, LocatedEntry, Method, SectionStart,
+    SectionTree, TextLines, VerifiedOutline,
 };
 
 use super::*;
 
 /// A section as written: level, title, lines.
-type Written = (u16, String, Vec<String>);
+type WrittenSection = (u16, String, Vec<String>);
 
-fn document(sections: &[Written]) -> (SectionTree, Body) {
+fn document(sections: &[WrittenSection]) -> (SectionTree, SourceBody) {
     let mut lines = Vec::new();
     let mut entries = Vec::new();
     for (level, title, text) in sections {
@@ -27,12 +27,12 @@ fn document(sections: &[Written]) -> (SectionTree, Body) {
             label,
             target,
             level: *level,
-            witness: Witness::Markup,
+            evidence: EvidenceSource::Markup,
         };
-        let at = Place::Line(lines.len() as u32);
+        let at = SectionStart::Line(lines.len() as u32);
         entries.push((
             LocatedEntry { entry, place: at },
-            Verdict::Found { starts_page: false },
+            EntryVerdict::Confirmed { starts_page: false },
         ));
         lines.extend(text.iter().cloned());
     }
@@ -40,7 +40,7 @@ fn document(sections: &[Written]) -> (SectionTree, Body) {
     let tree = SectionTree::build(&outline, Method::Markup, Vec::new());
     (
         tree,
-        Body::Lines(TextLines {
+        SourceBody::Lines(TextLines {
             lines,
             tokens: vec![],
             headings: vec![],
@@ -48,7 +48,7 @@ fn document(sections: &[Written]) -> (SectionTree, Body) {
     )
 }
 
-fn written(sections: &[(u16, &str, &str)]) -> (SectionTree, Body) {
+fn document_of(sections: &[(u16, &str, &str)]) -> (SectionTree, SourceBody) {
     let lines = |text: &str| text.lines().map(str::to_owned).collect();
     document(
         &sections
@@ -58,12 +58,12 @@ fn written(sections: &[(u16, &str, &str)]) -> (SectionTree, Body) {
     )
 }
 
-fn aligned(left: &(SectionTree, Body), right: &(SectionTree, Body)) -> Alignment {
-    let compared = |document: &'_ (SectionTree, Body)| -> Alignment {
+fn aligned(left: &(SectionTree, SourceBody), right: &(SectionTree, SourceBody)) -> Alignment {
+    let compared = |document: &'_ (SectionTree, SourceBody)| -> Alignment {
         align(
-            &Compared::of(&left.0, Some(&left.1)),
-            &Compared::of(&document.0, Some(&document.1)),
-            &Options::default(),
+            &AlignInput::new(&left.0, Some(&left.1)),
+            &AlignInput::new(&document.0, Some(&document.1)),
+            &AlignOptions::default(),
         )
         .unwrap()
     };
@@ -71,7 +71,7 @@ fn aligned(left: &(SectionTree, Body), right: &(SectionTree, Body)) -> Alignment
 }
 
 /// `0001=0002 modified renamed moved`, a line for each pair.
-fn told(alignment: &Alignment) -> Vec<String> {
+fn pair_lines(alignment: &Alignment) -> Vec<String> {
     let id = |id: Option<SectionId>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
     alignment
         .pairs
@@ -83,7 +83,7 @@ fn told(alignment: &Alignment) -> Vec<String> {
                 "{}={} {}{renamed}{moved}",
                 id(pair.left),
                 id(pair.right),
-                pair.outcome.as_str()
+                pair.status.as_str()
             )
         })
         .collect()
@@ -98,7 +98,7 @@ const LEASES: &str =
 
 #[test]
 fn sections_are_renamed_moved_reworded_added_and_removed() {
-    let before = written(&[
+    let before = document_of(&[
         (1, "Item 1. Business", "We make things."),
         (2, "Anvils", ANVILS),
         (2, "Rockets", ROCKETS),
@@ -107,7 +107,7 @@ fn sections_are_renamed_moved_reworded_added_and_removed() {
         (1, "Item 3. Legal Proceedings", "None."),
     ]);
     let reworded = RISKS.replace("weeks", "several months");
-    let after = written(&[
+    let after = document_of(&[
         (1, "Item 1. Business", "We make things."),
         (2, "Aerospace", ROCKETS),
         (2, "Anvils", ANVILS),
@@ -129,7 +129,7 @@ fn sections_are_renamed_moved_reworded_added_and_removed() {
         "0004=0005 unchanged",
         "0005=- removed",
     ];
-    assert_eq!(told(&alignment), expected);
+    assert_eq!(pair_lines(&alignment), expected);
     let risks = &alignment.pairs[3];
     assert!(
         risks.similarity.unwrap() > 0.85 && risks.reworded.len() == 1,
@@ -152,13 +152,13 @@ fn sections_are_renamed_moved_reworded_added_and_removed() {
 }
 
 #[test]
-fn notes_are_numbered_anew_without_moving() {
-    let before = written(&[
+fn renumbered_notes_are_not_moved() {
+    let before = document_of(&[
         (1, "Notes", ""),
         (2, "Note 1. Debt", ANVILS),
         (2, "Note 2. Leases", LEASES),
     ]);
-    let after = written(&[
+    let after = document_of(&[
         (1, "Notes", ""),
         (2, "Note 1. Revenue", ROCKETS),
         (2, "Note 2. Debt", ANVILS),
@@ -170,15 +170,15 @@ fn notes_are_numbered_anew_without_moving() {
         "0001=0002 unchanged",
         "0002=0003 unchanged",
     ];
-    assert_eq!(told(&aligned(&before, &after)), expected);
+    assert_eq!(pair_lines(&aligned(&before, &after)), expected);
 }
 
 #[test]
-fn what_was_divided_off_or_merged_says_where_its_text_stands() {
-    let before = written(&[(1, "Item 1. Business", &format!("{ANVILS}\n{ROCKETS}"))]);
-    let after = written(&[(1, "Item 1. Business", ANVILS), (2, "Space", ROCKETS)]);
+fn split_or_merged_sections_name_where_their_text_is() {
+    let before = document_of(&[(1, "Item 1. Business", &format!("{ANVILS}\n{ROCKETS}"))]);
+    let after = document_of(&[(1, "Item 1. Business", ANVILS), (2, "Space", ROCKETS)]);
     let divided = aligned(&before, &after);
-    assert_eq!(told(&divided), ["0000=0000 modified", "-=0001 added"]);
+    assert_eq!(pair_lines(&divided), ["0000=0000 modified", "-=0001 added"]);
     assert_eq!(divided.pairs[1].stands_in, Some(SectionId(0)));
     assert!(
         divided.pairs[1].added.is_empty() && divided.all.changed == Some(0.0),
@@ -187,14 +187,14 @@ fn what_was_divided_off_or_merged_says_where_its_text_stands() {
 }
 
 #[test]
-fn quarterly_items_meet_their_annual_ones() {
-    let on = |form: &str, mut document: (SectionTree, Body)| {
-        document.0.facts.form = Some(Fact::text(form, None));
+fn quarterly_items_match_annual_items() {
+    let on = |form: &str, mut document: (SectionTree, SourceBody)| {
+        document.0.facts.form = Some(Fact::from_text(form, None));
         document
     };
     let annual = on(
         "10-K",
-        written(&[
+        document_of(&[
             (1, "Part I", ""),
             (2, "Item 1. Business", ANVILS),
             (2, "Item 3. Legal Proceedings", "None."),
@@ -204,7 +204,7 @@ fn quarterly_items_meet_their_annual_ones() {
     );
     let quarterly = on(
         "10-Q",
-        written(&[
+        document_of(&[
             (1, "Part I", ""),
             (2, "Item 1. Financial Statements", LEASES),
             (
@@ -216,37 +216,37 @@ fn quarterly_items_meet_their_annual_ones() {
             (2, "Item 1. Legal Proceedings", "We were sued."),
         ]),
     );
-    let told = told(&aligned(&annual, &quarterly));
+    let pairs = pair_lines(&aligned(&annual, &quarterly));
     for pair in [
         "0004=0002 modified",
         "0002=0004 modified",
         "0001=- removed",
         "-=0001 added",
     ] {
-        assert!(told.contains(&pair.to_owned()), "{pair} of {told:?}");
+        assert!(pairs.contains(&pair.to_owned()), "{pair} of {pairs:?}");
     }
 }
 
 #[test]
-fn without_a_text_titles_decide_and_nothing_is_called_unchanged() {
-    let one = written(&[(1, "Anvils", ANVILS), (1, "Rockets", ROCKETS)]);
-    let other = written(&[(1, "Rockets", ROCKETS), (1, "Leases", LEASES)]);
+fn without_text_pairs_match_by_title_and_change_is_unknown() {
+    let one = document_of(&[(1, "Anvils", ANVILS), (1, "Rockets", ROCKETS)]);
+    let other = document_of(&[(1, "Rockets", ROCKETS), (1, "Leases", LEASES)]);
     let alignment = align(
-        &Compared::of(&one.0, Some(&one.1)),
-        &Compared::of(&other.0, None),
-        &Options::default(),
+        &AlignInput::new(&one.0, Some(&one.1)),
+        &AlignInput::new(&other.0, None),
+        &AlignOptions::default(),
     )
     .unwrap();
     assert_eq!(
-        told(&alignment),
+        pair_lines(&alignment),
         ["0000=- removed", "0001=0000 unknown", "-=0001 added"]
     );
     assert_eq!(alignment.all.changed, None);
 }
 
 #[test]
-fn a_section_is_compared_with_another_of_the_same_document() {
-    let document = written(&[
+fn sections_of_one_document_can_be_aligned() {
+    let document = document_of(&[
         (1, "Plan A", ""),
         (2, "1.1 Benefits", ANVILS),
         (2, "1.2 Governing Law", LEASES),
@@ -254,21 +254,21 @@ fn a_section_is_compared_with_another_of_the_same_document() {
         (2, "2.1 Governing Law", LEASES),
         (2, "2.2 Benefits", ANVILS),
     ]);
-    let of = |id: u32| Compared {
+    let of = |id: u32| AlignInput {
         tree: &document.0,
         body: Some(&document.1),
         within: Some(SectionId(id)),
     };
-    let alignment = align(&of(0), &of(3), &Options::default()).unwrap();
+    let alignment = align(&of(0), &of(3), &AlignOptions::default()).unwrap();
     assert!(
-        told(&alignment).contains(&"0001=0005 unchanged".to_owned()),
+        pair_lines(&alignment).contains(&"0001=0005 unchanged".to_owned()),
         "{:?}",
-        told(&alignment)
+        pair_lines(&alignment)
     );
     assert!(
-        told(&alignment).contains(&"0002=0004 unchanged moved".to_owned()),
+        pair_lines(&alignment).contains(&"0002=0004 unchanged moved".to_owned()),
         "{:?}",
-        told(&alignment)
+        pair_lines(&alignment)
     );
 }
 
@@ -277,7 +277,7 @@ fn large(
     sections: usize,
     salt: usize,
     title: impl Fn(usize) -> (u16, String),
-) -> (SectionTree, Body) {
+) -> (SectionTree, SourceBody) {
     let words = [
         "furnace", "margin", "currency", "tariff", "lease", "patent", "audit", "pension", "rocket",
         "anvil",
@@ -309,10 +309,10 @@ fn large(
 }
 
 /// Tests are not optimized and share the machine: an answer in so much time is one in a tenth of it elsewhere.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
-fn large_and_hostile_trees_take_time_in_proportion() {
+fn large_and_hostile_trees_align_in_linear_time() {
     type Titles = fn(usize) -> (u16, String);
     let shapes: [(&str, Titles); 4] = [
         ("usual", |at| {
@@ -332,7 +332,11 @@ fn large_and_hostile_trees_take_time_in_proportion() {
         let other = large(5_000, 4, shape);
         let began = Instant::now();
         let alignment = aligned(&one, &other);
-        assert!(began.elapsed() < PATIENCE, "{name}: {:?}", began.elapsed());
+        assert!(
+            began.elapsed() < TIME_LIMIT,
+            "{name}: {:?}",
+            began.elapsed()
+        );
         let sides =
             |side: fn(&Pair) -> Option<SectionId>| alignment.pairs.iter().filter_map(side).count();
         assert_eq!(
@@ -345,12 +349,12 @@ fn large_and_hostile_trees_take_time_in_proportion() {
         let unlike = same
             .pairs
             .iter()
-            .find(|pair| pair.left != pair.right || pair.outcome != Outcome::Unchanged);
+            .find(|pair| pair.left != pair.right || pair.status != DiffStatus::Unchanged);
         assert_eq!(unlike, None, "{name}");
     }
 }
 
-fn sections() -> impl Strategy<Value = Vec<Written>> {
+fn sections() -> impl Strategy<Value = Vec<WrittenSection>> {
     let title = prop::sample::select(vec![
         "Item 1. Business",
         "Item 1A. Risk Factors",
@@ -392,7 +396,7 @@ proptest! {
         let alignment = aligned(&one, &one.clone());
         for pair in &alignment.pairs {
             prop_assert_eq!(pair.left, pair.right);
-            prop_assert_eq!((pair.outcome, pair.renamed, pair.moved), (Outcome::Unchanged, false, false));
+            prop_assert_eq!((pair.status, pair.renamed, pair.moved), (DiffStatus::Unchanged, false, false));
         }
         prop_assert_eq!(alignment.all.changed, Some(0.0));
     }
@@ -420,7 +424,7 @@ proptest! {
         let ids: Vec<SectionId> = alignment.pairs.iter().filter_map(|pair| pair.right).collect();
         prop_assert_eq!(ids, right.0.walk().map(|(_, section)| section.id).collect::<Vec<_>>());
         // The words behind the heading, as one would compare them by hand.
-        let words = |document: &(SectionTree, Body), id: SectionId| {
+        let words = |document: &(SectionTree, SourceBody), id: SectionId| {
             let section = document.0.section(id).unwrap();
             let text = stemma_document::text::own_text(section, &document.1);
             text.split_once('\n').map_or(String::new(), |(_, text)| text.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -428,7 +432,7 @@ proptest! {
         for pair in &alignment.pairs {
             if let (Some(one), Some(other)) = (pair.left, pair.right) {
                 let same = words(&left, one) == words(&right, other);
-                prop_assert_eq!(same, pair.outcome == Outcome::Unchanged, "{:?}", pair);
+                prop_assert_eq!(same, pair.status == DiffStatus::Unchanged, "{:?}", pair);
             }
         }
     }
@@ -445,6 +449,6 @@ proptest! {
         let alignment = aligned(&before, &after);
         let last = before.0.walk().last().unwrap().1.id;
         let pair = alignment.pairs.iter().find(|pair| pair.left == Some(last)).unwrap();
-        prop_assert_eq!((pair.outcome, pair.renamed), (Outcome::Unchanged, true));
+        prop_assert_eq!((pair.status, pair.renamed), (DiffStatus::Unchanged, true));
     }
 }

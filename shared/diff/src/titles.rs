@@ -1,8 +1,8 @@
 //! Titles and Items as they are compared from year to year.
 
-use stemma_document::english::{self, MONTHS};
+use stemma_document::english_words::{self, MONTHS};
 
-use stemma_retrieval::words::{content_words, words};
+use stemma_retrieval::tokenizer::{content_words, tokenize};
 
 /// Words a number stands behind at the head of a title.
 const LEADERS: [&str; 14] = [
@@ -12,8 +12,8 @@ const LEADERS: [&str; 14] = [
 
 /// The words of a title that stay the same when sections are numbered anew and a year has passed: without number, dates
 /// and years, stemmed. A title that is nothing but a number is kept as it is.
-pub(super) fn key(title: &str) -> Vec<String> {
-    let bare = without_number(title);
+pub(super) fn title_key(title: &str) -> Vec<String> {
+    let bare = strip_number(title);
     let mut named: Vec<String> = content_words(bare)
         .into_iter()
         .filter(|word: &String| word.chars().any(char::is_alphabetic) && !is_month(word))
@@ -21,9 +21,9 @@ pub(super) fn key(title: &str) -> Vec<String> {
     let only_numbered = named.len() <= 1
         && LEADERS
             .iter()
-            .any(|leader| head(title).eq_ignore_ascii_case(leader));
+            .any(|leader| first_word(title).eq_ignore_ascii_case(leader));
     if named.is_empty() || only_numbered && bare == title.trim() {
-        named = words(title);
+        named = tokenize(title);
     }
     named
 }
@@ -38,26 +38,26 @@ fn is_month(word: &str) -> bool {
 
 /// A title without the number before it: `Item 1A. Risk Factors`, `NOTE 12 — Leases`, `(a) Exhibits`, `第三节 公司治理`.
 /// Where nothing else stands in it, all of it.
-pub(super) fn without_number(title: &str) -> &str {
+pub(super) fn strip_number(title: &str) -> &str {
     let title = title.trim();
     let mut rest = title;
-    let first = head(rest);
+    let first = first_word(rest);
     if LEADERS
         .iter()
         .any(|leader| first.eq_ignore_ascii_case(leader))
     {
-        rest = behind(rest, first);
+        rest = after_word(rest, first);
         let mut any = false;
-        while is_number(head(rest)) || any && is_joint(head(rest)) {
+        while is_number(first_word(rest)) || any && is_joining_word(first_word(rest)) {
             any = true;
-            rest = behind(rest, head(rest));
+            rest = after_word(rest, first_word(rest));
         }
         if !any {
             rest = title;
         }
     } else if is_numbering(first) {
-        rest = behind(rest, first);
-    } else if let Some(behind) = behind_ideographs(rest) {
+        rest = after_word(rest, first);
+    } else if let Some(behind) = after_ideographic_number(rest) {
         rest = behind;
     }
     let rest = rest.trim_start_matches(|c: char| {
@@ -70,18 +70,18 @@ pub(super) fn without_number(title: &str) -> &str {
     }
 }
 
-fn head(text: &str) -> &str {
+fn first_word(text: &str) -> &str {
     text.split(|c: char| c.is_whitespace() || matches!(c, '—' | '–'))
         .find(|word| !word.is_empty())
         .unwrap_or_default()
 }
 
-fn behind<'t>(text: &'t str, word: &str) -> &'t str {
+fn after_word<'t>(text: &'t str, word: &str) -> &'t str {
     text.find(word)
         .map_or(text, |at| text[at + word.len()..].trim_start())
 }
 
-fn is_joint(word: &str) -> bool {
+fn is_joining_word(word: &str) -> bool {
     matches!(
         word.to_ascii_lowercase().as_str(),
         "and" | "&" | "-" | "," | "through" | "to"
@@ -100,7 +100,7 @@ fn is_number(word: &str) -> bool {
     let roman =
         !bare.is_empty() && bare.len() <= 6 && bare.bytes().all(|byte| b"IVX".contains(&byte));
     let letter = bare.len() == 1 && bare.bytes().all(|byte| byte.is_ascii_alphabetic());
-    numbered || roman || letter || english::count(bare).is_some()
+    numbered || roman || letter || english_words::parse_number_word(bare).is_some()
 }
 
 /// `1.`, `4.2`, `IV.`, `(a)`, `b)`: a number by itself, which its marks give away.
@@ -112,7 +112,7 @@ fn is_numbering(word: &str) -> bool {
 }
 
 /// Behind `第三节`, `一、`, `（二）`.
-fn behind_ideographs(title: &str) -> Option<&str> {
+fn after_ideographic_number(title: &str) -> Option<&str> {
     let plain = title.strip_prefix(['第', '（', '(']);
     let digits = plain.unwrap_or(title);
     let rest = digits.trim_start_matches(|c: char| {
@@ -125,7 +125,7 @@ fn behind_ideographs(title: &str) -> Option<&str> {
 }
 
 /// The form without its amendment mark, as far as Items are concerned.
-pub(super) fn family(form: Option<&str>) -> &str {
+pub(super) fn form_family(form: Option<&str>) -> &str {
     let form = form.unwrap_or_default().trim_end_matches("/A");
     match form {
         "10-KT" | "10-K405" | "10-KSB" => "10-K",
@@ -135,7 +135,7 @@ pub(super) fn family(form: Option<&str>) -> &str {
 }
 
 /// What an Item asks for, by a word that 10-K and 10-Q share where they ask for the same; else its form and number.
-pub(super) fn item(form: &str, part: Option<&str>, number: &str) -> String {
+pub(super) fn item_key(form: &str, part: Option<&str>, number: &str) -> String {
     let shared = match (form, part, number) {
         ("10-K", _, "1A") | ("10-Q", _, "1A") => "risk factors",
         ("10-K", _, "3") | ("10-Q", Some("II"), "1") => "legal proceedings",
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_before_titles_are_left_out() {
+    fn section_numbers_are_stripped_from_titles() {
         for (title, bare) in [
             ("Item 1A. Risk Factors", "Risk Factors"),
             ("ITEMS 10, 11, 12 and 13. DIRECTORS", "DIRECTORS"),
@@ -188,12 +188,12 @@ mod tests {
             ("", ""),
             ("第", "第"),
         ] {
-            assert_eq!(without_number(title), bare, "{title}");
+            assert_eq!(strip_number(title), bare, "{title}");
         }
     }
 
     #[test]
-    fn years_and_dates_do_not_name_a_section() {
+    fn years_and_dates_are_ignored_in_title_keys() {
         for (one, other) in [
             ("2023 financial results", "2022 Financial Results"),
             (
@@ -206,19 +206,34 @@ mod tests {
             ),
             ("SIGNATURES", "Signature"),
         ] {
-            assert_eq!(key(one), key(other));
+            assert_eq!(title_key(one), title_key(other));
         }
-        assert_ne!(key("Exhibit 31.1"), key("Exhibit 31.2"));
-        assert_ne!(key("PART I"), key("PART II"));
-        assert_ne!(key("Balance Sheet"), key("Condensed Balance Sheet"));
+        assert_ne!(title_key("Exhibit 31.1"), title_key("Exhibit 31.2"));
+        assert_ne!(title_key("PART I"), title_key("PART II"));
+        assert_ne!(
+            title_key("Balance Sheet"),
+            title_key("Condensed Balance Sheet")
+        );
     }
 
     #[test]
-    fn annual_and_quarterly_items_meet() {
-        assert_eq!(item("10-K", Some("II"), "7"), item("10-Q", Some("I"), "2"));
-        assert_ne!(item("10-K", Some("I"), "1"), item("10-Q", Some("I"), "1"));
-        assert_ne!(item("10-Q", Some("I"), "1"), item("10-Q", Some("II"), "1"));
-        assert_eq!(item("10-K", Some("I"), "2"), item("10-K", None, "2"));
-        assert_eq!(family(Some("10-K/A")), "10-K");
+    fn annual_and_quarterly_items_share_keys() {
+        assert_eq!(
+            item_key("10-K", Some("II"), "7"),
+            item_key("10-Q", Some("I"), "2")
+        );
+        assert_ne!(
+            item_key("10-K", Some("I"), "1"),
+            item_key("10-Q", Some("I"), "1")
+        );
+        assert_ne!(
+            item_key("10-Q", Some("I"), "1"),
+            item_key("10-Q", Some("II"), "1")
+        );
+        assert_eq!(
+            item_key("10-K", Some("I"), "2"),
+            item_key("10-K", None, "2")
+        );
+        assert_eq!(form_family(Some("10-K/A")), "10-K");
     }
 }

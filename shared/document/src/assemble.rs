@@ -1,7 +1,8 @@
 //! From nodes in pre-order with depths to nested sections: ids, structure numbers, ends. One pass each, no recursion.
 
 use crate::{
-    PageNo, PageSpan, Position, Section, SectionId, SectionKind, SectionSpan, Summary, Witness,
+    EvidenceSource, PageNo, PageSpan, Position, Section, SectionId, SectionKind, SectionSpan,
+    Summary,
 };
 
 /// Deepest level of a tree. A section is two levels of JSON, and `serde_json` refuses more than 128: 32 leaves room for
@@ -10,14 +11,14 @@ pub(crate) const MAX_DEPTH: usize = 32;
 
 /// A section before it is nested; `depth` is 1 for top sections and at most one more than its predecessor's.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
+pub(crate) struct FlatSection {
     pub(crate) depth: usize,
     pub(crate) title: String,
     pub(crate) number: Option<String>,
     pub(crate) kind: SectionKind,
     pub(crate) starts_page: bool,
     pub(crate) verified: bool,
-    pub(crate) witness: Witness,
+    pub(crate) evidence: EvidenceSource,
     pub(crate) tokens: u32,
     pub(crate) summary: Option<Summary>,
     pub(crate) span: SectionSpan,
@@ -33,7 +34,7 @@ pub(crate) struct Nesting {
 
 impl Nesting {
     /// The depth of the next node in reading order, which claims `level`.
-    pub(crate) fn enter(&mut self, level: u32) -> usize {
+    pub(crate) fn push(&mut self, level: u32) -> usize {
         while self.open.last().is_some_and(|open| *open >= level) {
             self.open.pop();
         }
@@ -46,13 +47,13 @@ impl Nesting {
     }
 
     /// Forgets the node entered last: what follows nests as if it had never been.
-    pub(crate) fn forget_last(&mut self) {
+    pub(crate) fn pop(&mut self) {
         self.open.pop();
     }
 }
 
 /// For each node, the index of the next one that is not its descendant.
-pub(crate) fn next_outside(nodes: &[Node]) -> Vec<Option<usize>> {
+pub(crate) fn next_non_descendants(nodes: &[FlatSection]) -> Vec<Option<usize>> {
     let mut next = vec![None; nodes.len()];
     let mut open: Vec<usize> = Vec::new();
     for (index, node) in nodes.iter().enumerate() {
@@ -70,15 +71,15 @@ pub(crate) fn next_outside(nodes: &[Node]) -> Vec<Option<usize>> {
 /// A node's pages end on the page before that next node, or on that node's page when it does not start it. Whether it
 /// does is believed only when nothing else starts on the same page before it, which makes ends monotone in reading
 /// order: children stay inside their parents, siblings share at most one page.
-pub(crate) fn set_ends(nodes: &mut [Node], extent: u32) {
-    let next = next_outside(nodes);
+pub(crate) fn assign_ends(nodes: &mut [FlatSection], extent: u32) {
+    let next = next_non_descendants(nodes);
     let starts: Vec<(u32, Option<Position>)> =
         nodes.iter().map(|node| start_of(node.span)).collect();
     for index in 0..nodes.len() {
         let follower = next[index];
         let last = match follower {
             None => extent,
-            Some(at) if clears_its_page(nodes, &starts, at) => starts[at].0.saturating_sub(1),
+            Some(at) if has_own_page(nodes, &starts, at) => starts[at].0.saturating_sub(1),
             Some(at) => starts[at].0,
         };
         let last = last.max(starts[index].0);
@@ -100,14 +101,14 @@ pub(crate) fn start_of(span: SectionSpan) -> (u32, Option<Position>) {
     }
 }
 
-fn clears_its_page(nodes: &[Node], starts: &[(u32, Option<Position>)], at: usize) -> bool {
+fn has_own_page(nodes: &[FlatSection], starts: &[(u32, Option<Position>)], at: usize) -> bool {
     let alone_so_far = at == 0 || starts[at - 1].0 < starts[at].0;
     alone_so_far && (starts[at].1.is_none() || nodes[at].starts_page)
 }
 
 /// Nests the nodes; ids count from 0 in pre-order.
-pub(crate) fn assemble(nodes: Vec<Node>) -> Vec<Section> {
-    let (structures, parents) = number(&nodes);
+pub(crate) fn assemble(nodes: Vec<FlatSection>) -> Vec<Section> {
+    let (structures, parents) = number_sections(&nodes);
     let mut children: Vec<Vec<Section>> = nodes.iter().map(|_| Vec::new()).collect();
     let mut top = Vec::new();
     let numbered = nodes.into_iter().zip(structures).enumerate();
@@ -115,7 +116,7 @@ pub(crate) fn assemble(nodes: Vec<Node>) -> Vec<Section> {
     for (index, (node, structure)) in numbered.rev() {
         let mut own: Vec<Section> = std::mem::take(&mut children[index]);
         own.reverse();
-        let section = section(index, node, structure, own);
+        let section = build_section(index, node, structure, own);
         match parents[index] {
             Some(parent) => children[parent].push(section),
             None => top.push(section),
@@ -126,7 +127,7 @@ pub(crate) fn assemble(nodes: Vec<Node>) -> Vec<Section> {
 }
 
 /// Structure numbers (`1.2.3`) and the index of each node's parent.
-fn number(nodes: &[Node]) -> (Vec<String>, Vec<Option<usize>>) {
+fn number_sections(nodes: &[FlatSection]) -> (Vec<String>, Vec<Option<usize>>) {
     let mut path: Vec<(usize, u32)> = Vec::new();
     let mut top = 0u32;
     let mut structures: Vec<String> = Vec::with_capacity(nodes.len());
@@ -150,7 +151,12 @@ fn number(nodes: &[Node]) -> (Vec<String>, Vec<Option<usize>>) {
     (structures, parents)
 }
 
-fn section(index: usize, node: Node, structure: String, children: Vec<Section>) -> Section {
+fn build_section(
+    index: usize,
+    node: FlatSection,
+    structure: String,
+    children: Vec<Section>,
+) -> Section {
     Section {
         id: SectionId(u32::try_from(index).unwrap_or(u32::MAX)),
         structure,
@@ -160,7 +166,7 @@ fn section(index: usize, node: Node, structure: String, children: Vec<Section>) 
         span: node.span,
         starts_page: node.starts_page,
         verified: node.verified,
-        witness: node.witness,
+        evidence: node.evidence,
         own_tokens: 0,
         tokens: node.tokens,
         summary: node.summary,
@@ -229,20 +235,18 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn skipped_levels_nest_under_the_nearest_shallower_one() {
+    fn skipped_levels_nest_under_the_nearest_ancestor() {
         let mut nesting = Nesting::default();
-        let depths: Vec<usize> = [3, 1, 4, 2, 4, 1]
-            .map(|level| nesting.enter(level))
-            .to_vec();
+        let depths: Vec<usize> = [3, 1, 4, 2, 4, 1].map(|level| nesting.push(level)).to_vec();
         assert_eq!(depths, [1, 1, 2, 2, 3, 1]);
     }
 
     #[test]
-    fn levels_below_the_last_become_siblings_there() {
+    fn levels_beyond_max_depth_are_flattened() {
         let mut nesting = Nesting::default();
-        let depths: Vec<usize> = (1..=400).map(|level| nesting.enter(level)).collect();
+        let depths: Vec<usize> = (1..=400).map(|level| nesting.push(level)).collect();
         assert_eq!(depths.iter().max(), Some(&MAX_DEPTH));
         assert_eq!(nesting.flattened, 400 - MAX_DEPTH);
-        assert_eq!(nesting.enter(2), 2);
+        assert_eq!(nesting.push(2), 2);
     }
 }

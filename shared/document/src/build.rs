@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::assemble::{Nesting, Node, assemble, set_ends};
+use crate::assemble::{FlatSection, Nesting, assemble, assign_ends};
 use crate::{
-    Extent, FilingFacts, Gap, Method, PageNo, PageSpan, Place, Position, Provenance, Pt,
-    SectionKind, SectionSpan, SectionTree, Verdict, VerifiedEntry, VerifiedOutline, Witness,
+    EntryVerdict, EvidenceSource, Extent, FilingFacts, Gap, Method, PageNo, PageSpan, Position,
+    Provenance, Pt, SectionKind, SectionSpan, SectionStart, SectionTree, VerifiedEntry,
+    VerifiedOutline,
 };
 
 /// How many rejected entries are named one by one in the gaps; the rest are counted.
-const NAMED_REJECTIONS: usize = 100;
+const LISTED_REJECTIONS: usize = 100;
 
 impl SectionTree {
     /// Nests the entries of `outline`, gives each its span, and covers the whole document.
@@ -31,9 +32,9 @@ impl SectionTree {
     pub fn build(outline: &VerifiedOutline, method: Method, gaps: Vec<Gap>) -> SectionTree {
         let mut gaps = gaps;
         record_rejected(outline, &mut gaps);
-        let mut nodes = nodes_of(outline, &mut gaps);
-        cover_start(&mut nodes, outline.extent(), &mut gaps);
-        set_ends(&mut nodes, size(outline.extent()));
+        let mut nodes = flat_sections(outline, &mut gaps);
+        ensure_start_covered(&mut nodes, outline.extent(), &mut gaps);
+        assign_ends(&mut nodes, size(outline.extent()));
         SectionTree {
             extent: outline.extent(),
             description: None,
@@ -73,47 +74,50 @@ fn record_rejected(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) {
     if gaps.iter().any(|gap| gap.code == CODE) {
         return;
     }
-    for entry in rejected.iter().take(NAMED_REJECTIONS) {
+    for entry in rejected.iter().take(LISTED_REJECTIONS) {
         gaps.push(gap(
             CODE,
-            format!("`{}` was not found in the document", shown(&entry.title)),
+            format!(
+                "`{}` was not found in the document",
+                truncated_title(&entry.title)
+            ),
         ));
     }
-    if rejected.len() > NAMED_REJECTIONS {
+    if rejected.len() > LISTED_REJECTIONS {
         gaps.push(gap(
             CODE,
             format!(
                 "{} more entries were not found",
-                rejected.len() - NAMED_REJECTIONS
+                rejected.len() - LISTED_REJECTIONS
             ),
         ));
     }
 }
 
-fn shown(title: &str) -> String {
+fn truncated_title(title: &str) -> String {
     title.chars().take(120).collect()
 }
 
 /// The entries as nodes with depths, without repetitions; ends are set later.
-fn nodes_of(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) -> Vec<Node> {
+fn flat_sections(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) -> Vec<FlatSection> {
     let mut nesting = Nesting::default();
-    let mut nodes: Vec<Node> = Vec::with_capacity(outline.entries().len() + 1);
-    let mut here = Here::default();
+    let mut nodes: Vec<FlatSection> = Vec::with_capacity(outline.entries().len() + 1);
+    let mut titles = TitlesAtStart::default();
     let mut crowded = 0;
     for entry in outline.entries() {
-        match here.admit(entry) {
-            Admission::Repeated => continue,
-            Admission::LineTaken => {
+        match titles.classify(entry) {
+            EntryClass::Duplicate => continue,
+            EntryClass::LineOccupied => {
                 crowded += 1;
                 continue;
             }
-            Admission::New => {}
+            EntryClass::New => {}
         }
-        let depth = nesting.enter(u32::from(entry.located.entry.level));
-        let node = node(entry, depth);
+        let depth = nesting.push(u32::from(entry.located.entry.level));
+        let node = flat_section(entry, depth);
         match nodes.last_mut().filter(|last| repeats_parent(last, &node)) {
             Some(parent) => {
-                nesting.forget_last();
+                nesting.pop();
                 parent.number = parent.number.take().or(node.number);
             }
             None => nodes.push(node),
@@ -141,96 +145,98 @@ fn title_of(entry: &VerifiedEntry) -> &str {
 
 /// The titles already seen at the current place.
 #[derive(Default)]
-struct Here {
-    place: Option<(u32, u32)>,
+struct TitlesAtStart {
+    start: Option<(u32, u32)>,
     titles: HashSet<String>,
 }
 
-enum Admission {
+enum EntryClass {
     New,
-    Repeated,
-    LineTaken,
+    Duplicate,
+    LineOccupied,
 }
 
-impl Here {
-    fn admit(&mut self, entry: &VerifiedEntry) -> Admission {
-        let place = Some(entry.located.place.order());
-        let same_place = self.place == place;
+impl TitlesAtStart {
+    fn classify(&mut self, entry: &VerifiedEntry) -> EntryClass {
+        let place = Some(entry.located.place.reading_order());
+        let same_place = self.start == place;
         if !same_place {
-            self.place = place;
+            self.start = place;
             self.titles.clear();
         }
-        if !self.titles.insert(folded(title_of(entry))) {
-            Admission::Repeated
-        } else if same_place && matches!(entry.located.place, Place::Line(_)) {
-            Admission::LineTaken
+        if !self.titles.insert(normalized_title(title_of(entry))) {
+            EntryClass::Duplicate
+        } else if same_place && matches!(entry.located.place, SectionStart::Line(_)) {
+            EntryClass::LineOccupied
         } else {
-            Admission::New
+            EntryClass::New
         }
     }
 }
 
-fn node(entry: &VerifiedEntry, depth: usize) -> Node {
+fn flat_section(entry: &VerifiedEntry, depth: usize) -> FlatSection {
     let draft = &entry.located.entry;
     let (verified, starts_page) = match entry.verdict {
-        Verdict::Found { starts_page } => (true, starts_page),
-        Verdict::Unconfirmed { starts_page } => (false, starts_page),
+        EntryVerdict::Confirmed { starts_page } => (true, starts_page),
+        EntryVerdict::Unconfirmed { starts_page } => (false, starts_page),
         // Windows are page-aligned: one that claims to start inside a page is taken at its word.
-        Verdict::Declared | Verdict::Rejected => (false, entry.located.place.order().1 == 0),
+        EntryVerdict::Declared | EntryVerdict::Rejected => {
+            (false, entry.located.place.reading_order().1 == 0)
+        }
     };
-    let kind = match (entry.verdict, draft.witness) {
-        (_, Witness::Window) => SectionKind::Window,
-        (Verdict::Declared, _) => SectionKind::Preface,
+    let kind = match (entry.verdict, draft.evidence) {
+        (_, EvidenceSource::Window) => SectionKind::Window,
+        (EntryVerdict::Declared, _) => SectionKind::Preface,
         _ => SectionKind::Heading,
     };
-    Node {
+    FlatSection {
         depth,
         title: draft.title.trim().into(),
         number: draft.number.clone(),
         kind,
         starts_page,
         verified,
-        witness: draft.witness,
+        evidence: draft.evidence,
         tokens: 0,
         summary: None,
-        span: span_from(entry.located.place),
+        span: open_span(entry.located.place),
     }
 }
 
 /// A span that so far only knows its start.
-fn span_from(place: Place) -> SectionSpan {
+fn open_span(place: SectionStart) -> SectionSpan {
     match place {
-        Place::Page(from) => SectionSpan::Pages {
+        SectionStart::Page(from) => SectionSpan::Pages {
             pages: PageSpan::between(from.page, from.page),
             from,
             to: None,
         },
-        Place::Line(start) => SectionSpan::Lines { start, end: start },
+        SectionStart::Line(start) => SectionSpan::Lines { start, end: start },
     }
 }
 
-/// Whether `node`, which follows `last`, is its first child and says the same thing again.
-fn repeats_parent(last: &Node, node: &Node) -> bool {
+/// Whether `flat_section`, which follows `last`, is its first child and says the same thing again.
+fn repeats_parent(last: &FlatSection, node: &FlatSection) -> bool {
     if node.depth != last.depth + 1 || node.span.pages().is_none() {
         return false;
     }
     let same_number = node.number.is_none() || node.number == last.number;
-    let bare = bare_title(node);
-    folded(&last.title) == folded(&node.title)
-        || (same_number && !bare.is_empty() && bare_title(last) == bare)
+    let bare = title_without_number(node);
+    normalized_title(&last.title) == normalized_title(&node.title)
+        || (same_number && !bare.is_empty() && title_without_number(last) == bare)
 }
 
 /// The title behind its number, folded.
-fn bare_title(node: &Node) -> String {
+fn title_without_number(node: &FlatSection) -> String {
     let number = node.number.as_deref().filter(|number| !number.is_empty());
     let rest = number
         .and_then(|number| node.title.split_once(number))
         .map(|(_, rest)| rest);
-    folded(rest.unwrap_or(&node.title))
+    normalized_title(rest.unwrap_or(&node.title))
 }
 
 /// Letters and digits in lower case: what two spellings of one title share. Letter-spaced words compare equal too.
-fn folded(title: &str) -> String {
+fn normalized_title(title: &str) -> String {
     let letters: String = title
         .chars()
         .filter(|c| c.is_alphanumeric())
@@ -244,7 +250,7 @@ fn folded(title: &str) -> String {
 }
 
 /// Makes the first node start where the document starts, or puts one before it.
-fn cover_start(nodes: &mut Vec<Node>, extent: Extent, gaps: &mut Vec<Gap>) {
+fn ensure_start_covered(nodes: &mut Vec<FlatSection>, extent: Extent, gaps: &mut Vec<Gap>) {
     if size(extent) == 0 {
         gaps.push(gap(
             "structure.empty",
@@ -258,36 +264,36 @@ fn cover_start(nodes: &mut Vec<Node>, extent: Extent, gaps: &mut Vec<Gap>) {
         y: Pt(0),
     };
     let start = match extent {
-        Extent::Pages(_) => Place::Page(top),
-        Extent::Lines(_) => Place::Line(1),
+        Extent::Pages(_) => SectionStart::Page(top),
+        Extent::Lines(_) => SectionStart::Line(1),
     };
     let Some(first) = nodes.first_mut() else {
         gaps.push(gap(
             "structure.none",
             "no headings were found: the document is one section".into(),
         ));
-        nodes.push(declared("Whole document", SectionKind::Window, start));
+        nodes.push(placeholder("Whole document", SectionKind::Window, start));
         return;
     };
     match &mut first.span {
         SectionSpan::Pages { from, .. } if from.page == PageNo::FIRST => *from = top,
         SectionSpan::Lines { start: 1, .. } => {}
-        _ => nodes.insert(0, declared("Preface", SectionKind::Preface, start)),
+        _ => nodes.insert(0, placeholder("Preface", SectionKind::Preface, start)),
     }
 }
 
-fn declared(title: &str, kind: SectionKind, start: Place) -> Node {
-    Node {
+fn placeholder(title: &str, kind: SectionKind, start: SectionStart) -> FlatSection {
+    FlatSection {
         depth: 1,
         title: title.into(),
         number: None,
         kind,
         starts_page: true,
         verified: false,
-        witness: Witness::Window,
+        evidence: EvidenceSource::Window,
         tokens: 0,
         summary: None,
-        span: span_from(start),
+        span: open_span(start),
     }
 }
 
@@ -299,31 +305,31 @@ mod tests {
     use crate::assemble::tests::check_tree;
     use crate::{DraftEntry, LocatedEntry};
 
-    const STARTS: Verdict = Verdict::Found { starts_page: true };
-    const BELOW: Verdict = Verdict::Found { starts_page: false };
+    const STARTS: EntryVerdict = EntryVerdict::Confirmed { starts_page: true };
+    const BELOW: EntryVerdict = EntryVerdict::Confirmed { starts_page: false };
 
-    fn at(page: u32, line: u32) -> Place {
-        Place::Page(Position {
+    fn at(page: u32, line: u32) -> SectionStart {
+        SectionStart::Page(Position {
             page: PageNo::new(page).unwrap(),
             line,
             y: Pt(i32::try_from(line).unwrap() * 1200),
         })
     }
 
-    fn entry(title: &str, level: u16, place: Place) -> LocatedEntry {
-        let witness = Witness::Layout;
+    fn entry(title: &str, level: u16, place: SectionStart) -> LocatedEntry {
+        let evidence = EvidenceSource::Layout;
         let entry = DraftEntry {
             number: None,
             title: title.into(),
             label: None,
             target: None,
             level,
-            witness,
+            evidence,
         };
         LocatedEntry { entry, place }
     }
 
-    fn tree(extent: Extent, judged: Vec<(LocatedEntry, Verdict)>) -> SectionTree {
+    fn tree(extent: Extent, judged: Vec<(LocatedEntry, EntryVerdict)>) -> SectionTree {
         let tree = SectionTree::build(
             &VerifiedOutline::new(extent, judged).unwrap(),
             Method::Layout,
@@ -334,7 +340,7 @@ mod tests {
     }
 
     /// `structure title span` per section, and the codes of the gaps.
-    fn shown_tree(tree: &SectionTree) -> String {
+    fn render_tree(tree: &SectionTree) -> String {
         let mut out = String::new();
         for (_, section) in tree.walk() {
             let span = match section.span {
@@ -358,7 +364,7 @@ mod tests {
             (entry("Market risk", 3, at(7, 0)), STARTS),
             (entry("Part II", 1, at(9, 0)), STARTS),
         ];
-        insta::assert_snapshot!(shown_tree(&tree(Extent::Pages(12), judged)), @r"
+        insta::assert_snapshot!(render_tree(&tree(Extent::Pages(12), judged)), @r"
         1 Preface 1–2
         2 Part I 3–8
         2.1 Business 3–6
@@ -369,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_block_above_the_first_heading_belongs_to_it() {
+    fn title_block_joins_the_first_section() {
         let tree = tree(
             Extent::Pages(2),
             vec![(entry("Results", 1, at(1, 4)), BELOW)],
@@ -383,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_are_kept_once_and_a_repeated_parent_is_folded() {
+    fn duplicates_and_repeated_parents_are_merged() {
         let mut numbered = entry("Item 7. Discussion", 1, at(2, 0));
         numbered.entry.number = Some("7".into());
         let judged = vec![
@@ -394,7 +400,7 @@ mod tests {
             (entry("Results", 3, at(3, 2)), BELOW),
             (entry("Liquidity", 2, at(4, 2)), BELOW),
         ];
-        insta::assert_snapshot!(shown_tree(&tree(Extent::Pages(5), judged)), @r"
+        insta::assert_snapshot!(render_tree(&tree(Extent::Pages(5), judged)), @r"
         1 Cover 1
         2 Item 7. Discussion 2–5
         2.1 Results 3–4
@@ -404,7 +410,8 @@ mod tests {
 
     #[test]
     fn a_text_ends_where_the_next_heading_starts() {
-        let line = |title: &str, level, line| (entry(title, level, Place::Line(line)), STARTS);
+        let line =
+            |title: &str, level, line| (entry(title, level, SectionStart::Line(line)), STARTS);
         let judged = vec![
             line("A", 1, 3),
             line("A", 2, 5),
@@ -412,7 +419,7 @@ mod tests {
             line("B", 4, 8),
             line("C", 1, 9),
         ];
-        insta::assert_snapshot!(shown_tree(&tree(Extent::Lines(20), judged)), @r"
+        insta::assert_snapshot!(render_tree(&tree(Extent::Lines(20), judged)), @r"
         1 Preface 1-2
         2 A 3-8
         2.1 A 5-8
@@ -424,17 +431,17 @@ mod tests {
 
     #[test]
     fn without_entries_the_document_is_one_section() {
-        let rejected = vec![(entry("Nowhere", 1, at(1, 0)), Verdict::Rejected)];
-        insta::assert_snapshot!(shown_tree(&tree(Extent::Pages(7), rejected)), @r"
+        let rejected = vec![(entry("Nowhere", 1, at(1, 0)), EntryVerdict::Rejected)];
+        insta::assert_snapshot!(render_tree(&tree(Extent::Pages(7), rejected)), @r"
         1 Whole document 1–7
         ! outline.entry_not_found
         ! structure.none
         ");
-        insta::assert_snapshot!(shown_tree(&tree(Extent::Lines(0), vec![])), @"! structure.empty");
+        insta::assert_snapshot!(render_tree(&tree(Extent::Lines(0), vec![])), @"! structure.empty");
     }
 
     #[test]
-    fn a_very_deep_and_a_very_long_outline_stay_readable() {
+    fn deep_and_long_outlines_round_trip() {
         let deep: Vec<_> = (1..=400u16)
             .map(|level| {
                 (
@@ -469,17 +476,17 @@ mod tests {
     fn judged(
         (page, line, level, title, verdict): (u32, u32, u16, u8, u8),
         paged: bool,
-    ) -> (LocatedEntry, Verdict) {
+    ) -> (LocatedEntry, EntryVerdict) {
         let place = if paged {
             at(page, line)
         } else {
-            Place::Line(page)
+            SectionStart::Line(page)
         };
         let verdict = match verdict {
-            0 => Verdict::Rejected,
-            1 => Verdict::Declared,
+            0 => EntryVerdict::Rejected,
+            1 => EntryVerdict::Declared,
             2 => BELOW,
-            3 => Verdict::Unconfirmed { starts_page: true },
+            3 => EntryVerdict::Unconfirmed { starts_page: true },
             _ => STARTS,
         };
         (entry(&format!("Title {title}"), level, place), verdict)

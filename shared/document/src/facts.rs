@@ -18,7 +18,7 @@ pub struct Fact {
 
 impl Fact {
     /// A value that stands in the text.
-    pub fn text(value: impl Into<String>, page: Option<PageNo>) -> Self {
+    pub fn from_text(value: impl Into<String>, page: Option<PageNo>) -> Self {
         Self {
             value: value.into(),
             page,
@@ -27,7 +27,7 @@ impl Fact {
     }
 
     /// A value that something else than the text states.
-    pub fn stated(value: impl Into<String>, source: FactSource) -> Self {
+    pub fn from_source(value: impl Into<String>, source: FactSource) -> Self {
         Self {
             value: value.into(),
             page: None,
@@ -130,8 +130,8 @@ pub struct FilingFacts {
 
 impl FilingFacts {
     /// The facts that are there, by their stable names; a name with several values comes once for each.
-    pub fn known(&self) -> Vec<(&'static str, &Fact)> {
-        let mut known: Vec<(&'static str, &Fact)> = [
+    pub fn entries(&self) -> Vec<(&'static str, &Fact)> {
+        let mut entries: Vec<(&'static str, &Fact)> = [
             ("company", &self.issuer),
             ("form", &self.form),
             ("fiscal_year", &self.fiscal_year),
@@ -145,13 +145,13 @@ impl FilingFacts {
         .into_iter()
         .filter_map(|(name, fact)| fact.as_ref().map(|fact| (name, fact)))
         .collect();
-        known.extend(self.tickers.iter().map(|ticker| ("ticker", &ticker.symbol)));
-        known.extend(
+        entries.extend(self.tickers.iter().map(|ticker| ("ticker", &ticker.symbol)));
+        entries.extend(
             self.shares_outstanding
                 .iter()
                 .map(|shares| ("shares_outstanding", shares)),
         );
-        known.extend(
+        entries.extend(
             self.reported_items
                 .iter()
                 .map(|item| ("reported_item", item)),
@@ -161,14 +161,14 @@ impl FilingFacts {
             ("accession", &self.accession),
             ("language", &self.language),
         ];
-        known.extend(
+        entries.extend(
             last.into_iter()
                 .filter_map(|(name, fact)| fact.as_ref().map(|fact| (name, fact))),
         );
-        known
+        entries
     }
     /// A Central Index Key: up to ten digits, written without leading zeros.
-    pub fn cik_from(text: &str) -> Option<String> {
+    pub fn parse_cik(text: &str) -> Option<String> {
         let digits = text
             .trim()
             .trim_start_matches("CIK")
@@ -178,7 +178,7 @@ impl FilingFacts {
     }
 
     /// An accession number: 18 digits, with or without the two hyphens, written with them.
-    pub fn accession_from(text: &str) -> Option<String> {
+    pub fn parse_accession(text: &str) -> Option<String> {
         let text = text.trim();
         let digits: String = text.chars().filter(char::is_ascii_digit).collect();
         let hyphens: Vec<usize> = text.match_indices('-').map(|(at, _)| at).collect();
@@ -194,14 +194,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_accession_numbers_have_one_form() {
-        let cik = |text| FilingFacts::cik_from(text);
+    fn cik_and_accession_numbers_are_normalized() {
+        let cik = |text| FilingFacts::parse_cik(text);
         assert_eq!(cik("0000320193").as_deref(), Some("320193"));
         assert_eq!(
             (cik("0"), cik("12a"), cik(""), cik("12345678901")),
             (None, None, None, None)
         );
-        let accession = |text| FilingFacts::accession_from(text);
+        let accession = |text| FilingFacts::parse_accession(text);
         assert_eq!(
             accession("000032019322000108").as_deref(),
             Some("0000320193-22-000108")
@@ -221,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fact_of_the_text_does_not_name_its_source() {
+    fn text_facts_omit_their_source_in_json() {
         let json = |fact: Fact| serde_json::to_string(&fact).unwrap();
         assert_eq!(
-            json(Fact::text("x", PageNo::new(1))),
+            json(Fact::from_text("x", PageNo::new(1))),
             r#"{"value":"x","page":1}"#
         );
         assert_eq!(
-            json(Fact::stated("1", FactSource::Path)),
+            json(Fact::from_source("1", FactSource::Path)),
             r#"{"value":"1","page":null,"source":"path"}"#
         );
     }

@@ -7,22 +7,22 @@ use std::collections::BTreeMap;
 use crate::{Line, LineRole, Page};
 
 /// Heads and feet stand in this part of the page's height from either edge: a seventh.
-const EDGE: f32 = 0.14;
+const EDGE_SHARE: f32 = 0.14;
 /// Words of a running line at most.
 const MAX_WORDS: usize = 25;
 /// Words of a line that are compared.
 const KEY_WORDS: usize = 12;
 /// Lines of one head differ in height by less than this, in points.
-const SAME_HEIGHT: f32 = 3.0;
-/// A running line stands on at least this many pages, and on more than one page of `ONE_IN` …
+const HEIGHT_TOLERANCE: f32 = 3.0;
+/// A running line stands on at least this many pages, and on more than one page of `PAGE_SHARE` …
 const MIN_PAGES: usize = 3;
-const ONE_IN: usize = 5;
+const PAGE_SHARE: usize = 5;
 /// … or on this many pages close to each other, as the head of a chapter does.
-const MIN_STRETCH: usize = 5;
+const MIN_RUN: usize = 5;
 
 /// A line at an edge.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct EdgeLine {
     page: usize,
     line: usize,
     /// Distance from the top, in points.
@@ -35,10 +35,10 @@ struct Place {
 /// same height on many pages.
 pub fn mark(pages: &mut [Page]) {
     let mut furniture: Vec<(usize, usize)> = Vec::new();
-    let mut seen: BTreeMap<String, Vec<Place>> = BTreeMap::new();
+    let mut lines_by_text: BTreeMap<String, Vec<EdgeLine>> = BTreeMap::new();
     for (index, page) in pages.iter().enumerate() {
         for (at, line) in page.lines.iter().enumerate() {
-            let role = edge(line, page);
+            let role = edge_role(line, page);
             let text = line.text.trim();
             if role.is_none() {
                 continue;
@@ -46,27 +46,30 @@ pub fn mark(pages: &mut [Page]) {
             if is_page_number(text) {
                 furniture.push((index, at));
             } else if text.split_whitespace().take(MAX_WORDS + 1).count() <= MAX_WORDS {
-                let place = Place {
+                let place = EdgeLine {
                     page: index,
                     line: at,
                     y: line.rect.y0.points(),
                     number: heading_number(text).filter(|_| role == Some(LineRole::Head)),
                 };
-                seen.entry(key(text)).or_default().push(place);
+                lines_by_text
+                    .entry(match_key(text))
+                    .or_default()
+                    .push(place);
             }
         }
     }
-    for places in seen
+    for places in lines_by_text
         .into_values()
         .filter(|places| places.len() >= MIN_PAGES)
     {
-        furniture.extend(recurring(places, pages.len()));
+        furniture.extend(recurring_lines(places, pages.len()));
     }
     for (index, at) in furniture {
         let Some(page) = pages.get_mut(index) else {
             continue;
         };
-        let role = page.lines.get(at).and_then(|line| edge(line, page));
+        let role = page.lines.get(at).and_then(|line| edge_role(line, page));
         if let (Some(role), Some(line)) = (role, page.lines.get_mut(at)) {
             line.role = role;
         }
@@ -74,40 +77,40 @@ pub fn mark(pages: &mut [Page]) {
 }
 
 /// Head or foot, by the line's place alone; `None` for the body of the page.
-fn edge(line: &Line, page: &Page) -> Option<LineRole> {
+fn edge_role(line: &Line, page: &Page) -> Option<LineRole> {
     let height = page.height.points().max(1.0);
     match line.rect {
-        rect if rect.y1.points() < EDGE * height => Some(LineRole::Head),
-        rect if rect.y0.points() > (1.0 - EDGE) * height => Some(LineRole::Foot),
+        rect if rect.y1.points() < EDGE_SHARE * height => Some(LineRole::Head),
+        rect if rect.y0.points() > (1.0 - EDGE_SHARE) * height => Some(LineRole::Foot),
         _ => None,
     }
 }
 
 /// Those of `places` (of one text) that recur at one height often enough.
-fn recurring(mut places: Vec<Place>, pages: usize) -> Vec<(usize, usize)> {
-    let mut found = Vec::new();
+fn recurring_lines(mut places: Vec<EdgeLine>, pages: usize) -> Vec<(usize, usize)> {
+    let mut recurring = Vec::new();
     places.sort_by(|a, b| {
         a.y.total_cmp(&b.y)
             .then(a.page.cmp(&b.page))
             .then(a.line.cmp(&b.line))
     });
-    for group in places.chunk_by(|a, b| b.y - a.y < SAME_HEIGHT) {
+    for group in places.chunk_by(|a, b| b.y - a.y < HEIGHT_TOLERANCE) {
         let mut group = group.to_vec();
         group.sort_unstable_by_key(|place| (place.page, place.line));
         let mut on: Vec<usize> = group.iter().map(|place| place.page).collect();
         on.dedup();
-        let often = on.len() >= MIN_PAGES && on.len() * ONE_IN > pages;
+        let often = on.len() >= MIN_PAGES && on.len() * PAGE_SHARE > pages;
         let stretches = group.chunk_by(|a, b| b.page - a.page <= 2);
         let runs = stretches
-            .filter(|stretch| (often || stretch.len() >= MIN_STRETCH) && !counts_sections(stretch));
-        found.extend(runs.flatten().map(|place| (place.page, place.line)));
+            .filter(|stretch| (often || stretch.len() >= MIN_RUN) && !counts_sections(stretch));
+        recurring.extend(runs.flatten().map(|place| (place.page, place.line)));
     }
-    found
+    recurring
 }
 
 /// Whether the lines count something other than pages, each number once: `Note 4`, `Note 5`, each at the top of its page,
 /// are headings. A running head repeats its number or counts the pages.
-fn counts_sections(places: &[Place]) -> bool {
+fn counts_sections(places: &[EdgeLine]) -> bool {
     let steps = || {
         places.windows(2).map(|pair| {
             (
@@ -127,15 +130,18 @@ fn counts_sections(places: &[Place]) -> bool {
 /// The number of a line like `Note 4` or `Chapter 12: Leases`: behind its first word.
 fn heading_number(text: &str) -> Option<usize> {
     let mut words = text.split_whitespace();
-    let named = words.next()?.chars().all(char::is_alphabetic);
+    let has_word = words.next()?.chars().all(char::is_alphabetic);
     let number = words
         .next()?
         .trim_end_matches(|c: char| !c.is_ascii_digit());
-    number.parse().ok().filter(|_| named && number.len() <= 3)
+    number
+        .parse()
+        .ok()
+        .filter(|_| has_word && number.len() <= 3)
 }
 
 /// The words of a line without numbers, numerals and the words PART and ITEM.
-fn key(text: &str) -> String {
+fn match_key(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| {
         let numbered = word.chars().any(|c| c.is_ascii_digit()) || is_numeral(word);
         !word.is_empty()
@@ -237,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_that_count_are_no_furniture_and_numbered_pages_are() {
+    fn numbered_headings_are_kept_and_page_footers_are_furniture() {
         let title = |n: usize| format!("Note {n}");
         let foot = |n: usize| format!("Acme 2022 Form {}", n + 3);
         let starts = [0, 2, 3, 5, 6, 8, 10, 11];
@@ -264,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn page_numbers_are_told_from_other_short_lines() {
+    fn page_numbers_are_recognized() {
         for text in ["12", "xiv", "F-12", "Page 3 of 10", "- 7 -", "3/10", "A 4"] {
             assert!(is_page_number(text), "{text}");
         }

@@ -156,7 +156,7 @@ hex_id!(
 
 impl DocId {
     /// The id of the document at `uri` in `collection`. `uri` must already be canonical (absolute, no `..`).
-    pub fn of(collection: &Collection, uri: &str) -> Self {
+    pub fn new(collection: &Collection, uri: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher
             .update(collection.as_str().as_bytes())
@@ -170,13 +170,13 @@ impl DocId {
 
 impl Digest {
     /// The digest of `bytes`.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_content(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
     /// What stands for the digest of an object that was not read: of its ETag (without quotes) and size in bytes, set
     /// apart from the digests of bytes.
-    pub fn of_object(etag: &str, size_bytes: u64) -> Self {
+    pub fn from_object(etag: &str, size_bytes: u64) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("stemma 2026 etag and size of an object");
         hasher
             .update(etag.as_bytes())
@@ -234,24 +234,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_keeps_its_id_but_not_across_collections() {
+    fn doc_ids_are_stable_and_per_collection() {
         let a: Collection = "a".parse().unwrap();
         let b: Collection = "b".parse().unwrap();
         assert_eq!(
-            DocId::of(&a, "file:///x.pdf"),
-            DocId::of(&a, "file:///x.pdf")
+            DocId::new(&a, "file:///x.pdf"),
+            DocId::new(&a, "file:///x.pdf")
         );
         assert_ne!(
-            DocId::of(&a, "file:///x.pdf"),
-            DocId::of(&b, "file:///x.pdf")
+            DocId::new(&a, "file:///x.pdf"),
+            DocId::new(&b, "file:///x.pdf")
         );
         // The separator keeps ("ab", "c") and ("a", "bc") apart.
         let ab: Collection = "ab".parse().unwrap();
-        assert_ne!(DocId::of(&ab, "c"), DocId::of(&a, "bc"));
+        assert_ne!(DocId::new(&ab, "c"), DocId::new(&a, "bc"));
     }
 
     #[test]
-    fn names_that_would_leave_the_store_are_no_collections() {
+    fn unsafe_collection_names_are_rejected() {
         for bad in ["", "..", ".", "a/b", "A", "-x", "a b", "é", &"x".repeat(65)] {
             assert!(bad.parse::<Collection>().is_err(), "{bad:?}");
         }
@@ -259,12 +259,12 @@ mod tests {
 
     #[test]
     fn ids_round_trip_through_their_printed_form() {
-        let digest = Digest::of(b"x");
+        let digest = Digest::from_content(b"x");
         assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
-        let object = Digest::of_object("e", 1);
+        let object = Digest::from_object("e", 1);
         assert!(
-            object == Digest::of_object("e", 1)
-                && object != Digest::of_object("e", 2)
+            object == Digest::from_object("e", 1)
+                && object != Digest::from_object("e", 2)
                 && object != digest
         );
         assert_eq!("0007".parse::<SectionId>().unwrap(), SectionId(7));

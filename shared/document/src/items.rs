@@ -20,7 +20,8 @@ pub struct FilingItem {
     pub status: ItemStatus,
     /// What stands there instead of an answer, where the filer says that there is none to give.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub nothing: Option<NothingSaid>,
+    #[serde(rename = "nothing")]
+    pub empty_reason: Option<EmptyReason>,
     /// The section under its heading; `None` when absent or when only an index names it.
     pub section: Option<SectionId>,
     /// First and last page of that section; `None` in texts without pages.
@@ -43,7 +44,7 @@ pub struct FilingItem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemStatus {
-    /// Under its own heading, also when the answer is short or that there is none (see [`FilingItem::nothing`]).
+    /// Under its own heading, also when the answer is short or that there is none (see [`FilingItem::empty_reason`]).
     Full,
     /// Its heading is there, the content one expects is not, and nothing says where it is.
     Stub,
@@ -60,7 +61,7 @@ pub enum ItemStatus {
 /// What a filer says who has nothing to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum NothingSaid {
+pub enum EmptyReason {
     /// `None.`
     None,
     /// `Not applicable.`, `Not required for smaller reporting companies.`
@@ -75,14 +76,14 @@ pub enum NothingSaid {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boundary {
     /// Its heading.
-    pub heading: HeadingProof,
+    pub heading: BoundaryEvidence,
     /// The heading that ends it; `None` at the end of the document.
-    pub next: Option<HeadingProof>,
+    pub next: Option<BoundaryEvidence>,
 }
 
 /// A heading on paper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeadingProof {
+pub struct BoundaryEvidence {
     /// The line as printed, white space folded, at most 120 characters.
     pub text: String,
     /// The page; `None` in texts without pages.
@@ -118,7 +119,7 @@ pub enum ItemTarget {
 
 impl FilingItem {
     /// Form, Part and number as one name.
-    pub fn id_of(form: &str, part: Option<&str>, number: &str) -> String {
+    pub fn format_id(form: &str, part: Option<&str>, number: &str) -> String {
         match part {
             Some(part) => format!("{form}.{part}.{number}"),
             None => format!("{form}.{number}"),

@@ -1,9 +1,9 @@
 //! The values every part of Stemma speaks in, and nothing else: no IO, no clock, no async.
 //!
 //! A document comes in as bytes and becomes a [`Source`] (pages with positioned lines, or numbered text lines). Structure
-//! work turns it through [`DraftEntry`] → [`LocatedEntry`] + [`Verdict`] → [`VerifiedOutline`] into a [`SectionTree`];
+//! work turns it through [`DraftEntry`] → [`LocatedEntry`] + [`EntryVerdict`] → [`VerifiedOutline`] into a [`SectionTree`];
 //! only a [`VerifiedOutline`] can become a tree, so an unverified tree does not compile. What readers list and filter by
-//! is the [`CatalogueEntry`].
+//! is the [`CatalogEntry`].
 //!
 //! ```
 //! use stemma_document::{Collection, DocId, PageSpan};
@@ -17,39 +17,40 @@
 //! [`PageLabel`] and never used as an index.
 
 mod assemble;
+pub mod blob_keys;
 mod build;
-mod catalogue;
-pub mod english;
+mod catalog;
+pub mod english_words;
 mod facts;
 pub mod furniture;
 mod geometry;
 mod ids;
 mod items;
-pub mod layout;
-pub mod moment;
 mod outline;
 mod page;
 pub mod pageindex;
 mod source;
 pub mod text;
+pub mod time_format;
 mod tree;
 
-pub use catalogue::{
-    CatalogueEntry, Change, ChangeKind, DocumentVersion, Origin, PublishedTree, TreeObject,
+pub use catalog::{
+    CatalogEntry, Change, ChangeKind, DocumentVersion, Origin, PublishedTree, TreeObject,
 };
 pub use facts::{Fact, FactSource, FilingFacts, Ticker};
 pub use geometry::{Pt, Rect};
 pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};
 pub use items::{
-    Boundary, FilingItem, HeadingProof, ItemLink, ItemStatus, ItemTarget, NothingSaid,
+    Boundary, BoundaryEvidence, EmptyReason, FilingItem, ItemLink, ItemStatus, ItemTarget,
 };
 pub use outline::{
-    DraftEntry, LocatedEntry, OutlineError, Place, Verdict, VerifiedEntry, VerifiedOutline, Witness,
+    DraftEntry, EntryVerdict, EvidenceSource, LocatedEntry, OutlineError, SectionStart,
+    VerifiedEntry, VerifiedOutline,
 };
 pub use page::{PageLabel, PageNo, PageSpan, Position};
 pub use source::{
-    Body, Defect, Extent, Format, Heading, Line, LineRole, Link, OutlineItem, Page, Source,
-    StyleRun, Target, TextLines, Word,
+    Defect, Destination, Extent, Heading, Line, LineRole, Link, OutlineItem, Page, Source,
+    SourceBody, SourceFormat, StyleRun, TextLines, Word,
 };
 pub use tree::{
     Gap, Method, ModelAnswers, Provenance, Reference, ReferenceTarget, Section, SectionKind,

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Extent, PageLabel, Position, Target};
+use crate::{Destination, Extent, PageLabel, Position};
 
 /// Who says that a section exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Witness {
+pub enum EvidenceSource {
     /// The outline embedded in the file.
     EmbeddedOutline,
     /// Link annotations on a contents page.
@@ -36,29 +36,30 @@ pub struct DraftEntry {
     /// The page number printed beside it.
     pub label: Option<PageLabel>,
     /// Where its witness points.
-    pub target: Option<Target>,
+    pub target: Option<Destination>,
     /// 1 is the highest.
     pub level: u16,
     /// Who claims it.
-    pub witness: Witness,
+    #[serde(rename = "witness")]
+    pub evidence: EvidenceSource,
 }
 
 /// Where a section starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum SectionStart {
     /// On a page, at a line.
     Page(Position),
     /// At a 1-based line of a text.
     Line(u32),
 }
 
-impl Place {
+impl SectionStart {
     /// Reading order: page and line, or line.
-    pub fn order(self) -> (u32, u32) {
+    pub fn reading_order(self) -> (u32, u32) {
         match self {
-            Place::Page(position) => (position.page.get(), position.line),
-            Place::Line(line) => (line, 0),
+            SectionStart::Page(position) => (position.page.get(), position.line),
+            SectionStart::Line(line) => (line, 0),
         }
     }
 }
@@ -69,15 +70,16 @@ pub struct LocatedEntry {
     /// What was claimed.
     pub entry: DraftEntry,
     /// Where it was located.
-    pub place: Place,
+    pub place: SectionStart,
 }
 
 /// What looking at the place itself said about an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum EntryVerdict {
     /// The title stands there. `starts_page`: nothing but running heads stands above it.
-    Found {
+    #[serde(rename = "found")]
+    Confirmed {
         /// Whether the section starts its page.
         starts_page: bool,
     },
@@ -97,8 +99,8 @@ pub enum Verdict {
 pub struct VerifiedEntry {
     /// What was claimed and where it is.
     pub located: LocatedEntry,
-    /// Never [`Verdict::Rejected`].
-    pub verdict: Verdict,
+    /// Never [`EntryVerdict::Rejected`].
+    pub verdict: EntryVerdict,
 }
 
 /// Why entries are not an outline.
@@ -106,7 +108,7 @@ pub struct VerifiedEntry {
 pub enum OutlineError {
     /// An entry lies outside the document.
     #[error("entry `{title}` at {at} lies outside the document's {extent}")]
-    Outside {
+    OutOfBounds {
         /// Its title.
         title: String,
         /// Its page or line.
@@ -116,7 +118,7 @@ pub enum OutlineError {
     },
     /// An entry's place is a page in a text without pages, or a line in a document with pages.
     #[error("entry `{title}` is placed in another unit than its document's")]
-    Unit {
+    UnitMismatch {
         /// Its title.
         title: String,
     },
@@ -143,25 +145,28 @@ impl VerifiedOutline {
     ///
     /// # Errors
     /// [`OutlineError`] when an entry that was not rejected lies outside `extent` or is placed in the other unit.
-    pub fn new(extent: Extent, judged: Vec<(LocatedEntry, Verdict)>) -> Result<Self, OutlineError> {
+    pub fn new(
+        extent: Extent,
+        judged: Vec<(LocatedEntry, EntryVerdict)>,
+    ) -> Result<Self, OutlineError> {
         let mut entries = Vec::with_capacity(judged.len());
         let mut rejected = Vec::new();
         for (located, verdict) in judged {
-            if verdict == Verdict::Rejected {
+            if verdict == EntryVerdict::Rejected {
                 rejected.push(located.entry);
                 continue;
             }
             let (at, size) = match (located.place, extent) {
-                (Place::Page(position), Extent::Pages(n)) => (position.page.get(), n),
-                (Place::Line(line), Extent::Lines(n)) => (line, n),
+                (SectionStart::Page(position), Extent::Pages(n)) => (position.page.get(), n),
+                (SectionStart::Line(line), Extent::Lines(n)) => (line, n),
                 _ => {
-                    return Err(OutlineError::Unit {
+                    return Err(OutlineError::UnitMismatch {
                         title: located.entry.title,
                     });
                 }
             };
             if at == 0 || at > size {
-                return Err(OutlineError::Outside {
+                return Err(OutlineError::OutOfBounds {
                     title: located.entry.title,
                     at,
                     extent: size,
@@ -169,7 +174,7 @@ impl VerifiedOutline {
             }
             entries.push(VerifiedEntry { located, verdict });
         }
-        entries.sort_by_key(|entry| entry.located.place.order());
+        entries.sort_by_key(|entry| entry.located.place.reading_order());
         Ok(Self {
             extent,
             entries,
@@ -180,10 +185,10 @@ impl VerifiedOutline {
     /// The same entries in the same places, with what a second look at each says (`index` counts from 0). A second look
     /// drops nothing: an entry that it would reject keeps its verdict.
     #[must_use]
-    pub fn reviewed(mut self, review: impl Fn(usize, Verdict) -> Verdict) -> Self {
+    pub fn with_verdicts(mut self, review: impl Fn(usize, EntryVerdict) -> EntryVerdict) -> Self {
         for (index, entry) in self.entries.iter_mut().enumerate() {
             let verdict = review(index, entry.verdict);
-            if verdict != Verdict::Rejected {
+            if verdict != EntryVerdict::Rejected {
                 entry.verdict = verdict;
             }
         }
@@ -208,21 +213,21 @@ impl VerifiedOutline {
     /// Share of claimed titles that were found where they were located (0–1); 1 where nothing was claimed.
     /// Declared entries claim no title.
     pub fn accuracy(&self) -> f32 {
-        let found = self
+        let confirmed = self
             .entries
             .iter()
-            .filter(|e| matches!(e.verdict, Verdict::Found { .. }))
+            .filter(|e| matches!(e.verdict, EntryVerdict::Confirmed { .. }))
             .count();
         let declared = self
             .entries
             .iter()
-            .filter(|e| e.verdict == Verdict::Declared)
+            .filter(|e| e.verdict == EntryVerdict::Declared)
             .count();
         let claimed = self.entries.len() + self.rejected.len() - declared;
         if claimed == 0 {
             1.0
         } else {
-            found as f32 / claimed as f32
+            confirmed as f32 / claimed as f32
         }
     }
 }
@@ -238,21 +243,21 @@ mod tests {
             label: None,
             target: None,
             level: 1,
-            witness: Witness::Markup,
+            evidence: EvidenceSource::Markup,
         };
         LocatedEntry {
             entry,
-            place: Place::Line(line),
+            place: SectionStart::Line(line),
         }
     }
 
     #[test]
-    fn rejected_entries_count_against_accuracy_and_never_become_entries() {
-        let found = Verdict::Found { starts_page: true };
+    fn rejected_entries_lower_accuracy_and_are_excluded() {
+        let confirmed = EntryVerdict::Confirmed { starts_page: true };
         let judged = vec![
-            (located("b", 5), found),
-            (located("a", 2), found),
-            (located("c", 9), Verdict::Rejected),
+            (located("b", 5), confirmed),
+            (located("a", 2), confirmed),
+            (located("c", 9), EntryVerdict::Rejected),
         ];
         let outline = VerifiedOutline::new(Extent::Lines(9), judged).unwrap();
         let titles: Vec<_> = outline
@@ -265,34 +270,37 @@ mod tests {
     }
 
     #[test]
-    fn a_second_look_changes_verdicts_and_drops_nothing() {
-        let found = Verdict::Found { starts_page: true };
+    fn review_changes_verdicts_without_dropping_entries() {
+        let confirmed = EntryVerdict::Confirmed { starts_page: true };
         let outline = VerifiedOutline::new(
             Extent::Lines(9),
-            vec![(located("a", 2), found), (located("b", 5), found)],
+            vec![(located("a", 2), confirmed), (located("b", 5), confirmed)],
         );
-        let doubted = Verdict::Unconfirmed { starts_page: false };
+        let doubted = EntryVerdict::Unconfirmed { starts_page: false };
         let reviewed = outline
             .unwrap()
-            .reviewed(|index, _| [doubted, Verdict::Rejected][index]);
+            .with_verdicts(|index, _| [doubted, EntryVerdict::Rejected][index]);
         let verdicts: Vec<_> = reviewed
             .entries()
             .iter()
             .map(|entry| entry.verdict)
             .collect();
-        assert_eq!((verdicts, reviewed.accuracy()), (vec![doubted, found], 0.5));
+        assert_eq!(
+            (verdicts, reviewed.accuracy()),
+            (vec![doubted, confirmed], 0.5)
+        );
     }
 
     #[test]
     fn an_entry_past_the_end_is_an_error() {
-        let judged = vec![(located("late", 10), Verdict::Declared)];
+        let judged = vec![(located("late", 10), EntryVerdict::Declared)];
         assert!(matches!(
             VerifiedOutline::new(Extent::Lines(9), judged.clone()),
-            Err(OutlineError::Outside { at: 10, .. })
+            Err(OutlineError::OutOfBounds { at: 10, .. })
         ));
         assert!(matches!(
             VerifiedOutline::new(Extent::Pages(99), judged),
-            Err(OutlineError::Unit { .. })
+            Err(OutlineError::UnitMismatch { .. })
         ));
     }
 }

@@ -9,7 +9,7 @@ use crate::{PageLabel, PageNo, Pt, Rect};
 /// The format a document was recognised as, by content and then by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
+pub enum SourceFormat {
     /// Portable Document Format.
     Pdf,
     /// CommonMark.
@@ -22,9 +22,9 @@ pub enum Format {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// What the bytes were.
-    pub format: Format,
+    pub format: SourceFormat,
     /// The text.
-    pub body: Body,
+    pub body: SourceBody,
     /// The embedded outline (PDF bookmarks) in reading order; a claim, not yet checked.
     pub outline: Vec<OutlineItem>,
     /// Internal link annotations of all pages, in page order and in file order on a page.
@@ -42,8 +42,8 @@ impl Source {
     pub fn extent(&self) -> Extent {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         match &self.body {
-            Body::Pages(pages) => Extent::Pages(count(pages.len())),
-            Body::Lines(text) => Extent::Lines(count(text.lines.len())),
+            SourceBody::Pages(pages) => Extent::Pages(count(pages.len())),
+            SourceBody::Lines(text) => Extent::Lines(count(text.lines.len())),
         }
     }
 }
@@ -51,7 +51,7 @@ impl Source {
 /// The text of a source: positioned lines on pages, or numbered lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Body {
+pub enum SourceBody {
     /// Page `n` is at index `n - 1`.
     Pages(Vec<Page>),
     /// Markdown and plain text.
@@ -224,7 +224,7 @@ pub struct OutlineItem {
     /// 1 is the highest.
     pub level: u16,
     /// Where it says it points; `None` when it points nowhere in this document.
-    pub target: Option<Target>,
+    pub target: Option<Destination>,
 }
 
 /// An internal link annotation.
@@ -235,12 +235,12 @@ pub struct Link {
     /// Where on that page.
     pub rect: Rect,
     /// Where it points.
-    pub target: Target,
+    pub target: Destination,
 }
 
 /// A destination inside the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Target {
+pub struct Destination {
     /// A page that exists.
     pub page: PageNo,
     /// Distance from the top of that page where the destination says so.

@@ -1,10 +1,10 @@
 //! The text of sections: exact slices of a body by where sections start and end.
 
-use crate::{Body, Line, PageNo, Section, SectionSpan};
+use crate::{Line, PageNo, Section, SectionSpan, SourceBody};
 
 /// A line of a body and where it stands.
 #[derive(Debug, Clone, Copy)]
-pub struct LineAt<'a> {
+pub struct BodyLine<'a> {
     /// The text, without its line end.
     pub text: &'a str,
     /// o200k tokens; 0 until they have been counted.
@@ -18,63 +18,63 @@ pub struct LineAt<'a> {
 }
 
 /// A cursor in a body: page index (0 in a text) and line index.
-type Cursor = (usize, usize);
+type LineCursor = (usize, usize);
 
 /// The section's own text, without its descendants': from its start to the start of its first child. Lines are joined
 /// by `\n`; running heads and feet are left out. Over the sections of one tree, own texts hold every other line from the
 /// first section on exactly once.
-pub fn own_text(section: &Section, body: &Body) -> String {
+pub fn own_text(section: &Section, body: &SourceBody) -> String {
     join(&own_lines(section, body))
 }
 
 /// The section's text with its descendants'.
-pub fn full_text(section: &Section, body: &Body) -> String {
+pub fn full_text(section: &Section, body: &SourceBody) -> String {
     join(&full_lines(section, body))
 }
 
 /// The lines of [`own_text`].
-pub fn own_lines<'a>(section: &Section, body: &'a Body) -> Vec<LineAt<'a>> {
+pub fn own_lines<'a>(section: &Section, body: &'a SourceBody) -> Vec<BodyLine<'a>> {
     let end = section
         .children
         .first()
         .map_or_else(|| end(section), |child| Some(start(child)));
-    flowing(section, slice(body, start(section), end))
+    without_furniture(section, lines_between(body, start(section), end))
 }
 
 /// The lines of [`full_text`].
-pub fn full_lines<'a>(section: &Section, body: &'a Body) -> Vec<LineAt<'a>> {
-    flowing(section, slice(body, start(section), end(section)))
+pub fn full_lines<'a>(section: &Section, body: &'a SourceBody) -> Vec<BodyLine<'a>> {
+    without_furniture(section, lines_between(body, start(section), end(section)))
 }
 
 /// The section's own text, or with its descendants' where `full`, from a `body` whose pages begin with page `first` of the
 /// document and hold all of that text: for readers of parts of a document.
-pub fn text_in_part(section: &Section, body: &Body, first: PageNo, full: bool) -> String {
+pub fn text_in_excerpt(section: &Section, body: &SourceBody, first: PageNo, full: bool) -> String {
     let child = section.children.first().filter(|_| !full);
     let end = child.map_or_else(|| end(section), |child| Some(start(child)));
-    let moved = |(page, line): Cursor| (page.saturating_sub(first.index()), line);
-    join(&flowing(
+    let moved = |(page, line): LineCursor| (page.saturating_sub(first.index()), line);
+    join(&without_furniture(
         section,
-        slice(body, moved(start(section)), end.map(moved)),
+        lines_between(body, moved(start(section)), end.map(moved)),
     ))
 }
 
 /// All lines of a body in reading order, running heads and feet too.
-pub fn all_lines(body: &Body) -> Vec<LineAt<'_>> {
-    slice(body, (0, 0), None)
+pub fn all_lines(body: &SourceBody) -> Vec<BodyLine<'_>> {
+    lines_between(body, (0, 0), None)
 }
 
 /// Leaves running heads and feet out. On the page where a chapter starts its running head is its title, and stays.
-fn flowing<'a>(section: &Section, mut lines: Vec<LineAt<'a>>) -> Vec<LineAt<'a>> {
+fn without_furniture<'a>(section: &Section, mut lines: Vec<BodyLine<'a>>) -> Vec<BodyLine<'a>> {
     let mut first = true;
     lines.retain(|line| {
-        let titles = std::mem::take(&mut first) && says(line.text, &section.title);
-        titles || !line.layout.is_some_and(Line::is_furniture)
+        let is_title = std::mem::take(&mut first) && matches_title(line.text, &section.title);
+        is_title || !line.layout.is_some_and(Line::is_furniture)
     });
     lines
 }
 
 /// Whether a line says the beginning of a title, spaces and punctuation aside.
-fn says(line: &str, title: &str) -> bool {
+fn matches_title(line: &str, title: &str) -> bool {
     let letters = |text: &str| {
         text.chars()
             .filter(|c| c.is_alphanumeric())
@@ -88,7 +88,7 @@ fn says(line: &str, title: &str) -> bool {
         && (title.starts_with(&line) || line.starts_with(&title))
 }
 
-fn join(lines: &[LineAt<'_>]) -> String {
+fn join(lines: &[BodyLine<'_>]) -> String {
     lines
         .iter()
         .map(|line| line.text)
@@ -96,7 +96,7 @@ fn join(lines: &[LineAt<'_>]) -> String {
         .join("\n")
 }
 
-fn start(section: &Section) -> Cursor {
+fn start(section: &Section) -> LineCursor {
     match section.span {
         SectionSpan::Pages { from, .. } => (from.page.index(), from.line as usize),
         SectionSpan::Lines { start, .. } => (0, start.saturating_sub(1) as usize),
@@ -104,7 +104,7 @@ fn start(section: &Section) -> Cursor {
 }
 
 /// `None`: the end of the document.
-fn end(section: &Section) -> Option<Cursor> {
+fn end(section: &Section) -> Option<LineCursor> {
     match section.span {
         SectionSpan::Pages { to, .. } => to.map(|to| (to.page.index(), to.line as usize)),
         SectionSpan::Lines { end, .. } => Some((0, end as usize)),
@@ -112,7 +112,11 @@ fn end(section: &Section) -> Option<Cursor> {
 }
 
 /// The lines from `start` up to but not including `end`; what lies outside the body is left out.
-fn slice(body: &Body, start: Cursor, end: Option<Cursor>) -> Vec<LineAt<'_>> {
+fn lines_between(
+    body: &SourceBody,
+    start: LineCursor,
+    end: Option<LineCursor>,
+) -> Vec<BodyLine<'_>> {
     let end = end.unwrap_or((usize::MAX, 0));
     let within = |page: usize, lines: usize| {
         let first = if page == start.0 {
@@ -129,10 +133,10 @@ fn slice(body: &Body, start: Cursor, end: Option<Cursor>) -> Vec<LineAt<'_>> {
     };
     let number = |index: usize| u32::try_from(index + 1).unwrap_or(u32::MAX);
     match body {
-        Body::Lines(text) => within(0, text.lines.len())
+        SourceBody::Lines(text) => within(0, text.lines.len())
             .map(|index| {
                 let tokens = text.tokens.get(index).copied().unwrap_or(0);
-                LineAt {
+                BodyLine {
                     text: &text.lines[index],
                     tokens,
                     page: None,
@@ -141,14 +145,14 @@ fn slice(body: &Body, start: Cursor, end: Option<Cursor>) -> Vec<LineAt<'_>> {
                 }
             })
             .collect(),
-        Body::Pages(pages) => (start.0..pages.len().min(end.0.saturating_add(1)))
+        SourceBody::Pages(pages) => (start.0..pages.len().min(end.0.saturating_add(1)))
             .flat_map(|page| {
                 let lines = &pages[page].lines;
                 within(page, lines.len()).map(move |index| {
                     let line = &lines[index];
                     let page = Some(PageNo::from_index(page));
                     let number = number(index);
-                    LineAt {
+                    BodyLine {
                         text: &line.text,
                         tokens: line.tokens,
                         page,
@@ -165,12 +169,12 @@ fn slice(body: &Body, start: Cursor, end: Option<Cursor>) -> Vec<LineAt<'_>> {
 mod tests {
     use super::*;
     use crate::{
-        DraftEntry, Extent, LocatedEntry, Method, Place, SectionTree, TextLines, Verdict,
-        VerifiedOutline, Witness,
+        DraftEntry, EntryVerdict, EvidenceSource, Extent, LocatedEntry, Method, SectionStart,
+        SectionTree, TextLines, VerifiedOutline,
     };
 
     #[test]
-    fn running_heads_are_left_out_of_what_runs_over_them() {
+    fn running_heads_are_excluded_from_section_text() {
         let line = |text: &str, role| Line {
             text: text.into(),
             role,
@@ -182,7 +186,7 @@ mod tests {
             lines,
             ..crate::Page::default()
         };
-        let body = Body::Pages(vec![
+        let body = SourceBody::Pages(vec![
             page(vec![
                 line("NOTES", head),
                 line("first half", Default::default()),
@@ -205,15 +209,15 @@ mod tests {
             label: None,
             target: None,
             level: 1,
-            witness: Witness::Layout,
+            evidence: EvidenceSource::Layout,
         };
         let located = LocatedEntry {
             entry,
-            place: Place::Page(at(0)),
+            place: SectionStart::Page(at(0)),
         };
         let outline = VerifiedOutline::new(
             Extent::Pages(2),
-            vec![(located, Verdict::Found { starts_page: true })],
+            vec![(located, EntryVerdict::Confirmed { starts_page: true })],
         )
         .unwrap();
         let tree = SectionTree::build(&outline, Method::Layout, Vec::new());
@@ -225,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn own_texts_hold_every_line_once() {
+    fn own_texts_cover_every_line_once() {
         let lines: Vec<String> = ["# A", "about a", "## A.1", "first", "# B"]
             .map(String::from)
             .to_vec();
@@ -239,20 +243,20 @@ mod tests {
                 label,
                 target,
                 level,
-                witness: Witness::Markup,
+                evidence: EvidenceSource::Markup,
             };
             (
                 LocatedEntry {
                     entry,
-                    place: Place::Line(line),
+                    place: SectionStart::Line(line),
                 },
-                Verdict::Found { starts_page: true },
+                EntryVerdict::Confirmed { starts_page: true },
             )
         };
         let entries = vec![located("A", 1, 1), located("A.1", 3, 2), located("B", 5, 1)];
         let outline = VerifiedOutline::new(Extent::Lines(5), entries).unwrap();
         let tree = SectionTree::build(&outline, Method::Markup, Vec::new());
-        let body = Body::Lines(TextLines {
+        let body = SourceBody::Lines(TextLines {
             lines,
             tokens: vec![],
             headings: vec![],

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Extent, FilingFacts, FilingItem, PageNo, PageSpan, Position, SectionId, Witness};
+use crate::{
+    EvidenceSource, Extent, FilingFacts, FilingItem, PageNo, PageSpan, Position, SectionId,
+};
 
 /// The sections of one version of one document. It holds only what input and settings determine.
 ///
@@ -52,7 +54,8 @@ pub struct Section {
     /// Whether its title was found where it was located.
     pub verified: bool,
     /// Who says that it exists.
-    pub witness: Witness,
+    #[serde(rename = "witness")]
+    pub evidence: EvidenceSource,
     /// Tokens of its own text, without descendants (o200k).
     pub own_tokens: u32,
     /// Tokens of its own text and all descendants'.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::join_all;
 
-use stemma_engine::blobs::{Blobs, Put, list_all};
+use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
 
 /// Holds an adapter to the promises of [`Blobs`]. `make` gives an empty store.
 ///
@@ -18,17 +18,17 @@ use stemma_engine::blobs::{Blobs, Put, list_all};
 /// When a promise is broken.
 pub async fn conformance<F: Future<Output = Arc<dyn Blobs>>>(make: impl Fn() -> F) {
     creates_once(make().await).await;
-    lets_one_of_sixteen_writers_win(make().await).await;
+    one_of_sixteen_writers_wins(make().await).await;
     reads_ranges(make().await).await;
     lists_in_byte_order(make().await).await;
     lists_page_by_page(make().await).await;
-    names_children(make().await).await;
+    lists_children(make().await).await;
     deletes(make().await).await;
-    refuses_names_that_are_none(make().await).await;
-    holds_large_objects(make().await).await;
+    rejects_invalid_keys(make().await).await;
+    stores_large_objects(make().await).await;
 }
 
-async fn put(blobs: &Arc<dyn Blobs>, key: &str, bytes: impl Into<Bytes>) -> Put {
+async fn put(blobs: &Arc<dyn Blobs>, key: &str, bytes: impl Into<Bytes>) -> PutOutcome {
     blobs.put(key, bytes.into()).await.expect("written")
 }
 
@@ -48,11 +48,11 @@ async fn list(
 async fn creates_once(blobs: Arc<dyn Blobs>) {
     assert_eq!(get(&blobs, "c/x").await, None);
     assert_eq!(blobs.size("c/x").await.expect("sized"), None);
-    assert_eq!(put(&blobs, "c/x", "first").await, Put::Created);
-    assert_eq!(put(&blobs, "c/x", "second").await, Put::Exists);
+    assert_eq!(put(&blobs, "c/x", "first").await, PutOutcome::Created);
+    assert_eq!(put(&blobs, "c/x", "second").await, PutOutcome::Exists);
     assert_eq!(get(&blobs, "c/x").await.as_deref(), Some(&b"first"[..]));
     assert_eq!(blobs.size("c/x").await.expect("sized"), Some(5));
-    assert_eq!(put(&blobs, "c/empty", "").await, Put::Created);
+    assert_eq!(put(&blobs, "c/empty", "").await, PutOutcome::Created);
     assert_eq!(get(&blobs, "c/empty").await.as_deref(), Some(&b""[..]));
     assert_eq!(get(&blobs, "c").await, None, "a prefix is no object");
     assert_eq!(blobs.size("c").await.expect("sized"), None);
@@ -63,7 +63,7 @@ async fn creates_once(blobs: Arc<dyn Blobs>) {
         .for_each(|barrier| barrier.expect("a barrier"));
 }
 
-async fn lets_one_of_sixteen_writers_win(blobs: Arc<dyn Blobs>) {
+async fn one_of_sixteen_writers_wins(blobs: Arc<dyn Blobs>) {
     for round in 0..8 {
         let key = format!("race/deep/{round}/object");
         let writers = (0..16u8).map(|n| {
@@ -76,7 +76,7 @@ async fn lets_one_of_sixteen_writers_win(blobs: Arc<dyn Blobs>) {
             .into_iter()
             .map(|put| put.expect("a writer that lives"));
         let winners: Vec<u8> = puts
-            .filter(|(_, put)| *put == Put::Created)
+            .filter(|(_, put)| *put == PutOutcome::Created)
             .map(|(n, _)| n)
             .collect();
         assert_eq!(
@@ -164,7 +164,7 @@ async fn lists_page_by_page(blobs: Arc<dyn Blobs>) {
     assert_eq!(list(&blobs, "pages/", None, 0).await, [""; 0]);
 }
 
-async fn names_children(blobs: Arc<dyn Blobs>) {
+async fn lists_children(blobs: Arc<dyn Blobs>) {
     for key in [
         "j/1/manifest",
         "j/1/entries/0",
@@ -199,11 +199,11 @@ async fn deletes(blobs: Arc<dyn Blobs>) {
         .expect("deleted, though there was none");
     assert_eq!(get(&blobs, "d/x").await, None);
     assert_eq!(list(&blobs, "d/", None, 10).await, [""; 0]);
-    assert_eq!(put(&blobs, "d/x", "2").await, Put::Created);
+    assert_eq!(put(&blobs, "d/x", "2").await, PutOutcome::Created);
     assert_eq!(get(&blobs, "d/x").await.as_deref(), Some(&b"2"[..]));
 }
 
-async fn refuses_names_that_are_none(blobs: Arc<dyn Blobs>) {
+async fn rejects_invalid_keys(blobs: Arc<dyn Blobs>) {
     let long = "x/".repeat(300) + "x";
     for name in [
         "",
@@ -228,7 +228,7 @@ async fn refuses_names_that_are_none(blobs: Arc<dyn Blobs>) {
             blobs.delete(name).await,
         ];
         for refusal in refusals {
-            assert!(refusal.is_err_and(|error| !error.passing), "{name:?}");
+            assert!(refusal.is_err_and(|error| !error.transient), "{name:?}");
         }
     }
     for prefix in ["/", "../", "a/../", "a", "a//", "a b/"] {
@@ -236,25 +236,28 @@ async fn refuses_names_that_are_none(blobs: Arc<dyn Blobs>) {
             blobs
                 .list(prefix, None, 1)
                 .await
-                .is_err_and(|error| !error.passing),
+                .is_err_and(|error| !error.transient),
             "{prefix:?}"
         );
         assert!(
             blobs
                 .children(prefix, None, 1)
                 .await
-                .is_err_and(|error| !error.passing),
+                .is_err_and(|error| !error.transient),
             "{prefix:?}"
         );
     }
 }
 
-async fn holds_large_objects(blobs: Arc<dyn Blobs>) {
+async fn stores_large_objects(blobs: Arc<dyn Blobs>) {
     let large: Bytes = (0..20_000_000u32)
         .map(|n| (n ^ (n >> 11)) as u8)
         .collect::<Vec<_>>()
         .into();
-    assert_eq!(put(&blobs, "large", large.clone()).await, Put::Created);
+    assert_eq!(
+        put(&blobs, "large", large.clone()).await,
+        PutOutcome::Created
+    );
     assert_eq!(blobs.size("large").await.expect("sized"), Some(20_000_000));
     assert!(
         get(&blobs, "large").await == Some(large.clone()),

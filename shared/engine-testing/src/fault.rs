@@ -12,22 +12,23 @@ use bytes::Bytes;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use stemma_engine::blobs::{Blobs, Put};
+use stemma_engine::blobs::{Blobs, PutOutcome};
 use stemma_engine::env::{Env, Millis};
 use stemma_engine::key::{JobId, RunId, TaskKey};
 use stemma_engine::ledger::{
-    Board, Due, Entry, Lease, Ledger, Notice, OpenTask, Outcomes, Retry, Want,
+    Lease, Ledger, OpenTask, OutcomeBatch, Retry, ScheduledItem, StatusRecord, StatusTopic,
+    TaskOutcome, TaskSpec,
 };
-use stemma_engine::limit::{Cost, Limiter, Permit, Quota, Reserved, Stated};
-use stemma_engine::port::PortError;
+use stemma_engine::limit::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
+use stemma_engine::port_error::PortError;
 use stemma_engine::ports::Ports;
 use stemma_engine::queue::{
-    Delivery, Depth, Message, Queue, QueueName, Receipt, Rung, Subscription,
+    Delivery, Depth, Message, Queue, QueueName, Receipt, RetryDelay, Subscription,
 };
 
 /// What happens to one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum PortFault {
     /// It fails and has no effect.
     FailBefore,
     /// It takes effect, and fails all the same.
@@ -45,37 +46,37 @@ pub enum Fault {
 
 /// Which calls have which faults.
 #[derive(Debug, Clone, Default)]
-pub struct Plan {
+pub struct FaultPlan {
     /// By number of the call, from 1.
-    pub calls: BTreeMap<u64, Fault>,
+    pub calls: BTreeMap<u64, PortFault>,
     /// Chances for all others.
-    pub chances: Chances,
+    pub rates: FaultRates,
     /// Seed of the chances.
     pub seed: u64,
 }
 
 /// How many of a thousand calls have which fault.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Chances {
-    /// [`Fault::FailBefore`].
+pub struct FaultRates {
+    /// [`PortFault::FailBefore`].
     pub fail_before: u32,
-    /// [`Fault::FailAfter`].
+    /// [`PortFault::FailAfter`].
     pub fail_after: u32,
-    /// [`Fault::Delay`].
+    /// [`PortFault::Delay`].
     pub delay: u32,
-    /// [`Fault::Duplicate`].
+    /// [`PortFault::Duplicate`].
     pub duplicate: u32,
-    /// [`Fault::Lose`].
+    /// [`PortFault::Lose`].
     pub lose: u32,
-    /// [`Fault::Overtaken`].
+    /// [`PortFault::Overtaken`].
     pub overtaken: u32,
     /// The longest delay.
-    pub longest: Duration,
+    pub max_delay: Duration,
 }
 
-impl Plan {
+impl FaultPlan {
     /// Only the n-th call (from 1) has a fault.
-    pub fn nth(call: u64, fault: Fault) -> Self {
+    pub fn nth(call: u64, fault: PortFault) -> Self {
         Self {
             calls: BTreeMap::from([(call, fault)]),
             ..Self::default()
@@ -83,10 +84,10 @@ impl Plan {
     }
 
     /// Every call may have one.
-    pub fn random(seed: u64, chances: Chances) -> Self {
+    pub fn random(seed: u64, rates: FaultRates) -> Self {
         Self {
             calls: BTreeMap::new(),
-            chances,
+            rates,
             seed,
         }
     }
@@ -94,36 +95,36 @@ impl Plan {
 
 /// Wraps ports so that a plan comes to pass. Clones and all ports wrapped by one share one count.
 #[derive(Clone)]
-pub struct Faults(Arc<Inner>);
+pub struct FaultInjector(Arc<FaultInjectorInner>);
 
-struct Inner {
+struct FaultInjectorInner {
     env: Env,
-    state: Mutex<State>,
+    state: Mutex<InjectorState>,
 }
 
-struct State {
-    plan: Plan,
+struct InjectorState {
+    plan: FaultPlan,
     rng: SmallRng,
     calls: u64,
     log: blake3::Hasher,
-    listener: Option<Listener>,
+    listener: Option<CallListener>,
 }
 
-/// Told of every call: its number, `port.operation`, what it is about, and its fault.
-pub type Listener = Box<dyn Fn(u64, &str, &str, Option<Fault>) + Send>;
+/// Told of every call: its number, `port_error.operation`, what it is about, and its fault.
+pub type CallListener = Box<dyn Fn(u64, &str, &str, Option<PortFault>) + Send>;
 
-impl Faults {
+impl FaultInjector {
     /// Faults by `plan`.
-    pub fn new(env: Env, plan: Plan) -> Self {
+    pub fn new(env: Env, plan: FaultPlan) -> Self {
         let rng = SmallRng::seed_from_u64(plan.seed);
-        let state = State {
+        let state = InjectorState {
             plan,
             rng,
             calls: 0,
             log: blake3::Hasher::new(),
             listener: None,
         };
-        Self(Arc::new(Inner {
+        Self(Arc::new(FaultInjectorInner {
             env,
             state: Mutex::new(state),
         }))
@@ -162,21 +163,21 @@ impl Faults {
     }
 
     /// From now on nothing goes wrong.
-    pub fn cease(&self) {
-        self.state().plan = Plan::default();
+    pub fn disable(&self) {
+        self.state().plan = FaultPlan::default();
     }
 
     /// Tells `listener` of every call from now on.
-    pub fn listen(&self, listener: Listener) {
+    pub fn set_listener(&self, listener: CallListener) {
         self.state().listener = Some(listener);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, InjectorState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a call and says what goes wrong with it.
-    fn next(&self, operation: &str, about: &str) -> Option<Fault> {
+    fn next_fault(&self, operation: &str, about: &str) -> Option<PortFault> {
         let now = self.0.env.now_ms();
         let mut state = self.state();
         state.calls += 1;
@@ -210,13 +211,13 @@ impl Faults {
         F: Fn() -> Called,
         Called: Future<Output = Result<T, PortError>>,
     {
-        let fault = self.next(operation, about);
-        self.carry_out(fault, operation, call).await
+        let fault = self.next_fault(operation, about);
+        self.apply(fault, operation, call).await
     }
 
-    async fn carry_out<T, F, Called>(
+    async fn apply<T, F, Called>(
         &self,
-        fault: Option<Fault>,
+        fault: Option<PortFault>,
         operation: &'static str,
         call: F,
     ) -> Result<T, PortError>
@@ -225,14 +226,14 @@ impl Faults {
         Called: Future<Output = Result<T, PortError>>,
     {
         match fault {
-            None | Some(Fault::Lose | Fault::Overtaken(_)) => call().await,
-            Some(Fault::FailBefore) => Err(failed(operation)),
-            Some(Fault::FailAfter) => call().await.and(Err(failed(operation))),
-            Some(Fault::Duplicate) => {
+            None | Some(PortFault::Lose | PortFault::Overtaken(_)) => call().await,
+            Some(PortFault::FailBefore) => Err(injected_error(operation)),
+            Some(PortFault::FailAfter) => call().await.and(Err(injected_error(operation))),
+            Some(PortFault::Duplicate) => {
                 call().await?;
                 call().await
             }
-            Some(Fault::Delay(delay)) => {
+            Some(PortFault::Delay(delay)) => {
                 self.0.env.sleep(delay).await;
                 call().await
             }
@@ -249,19 +250,19 @@ impl Faults {
     }
 }
 
-impl State {
-    fn draw(&mut self) -> Option<Fault> {
-        let chances = self.plan.chances;
+impl InjectorState {
+    fn draw(&mut self) -> Option<PortFault> {
+        let chances = self.plan.rates;
         let mut roll = self.rng.random_range(0..1_000u32);
-        let longest = u64::try_from(chances.longest.as_millis()).unwrap_or(u64::MAX);
+        let longest = u64::try_from(chances.max_delay.as_millis()).unwrap_or(u64::MAX);
         let delay = Duration::from_millis(self.rng.random_range(0..=longest));
         let table = [
-            (chances.fail_before, Fault::FailBefore),
-            (chances.fail_after, Fault::FailAfter),
-            (chances.delay, Fault::Delay(delay)),
-            (chances.duplicate, Fault::Duplicate),
-            (chances.lose, Fault::Lose),
-            (chances.overtaken, Fault::Overtaken(delay)),
+            (chances.fail_before, PortFault::FailBefore),
+            (chances.fail_after, PortFault::FailAfter),
+            (chances.delay, PortFault::Delay(delay)),
+            (chances.duplicate, PortFault::Duplicate),
+            (chances.lose, PortFault::Lose),
+            (chances.overtaken, PortFault::Overtaken(delay)),
         ];
         for (chance, fault) in table {
             if roll < chance {
@@ -273,9 +274,9 @@ impl State {
     }
 }
 
-fn failed(operation: &'static str) -> PortError {
+fn injected_error(operation: &'static str) -> PortError {
     let port = operation.split('.').next().unwrap_or(operation);
-    PortError::passing(
+    PortError::transient(
         port,
         operation.rsplit('.').next().unwrap_or(operation),
         "failed on purpose",
@@ -283,21 +284,21 @@ fn failed(operation: &'static str) -> PortError {
 }
 
 struct FaultyQueue {
-    faults: Faults,
+    faults: FaultInjector,
     inner: Arc<dyn Queue>,
 }
 
 #[async_trait]
 impl Queue for FaultyQueue {
     async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
-        let about = format!("{queue} {}", digest_of(&messages));
-        match self.faults.next("queue.publish", &about) {
-            Some(Fault::Lose) => {
+        let about = format!("{queue} {}", message_digest(&messages));
+        match self.faults.next_fault("queue.publish", &about) {
+            Some(PortFault::Lose) => {
                 self.inner
                     .publish(queue, self.faults.survivors(messages))
                     .await
             }
-            Some(Fault::Overtaken(delay)) => {
+            Some(PortFault::Overtaken(delay)) => {
                 let env = self.faults.0.env.clone();
                 let inner = Arc::clone(&self.inner);
                 env.clone().spawn(async move {
@@ -308,7 +309,7 @@ impl Queue for FaultyQueue {
             }
             fault => {
                 self.faults
-                    .carry_out(fault, "queue.publish", || {
+                    .apply(fault, "queue.publish", || {
                         self.inner.publish(queue, messages.clone())
                     })
                     .await
@@ -320,19 +321,20 @@ impl Queue for FaultyQueue {
         &self,
         queue: QueueName,
         message: Message,
-        rung: Rung,
+        delay: RetryDelay,
     ) -> Result<(), PortError> {
         let about = format!(
-            "{queue} {rung:?} {}",
-            digest_of(std::slice::from_ref(&message))
+            "{queue} {delay:?} {}",
+            message_digest(std::slice::from_ref(&message))
         );
-        let fault = self.faults.next("queue.publish_later", &about);
-        if fault == Some(Fault::Lose) && self.faults.survivors(vec![message.clone()]).is_empty() {
+        let fault = self.faults.next_fault("queue.publish_later", &about);
+        if fault == Some(PortFault::Lose) && self.faults.survivors(vec![message.clone()]).is_empty()
+        {
             return Ok(());
         }
         self.faults
-            .carry_out(fault, "queue.publish_later", || {
-                self.inner.publish_later(queue, message.clone(), rung)
+            .apply(fault, "queue.publish_later", || {
+                self.inner.publish_later(queue, message.clone(), delay)
             })
             .await
     }
@@ -373,7 +375,7 @@ impl Queue for FaultyQueue {
 }
 
 /// Names messages in the log.
-fn digest_of(messages: &[Message]) -> String {
+fn message_digest(messages: &[Message]) -> String {
     let mut digest = blake3::Hasher::new();
     for message in messages {
         digest
@@ -384,7 +386,7 @@ fn digest_of(messages: &[Message]) -> String {
 }
 
 struct FaultySubscription {
-    faults: Faults,
+    faults: FaultInjector,
     queue: QueueName,
     inner: Box<dyn Subscription>,
 }
@@ -394,9 +396,14 @@ impl Subscription for FaultySubscription {
     /// A delivery is counted when it arrives: a failing one is handed back with the subscription.
     async fn next(&mut self) -> Result<Delivery, PortError> {
         let delivery = self.inner.next().await?;
-        match self.faults.next("queue.next", &self.queue.to_string()) {
-            Some(Fault::FailBefore | Fault::FailAfter) => return Err(failed("queue.next")),
-            Some(Fault::Delay(delay)) => self.faults.0.env.sleep(delay).await,
+        match self
+            .faults
+            .next_fault("queue.next", &self.queue.to_string())
+        {
+            Some(PortFault::FailBefore | PortFault::FailAfter) => {
+                return Err(injected_error("queue.next"));
+            }
+            Some(PortFault::Delay(delay)) => self.faults.0.env.sleep(delay).await,
             _ => {}
         }
         let receipt = FaultyReceipt {
@@ -412,51 +419,53 @@ impl Subscription for FaultySubscription {
 }
 
 struct FaultyReceipt {
-    faults: Faults,
+    faults: FaultInjector,
     queue: QueueName,
     inner: Box<dyn Receipt>,
 }
 
 impl FaultyReceipt {
     /// An answer can be lost, late, or heard without the caller knowing; it cannot be given twice.
-    async fn answer<Answered>(
+    async fn settle<Answered>(
         self,
         operation: &'static str,
-        answer: impl FnOnce(Box<dyn Receipt>) -> Answered,
+        settle: impl FnOnce(Box<dyn Receipt>) -> Answered,
     ) -> Result<(), PortError>
     where
         Answered: Future<Output = Result<(), PortError>>,
     {
-        match self.faults.next(operation, &self.queue.to_string()) {
-            Some(Fault::FailBefore) => return Err(failed(operation)),
-            Some(Fault::FailAfter) => return answer(self.inner).await.and(Err(failed(operation))),
-            Some(Fault::Delay(delay)) => self.faults.0.env.sleep(delay).await,
+        match self.faults.next_fault(operation, &self.queue.to_string()) {
+            Some(PortFault::FailBefore) => return Err(injected_error(operation)),
+            Some(PortFault::FailAfter) => {
+                return settle(self.inner).await.and(Err(injected_error(operation)));
+            }
+            Some(PortFault::Delay(delay)) => self.faults.0.env.sleep(delay).await,
             _ => {}
         }
-        answer(self.inner).await
+        settle(self.inner).await
     }
 }
 
 #[async_trait]
 impl Receipt for FaultyReceipt {
     async fn ack(self: Box<Self>) -> Result<(), PortError> {
-        self.answer("queue.ack", |receipt| receipt.ack()).await
+        self.settle("queue.ack", |receipt| receipt.ack()).await
     }
 
     async fn requeue(self: Box<Self>) -> Result<(), PortError> {
-        self.answer("queue.requeue", |receipt| receipt.requeue())
+        self.settle("queue.requeue", |receipt| receipt.requeue())
             .await
     }
 }
 
 struct FaultyLedger {
-    faults: Faults,
+    faults: FaultInjector,
     inner: Arc<dyn Ledger>,
 }
 
 #[async_trait]
 impl Ledger for FaultyLedger {
-    async fn outcomes(&self, run: &RunId, since: u64) -> Result<Outcomes, PortError> {
+    async fn outcomes(&self, run: &RunId, since: u64) -> Result<OutcomeBatch, PortError> {
         self.faults
             .call("ledger.outcomes", &run.0, || {
                 self.inner.outcomes(run, since)
@@ -464,7 +473,12 @@ impl Ledger for FaultyLedger {
             .await
     }
 
-    async fn record(&self, run: &RunId, key: &TaskKey, entry: Entry) -> Result<(), PortError> {
+    async fn record(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        entry: TaskOutcome,
+    ) -> Result<(), PortError> {
         let about = format!("{run} {key}");
         self.faults
             .call("ledger.record", &about, || {
@@ -473,10 +487,10 @@ impl Ledger for FaultyLedger {
             .await
     }
 
-    async fn want(
+    async fn request_tasks(
         &self,
         run: &RunId,
-        tasks: &[Want],
+        tasks: &[TaskSpec],
         now_ms: Millis,
         due_ms: Millis,
     ) -> Result<Vec<TaskKey>, PortError> {
@@ -486,7 +500,7 @@ impl Ledger for FaultyLedger {
         );
         self.faults
             .call("ledger.want", &about, || {
-                self.inner.want(run, tasks, now_ms, due_ms)
+                self.inner.request_tasks(run, tasks, now_ms, due_ms)
             })
             .await
     }
@@ -534,37 +548,39 @@ impl Ledger for FaultyLedger {
             .await
     }
 
-    async fn schedule(&self, due: &Due, at_ms: Millis) -> Result<(), PortError> {
+    async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> Result<(), PortError> {
         self.faults
-            .call("ledger.schedule", &format!("{due:?}"), || {
-                self.inner.schedule(due, at_ms)
+            .call("ledger.schedule", &format!("{item:?}"), || {
+                self.inner.schedule(item, at_ms)
             })
             .await
     }
 
-    async fn due(
+    async fn claim_due(
         &self,
         now_ms: Millis,
         again_ms: Millis,
         limit: usize,
-    ) -> Result<Vec<Due>, PortError> {
+    ) -> Result<Vec<ScheduledItem>, PortError> {
         self.faults
-            .call("ledger.due", "", || self.inner.due(now_ms, again_ms, limit))
-            .await
-    }
-
-    async fn unschedule(&self, due: &Due) -> Result<(), PortError> {
-        self.faults
-            .call("ledger.unschedule", &format!("{due:?}"), || {
-                self.inner.unschedule(due)
+            .call("ledger.due", "", || {
+                self.inner.claim_due(now_ms, again_ms, limit)
             })
             .await
     }
 
-    async fn watch(&self, run: &RunId, job: &JobId) -> Result<(), PortError> {
+    async fn unschedule(&self, item: &ScheduledItem) -> Result<(), PortError> {
+        self.faults
+            .call("ledger.unschedule", &format!("{item:?}"), || {
+                self.inner.unschedule(item)
+            })
+            .await
+    }
+
+    async fn add_watcher(&self, run: &RunId, job: &JobId) -> Result<(), PortError> {
         self.faults
             .call("ledger.watch", &format!("{run} {job}"), || {
-                self.inner.watch(run, job)
+                self.inner.add_watcher(run, job)
             })
             .await
     }
@@ -575,38 +591,47 @@ impl Ledger for FaultyLedger {
             .await
     }
 
-    async fn forget(&self, run: &RunId) -> Result<(), PortError> {
+    async fn forget_run(&self, run: &RunId) -> Result<(), PortError> {
         self.faults
-            .call("ledger.forget", &run.0, || self.inner.forget(run))
+            .call("ledger.forget", &run.0, || self.inner.forget_run(run))
             .await
     }
 
-    async fn post(&self, board: Board, notice: Notice, now_ms: Millis) -> Result<(), PortError> {
-        let about = format!("{board:?} {}", notice.name);
+    async fn post_status(
+        &self,
+        topic: StatusTopic,
+        record: StatusRecord,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
+        let about = format!("{topic:?} {}", record.name);
         self.faults
             .call("ledger.post", &about, || {
-                self.inner.post(board, notice.clone(), now_ms)
+                self.inner.post_status(topic, record.clone(), now_ms)
             })
             .await
     }
 
-    async fn notices(&self, board: Board, now_ms: Millis) -> Result<Vec<Notice>, PortError> {
+    async fn status_records(
+        &self,
+        topic: StatusTopic,
+        now_ms: Millis,
+    ) -> Result<Vec<StatusRecord>, PortError> {
         self.faults
-            .call("ledger.notices", &format!("{board:?}"), || {
-                self.inner.notices(board, now_ms)
+            .call("ledger.notices", &format!("{topic:?}"), || {
+                self.inner.status_records(topic, now_ms)
             })
             .await
     }
 }
 
 struct FaultyBlobs {
-    faults: Faults,
+    faults: FaultInjector,
     inner: Arc<dyn Blobs>,
 }
 
 #[async_trait]
 impl Blobs for FaultyBlobs {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<Put, PortError> {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError> {
         self.faults
             .call("blobs.put", key, || self.inner.put(key, bytes.clone()))
             .await
@@ -672,7 +697,7 @@ impl Blobs for FaultyBlobs {
 }
 
 struct FaultyLimiter {
-    faults: Faults,
+    faults: FaultInjector,
     inner: Arc<dyn Limiter>,
 }
 
@@ -682,7 +707,7 @@ impl Limiter for FaultyLimiter {
         &self,
         bucket: &str,
         quota: Quota,
-        cost: Cost,
+        cost: RequestCost,
         now_ms: Millis,
     ) -> Result<Permit, PortError> {
         self.faults
@@ -714,24 +739,29 @@ impl Limiter for FaultyLimiter {
             .await
     }
 
-    async fn state(
+    async fn report_limits(
         &self,
         bucket: &str,
         quota: Quota,
-        stated: Stated,
+        reported: ReportedLimits,
         now_ms: Millis,
     ) -> Result<(), PortError> {
         self.faults
             .call("limiter.state", bucket, || {
-                self.inner.state(bucket, quota, stated, now_ms)
+                self.inner.report_limits(bucket, quota, reported, now_ms)
             })
             .await
     }
 
-    async fn slow(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> Result<(), PortError> {
+    async fn decrease_rate(
+        &self,
+        bucket: &str,
+        age_ms: u64,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
         self.faults
             .call("limiter.slow", bucket, || {
-                self.inner.slow(bucket, age_ms, now_ms)
+                self.inner.decrease_rate(bucket, age_ms, now_ms)
             })
             .await
     }
@@ -742,7 +772,7 @@ impl Limiter for FaultyLimiter {
         limit: u64,
         amount: u64,
         now_ms: Millis,
-    ) -> Result<Reserved, PortError> {
+    ) -> Result<Reservation, PortError> {
         self.faults
             .call("limiter.reserve", account, || {
                 self.inner.reserve(account, limit, amount, now_ms)
@@ -750,7 +780,7 @@ impl Limiter for FaultyLimiter {
             .await
     }
 
-    async fn spend(
+    async fn settle_reservation(
         &self,
         account: &str,
         reserved: u64,
@@ -759,7 +789,8 @@ impl Limiter for FaultyLimiter {
     ) -> Result<(), PortError> {
         self.faults
             .call("limiter.spend", account, || {
-                self.inner.spend(account, reserved, used, now_ms)
+                self.inner
+                    .settle_reservation(account, reserved, used, now_ms)
             })
             .await
     }
@@ -767,12 +798,12 @@ impl Limiter for FaultyLimiter {
     async fn open_account(
         &self,
         account: &str,
-        spent: u64,
+        used: u64,
         now_ms: Millis,
     ) -> Result<(), PortError> {
         self.faults
             .call("limiter.open_account", account, || {
-                self.inner.open_account(account, spent, now_ms)
+                self.inner.open_account(account, used, now_ms)
             })
             .await
     }

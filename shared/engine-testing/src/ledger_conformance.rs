@@ -12,11 +12,13 @@ use futures::future::{BoxFuture, join_all};
 
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::key::{JobId, RunId, RunRef, TaskKey};
-use stemma_engine::ledger::{Board, Due, Entry, Lease, Ledger, Notice, Retry, Want};
+use stemma_engine::ledger::{
+    Lease, Ledger, Retry, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
+};
 use stemma_engine::queue::Lane;
 
 /// A ledger under test.
-pub struct Subject {
+pub struct LedgerUnderTest {
     /// It, empty.
     pub ledger: Arc<dyn Ledger>,
     /// Makes it lose everything.
@@ -27,26 +29,26 @@ pub struct Subject {
 ///
 /// # Panics
 /// When a promise is broken.
-pub async fn conformance<F: Future<Output = Subject>>(make: impl Fn() -> F) {
+pub async fn conformance<F: Future<Output = LedgerUnderTest>>(make: impl Fn() -> F) {
     keeps_the_first_outcome(make().await.ledger).await;
     reads_on_from_a_cursor(make().await.ledger).await;
-    wants_a_task_once(make().await.ledger).await;
-    says_what_is_overdue(make().await.ledger).await;
+    requests_a_task_once(make().await.ledger).await;
+    returns_overdue_tasks(make().await.ledger).await;
     leases_to_one_holder(make().await.ledger).await;
     counts_attempts_and_crashes(make().await.ledger).await;
     schedules_by_time(make().await.ledger).await;
-    remembers_watchers(make().await.ledger).await;
+    stores_watchers(make().await.ledger).await;
     forgets_runs(make().await.ledger).await;
-    keeps_notices_for_their_time(make().await.ledger).await;
-    forgets_everything(make().await).await;
+    expires_status_records(make().await.ledger).await;
+    survives_flush(make().await).await;
 }
 
 fn key(n: u64) -> TaskKey {
-    TaskKey::identity("conformance", 1).number(n).finish()
+    TaskKey::builder("conformance", 1).number(n).finish()
 }
 
-fn want(n: u64) -> Want {
-    Want {
+fn task_spec(n: u64) -> TaskSpec {
+    TaskSpec {
         key: key(n),
         stage: "summarize".into(),
         lane: Lane::Llm,
@@ -66,18 +68,18 @@ fn run() -> RunId {
     RunId("run-1".into())
 }
 
-fn done(n: u64) -> Entry {
-    Entry::Done(Bytes::from(format!("{{\"n\":{n}}}")))
+fn done(n: u64) -> TaskOutcome {
+    TaskOutcome::Done(Bytes::from(format!("{{\"n\":{n}}}")))
 }
 
-fn granted(lease: &Lease) -> bool {
+fn is_granted(lease: &Lease) -> bool {
     matches!(lease, Lease::Granted { .. })
 }
 
 async fn keeps_the_first_outcome(ledger: Arc<dyn Ledger>) {
     let failure = Failure::permanent("test.broken", "page 3 is broken, \"wholly\" é")
         .with_next("send it again");
-    let failed = Entry::Failed(FailureRecord::of(failure, "paginate", 2, 1_234));
+    let failed = TaskOutcome::Failed(FailureRecord::new(failure, "paginate", 2, 1_234));
     ledger
         .record(&run(), &key(1), done(1))
         .await
@@ -115,7 +117,7 @@ async fn reads_on_from_a_cursor(ledger: Arc<dyn Ledger>) {
         .expect("recorded");
     let nothing = ledger.outcomes(&run(), first.next).await.expect("outcomes");
     assert!(nothing.entries.is_empty() && nothing.epoch == first.epoch);
-    let large = Entry::Done(Bytes::from(format!(
+    let large = TaskOutcome::Done(Bytes::from(format!(
         "\"{}\"",
         "x".repeat(stemma_engine::stage::MAX_OUTCOME_BYTES - 2)
     )));
@@ -149,13 +151,18 @@ async fn reads_on_from_a_cursor(ledger: Arc<dyn Ledger>) {
     );
 }
 
-async fn wants_a_task_once(ledger: Arc<dyn Ledger>) {
+async fn requests_a_task_once(ledger: Arc<dyn Ledger>) {
     ledger
         .record(&run(), &key(9), done(9))
         .await
         .expect("recorded");
     let new = ledger
-        .want(&run(), &[want(2), want(1), want(9), want(2)], 0, 60)
+        .request_tasks(
+            &run(),
+            &[task_spec(2), task_spec(1), task_spec(9), task_spec(2)],
+            0,
+            60,
+        )
         .await
         .expect("wanted");
     assert_eq!(
@@ -164,14 +171,20 @@ async fn wants_a_task_once(ledger: Arc<dyn Ledger>) {
         "in the order given, none twice, none that ended"
     );
     let new = ledger
-        .want(&run(), &[want(1), want(3)], 5, 65)
+        .request_tasks(&run(), &[task_spec(1), task_spec(3)], 5, 65)
         .await
         .expect("wanted");
     assert_eq!(new, [key(3)]);
-    assert_eq!(ledger.want(&run(), &[], 0, 0).await.expect("wanted"), []);
+    assert_eq!(
+        ledger
+            .request_tasks(&run(), &[], 0, 0)
+            .await
+            .expect("wanted"),
+        []
+    );
     let run_2 = RunId("run-2".into());
-    let wanted = [want(1)];
-    let racers = join_all((0..8).map(|_| ledger.want(&run_2, &wanted, 0, 60))).await;
+    let tasks = [task_spec(1)];
+    let racers = join_all((0..8).map(|_| ledger.request_tasks(&run_2, &tasks, 0, 60))).await;
     let new: usize = racers
         .into_iter()
         .map(|new| new.expect("wanted").len())
@@ -202,11 +215,11 @@ async fn wants_a_task_once(ledger: Arc<dyn Ledger>) {
     );
 }
 
-async fn says_what_is_overdue(ledger: Arc<dyn Ledger>) {
+async fn returns_overdue_tasks(ledger: Arc<dyn Ledger>) {
     let min = 60_000;
     let run = run();
     ledger
-        .want(&run, &[want(1), want(2), want(3)], 0, min)
+        .request_tasks(&run, &[task_spec(1), task_spec(2), task_spec(3)], 0, min)
         .await
         .expect("wanted");
     ledger
@@ -271,7 +284,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
     let unwanted = Lease::Granted {
         attempts: 0,
         crashes: 0,
-        wanted: false,
+        is_requested: false,
     };
     let racers = (0..8).map(|n| {
         let ledger = Arc::clone(&ledger);
@@ -283,9 +296,16 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
                 .expect("an answer")
         }
     });
-    let granted_to = join_all(racers).await.into_iter().filter(granted).count();
+    let granted_to = join_all(racers)
+        .await
+        .into_iter()
+        .filter(is_granted)
+        .count();
     assert_eq!(granted_to, 1, "one holder at a time");
-    ledger.want(&run, &[want(2)], 0, 60).await.expect("wanted");
+    ledger
+        .request_tasks(&run, &[task_spec(2)], 0, 60)
+        .await
+        .expect("wanted");
     let lease = ledger
         .lease(&run, &key(2), "a", 100, 200)
         .await
@@ -295,22 +315,22 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         Lease::Granted {
             attempts: 0,
             crashes: 0,
-            wanted: true
+            is_requested: true
         }
     );
-    let held = ledger
+    let second = ledger
         .lease(&run, &key(2), "b", 199, 300)
         .await
         .expect("an answer");
     assert_eq!(
-        held,
-        Lease::Held {
+        second,
+        Lease::LeasedElsewhere {
             holder: "a".into(),
             until_ms: 200
         }
     );
     assert!(
-        granted(
+        is_granted(
             &ledger
                 .lease(&run, &key(2), "a", 150, 400)
                 .await
@@ -318,7 +338,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         ),
         "renewed"
     );
-    assert!(!granted(
+    assert!(!is_granted(
         &ledger
             .lease(&run, &key(2), "b", 300, 500)
             .await
@@ -336,7 +356,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         .await
         .expect("released");
     assert!(
-        !granted(
+        !is_granted(
             &ledger
                 .lease(&run, &key(2), "b", 300, 500)
                 .await
@@ -348,7 +368,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         .release(&run, &key(2), "a", None)
         .await
         .expect("released");
-    assert!(granted(
+    assert!(is_granted(
         &ledger
             .lease(&run, &key(2), "b", 300, 500)
             .await
@@ -376,7 +396,10 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
 
 async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
     let run = run();
-    ledger.want(&run, &[want(1)], 0, 60).await.expect("wanted");
+    ledger
+        .request_tasks(&run, &[task_spec(1)], 0, 60)
+        .await
+        .expect("wanted");
     ledger
         .lease(&run, &key(1), "a", 0, 100)
         .await
@@ -449,7 +472,7 @@ async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
         Lease::Granted {
             attempts: 1,
             crashes: 1,
-            wanted: true
+            is_requested: true
         },
         "a's lease ran out"
     );
@@ -462,13 +485,13 @@ async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
         Lease::Granted {
             attempts: 1,
             crashes: 1,
-            wanted: true
+            is_requested: true
         }
     );
 }
 
 async fn schedules_by_time(ledger: Arc<dyn Ledger>) {
-    let job = |n: u32| Due::Job(JobId(format!("job-{n}")));
+    let job = |n: u32| ScheduledItem::Job(JobId(format!("job-{n}")));
     let at = RunRef {
         run: run(),
         header: "c/x/h".into(),
@@ -477,34 +500,46 @@ async fn schedules_by_time(ledger: Arc<dyn Ledger>) {
     ledger.schedule(&job(1), 300).await.expect("scheduled");
     ledger.schedule(&job(2), 100).await.expect("scheduled");
     ledger
-        .schedule(&Due::Run(at.clone()), 200)
+        .schedule(&ScheduledItem::Run(at.clone()), 200)
         .await
         .expect("scheduled");
     ledger.schedule(&job(2), 900).await.expect("scheduled"); // it is there with an earlier time
     ledger.schedule(&job(1), 150).await.expect("scheduled");
-    assert!(ledger.due(99, 1_000, 10).await.expect("due").is_empty());
+    assert!(
+        ledger
+            .claim_due(99, 1_000, 10)
+            .await
+            .expect("due")
+            .is_empty()
+    );
     assert_eq!(
-        ledger.due(250, 1_000, 2).await.expect("due"),
+        ledger.claim_due(250, 1_000, 2).await.expect("due"),
         [job(2), job(1)],
         "earliest first, at most two"
     );
     assert_eq!(
-        ledger.due(250, 1_000, 2).await.expect("due"),
-        [Due::Run(at.clone())],
+        ledger.claim_due(250, 1_000, 2).await.expect("due"),
+        [ScheduledItem::Run(at.clone())],
         "moved, so none twice"
     );
-    assert!(ledger.due(999, 2_000, 10).await.expect("due").is_empty());
+    assert!(
+        ledger
+            .claim_due(999, 2_000, 10)
+            .await
+            .expect("due")
+            .is_empty()
+    );
     ledger.unschedule(&job(1)).await.expect("unscheduled");
     ledger.unschedule(&job(7)).await.expect("unscheduled");
-    let mut again = ledger.due(1_000, 2_000, 10).await.expect("due");
+    let mut again = ledger.claim_due(1_000, 2_000, 10).await.expect("due");
     again.sort();
-    assert_eq!(again, [Due::Run(at), job(2)]);
+    assert_eq!(again, [ScheduledItem::Run(at), job(2)]);
 }
 
-async fn remembers_watchers(ledger: Arc<dyn Ledger>) {
+async fn stores_watchers(ledger: Arc<dyn Ledger>) {
     for job in ["b", "a", "b"] {
         ledger
-            .watch(&run(), &JobId(job.into()))
+            .add_watcher(&run(), &JobId(job.into()))
             .await
             .expect("watched");
     }
@@ -531,15 +566,18 @@ async fn forgets_runs(ledger: Arc<dyn Ledger>) {
             .record(run, &key(1), done(1))
             .await
             .expect("recorded");
-        ledger.want(run, &[want(2)], 0, 60).await.expect("wanted");
         ledger
-            .watch(run, &JobId("job".into()))
+            .request_tasks(run, &[task_spec(2)], 0, 60)
+            .await
+            .expect("wanted");
+        ledger
+            .add_watcher(run, &JobId("job".into()))
             .await
             .expect("watched");
     }
     let before = ledger.outcomes(&run, 0).await.expect("outcomes");
-    ledger.forget(&run).await.expect("forgotten");
-    ledger.forget(&run).await.expect("forgotten");
+    ledger.forget_run(&run).await.expect("forgotten");
+    ledger.forget_run(&run).await.expect("forgotten");
     let after = ledger.outcomes(&run, before.next).await.expect("outcomes");
     assert!(
         after.epoch != before.epoch && after.entries.is_empty(),
@@ -547,7 +585,10 @@ async fn forgets_runs(ledger: Arc<dyn Ledger>) {
     );
     assert!(ledger.watchers(&run).await.expect("watchers").is_empty());
     assert_eq!(
-        ledger.want(&run, &[want(2)], 0, 60).await.expect("wanted"),
+        ledger
+            .request_tasks(&run, &[task_spec(2)], 0, 60)
+            .await
+            .expect("wanted"),
         [key(2)]
     );
     assert_eq!(
@@ -562,16 +603,16 @@ async fn forgets_runs(ledger: Arc<dyn Ledger>) {
     );
 }
 
-async fn keeps_notices_for_their_time(ledger: Arc<dyn Ledger>) {
-    let notice = |name: &str, body: &str, until_ms| Notice {
+async fn expires_status_records(ledger: Arc<dyn Ledger>) {
+    let record = |name: &str, body: &str, until_ms| StatusRecord {
         name: name.into(),
         body: Bytes::from(body.to_string()),
         until_ms,
     };
-    let names = |notices: Vec<Notice>| {
+    let names = |notices: Vec<StatusRecord>| {
         notices
             .into_iter()
-            .map(|notice| notice.name)
+            .map(|record| record.name)
             .collect::<Vec<_>>()
     };
     for (name, body, until) in [
@@ -580,16 +621,16 @@ async fn keeps_notices_for_their_time(ledger: Arc<dyn Ledger>) {
         ("w-2", "{\"busy\":1}", 3_000),
     ] {
         ledger
-            .post(Board::Processes, notice(name, body, until), 0)
+            .post_status(StatusTopic::Processes, record(name, body, until), 0)
             .await
             .expect("posted");
     }
     ledger
-        .post(Board::Jobs, notice("j-1", "{}", 9_000), 0)
+        .post_status(StatusTopic::Jobs, record("j-1", "{}", 9_000), 0)
         .await
         .expect("posted");
     let processes = ledger
-        .notices(Board::Processes, 999)
+        .status_records(StatusTopic::Processes, 999)
         .await
         .expect("notices");
     assert_eq!(
@@ -605,7 +646,7 @@ async fn keeps_notices_for_their_time(ledger: Arc<dyn Ledger>) {
     assert_eq!(
         names(
             ledger
-                .notices(Board::Processes, 1_000)
+                .status_records(StatusTopic::Processes, 1_000)
                 .await
                 .expect("notices")
         ),
@@ -614,21 +655,21 @@ async fn keeps_notices_for_their_time(ledger: Arc<dyn Ledger>) {
     );
     assert!(
         ledger
-            .notices(Board::Processes, 3_000)
+            .status_records(StatusTopic::Processes, 3_000)
             .await
             .expect("notices")
             .is_empty()
     );
 }
 
-async fn forgets_everything(subject: Subject) {
-    let Subject { ledger, flush } = subject;
+async fn survives_flush(subject: LedgerUnderTest) {
+    let LedgerUnderTest { ledger, flush } = subject;
     ledger
         .record(&run(), &key(1), done(1))
         .await
         .expect("recorded");
     ledger
-        .schedule(&Due::Job(JobId("job".into())), 0)
+        .schedule(&ScheduledItem::Job(JobId("job".into())), 0)
         .await
         .expect("scheduled");
     let before = ledger.outcomes(&run(), 0).await.expect("outcomes");
@@ -654,7 +695,13 @@ async fn forgets_everything(subject: Subject) {
             .entries
             .is_empty()
     );
-    assert!(ledger.due(1_000, 2_000, 10).await.expect("due").is_empty());
+    assert!(
+        ledger
+            .claim_due(1_000, 2_000, 10)
+            .await
+            .expect("due")
+            .is_empty()
+    );
     ledger
         .record(&run(), &key(1), done(2))
         .await

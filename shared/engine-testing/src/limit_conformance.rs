@@ -11,8 +11,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use stemma_engine::env::Millis;
-use stemma_engine::key::Class;
-use stemma_engine::limit::{Cost, Limiter, Permit, Quota, Reserved, Stated};
+use stemma_engine::key::Priority;
+use stemma_engine::limit::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
 
 const QUOTA: Quota = Quota {
     requests_per_minute: 120,
@@ -29,32 +29,37 @@ const START: Millis = 1_767_225_600_000;
 /// When a promise is broken.
 pub async fn conformance<F: Future<Output = Arc<dyn Limiter>>>(make: impl Fn() -> F) {
     keeps_the_limit_over_any_minute(make().await).await;
-    grants_what_there_is_and_little_more(make().await).await;
+    grants_nearly_the_whole_limit(make().await).await;
     grants_a_burst_and_then_the_rate(make().await).await;
-    keeps_a_share_for_people(make().await).await;
-    refuses_what_can_never_pass(make().await).await;
-    lets_one_request_pass_however_slow(make().await).await;
+    reserves_a_share_for_interactive_work(make().await).await;
+    rejects_oversized_requests(make().await).await;
+    grants_one_request_at_any_rate(make().await).await;
     pauses(make().await).await;
     settles(make().await).await;
     keeps_buckets_apart(make().await).await;
-    keeps_to_what_is_stated(make().await).await;
-    learns_what_no_one_states(make().await).await;
-    learns_once_from_what_was_granted_before(make().await).await;
-    doubts_what_was_not_proved(make().await).await;
+    respects_provider_limits(make().await).await;
+    learns_unstated_limits(make().await).await;
+    learns_once_per_rejection(make().await).await;
+    raises_unconfirmed_rates(make().await).await;
     keeps_accounts(make().await).await;
 }
 
-async fn ask(limiter: &Arc<dyn Limiter>, class: Class, tokens: u32, at: Millis) -> Permit {
+async fn acquire(limiter: &Arc<dyn Limiter>, class: Priority, tokens: u32, at: Millis) -> Permit {
     limiter
-        .acquire("model", QUOTA, Cost { class, tokens }, START + at)
+        .acquire("model", QUOTA, RequestCost { class, tokens }, START + at)
         .await
         .expect("an answer")
 }
 
 /// How many requests of `tokens` are granted at once.
-async fn granted(limiter: &Arc<dyn Limiter>, class: Class, tokens: u32, at: Millis) -> u32 {
+async fn count_granted(
+    limiter: &Arc<dyn Limiter>,
+    class: Priority,
+    tokens: u32,
+    at: Millis,
+) -> u32 {
     let mut count = 0;
-    while ask(limiter, class, tokens, at).await == Permit::Granted {
+    while acquire(limiter, class, tokens, at).await == Permit::Granted {
         count += 1;
         assert!(count < 10_000, "no limit");
     }
@@ -72,15 +77,17 @@ async fn keeps_the_limit_over_any_minute(limiter: Arc<dyn Limiter>) {
             rng.random_range(0..400)
         };
         let class = if rng.random_ratio(1, 3) {
-            Class::Interactive
+            Priority::Interactive
         } else {
-            Class::Bulk
+            Priority::Bulk
         };
         let tokens = rng.random_range(0..2_000);
-        match ask(&limiter, class, tokens, at).await {
+        match acquire(&limiter, class, tokens, at).await {
             Permit::Granted => grants.push((at, tokens)),
             Permit::Wait { after_ms } => assert!(after_ms > 0 && after_ms < 60_000, "{after_ms}"),
-            Permit::Never { largest } => assert!(largest < tokens, "{largest} could pass"),
+            Permit::TooLarge {
+                max_tokens: largest,
+            } => assert!(largest < tokens, "{largest} could pass"),
         }
     }
     for (n, (from, _)) in grants.iter().enumerate() {
@@ -100,10 +107,10 @@ async fn keeps_the_limit_over_any_minute(limiter: Arc<dyn Limiter>) {
 }
 
 /// Workers that always want more get nearly all of the limit, and in no sliding minute more than it.
-async fn grants_what_there_is_and_little_more(limiter: Arc<dyn Limiter>) {
+async fn grants_nearly_the_whole_limit(limiter: Arc<dyn Limiter>) {
     let quota = Quota::per_minute(600, 10_000_000);
-    let cost = Cost {
-        class: Class::Bulk,
+    let cost = RequestCost {
+        class: Priority::Bulk,
         tokens: 1_000,
     };
     let mut grants: Vec<Millis> = Vec::new();
@@ -115,7 +122,7 @@ async fn grants_what_there_is_and_little_more(limiter: Arc<dyn Limiter>) {
             .expect("an answer")
         {
             Permit::Granted => grants.push(at),
-            permit => at += wait(&permit),
+            permit => at += wait_ms(&permit),
         }
     }
     for (n, from) in grants.iter().enumerate() {
@@ -133,23 +140,23 @@ async fn grants_what_there_is_and_little_more(limiter: Arc<dyn Limiter>) {
 }
 
 async fn grants_a_burst_and_then_the_rate(limiter: Arc<dyn Limiter>) {
-    let burst = granted(&limiter, Class::Interactive, 0, 0).await;
+    let burst = count_granted(&limiter, Priority::Interactive, 0, 0).await;
     assert!((29..=31).contains(&burst), "15 s of 120 a minute: {burst}");
-    let after_ms = wait(&ask(&limiter, Class::Interactive, 0, 0).await);
+    let after_ms = wait_ms(&acquire(&limiter, Priority::Interactive, 0, 0).await);
     assert!((400..=600).contains(&after_ms), "{after_ms}");
     assert_eq!(
-        ask(&limiter, Class::Interactive, 0, after_ms).await,
+        acquire(&limiter, Priority::Interactive, 0, after_ms).await,
         Permit::Granted,
         "as promised"
     );
-    let rested = granted(&limiter, Class::Interactive, 0, 3_600_000).await;
+    let rested = count_granted(&limiter, Priority::Interactive, 0, 3_600_000).await;
     assert!(
         (29..=31).contains(&rested),
         "an hour of rest saves up one burst, no more: {rested}"
     );
 }
 
-fn wait(permit: &Permit) -> u64 {
+fn wait_ms(permit: &Permit) -> u64 {
     assert!(matches!(permit, Permit::Wait { .. }), "{permit:?}");
     if let Permit::Wait { after_ms } = permit {
         *after_ms
@@ -158,27 +165,30 @@ fn wait(permit: &Permit) -> u64 {
     }
 }
 
-fn largest(permit: &Permit) -> u32 {
-    assert!(matches!(permit, Permit::Never { .. }), "{permit:?}");
-    if let Permit::Never { largest } = permit {
+fn max_tokens(permit: &Permit) -> u32 {
+    assert!(matches!(permit, Permit::TooLarge { .. }), "{permit:?}");
+    if let Permit::TooLarge {
+        max_tokens: largest,
+    } = permit
+    {
         *largest
     } else {
         0
     }
 }
 
-async fn keeps_a_share_for_people(limiter: Arc<dyn Limiter>) {
-    let bulk = granted(&limiter, Class::Bulk, 1_000, 0).await;
+async fn reserves_a_share_for_interactive_work(limiter: Arc<dyn Limiter>) {
+    let bulk = count_granted(&limiter, Priority::Bulk, 1_000, 0).await;
     assert!((11..=12).contains(&bulk), "four fifths of 15,000: {bulk}");
-    let people = granted(&limiter, Class::Interactive, 1_000, 0).await;
+    let people = count_granted(&limiter, Priority::Interactive, 1_000, 0).await;
     assert!((2..=4).contains(&people), "the rest: {people}");
     assert!(matches!(
-        ask(&limiter, Class::Bulk, 1_000, 0).await,
+        acquire(&limiter, Priority::Bulk, 1_000, 0).await,
         Permit::Wait { .. }
     ));
     for second in 1..120 {
-        granted(&limiter, Class::Bulk, 1_000, second * 1_000).await;
-        let person = ask(&limiter, Class::Interactive, 500, second * 1_000).await;
+        count_granted(&limiter, Priority::Bulk, 1_000, second * 1_000).await;
+        let person = acquire(&limiter, Priority::Interactive, 500, second * 1_000).await;
         assert!(
             second < 5 || person == Permit::Granted,
             "bulk starved a person in second {second}"
@@ -186,25 +196,25 @@ async fn keeps_a_share_for_people(limiter: Arc<dyn Limiter>) {
     }
 }
 
-async fn refuses_what_can_never_pass(limiter: Arc<dyn Limiter>) {
-    let all = largest(&ask(&limiter, Class::Interactive, 15_001, 0).await);
+async fn rejects_oversized_requests(limiter: Arc<dyn Limiter>) {
+    let all = max_tokens(&acquire(&limiter, Priority::Interactive, 15_001, 0).await);
     assert!((14_990..=15_000).contains(&all), "{all}");
     assert_eq!(
-        ask(&limiter, Class::Interactive, all, 0).await,
+        acquire(&limiter, Priority::Interactive, all, 0).await,
         Permit::Granted,
         "what it names can pass"
     );
-    let share = largest(&ask(&limiter, Class::Bulk, 14_000, 0).await);
+    let share = max_tokens(&acquire(&limiter, Priority::Bulk, 14_000, 0).await);
     assert!((11_990..=12_000).contains(&share), "{share}");
 }
 
-async fn lets_one_request_pass_however_slow(limiter: Arc<dyn Limiter>) {
+async fn grants_one_request_at_any_rate(limiter: Arc<dyn Limiter>) {
     let slow = Quota {
         requests_per_minute: 1,
         ..QUOTA
     };
-    for class in [Class::Bulk, Class::Interactive] {
-        let cost = Cost { class, tokens: 10 };
+    for class in [Priority::Bulk, Priority::Interactive] {
+        let cost = RequestCost { class, tokens: 10 };
         let bucket = format!("slow-{class:?}");
         let first = limiter
             .acquire(&bucket, slow, cost, START)
@@ -228,22 +238,25 @@ async fn pauses(limiter: Arc<dyn Limiter>) {
         .pause("model", START + 10_000)
         .await
         .expect("paused"); // does not shorten
-    for class in [Class::Bulk, Class::Interactive] {
+    for class in [Priority::Bulk, Priority::Interactive] {
         assert_eq!(
-            ask(&limiter, class, 1, 0).await,
+            acquire(&limiter, class, 1, 0).await,
             Permit::Wait { after_ms: 30_000 }
         );
     }
-    assert_eq!(ask(&limiter, Class::Bulk, 1, 30_000).await, Permit::Granted);
+    assert_eq!(
+        acquire(&limiter, Priority::Bulk, 1, 30_000).await,
+        Permit::Granted
+    );
 }
 
 async fn settles(limiter: Arc<dyn Limiter>) {
     assert_eq!(
-        ask(&limiter, Class::Interactive, 15_000, 0).await,
+        acquire(&limiter, Priority::Interactive, 15_000, 0).await,
         Permit::Granted
     );
     assert!(matches!(
-        ask(&limiter, Class::Interactive, 10_000, 0).await,
+        acquire(&limiter, Priority::Interactive, 10_000, 0).await,
         Permit::Wait { .. }
     ));
     limiter
@@ -251,7 +264,7 @@ async fn settles(limiter: Arc<dyn Limiter>) {
         .await
         .expect("settled");
     assert_eq!(
-        ask(&limiter, Class::Interactive, 10_000, 0).await,
+        acquire(&limiter, Priority::Interactive, 10_000, 0).await,
         Permit::Granted,
         "what was not used is there"
     );
@@ -259,7 +272,7 @@ async fn settles(limiter: Arc<dyn Limiter>) {
         .settle("model", QUOTA, 10_000, 40_000)
         .await
         .expect("settled");
-    let after_ms = wait(&ask(&limiter, Class::Interactive, 1_000, 0).await);
+    let after_ms = wait_ms(&acquire(&limiter, Priority::Interactive, 1_000, 0).await);
     assert!(
         after_ms > 20_000,
         "what was used beyond the estimate is paid back: {after_ms}"
@@ -267,13 +280,13 @@ async fn settles(limiter: Arc<dyn Limiter>) {
 }
 
 async fn keeps_buckets_apart(limiter: Arc<dyn Limiter>) {
-    granted(&limiter, Class::Interactive, 1_000, 0).await;
+    count_granted(&limiter, Priority::Interactive, 1_000, 0).await;
     limiter
         .pause("model", START + 60_000)
         .await
         .expect("paused");
-    let other = Cost {
-        class: Class::Bulk,
+    let other = RequestCost {
+        class: Priority::Bulk,
         tokens: 1_000,
     };
     assert_eq!(
@@ -292,8 +305,8 @@ async fn granted_between(
     from: Millis,
     to: Millis,
 ) -> u32 {
-    let cost = Cost {
-        class: Class::Bulk,
+    let cost = RequestCost {
+        class: Priority::Bulk,
         tokens: 100,
     };
     let mut at = from;
@@ -305,68 +318,71 @@ async fn granted_between(
             .expect("an answer")
         {
             Permit::Granted => count += 1,
-            permit => at += wait(&permit),
+            permit => at += wait_ms(&permit),
         }
     }
     count
 }
 
-const NOTHING_KNOWN: (u32, u32) = (Quota::UNKNOWN, Quota::UNKNOWN);
+const UNKNOWN_LIMITS: (u32, u32) = (Quota::UNKNOWN, Quota::UNKNOWN);
 
-async fn keeps_to_what_is_stated(limiter: Arc<dyn Limiter>) {
-    let unknown = Quota::per_minute(NOTHING_KNOWN.0, NOTHING_KNOWN.1);
-    let stated = Stated {
+async fn respects_provider_limits(limiter: Arc<dyn Limiter>) {
+    let unknown = Quota::per_minute(UNKNOWN_LIMITS.0, UNKNOWN_LIMITS.1);
+    let reported = ReportedLimits {
         requests_per_minute: Some(300),
-        ..Stated::default()
+        ..ReportedLimits::default()
     };
     limiter
-        .state("model", unknown, stated, START)
+        .report_limits("model", unknown, reported, START)
         .await
         .expect("stated");
-    let found = granted_between(&limiter, unknown, 0, 60_000).await;
+    let granted = granted_between(&limiter, unknown, 0, 60_000).await;
     assert!(
-        (290..=310).contains(&found),
-        "300 a minute were stated: {found}"
+        (290..=310).contains(&granted),
+        "300 a minute were stated: {granted}"
     );
-    let known = Quota::per_minute(600, Quota::UNKNOWN);
-    let found = granted_between(&limiter, known, 120_000, 180_000).await;
+    let quota = Quota::per_minute(600, Quota::UNKNOWN);
+    let granted = granted_between(&limiter, quota, 120_000, 180_000).await;
     assert!(
-        (290..=310).contains(&found),
-        "the smaller of what is configured and stated: {found}"
+        (290..=310).contains(&granted),
+        "the smaller of what is configured and stated: {granted}"
     );
-    let stated = Stated {
+    let reported = ReportedLimits {
         tokens_per_minute: Some(6_000),
-        ..Stated::default()
+        ..ReportedLimits::default()
     };
     limiter
-        .state("model", known, stated, START + 180_000)
+        .report_limits("model", quota, reported, START + 180_000)
         .await
         .expect("stated");
-    let found = granted_between(&limiter, known, 240_000, 300_000).await;
-    assert!((57..=63).contains(&found), "6,000 tokens a minute: {found}");
+    let granted = granted_between(&limiter, quota, 240_000, 300_000).await;
+    assert!(
+        (57..=63).contains(&granted),
+        "6,000 tokens a minute: {granted}"
+    );
     // After a rest a burst is there, of which the provider would take nothing.
-    let none = Stated {
-        requests_left: Some(0),
-        ..Stated::default()
+    let none = ReportedLimits {
+        requests_remaining: Some(0),
+        ..ReportedLimits::default()
     };
     limiter
-        .state("model", unknown, none, START + 400_000)
+        .report_limits("model", unknown, none, START + 400_000)
         .await
         .expect("stated");
-    let found = granted_between(&limiter, unknown, 400_000, 400_001).await;
-    assert!(found <= 2, "nothing was left: {found}");
+    let granted = granted_between(&limiter, unknown, 400_000, 400_001).await;
+    assert!(granted <= 2, "nothing was left: {granted}");
 }
 
 /// A provider that takes 600 requests in any sliding minute, states nothing and refuses the others: after two minutes
 /// it refuses few, and what it takes is taken.
-async fn learns_what_no_one_states(limiter: Arc<dyn Limiter>) {
-    let unknown = Quota::per_minute(NOTHING_KNOWN.0, NOTHING_KNOWN.1);
-    let cost = Cost {
-        class: Class::Bulk,
+async fn learns_unstated_limits(limiter: Arc<dyn Limiter>) {
+    let unknown = Quota::per_minute(UNKNOWN_LIMITS.0, UNKNOWN_LIMITS.1);
+    let cost = RequestCost {
+        class: Priority::Bulk,
         tokens: 100,
     };
     let mut at: Millis = 0;
-    let mut taken: Vec<Millis> = Vec::new();
+    let mut accepted: Vec<Millis> = Vec::new();
     let mut refused: Vec<Millis> = Vec::new();
     while at < 600_000 {
         if let Permit::Wait { after_ms } = limiter
@@ -378,12 +394,19 @@ async fn learns_what_no_one_states(limiter: Arc<dyn Limiter>) {
             continue;
         }
         at += 20; // eight callers, 160 ms each
-        let window = taken.iter().rev().take_while(|t| **t + 60_000 > at).count();
+        let window = accepted
+            .iter()
+            .rev()
+            .take_while(|t| **t + 60_000 > at)
+            .count();
         if window < 600 {
-            taken.push(at);
+            accepted.push(at);
         } else {
             refused.push(at);
-            limiter.slow("model", 20, START + at).await.expect("slower");
+            limiter
+                .decrease_rate("model", 20, START + at)
+                .await
+                .expect("slower");
             limiter
                 .settle("model", unknown, 100, 0)
                 .await
@@ -395,7 +418,7 @@ async fn learns_what_no_one_states(limiter: Arc<dyn Limiter>) {
         }
     }
     let since = |all: &[Millis]| all.iter().filter(|t| **t >= 180_000).count();
-    let late = since(&taken);
+    let late = since(&accepted);
     let refusals = since(&refused);
     assert!(
         late >= 7 * 600 * 90 / 100,
@@ -406,44 +429,56 @@ async fn learns_what_no_one_states(limiter: Arc<dyn Limiter>) {
 
 /// Questions become ten times as long, and the provider counts requests alone: a rate of tokens that was learned from
 /// short ones must not hold the long ones up for long.
-async fn doubts_what_was_not_proved(limiter: Arc<dyn Limiter>) {
-    let unknown = Quota::per_minute(NOTHING_KNOWN.0, NOTHING_KNOWN.1);
+async fn raises_unconfirmed_rates(limiter: Arc<dyn Limiter>) {
+    let unknown = Quota::per_minute(UNKNOWN_LIMITS.0, UNKNOWN_LIMITS.1);
     let mut at: Millis = 0;
-    let mut taken: Vec<Millis> = Vec::new();
+    let mut accepted: Vec<Millis> = Vec::new();
     while at < 420_000 {
-        let cost = Cost {
-            class: Class::Bulk,
+        let cost = RequestCost {
+            class: Priority::Bulk,
             tokens: if at < 180_000 { 500 } else { 5_000 },
         };
-        let mut answer = limiter
+        let mut permit = limiter
             .acquire("model", unknown, cost, START + at)
             .await
             .expect("an answer");
-        if let Permit::Never { largest } = answer {
-            let largest = Cost {
+        if let Permit::TooLarge {
+            max_tokens: largest,
+        } = permit
+        {
+            let largest = RequestCost {
                 tokens: largest,
                 ..cost
             };
-            answer = limiter
+            permit = limiter
                 .acquire("model", unknown, largest, START + at)
                 .await
                 .expect("an answer");
-            if answer == Permit::Granted {
+            if permit == Permit::Granted {
                 limiter
                     .settle("model", unknown, largest.tokens, cost.tokens)
                     .await
                     .expect("settled");
             }
         }
-        if let Permit::Wait { after_ms } = answer {
+        if let Permit::Wait { after_ms } = permit {
             at += after_ms.min(500);
             continue;
         }
         at += 40;
-        if taken.iter().rev().take_while(|t| **t + 60_000 > at).count() < 120 {
-            taken.push(at);
+        if accepted
+            .iter()
+            .rev()
+            .take_while(|t| **t + 60_000 > at)
+            .count()
+            < 120
+        {
+            accepted.push(at);
         } else {
-            limiter.slow("model", 40, START + at).await.expect("slower");
+            limiter
+                .decrease_rate("model", 40, START + at)
+                .await
+                .expect("slower");
             limiter
                 .settle("model", unknown, cost.tokens, 0)
                 .await
@@ -454,18 +489,18 @@ async fn doubts_what_was_not_proved(limiter: Arc<dyn Limiter>) {
                 .expect("paused");
         }
     }
-    let late = taken.iter().filter(|t| **t >= 180_000).count();
+    let late = accepted.iter().filter(|t| **t >= 180_000).count();
     assert!(
         late >= 4 * 120 * 80 / 100,
         "{late} of 480 long ones in four minutes"
     );
 }
 
-async fn learns_once_from_what_was_granted_before(limiter: Arc<dyn Limiter>) {
-    let unknown = Quota::per_minute(NOTHING_KNOWN.0, NOTHING_KNOWN.1);
+async fn learns_once_per_rejection(limiter: Arc<dyn Limiter>) {
+    let unknown = Quota::per_minute(UNKNOWN_LIMITS.0, UNKNOWN_LIMITS.1);
     for n in 0..600 {
-        let cost = Cost {
-            class: Class::Bulk,
+        let cost = RequestCost {
+            class: Priority::Bulk,
             tokens: 100,
         };
         limiter
@@ -475,14 +510,14 @@ async fn learns_once_from_what_was_granted_before(limiter: Arc<dyn Limiter>) {
     }
     for late in 0..8 {
         limiter
-            .slow("model", 500 + late, START + 60_000 + late)
+            .decrease_rate("model", 500 + late, START + 60_000 + late)
             .await
             .expect("slower");
     }
-    let found = granted_between(&limiter, unknown, 61_000, 121_000).await;
+    let granted = granted_between(&limiter, unknown, 61_000, 121_000).await;
     assert!(
-        (550..=600).contains(&found),
-        "one step from 600 a minute, not eight: {found}"
+        (550..=600).contains(&granted),
+        "one step from 600 a minute, not eight: {granted}"
     );
 }
 
@@ -496,28 +531,49 @@ async fn keeps_accounts(limiter: Arc<dyn Limiter>) {
                 .expect("an answer")
         }
     };
-    assert_eq!(reserve(1, 0).await, Reserved::Unknown);
+    assert_eq!(reserve(1, 0).await, Reservation::Unknown);
     limiter
         .open_account("job", 200, START)
         .await
         .expect("opened");
     limiter.open_account("job", 0, START).await.expect("opened"); // it is there
-    assert_eq!(reserve(500, 0).await, Reserved::Granted);
-    assert_eq!(reserve(400, 0).await, Reserved::Refused { later: true });
-    assert_eq!(reserve(900, 0).await, Reserved::Refused { later: false });
+    assert_eq!(reserve(500, 0).await, Reservation::Granted);
+    assert_eq!(
+        reserve(400, 0).await,
+        Reservation::Refused {
+            may_fit_later: true
+        }
+    );
+    assert_eq!(
+        reserve(900, 0).await,
+        Reservation::Refused {
+            may_fit_later: false
+        }
+    );
     limiter
-        .spend("job", 500, 100, START + 1)
+        .settle_reservation("job", 500, 100, START + 1)
         .await
         .expect("spent");
-    assert_eq!(reserve(700, 2).await, Reserved::Granted, "200, 100 and 700");
-    assert_eq!(reserve(1, 2).await, Reserved::Refused { later: true });
+    assert_eq!(
+        reserve(700, 2).await,
+        Reservation::Granted,
+        "200, 100 and 700"
+    );
+    assert_eq!(
+        reserve(1, 2).await,
+        Reservation::Refused {
+            may_fit_later: true
+        }
+    );
     assert_eq!(
         reserve(1, 700_000).await,
-        Reserved::Refused { later: false },
+        Reservation::Refused {
+            may_fit_later: false
+        },
         "whoever reserved it has gone"
     );
     limiter
-        .spend("other", 1, 1, START)
+        .settle_reservation("other", 1, 1, START)
         .await
         .expect("no account, nothing to do");
 }

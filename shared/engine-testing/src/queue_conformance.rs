@@ -13,19 +13,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, timeout};
 
-use stemma_engine::key::Class;
+use stemma_engine::key::Priority;
 use stemma_engine::queue::{
-    DELIVERY_LIMIT, Delivery, Lane, MAX_MESSAGE_BYTES, Message, Queue, QueueName, Rung,
+    DELIVERY_LIMIT, Delivery, Lane, MAX_MESSAGE_BYTES, Message, Queue, QueueName, RetryDelay,
     Subscription,
 };
 
 /// A delivery that is due must come within this time.
-const SOON: Duration = Duration::from_secs(30);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 /// What has not come within this time is not coming.
-const SILENCE: Duration = Duration::from_millis(700);
-const LANE: QueueName = QueueName::Lane(Lane::Cpu, Class::Bulk);
+const SILENCE_WINDOW: Duration = Duration::from_millis(700);
+const LANE: QueueName = QueueName::Lane(Lane::Cpu, Priority::Bulk);
 
-type Subscribed = Box<dyn Subscription>;
+type BoxedSubscription = Box<dyn Subscription>;
 
 /// Holds an adapter to the promises of [`Queue`]. `make` gives a broker whose queues are empty.
 ///
@@ -33,15 +33,15 @@ type Subscribed = Box<dyn Subscription>;
 /// When a promise is broken.
 pub async fn conformance<F: Future<Output = Arc<dyn Queue>>>(make: impl Fn() -> F) {
     delivers_everything_at_least_once(make().await).await;
-    keeps_what_a_message_carries(make().await).await;
-    hands_back_what_was_not_acknowledged(make().await).await;
+    preserves_message_contents(make().await).await;
+    redelivers_unacknowledged_messages(make().await).await;
     respects_prefetch(make().await).await;
-    delays_by_rungs(make().await).await;
-    buries_what_comes_too_often(make().await).await;
-    serves_one_consumer_of_a_flow_queue(make().await).await;
+    delays_retries(make().await).await;
+    dead_letters_after_delivery_limit(make().await).await;
+    flow_queue_has_one_active_consumer(make().await).await;
     shares_a_lane(make().await).await;
-    refuses_large_messages(make().await).await;
-    loses_nothing_when_a_wait_is_cancelled(make().await).await;
+    rejects_large_messages(make().await).await;
+    cancelled_wait_loses_no_message(make().await).await;
 }
 
 fn message(n: usize) -> Message {
@@ -55,23 +55,23 @@ async fn publish(queue: &Arc<dyn Queue>, name: QueueName, count: usize) {
         .expect("published");
 }
 
-async fn subscribe(queue: &Arc<dyn Queue>, name: QueueName, prefetch: u16) -> Subscribed {
+async fn subscribe(queue: &Arc<dyn Queue>, name: QueueName, prefetch: u16) -> BoxedSubscription {
     queue.subscribe(name, prefetch).await.expect("subscribed")
 }
 
-async fn next(subscription: &mut Subscribed) -> Delivery {
-    timeout(SOON, subscription.next())
+async fn next(subscription: &mut BoxedSubscription) -> Delivery {
+    timeout(DELIVERY_TIMEOUT, subscription.next())
         .await
         .expect("a delivery in time")
         .expect("a living subscription")
 }
 
-async fn is_silent(subscription: &mut Subscribed) -> bool {
-    timeout(SILENCE, subscription.next()).await.is_err()
+async fn is_silent(subscription: &mut BoxedSubscription) -> bool {
+    timeout(SILENCE_WINDOW, subscription.next()).await.is_err()
 }
 
 /// Takes and acknowledges until `count` different bodies have come.
-async fn collect(subscription: &mut Subscribed, count: usize) -> BTreeSet<Bytes> {
+async fn collect(subscription: &mut BoxedSubscription, count: usize) -> BTreeSet<Bytes> {
     let mut bodies = BTreeSet::new();
     while bodies.len() < count {
         let delivery = next(subscription).await;
@@ -91,12 +91,12 @@ async fn delivers_everything_at_least_once(queue: Arc<dyn Queue>) {
     );
     publish(&queue, LANE, 3).await;
     collect(&mut subscription, 3).await;
-    publish(&queue, QueueName::Lane(Lane::Cpu, Class::Interactive), 1).await;
-    publish(&queue, QueueName::Lane(Lane::Llm, Class::Bulk), 1).await;
+    publish(&queue, QueueName::Lane(Lane::Cpu, Priority::Interactive), 1).await;
+    publish(&queue, QueueName::Lane(Lane::Llm, Priority::Bulk), 1).await;
     assert!(is_silent(&mut subscription).await, "queues must not mix");
 }
 
-async fn keeps_what_a_message_carries(queue: Arc<dyn Queue>) {
+async fn preserves_message_contents(queue: Arc<dyn Queue>) {
     let trace = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_string());
     let body = Bytes::from((0..MAX_MESSAGE_BYTES).map(|n| n as u8).collect::<Vec<_>>());
     let sent = Message {
@@ -109,7 +109,7 @@ async fn keeps_what_a_message_carries(queue: Arc<dyn Queue>) {
         .await
         .expect("published");
     queue
-        .publish_later(LANE, sent.clone(), Rung::Short)
+        .publish_later(LANE, sent.clone(), RetryDelay::Short)
         .await
         .expect("published");
     let mut subscription = subscribe(&queue, LANE, 1).await;
@@ -120,7 +120,7 @@ async fn keeps_what_a_message_carries(queue: Arc<dyn Queue>) {
     }
 }
 
-async fn hands_back_what_was_not_acknowledged(queue: Arc<dyn Queue>) {
+async fn redelivers_unacknowledged_messages(queue: Arc<dyn Queue>) {
     publish(&queue, LANE, 1).await;
     let mut subscription = subscribe(&queue, LANE, 5).await;
     let first = next(&mut subscription).await;
@@ -153,27 +153,30 @@ async fn respects_prefetch(queue: Arc<dyn Queue>) {
     next(&mut subscription).await;
 }
 
-async fn delays_by_rungs(queue: Arc<dyn Queue>) {
-    let begun = Instant::now();
+async fn delays_retries(queue: Arc<dyn Queue>) {
+    let started = Instant::now();
     queue
-        .publish_later(LANE, message(1), Rung::Medium)
+        .publish_later(LANE, message(1), RetryDelay::Medium)
         .await
         .expect("published");
     queue
-        .publish_later(LANE, message(0), Rung::Short)
+        .publish_later(LANE, message(0), RetryDelay::Short)
         .await
         .expect("published");
     let mut subscription = subscribe(&queue, LANE, 2).await;
-    for (n, rung) in [Rung::Short, Rung::Medium].into_iter().enumerate() {
-        let delivery = timeout(rung.delay() + SOON, subscription.next())
+    for (n, delay) in [RetryDelay::Short, RetryDelay::Medium]
+        .into_iter()
+        .enumerate()
+    {
+        let delivery = timeout(delay.duration() + DELIVERY_TIMEOUT, subscription.next())
             .await
             .expect("in time")
             .expect("alive");
-        let early = rung.delay().saturating_sub(Duration::from_millis(500));
+        let early = delay.duration().saturating_sub(Duration::from_millis(500));
         assert!(
-            begun.elapsed() >= early,
-            "{rung:?} came after {:?}",
-            begun.elapsed()
+            started.elapsed() >= early,
+            "{delay:?} came after {:?}",
+            started.elapsed()
         );
         assert_eq!(
             delivery.message,
@@ -188,11 +191,11 @@ async fn delays_by_rungs(queue: Arc<dyn Queue>) {
     }
 }
 
-async fn buries_what_comes_too_often(queue: Arc<dyn Queue>) {
+async fn dead_letters_after_delivery_limit(queue: Arc<dyn Queue>) {
     publish(&queue, LANE, 1).await;
     let mut subscription = subscribe(&queue, LANE, 1).await;
     let mut deliveries = 0;
-    while let Ok(delivery) = timeout(5 * SILENCE, subscription.next()).await {
+    while let Ok(delivery) = timeout(5 * SILENCE_WINDOW, subscription.next()).await {
         deliveries += 1;
         assert!(deliveries <= DELIVERY_LIMIT + 2, "a message without end");
         delivery
@@ -212,18 +215,18 @@ async fn buries_what_comes_too_often(queue: Arc<dyn Queue>) {
     delivery.receipt.ack().await.expect("acknowledged");
 }
 
-async fn serves_one_consumer_of_a_flow_queue(queue: Arc<dyn Queue>) {
+async fn flow_queue_has_one_active_consumer(queue: Arc<dyn Queue>) {
     let flow = QueueName::Flow(3);
     let mut active = subscribe(&queue, flow, 4).await;
     let mut waiting = subscribe(&queue, flow, 4).await;
     publish(&queue, flow, 6).await;
-    let held = next(&mut active).await;
+    let delivery = next(&mut active).await;
     assert!(
         is_silent(&mut waiting).await,
         "one active consumer at a time"
     );
     drop(active);
-    drop(held);
+    drop(delivery);
     collect(&mut waiting, 6).await;
 }
 
@@ -239,15 +242,15 @@ async fn shares_a_lane(queue: Arc<dyn Queue>) {
     );
 }
 
-async fn refuses_large_messages(queue: Arc<dyn Queue>) {
+async fn rejects_large_messages(queue: Arc<dyn Queue>) {
     let large = Message::new(vec![0; MAX_MESSAGE_BYTES + 1]);
     let refusals = [
         queue.publish(LANE, vec![large.clone()]).await,
-        queue.publish_later(LANE, large, Rung::Short).await,
+        queue.publish_later(LANE, large, RetryDelay::Short).await,
     ];
     for refusal in refusals {
         assert!(
-            refusal.is_err_and(|error| !error.passing),
+            refusal.is_err_and(|error| !error.transient),
             "asking again does not make it smaller"
         );
     }
@@ -255,10 +258,10 @@ async fn refuses_large_messages(queue: Arc<dyn Queue>) {
     assert!(is_silent(&mut subscription).await);
 }
 
-async fn loses_nothing_when_a_wait_is_cancelled(queue: Arc<dyn Queue>) {
+async fn cancelled_wait_loses_no_message(queue: Arc<dyn Queue>) {
     let mut subscription = subscribe(&queue, LANE, 50).await;
     let mut bodies = BTreeSet::new();
-    let begun = Instant::now();
+    let started = Instant::now();
     for n in 0.. {
         if n < 50 {
             queue
@@ -274,6 +277,10 @@ async fn loses_nothing_when_a_wait_is_cancelled(queue: Arc<dyn Queue>) {
         if n >= 50 && bodies.len() == 50 {
             return;
         }
-        assert!(begun.elapsed() < SOON, "{} of 50 arrived", bodies.len());
+        assert!(
+            started.elapsed() < DELIVERY_TIMEOUT,
+            "{} of 50 arrived",
+            bodies.len()
+        );
     }
 }

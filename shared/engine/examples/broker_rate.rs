@@ -5,12 +5,12 @@
 use std::time::{Duration, Instant};
 
 use stemma_engine::Env;
-use stemma_engine::key::Class;
+use stemma_engine::key::Priority;
 use stemma_engine::queue::{Lane, Message, Queue, QueueName, RabbitQueue, RabbitSettings};
 
 const BATCH: usize = 500;
 const PREFETCH: u16 = 100;
-const LANE: QueueName = QueueName::Lane(Lane::Cpu, Class::Bulk);
+const LANE: QueueName = QueueName::Lane(Lane::Cpu, Priority::Bulk);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,25 +26,26 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let queue = RabbitQueue::connect(&settings, &Env::system()).await?;
     let mut subscription = queue.subscribe(LANE, PREFETCH).await?;
-    while let Ok(left) = tokio::time::timeout(Duration::from_secs(2), subscription.next()).await {
-        left?.receipt.ack().await?; // of an earlier run
+    while let Ok(delivery) = tokio::time::timeout(Duration::from_secs(2), subscription.next()).await
+    {
+        delivery?.receipt.ack().await?; // of an earlier run
     }
     drop(subscription);
 
-    let begun = Instant::now();
+    let started = Instant::now();
     for first in (0..count).step_by(BATCH) {
         let batch =
             (first..count.min(first + BATCH)).map(|n| Message::new(format!("{{\"n\":{n}}}")));
         queue.publish(LANE, batch.collect()).await?;
     }
-    print("published and confirmed", count, begun.elapsed());
+    print("published and confirmed", count, started.elapsed());
 
     let mut subscription = queue.subscribe(LANE, PREFETCH).await?;
-    let begun = Instant::now();
+    let started = Instant::now();
     for _ in 0..count {
         subscription.next().await?.receipt.ack().await?;
     }
-    print("consumed and acknowledged", count, begun.elapsed());
+    print("consumed and acknowledged", count, started.elapsed());
     drop(subscription);
     queue.close().await;
     Ok(())

@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use stemma_engine::consume::Consumer;
-use stemma_engine::coordinate::{Coordinator, Event};
+use stemma_engine::consumer::Consumer;
+use stemma_engine::coordinator::{Coordinator, CoordinatorEvent};
+use stemma_engine::executor::TaskExecutor;
 use stemma_engine::failure::Failure;
-use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
-use stemma_engine::key::{Class, Identity, JobId, RunHeader, RunId, RunRef};
+use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
 use stemma_engine::ledger::RedisLedger;
-use stemma_engine::message::Ending;
-use stemma_engine::perform::Performer;
-use stemma_engine::presence::Presence;
+use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
-use stemma_engine::replay::{Replay, Stop};
-use stemma_engine::stage::{Output, Registry, Stage, Task, Work};
+use stemma_engine::replay::{FlowStop, Replay};
+use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
 use stemma_engine::{Env, PortError, Ports, jobs, settings};
 use tokio_util::sync::CancellationToken;
 
@@ -31,9 +31,9 @@ const NODES: u64 = 7_000;
 /// Nodes in one sub-flow: a section and what is below it.
 const NODES_PER_SECTION: u64 = 70;
 
-struct Cost;
+struct CostWork;
 
-impl Work for Cost {
+impl Work for CostWork {
     type Settings = String;
     /// How long a task takes.
     type Tools = Duration;
@@ -41,38 +41,42 @@ impl Work for Cost {
 
 /// Looks at one page or node; its outcome is of the usual size.
 #[derive(Serialize, Deserialize)]
-struct Look {
+struct CheckPage {
     digest: String,
     number: u64,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Seen {
+struct PageCheck {
     title: String,
-    found: bool,
+    #[serde(rename = "found")]
+    is_present: bool,
     page: u64,
 }
 
 #[async_trait]
-impl Stage for Look {
-    type Work = Cost;
-    type Outcome = Seen;
+impl Stage for CheckPage {
+    type Work = CostWork;
+    type Outcome = PageCheck;
     const NAME: &'static str = "look";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Llm;
 
-    fn identity(&self, settings: &String, identity: &mut Identity) {
+    fn identity(&self, settings: &String, identity: &mut TaskKeyBuilder) {
         identity
             .text(settings)
             .text(&self.digest)
             .number(self.number);
     }
 
-    async fn run(&self, task: &Task<'_, Cost>) -> Result<Output<Seen>, Failure> {
+    async fn run(
+        &self,
+        task: &TaskContext<'_, CostWork>,
+    ) -> Result<StageOutput<PageCheck>, Failure> {
         task.env.sleep(*task.tools).await;
-        Ok(Seen {
+        Ok(PageCheck {
             title: format!("Section {} of the document", self.number),
-            found: true,
+            is_present: true,
             page: self.number,
         }
         .into())
@@ -81,21 +85,21 @@ impl Stage for Look {
 
 /// The end of the run.
 #[derive(Serialize, Deserialize)]
-struct Publish(u64);
+struct PublishTotal(u64);
 
 #[async_trait]
-impl Stage for Publish {
-    type Work = Cost;
+impl Stage for PublishTotal {
+    type Work = CostWork;
     type Outcome = u64;
     const NAME: &'static str = "publish";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Publish;
 
-    fn identity(&self, _: &String, identity: &mut Identity) {
+    fn identity(&self, _: &String, identity: &mut TaskKeyBuilder) {
         identity.number(self.0);
     }
 
-    async fn run(&self, task: &Task<'_, Cost>) -> Result<Output<u64>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, CostWork>) -> Result<StageOutput<u64>, Failure> {
         task.ports
             .blobs
             .put(&format!("{}/tree", task.run.scope), "done".into())
@@ -104,27 +108,27 @@ impl Stage for Publish {
     }
 }
 
-fn look(number: u64) -> Look {
-    Look {
+fn check_page(number: u64) -> CheckPage {
+    CheckPage {
         digest: format!("{:032x}", u128::from(number) * 0x9e37_79b9_7f4a_7c15),
         number,
     }
 }
 
 #[async_trait]
-impl Flow for Cost {
+impl Flow for CostWork {
     const REVISION: u32 = 1;
 
-    fn flow(replay: &mut Replay<'_, Self>, _: &RunHeader) -> Result<Finish, Stop> {
-        let pages = replay.sub(
+    fn flow(replay: &mut Replay<'_, Self>, _: &RunHeader) -> Result<FlowOutput, FlowStop> {
+        let pages = replay.sub_flow(
             "pages",
             |_| {},
             |replay| {
-                let pages = replay.all((0..PAGES).map(look))?;
+                let pages = replay.results((0..PAGES).map(check_page))?;
                 Ok(pages
                     .into_iter()
                     .flatten()
-                    .map(|seen| seen.page)
+                    .map(|page_check| page_check.page)
                     .sum::<u64>())
             },
         )?;
@@ -132,33 +136,34 @@ impl Flow for Cost {
             .map(|n| PAGES + n * NODES_PER_SECTION)
             .map(|first: u64| {
                 let nodes = move |replay: &mut Replay<'_, Self>| {
-                    let nodes = replay.all((first..first + NODES_PER_SECTION).map(look))?;
+                    let nodes =
+                        replay.results((first..first + NODES_PER_SECTION).map(check_page))?;
                     Ok(nodes
                         .into_iter()
                         .flatten()
-                        .map(|seen| seen.page)
+                        .map(|page_check| page_check.page)
                         .sum::<u64>())
                 };
-                replay.sub(
+                replay.sub_flow(
                     "section",
-                    |identity: &mut Identity| {
+                    |identity: &mut TaskKeyBuilder| {
                         identity.number(first);
                     },
                     nodes,
                 )
             })
             .collect();
-        let sections = sections.into_iter().collect::<Result<Vec<_>, Stop>>()?;
-        replay.one(&Publish(pages + sections.iter().sum::<u64>()))?;
-        Ok(Finish { gaps: 0 })
+        let sections = sections.into_iter().collect::<Result<Vec<_>, FlowStop>>()?;
+        replay.outcome(&PublishTotal(pages + sections.iter().sum::<u64>()))?;
+        Ok(FlowOutput { gaps: 0 })
     }
 
     async fn claim(
         _: &Env,
         ports: &Ports,
-        job: &Manifest,
+        job: &JobManifest,
         entry: &JobEntry,
-    ) -> Result<Claim, PortError> {
+    ) -> Result<ClaimOutcome, PortError> {
         let scope = "c/cost/d/1".to_string();
         let header = RunHeader {
             at: RunRef {
@@ -173,17 +178,21 @@ impl Flow for Cost {
             input: entry.input.clone(),
         };
         let json = serde_json::to_vec(&header)
-            .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
+            .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
         ports.blobs.put(&header.at.header, json.into()).await?;
-        Ok(Claim::Run(header))
+        Ok(ClaimOutcome::Run(header))
     }
 
-    async fn ending(_: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
+    async fn run_outcome(
+        _: &Env,
+        ports: &Ports,
+        run: &RunHeader,
+    ) -> Result<Option<RunOutcome>, PortError> {
         Ok(ports
             .blobs
             .size(&format!("{}/tree", run.at.scope))
             .await?
-            .map(|_| Ending::Done))
+            .map(|_| RunOutcome::Done))
     }
 }
 
@@ -222,7 +231,7 @@ fn coordinate(ports: Ports, stop: CancellationToken) -> std::io::Result<(f64, u6
     let replays = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let counted = Arc::clone(&replays);
     let observer = move |event| {
-        if matches!(event, Event::Replayed { .. }) {
+        if matches!(event, CoordinatorEvent::Replayed { .. }) {
             counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
     };
@@ -230,10 +239,10 @@ fn coordinate(ports: Ports, stop: CancellationToken) -> std::io::Result<(f64, u6
         .enable_all()
         .build()?;
     let env = Env::system();
-    let presence = Presence::new(&env, "coordinator", "coordinator");
+    let presence = HeartbeatReporter::new(&env, "coordinator", "coordinator");
     runtime.block_on(async {
         let ports = connect(ports).map_err(std::io::Error::other)?;
-        Coordinator::<Cost>::new(env, ports, 10, Arc::new(observer), presence)
+        Coordinator::<CostWork>::new(env, ports, 10, Arc::new(observer), presence)
             .run(stop)
             .await;
         Ok::<_, std::io::Error>(())
@@ -258,10 +267,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ends = stop.clone();
     let coordinator = std::thread::spawn(move || coordinate(theirs, ends));
     let ports = connect(ports)?;
-    let registry = Registry::default().with::<Look>().with::<Publish>();
-    let presence = Presence::new(&env, "worker", "worker");
+    let registry = StageRegistry::default()
+        .with_stage::<CheckPage>()
+        .with_stage::<PublishTotal>();
+    let presence = HeartbeatReporter::new(&env, "worker", "worker");
     let tools = Arc::new(latency);
-    let performer = Arc::new(Performer::new(
+    let performer = Arc::new(TaskExecutor::new(
         env.clone(),
         ports.clone(),
         registry,
@@ -269,7 +280,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Arc::clone(&presence),
     ));
     for lane in [Lane::Llm, Lane::Publish] {
-        let name = QueueName::Lane(lane, Class::Bulk);
+        let name = QueueName::Lane(lane, Priority::Bulk);
         let queue = Arc::clone(&ports.queue);
         let world = env.clone();
         let presence = Arc::clone(&presence);
@@ -282,14 +293,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             grace,
             presence,
         };
-        env.spawn(consumer.run(Arc::<Performer<Cost>>::clone(&performer), stop.clone()));
+        env.spawn(consumer.run(
+            Arc::<TaskExecutor<CostWork>>::clone(&performer),
+            stop.clone(),
+        ));
     }
-    let begun = Instant::now();
-    let manifest = Manifest {
+    let started = Instant::now();
+    let manifest = JobManifest {
         job: JobId("cost".into()),
         collection: "cost".into(),
-        settings: settings::freeze::<Cost>(&env, ports.blobs.as_ref(), &"settings".into()).await?,
-        class: Class::Bulk,
+        settings: settings::freeze::<CostWork>(&env, ports.blobs.as_ref(), &"settings".into())
+            .await?,
+        class: Priority::Bulk,
         entries: 1,
         submitted_ms: env.now_ms(),
         terms: Default::default(),
@@ -310,7 +325,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     {
         env.sleep(Duration::from_millis(50)).await;
     }
-    let took = begun.elapsed();
+    let took = started.elapsed();
     stop.cancel();
     let (seconds, replays) = coordinator
         .join()

@@ -8,21 +8,21 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use stemma_engine::ledger::{Entry, Ledger, RedisLedger, Want};
-use stemma_engine::limit::{Cost, Limiter, Quota, RedisLimiter};
+use stemma_engine::ledger::{Ledger, RedisLedger, TaskOutcome, TaskSpec};
+use stemma_engine::limit::{Limiter, Quota, RedisLimiter, RequestCost};
 use stemma_engine::queue::Lane;
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
-use stemma_engine::{Class, Env, PortError, RunId, TaskKey};
+use stemma_engine::{Env, PortError, Priority, RunId, TaskKey};
 
 const CALLS: u64 = 20_000;
 const AT_ONCE: usize = 64;
 
 fn key(n: u64) -> TaskKey {
-    TaskKey::identity("rate", 1).number(n).finish()
+    TaskKey::builder("rate", 1).number(n).finish()
 }
 
-fn want(n: u64) -> Want {
-    Want {
+fn task_spec(n: u64) -> TaskSpec {
+    TaskSpec {
         key: key(n),
         stage: "summarize".into(),
         lane: Lane::Llm,
@@ -34,7 +34,7 @@ async fn rate<T, F: Future<Output = Result<T, PortError>>>(
     what: &str,
     call: impl Fn(u64) -> F,
 ) -> Result<(), PortError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     stream::iter(0..CALLS)
         .map(call)
         .buffer_unordered(AT_ONCE)
@@ -42,7 +42,7 @@ async fn rate<T, F: Future<Output = Result<T, PortError>>>(
         .await?;
     println!(
         "{what:24} {:8.0} calls/s",
-        CALLS as f64 / begun.elapsed().as_secs_f64()
+        CALLS as f64 / started.elapsed().as_secs_f64()
     );
     Ok(())
 }
@@ -52,13 +52,13 @@ async fn once<T>(
     what: &str,
     call: impl Future<Output = Result<T, PortError>>,
 ) -> Result<T, PortError> {
-    let begun = Instant::now();
-    let answer = call.await?;
+    let started = Instant::now();
+    let result = call.await?;
     println!(
         "{what:24} {:8.1} ms",
-        begun.elapsed().as_secs_f64() * 1_000.0
+        started.elapsed().as_secs_f64() * 1_000.0
     );
-    Ok(answer)
+    Ok(result)
 }
 
 #[tokio::main]
@@ -74,11 +74,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let limiter = RedisLimiter::new(redis, Env::system());
     let run = &RunId("rate".into());
     let many = &RunId("many".into());
-    let wanted: Vec<Want> = (0..12_000).map(want).collect();
+    let tasks: Vec<TaskSpec> = (0..12_000).map(task_spec).collect();
     let outcome = Bytes::from(format!("\"{}\"", "x".repeat(200)));
     rate("want (one task)", |n| {
         let ledger = &ledger;
-        async move { ledger.want(run, &[want(n)], 0, 60).await }
+        async move { ledger.request_tasks(run, &[task_spec(n)], 0, 60).await }
     })
     .await?;
     rate("lease", |n| {
@@ -88,23 +88,27 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     .await?;
     rate("record (200 bytes)", |n| {
         let ledger = &ledger;
-        let entry = Entry::Done(outcome.clone());
+        let entry = TaskOutcome::Done(outcome.clone());
         async move { ledger.record(run, &key(n), entry).await }
     })
     .await?;
     let quota = Quota::per_minute(6_000_000, u32::MAX);
-    let cost = Cost {
-        class: Class::Bulk,
+    let cost = RequestCost {
+        class: Priority::Bulk,
         tokens: 100,
     };
     rate("acquire", |_| limiter.acquire("model", quota, cost, 0)).await?;
     rate("settle", |_| limiter.settle("model", quota, 100, 90)).await?;
     once("outcomes (20,000)", ledger.outcomes(run, 0)).await?;
-    once("want (12,000 tasks)", ledger.want(many, &wanted, 0, 60)).await?;
+    once(
+        "want (12,000 tasks)",
+        ledger.request_tasks(many, &tasks, 0, 60),
+    )
+    .await?;
     once("open_tasks (12,000)", ledger.open_tasks(many)).await?;
     once("overdue (12,000)", ledger.overdue(many, 60)).await?;
     once("overdue (none)", ledger.overdue(many, 60)).await?;
-    ledger.forget(run).await?;
-    ledger.forget(many).await?;
+    ledger.forget_run(run).await?;
+    ledger.forget_run(many).await?;
     Ok(())
 }

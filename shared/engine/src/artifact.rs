@@ -11,10 +11,10 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::blobs::{Blobs, Put};
+use crate::blobs::{Blobs, PutOutcome};
 use crate::failure::Failure;
 use crate::key::{TaskKey, artifact_key};
-use crate::port::PortError;
+use crate::port_error::PortError;
 use crate::stage::MAX_OUTCOME_BYTES;
 
 const MAGIC: &[u8; 4] = b"STA1";
@@ -23,7 +23,7 @@ const PREFIX_BYTES: usize = 4 + 4 + 32;
 const FIRST_READ_BYTES: u64 = 8 * 1024;
 
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct ArtifactHeader {
     outcome: Box<RawValue>,
     blobs: Vec<BlobEntry>,
 }
@@ -61,7 +61,7 @@ impl Artifact {
         let invalid = |error: serde_json::Error| {
             Failure::permanent("engine.outcome_invalid", error.to_string())
         };
-        let head = Head {
+        let head = ArtifactHeader {
             outcome: serde_json::from_slice(outcome).map_err(invalid)?,
             blobs: blobs
                 .iter()
@@ -125,7 +125,7 @@ impl Artifact {
     ) -> Result<Bytes, PortError> {
         let name = artifact_key(scope, key);
         for _ in 0..2 {
-            if blobs.put(&name, self.object.clone()).await? == Put::Created {
+            if blobs.put(&name, self.object.clone()).await? == PutOutcome::Created {
                 return Ok(self.outcome.clone());
             }
             // A winner that cannot be read is torn: it is removed by the read, and ours takes its place.
@@ -133,7 +133,7 @@ impl Artifact {
                 return Ok(outcome);
             }
         }
-        Err(PortError::passing(
+        Err(PortError::transient(
             "blobs",
             "put",
             format!("{name}: exists, but cannot be read"),
@@ -151,7 +151,7 @@ pub async fn outcome(
     key: &TaskKey,
 ) -> Result<Option<Bytes>, PortError> {
     let name = artifact_key(scope, key);
-    let head = head(blobs, &name).await?;
+    let head = read_header(blobs, &name).await?;
     Ok(head.map(|(head, _)| Bytes::from(Box::<str>::from(head.outcome).into_string())))
 }
 
@@ -166,7 +166,7 @@ pub async fn blob(
     blob: &str,
 ) -> Result<Option<Bytes>, PortError> {
     let name = artifact_key(scope, key);
-    let Some((head, mut at)) = head(blobs, &name).await? else {
+    let Some((head, mut at)) = read_header(blobs, &name).await? else {
         return Ok(None);
     };
     for entry in head.blobs {
@@ -179,7 +179,7 @@ pub async fn blob(
                 return Ok(Some(bytes));
             }
             remove_torn(blobs, &name).await?;
-            return Err(PortError::lasting(
+            return Err(PortError::permanent(
                 "blobs",
                 "get",
                 format!("{name}: blob `{blob}` is torn; run again to make it anew"),
@@ -191,19 +191,22 @@ pub async fn blob(
 }
 
 /// The head, and the offset of the first blob.
-async fn head(blobs: &dyn Blobs, name: &str) -> Result<Option<(Head, u64)>, PortError> {
+async fn read_header(
+    blobs: &dyn Blobs,
+    name: &str,
+) -> Result<Option<(ArtifactHeader, u64)>, PortError> {
     let Some(first) = blobs.get_range(name, 0..FIRST_READ_BYTES).await? else {
         return Ok(None);
     };
-    let parsed = match head_length(&first) {
+    let parsed = match header_length(&first) {
         None => None,
-        Some(length) if PREFIX_BYTES + length <= first.len() => parse_head(&first, length),
+        Some(length) if PREFIX_BYTES + length <= first.len() => parse_header(&first, length),
         Some(length) => {
             let whole = blobs
                 .get_range(name, 0..(PREFIX_BYTES + length) as u64)
                 .await?
                 .unwrap_or_default();
-            parse_head(&whole, length)
+            parse_header(&whole, length)
         }
     };
     if parsed.is_none() {
@@ -212,13 +215,13 @@ async fn head(blobs: &dyn Blobs, name: &str) -> Result<Option<(Head, u64)>, Port
     Ok(parsed)
 }
 
-fn head_length(first: &[u8]) -> Option<usize> {
+fn header_length(first: &[u8]) -> Option<usize> {
     let length = first.strip_prefix(MAGIC)?.first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     (length <= 4 * MAX_OUTCOME_BYTES).then_some(length)
 }
 
-fn parse_head(bytes: &[u8], length: usize) -> Option<(Head, u64)> {
+fn parse_header(bytes: &[u8], length: usize) -> Option<(ArtifactHeader, u64)> {
     let digest = bytes.get(8..PREFIX_BYTES)?;
     let head = bytes.get(PREFIX_BYTES..PREFIX_BYTES + length)?;
     if blake3::hash(head).as_bytes() != digest {
@@ -244,7 +247,7 @@ mod tests {
     use crate::blobs::MemoryBlobs;
 
     fn key() -> TaskKey {
-        TaskKey::identity("test", 1).finish()
+        TaskKey::builder("test", 1).finish()
     }
 
     fn artifact() -> Artifact {
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_stored_is_read() {
+    async fn stored_artifact_can_be_read() {
         let blobs = MemoryBlobs::default();
         artifact().store(&blobs, "c/d", &key()).await.unwrap();
         assert_eq!(
@@ -282,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_loser_reads_the_winner() {
+    async fn losing_writer_gets_the_stored_outcome() {
         let blobs = MemoryBlobs::default();
         artifact().store(&blobs, "s", &key()).await.unwrap();
         let second = Artifact::new(br#"{"n":2}"#, &[]).unwrap();
@@ -293,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_torn_artifact_is_missing_and_makes_room() {
+    async fn torn_artifact_is_removed_and_can_be_rewritten() {
         for torn in [&b""[..], b"STA1", &[0u8; 100], b"STA1\xff\xff\xff\xff"] {
             let blobs = MemoryBlobs::default();
             blobs
@@ -313,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn records_are_written_with_it_once() {
+    async fn records_are_written_once() {
         let blobs = MemoryBlobs::default();
         let recorded =
             artifact().with_records(vec![("calls/one".into(), Bytes::from_static(b"1"))]);
@@ -328,7 +331,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_large_head_is_read_in_two_steps() {
+    async fn large_header_is_read_in_two_requests() {
         let blobs = MemoryBlobs::default();
         let large = format!("\"{}\"", "x".repeat(60_000));
         Artifact::new(large.as_bytes(), &[])

@@ -8,16 +8,16 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::blobs::{Blobs, list_all};
-use crate::coordinate::run_failure_key;
+use crate::coordinator::run_failure_key;
 use crate::env::{Env, Millis};
 use crate::key::{RunRef, TaskKey, failure_key};
-use crate::message::{News, TaskMessage};
-use crate::port::{PortError, ask};
+use crate::message::{CoordinatorMessage, TaskMessage};
+use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
 use crate::queue::{Message, QueueName};
 
 /// Bytes of a message that are shown.
-const SHOWN_BYTES: usize = 300;
+const EXCERPT_BYTES: usize = 300;
 /// Letters read at once.
 const READS_AT_ONCE: usize = 16;
 
@@ -44,11 +44,11 @@ pub struct DeadLetter {
 
 /// What replaying a dead letter came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Replayed {
+pub enum ReplayOutcome {
     /// Its run is open: the task is asked for again.
-    Again(RunRef),
+    Requested(RunRef),
     /// Its run has ended: submit the document again.
-    RunOver(RunRef),
+    RunEnded(RunRef),
     /// It is no task that can be asked for; the letter was removed.
     Removed,
 }
@@ -57,21 +57,29 @@ pub enum Replayed {
 ///
 /// # Errors
 /// [`PortError`] when the store is away.
-pub async fn bury(
+pub async fn record(
     env: &Env,
     blobs: &dyn Blobs,
     message: &Message,
     reason: &str,
 ) -> Result<(), PortError> {
     let task = serde_json::from_slice::<TaskMessage>(&message.body).ok();
-    let run = match (&task, serde_json::from_slice::<News>(&message.body)) {
+    let run = match (
+        &task,
+        serde_json::from_slice::<CoordinatorMessage>(&message.body),
+    ) {
         (Some(task), _) => Some(task.run.clone()),
-        (None, Ok(News::Completed(run) | News::Wake(run) | News::Abandoned { run, .. })) => {
-            Some(run)
-        }
+        (
+            None,
+            Ok(
+                CoordinatorMessage::Completed(run)
+                | CoordinatorMessage::Wake(run)
+                | CoordinatorMessage::Abandoned { run, .. },
+            ),
+        ) => Some(run),
         _ => None,
     };
-    let shown = &message.body[..message.body.len().min(SHOWN_BYTES)];
+    let excerpt = &message.body[..message.body.len().min(EXCERPT_BYTES)];
     let letter = DeadLetter {
         id: blake3::hash(&message.body).to_hex().as_str()[..16].into(),
         at_ms: env.now_ms(),
@@ -80,12 +88,12 @@ pub async fn bury(
         stage: task.map(|task| task.stage),
         attempts: message.attempts,
         reason: reason.into(),
-        begins: String::from_utf8_lossy(shown).into_owned(),
+        begins: String::from_utf8_lossy(excerpt).into_owned(),
     };
     let json = serde_json::to_vec(&letter)
-        .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
-    let key = key_of(&letter.id);
-    ask(env, || blobs.put(&key, json.clone().into()))
+        .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
+    let key = blob_key(&letter.id);
+    with_retry(env, || blobs.put(&key, json.clone().into()))
         .await
         .map(|_| ())
 }
@@ -124,33 +132,37 @@ pub async fn count(blobs: &dyn Blobs) -> Result<u64, PortError> {
 ///
 /// # Errors
 /// [`PortError`] when a port is away; replay it again.
-pub async fn replay(env: &Env, ports: &Ports, letter: &DeadLetter) -> Result<Replayed, PortError> {
+pub async fn replay(
+    env: &Env,
+    ports: &Ports,
+    letter: &DeadLetter,
+) -> Result<ReplayOutcome, PortError> {
     let blobs = ports.blobs.as_ref();
-    let remove = async |key: String| ask(env, || blobs.delete(&key)).await;
+    let remove = async |key: String| with_retry(env, || blobs.delete(&key)).await;
     let over = match letter.run.as_ref().map(|at| run_failure_key(&at.run)) {
-        Some(key) => ask(env, || blobs.size(&key)).await?.is_some(),
+        Some(key) => with_retry(env, || blobs.size(&key)).await?.is_some(),
         None => false,
     };
     let replayed = match (&letter.run, &letter.key) {
-        (Some(at), _) if over => Replayed::RunOver(at.clone()),
+        (Some(at), _) if over => ReplayOutcome::RunEnded(at.clone()),
         (Some(at), Some(key)) => {
             remove(failure_key(&at.run, key)).await?;
-            ask(env, || ports.ledger.forget(&at.run)).await?;
-            let news = crate::message::encode(&News::Wake(at.clone()))?;
-            ask(env, || {
+            with_retry(env, || ports.ledger.forget_run(&at.run)).await?;
+            let wake = crate::message::encode(&CoordinatorMessage::Wake(at.clone()))?;
+            with_retry(env, || {
                 ports
                     .queue
-                    .publish(QueueName::of_run(&at.run), vec![news.clone()])
+                    .publish(QueueName::for_run(&at.run), vec![wake.clone()])
             })
             .await?;
-            Replayed::Again(at.clone())
+            ReplayOutcome::Requested(at.clone())
         }
-        _ => Replayed::Removed,
+        _ => ReplayOutcome::Removed,
     };
-    remove(key_of(&letter.id)).await?;
+    remove(blob_key(&letter.id)).await?;
     Ok(replayed)
 }
 
-fn key_of(id: &str) -> String {
+fn blob_key(id: &str) -> String {
     format!("dead/{id}.json")
 }

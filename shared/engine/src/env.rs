@@ -14,9 +14,9 @@ pub type Millis = u64;
 
 /// The world a process runs in. Cheap to clone; clones share one clock and one stream of random numbers.
 #[derive(Clone)]
-pub struct Env(Arc<Inner>);
+pub struct Env(Arc<EnvInner>);
 
-struct Inner {
+struct EnvInner {
     clock: Clock,
     rng: Mutex<SmallRng>,
 }
@@ -35,7 +35,7 @@ const SIMULATED_START_MS: Millis = 1_767_225_600_000;
 impl Env {
     /// The real world: the system clock, a seed from the operating system, the runtime's threads.
     pub fn system() -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(EnvInner {
             clock: Clock::System,
             rng: Mutex::new(SmallRng::from_os_rng()),
         }))
@@ -46,7 +46,7 @@ impl Env {
         let clock = Clock::Simulated {
             epoch: Instant::now(),
         };
-        Self(Arc::new(Inner {
+        Self(Arc::new(EnvInner {
             clock,
             rng: Mutex::new(SmallRng::seed_from_u64(seed)),
         }))
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn simulated_time_moves_only_by_sleeping() {
+    async fn simulated_time_advances_only_by_sleeping() {
         let env = Env::simulated(7);
         let start = env.now_ms();
         env.sleep(Duration::from_secs(3600)).await;
@@ -129,14 +129,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_same_seed_gives_the_same_numbers() {
+    async fn same_seed_gives_same_random_numbers() {
         let draw = |env: Env| (0..4).map(|_| env.random()).collect::<Vec<_>>();
         assert_eq!(draw(Env::simulated(1)), draw(Env::simulated(1)));
         assert_ne!(draw(Env::simulated(1)), draw(Env::simulated(2)));
     }
 
     #[tokio::test]
-    async fn a_panic_in_computed_work_becomes_a_message() {
+    async fn panic_in_compute_is_returned_as_error() {
         let result = Env::system().compute(|| panic!("worm in page 3")).await;
         assert_eq!(result, Err::<(), _>("worm in page 3".into()));
     }

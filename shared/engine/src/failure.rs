@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::env::Millis;
-use crate::queue::Rung;
+use crate::queue::RetryDelay;
 
 /// How often a task is tried before its failure is final.
 pub const MAX_ATTEMPTS: u32 = 5;
@@ -108,7 +108,7 @@ impl FailureRecord {
     }
 
     /// The record of `failure`, cut to what fits in a message.
-    pub fn of(failure: Failure, stage: &str, attempts: u32, at_ms: Millis) -> Self {
+    pub fn new(failure: Failure, stage: &str, attempts: u32, at_ms: Millis) -> Self {
         let Failure {
             code,
             message,
@@ -153,11 +153,11 @@ fn clip(text: &str, bytes: usize) -> String {
 
 /// What happens to a task that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Consequence {
+pub enum RetryDecision {
     /// Tried again from this rung of the ladder; `counted` says whether the attempt is.
-    Again {
+    Retry {
         /// How long it waits.
-        rung: Rung,
+        delay: RetryDelay,
         /// Whether the attempt counts.
         counted: bool,
     },
@@ -166,16 +166,16 @@ pub enum Consequence {
 }
 
 /// Decides. `attempts` counts this one; it is the larger of what the message and the ledger say.
-pub fn consequence(kind: FailureKind, attempts: u32) -> Consequence {
+pub fn decide_retry(kind: FailureKind, attempts: u32) -> RetryDecision {
     match kind {
-        FailureKind::Permanent | FailureKind::Poison => Consequence::Final,
-        FailureKind::Transient if attempts >= MAX_ATTEMPTS => Consequence::Final,
-        FailureKind::Transient => Consequence::Again {
-            rung: Rung::of_attempt(attempts),
+        FailureKind::Permanent | FailureKind::Poison => RetryDecision::Final,
+        FailureKind::Transient if attempts >= MAX_ATTEMPTS => RetryDecision::Final,
+        FailureKind::Transient => RetryDecision::Retry {
+            delay: RetryDelay::for_attempt(attempts),
             counted: true,
         },
-        FailureKind::Throttled { after_ms } => Consequence::Again {
-            rung: Rung::at_least(after_ms),
+        FailureKind::Throttled { after_ms } => RetryDecision::Retry {
+            delay: RetryDelay::at_least(after_ms),
             counted: false,
         },
     }
@@ -186,42 +186,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transient_failures_climb_the_ladder_and_then_are_final() {
+    fn transient_failures_are_retried_with_growing_delays() {
         let consequences: Vec<_> = (1..=5)
-            .map(|n| consequence(FailureKind::Transient, n))
+            .map(|n| decide_retry(FailureKind::Transient, n))
             .collect();
-        let again = |rung| Consequence::Again {
-            rung,
+        let again = |delay| RetryDecision::Retry {
+            delay,
             counted: true,
         };
         assert_eq!(
             consequences,
             [
-                again(Rung::Short),
-                again(Rung::Short),
-                again(Rung::Medium),
-                again(Rung::Long),
-                Consequence::Final
+                again(RetryDelay::Short),
+                again(RetryDelay::Short),
+                again(RetryDelay::Medium),
+                again(RetryDelay::Long),
+                RetryDecision::Final
             ]
         );
     }
 
     #[test]
-    fn a_record_always_fits_in_a_message() {
+    fn failure_record_is_clipped_to_message_size() {
         let failure = Failure::permanent(&"c".repeat(5_000), "\u{1}\"é".repeat(5_000))
             .with_next("\\".repeat(5_000));
-        let record = FailureRecord::of(failure, &"s".repeat(5_000), 1, 0);
+        let record = FailureRecord::new(failure, &"s".repeat(5_000), 1, 0);
         assert!(serde_json::to_vec(&record).unwrap().len() < crate::queue::MAX_MESSAGE_BYTES - 600);
     }
 
     #[test]
-    fn throttling_is_never_counted_and_never_final() {
+    fn throttled_attempts_are_uncounted_and_always_retried() {
         for attempts in [1, 5, 500] {
             let kind = FailureKind::Throttled { after_ms: 10_000 };
             assert_eq!(
-                consequence(kind, attempts),
-                Consequence::Again {
-                    rung: Rung::Medium,
+                decide_retry(kind, attempts),
+                RetryDecision::Retry {
+                    delay: RetryDelay::Medium,
                     counted: false
                 }
             );

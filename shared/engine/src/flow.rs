@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::Env;
 use crate::key::RunHeader;
-use crate::message::Ending;
-use crate::port::PortError;
+use crate::message::RunOutcome;
+use crate::port_error::PortError;
 use crate::ports::Ports;
-use crate::replay::{Replay, Stop};
+use crate::replay::{FlowStop, Replay};
 use crate::stage::Work;
 
 /// One thing a job asks for: opaque to the engine but for its size.
@@ -22,7 +22,7 @@ pub struct JobEntry {
 
 /// What a job asks for, and under which settings. Written once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Manifest {
+pub struct JobManifest {
     /// The job's name.
     pub job: crate::key::JobId,
     /// The tenant.
@@ -30,20 +30,20 @@ pub struct Manifest {
     /// Digest of the settings.
     pub settings: String,
     /// Who waits.
-    pub class: crate::key::Class,
+    pub class: crate::key::Priority,
     /// Number of entries; they lie in chunks under `jobs/{job}/entries/`.
     pub entries: u64,
     /// When it was submitted.
     pub submitted_ms: crate::env::Millis,
     /// What else was agreed.
     #[serde(flatten)]
-    pub terms: Terms,
+    pub terms: JobOptions,
 }
 
 /// What a job was submitted with beside its entries.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Terms {
+pub struct JobOptions {
     /// What was submitted, for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub label: String,
@@ -55,7 +55,7 @@ pub struct Terms {
     pub max_failed: Option<MaxFailed>,
     /// What it may spend; any amount where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<crate::jobs::Budget>,
+    pub budget: Option<crate::jobs::JobBudget>,
     /// The attempt to submit it that counts: its entries lie under this.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub attempt: String,
@@ -100,18 +100,18 @@ impl MaxFailed {
 
 /// How a flow came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finish {
+pub struct FlowOutput {
     /// Gaps recorded in the result.
     pub gaps: u32,
 }
 
 /// What became of a submitted entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claim {
+pub enum ClaimOutcome {
     /// A run: new, or open since an earlier submission of the same version.
     Run(RunHeader),
     /// Nothing to do.
-    Ended(Ending),
+    Ended(RunOutcome),
 }
 
 /// Work that a coordinator can drive.
@@ -123,8 +123,8 @@ pub trait Flow: Work {
     /// The flow: deterministic, reads top to bottom, asks `replay` for outcomes (I-4).
     ///
     /// # Errors
-    /// [`Stop`] when outcomes are missing or a failure ends the run.
-    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop>;
+    /// [`FlowStop`] when outcomes are missing or a failure ends the run.
+    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop>;
 
     /// Claims the version an entry names, create-only, or says that there is nothing to do. Asked again after a crash,
     /// it must give the same run.
@@ -134,16 +134,19 @@ pub trait Flow: Work {
     async fn claim(
         env: &Env,
         ports: &Ports,
-        job: &Manifest,
+        job: &JobManifest,
         entry: &JobEntry,
-    ) -> Result<Claim, PortError>;
+    ) -> Result<ClaimOutcome, PortError>;
 
     /// How a run ended, from the blobs alone; `None` while it has not.
     ///
     /// # Errors
     /// [`PortError`] when a port is away.
-    async fn ending(env: &Env, ports: &Ports, run: &RunHeader)
-    -> Result<Option<Ending>, PortError>;
+    async fn run_outcome(
+        env: &Env,
+        ports: &Ports,
+        run: &RunHeader,
+    ) -> Result<Option<RunOutcome>, PortError>;
 }
 
 #[cfg(test)]
@@ -151,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_may_be_limited_by_number_or_share() {
+    fn max_failed_accepts_count_or_share() {
         let limit = |text: &str| text.parse::<MaxFailed>().unwrap();
         assert!(!limit("3").exceeded(3, 10) && limit("3").exceeded(4, 10));
         assert!(!limit("2%").exceeded(2, 100) && limit("2%").exceeded(3, 100));
@@ -161,11 +164,11 @@ mod tests {
     }
 
     #[test]
-    fn manifests_of_before_are_read() {
+    fn older_manifests_are_still_readable() {
         let json = r#"{"job":"j","collection":"c","settings":"s","class":"bulk","entries":1,"submitted_ms":5}"#;
         assert_eq!(
-            serde_json::from_str::<Manifest>(json).unwrap().terms,
-            Terms::default()
+            serde_json::from_str::<JobManifest>(json).unwrap().terms,
+            JobOptions::default()
         );
     }
 }

@@ -15,8 +15,8 @@ pub struct TaskKey([u8; 16]);
 
 impl TaskKey {
     /// Starts the identity of a task of `stage` at `revision`.
-    pub fn identity(stage: &str, revision: u32) -> Identity {
-        let mut identity = Identity(blake3::Hasher::new());
+    pub fn builder(stage: &str, revision: u32) -> TaskKeyBuilder {
+        let mut identity = TaskKeyBuilder(blake3::Hasher::new());
         identity.text(stage).number(u64::from(revision));
         identity
     }
@@ -28,9 +28,9 @@ impl TaskKey {
 }
 
 /// Collects what a task reads. Every part is written with its length, so that ("ab", "c") and ("a", "bc") differ.
-pub struct Identity(blake3::Hasher);
+pub struct TaskKeyBuilder(blake3::Hasher);
 
-impl Identity {
+impl TaskKeyBuilder {
     /// Adds bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.0
@@ -142,7 +142,7 @@ pub struct RunHeader {
     /// The revision of the flow that opened it; older coordinators leave newer runs alone.
     pub flow_revision: u32,
     /// Who waits for it.
-    pub class: Class,
+    pub class: Priority,
     /// The job that claimed it first; later jobs may wait for it too.
     pub opened_by: JobId,
     /// What the flow reads: opaque to the engine.
@@ -154,7 +154,7 @@ pub struct RunHeader {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum Priority {
     /// Large archives.
     #[default]
     Bulk,
@@ -182,18 +182,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_an_identity_do_not_run_together() {
-        let key = |a: &str, b: &str| TaskKey::identity("s", 1).text(a).text(b).finish();
+    fn key_parts_are_length_delimited() {
+        let key = |a: &str, b: &str| TaskKey::builder("s", 1).text(a).text(b).finish();
         assert_ne!(key("ab", "c"), key("a", "bc"));
         assert_ne!(
-            TaskKey::identity("s", 1).finish(),
-            TaskKey::identity("s", 2).finish()
+            TaskKey::builder("s", 1).finish(),
+            TaskKey::builder("s", 2).finish()
         );
     }
 
     #[test]
-    fn keys_round_trip_through_their_printed_form() {
-        let key = TaskKey::identity("paginate", 1).finish();
+    fn task_keys_round_trip_through_text() {
+        let key = TaskKey::builder("paginate", 1).finish();
         assert_eq!(key.to_string().parse::<TaskKey>().unwrap(), key);
         assert!("zz".repeat(16).parse::<TaskKey>().is_err());
         assert!("é".repeat(16).parse::<TaskKey>().is_err());

@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 
 use crate::env::Millis;
 use crate::failure::FailureRecord;
-use crate::key::{Class, JobId, RunId, RunRef, TaskKey};
-use crate::port::PortError;
+use crate::key::{JobId, Priority, RunId, RunRef, TaskKey};
+use crate::port_error::PortError;
 use crate::queue::{MAX_MESSAGE_BYTES, Message};
 
 /// A task for a worker.
@@ -23,7 +23,7 @@ pub struct TaskMessage {
     /// Digest of the settings; workers load them by it.
     pub settings: String,
     /// Who waits.
-    pub class: Class,
+    pub class: Priority,
     /// When it was published; 0 by programs that did not say.
     #[serde(default)]
     pub published_ms: Millis,
@@ -31,22 +31,22 @@ pub struct TaskMessage {
     pub payload: Box<RawValue>,
 }
 
-impl Ending {
+impl RunOutcome {
     /// Its stable word.
     pub fn name(&self) -> &'static str {
         match self {
-            Ending::Done => "done",
-            Ending::DoneWithGaps(_) => "done_with_gaps",
-            Ending::Unchanged => "unchanged",
-            Ending::Failed(_) => "failed",
-            Ending::Cancelled => "cancelled",
+            RunOutcome::Done => "done",
+            RunOutcome::DoneWithGaps(_) => "done_with_gaps",
+            RunOutcome::Unchanged => "unchanged",
+            RunOutcome::Failed(_) => "failed",
+            RunOutcome::Cancelled => "cancelled",
         }
     }
 }
 
 impl TaskMessage {
     /// Names the task: the same key in two runs is two tasks.
-    pub(crate) fn name(&self) -> (RunId, TaskKey) {
+    pub(crate) fn id(&self) -> (RunId, TaskKey) {
         (self.run.run.clone(), self.key)
     }
 }
@@ -54,7 +54,7 @@ impl TaskMessage {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum RunOutcome {
     /// With everything.
     Done,
     /// With this many recorded gaps.
@@ -67,9 +67,9 @@ pub enum Ending {
     Cancelled,
 }
 
-impl Ending {
+impl RunOutcome {
     /// The ending that the record of a run's failure stands for.
-    pub fn of_record(record: FailureRecord) -> Self {
+    pub fn from_record(record: FailureRecord) -> Self {
         if record.is_cancelled() {
             Self::Cancelled
         } else {
@@ -78,7 +78,7 @@ impl Ending {
     }
 
     /// The record that is kept of an ending without a result.
-    pub(crate) fn record(&self, at_ms: Millis) -> Option<FailureRecord> {
+    pub(crate) fn failure_record(&self, at_ms: Millis) -> Option<FailureRecord> {
         match self {
             Self::Failed(record) => Some(record.clone()),
             Self::Cancelled => Some(FailureRecord {
@@ -97,7 +97,7 @@ impl Ending {
 /// News for a coordinator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum News {
+pub enum CoordinatorMessage {
     /// A task of a run has an outcome or a final failure.
     Completed(RunRef),
     /// Take up a run, and look whether anything it wants is overdue.
@@ -111,7 +111,7 @@ pub enum News {
         /// The run.
         run: RunId,
         /// How.
-        ending: Ending,
+        ending: RunOutcome,
         /// Tasks it had outcomes of, where that is known.
         #[serde(default)]
         tasks: u64,
@@ -131,13 +131,13 @@ pub enum News {
 /// A lasting [`PortError`] when it is over the limit.
 pub fn encode(value: &impl Serialize) -> Result<Message, PortError> {
     let body = serde_json::to_vec(value)
-        .map_err(|error| PortError::lasting("queue", "encode", error.to_string()))?;
+        .map_err(|error| PortError::permanent("queue", "encode", error.to_string()))?;
     if body.len() > MAX_MESSAGE_BYTES {
         let message = format!(
             "a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}",
             body.len()
         );
-        return Err(PortError::lasting("queue", "encode", message));
+        return Err(PortError::permanent("queue", "encode", message));
     }
     Ok(Message::new(body))
 }

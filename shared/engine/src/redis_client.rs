@@ -17,22 +17,22 @@ use redis::{
     ScriptInvocation, ServerErrorKind,
 };
 
-use crate::port::PortError;
+use crate::port_error::PortError;
 use crate::secret::Secret;
 
 /// After how long without an acknowledged byte the system gives a connection up.
-const SILENCE: Duration = Duration::from_secs(10);
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Calls in a row without an answer after which another connection is tried.
-const STRIKES: u32 = 3;
+const MAX_MISSED_REPLIES: u32 = 3;
 /// Calls that wait to be sent; more wait before this.
-const PIPELINE: usize = 1_000;
+const PIPELINE_DEPTH: usize = 1_000;
 /// The longest message of an error, in characters.
-const MESSAGE: usize = 200;
+const MAX_MESSAGE_CHARS: usize = 200;
 
 /// Where Redis is, and how it is used.
 #[derive(Debug, Clone)]
 pub struct RedisSettings {
-    /// `redis://[[user]:password@]host:port[/database]`, or `rediss://` for TLS.
+    /// `redis://[[user]:password@]host:port_error[/database]`, or `rediss://` for TLS.
     pub url: Secret,
     /// What the names of all keys begin with: several deployments can share a server.
     pub prefix: String,
@@ -53,21 +53,21 @@ impl RedisSettings {
 
 /// A client of Redis. Cheap to clone; clones share one connection.
 #[derive(Clone)]
-pub struct RedisClient(Arc<Inner>);
+pub struct RedisClient(Arc<RedisClientInner>);
 
-struct Inner {
+struct RedisClientInner {
     client: Client,
     prefix: String,
     timeout: Duration,
-    live: Mutex<Live>,
+    connection: Mutex<RedisConnection>,
 }
 
 /// The connection in use.
 #[derive(Clone)]
-struct Live {
+struct RedisConnection {
     manager: ConnectionManager,
     /// Calls in a row that had no answer.
-    strikes: Arc<AtomicU32>,
+    missed_replies: Arc<AtomicU32>,
 }
 
 /// A port and its operation, for errors.
@@ -81,7 +81,7 @@ impl RedisClient {
     /// A lasting [`PortError`] when the URL is not one. It does not repeat the URL.
     pub fn open(settings: &RedisSettings) -> Result<Self, PortError> {
         let wrong = || {
-            PortError::lasting(
+            PortError::permanent(
                 "ledger",
                 "open",
                 "the URL of Redis is not redis:// or rediss://host:port",
@@ -94,16 +94,16 @@ impl RedisClient {
         let place = url
             .into_connection_info()
             .map_err(|_| wrong())?
-            .set_tcp_settings(tcp());
+            .set_tcp_settings(tcp_settings());
         let client = Client::open(place).map_err(|_| wrong())?;
-        let live = Live::new(&client, settings.timeout)
-            .map_err(|error| failure(("ledger", "open"), &error))?;
+        let live = RedisConnection::new(&client, settings.timeout)
+            .map_err(|error| port_error(("ledger", "open"), &error))?;
         let prefix = settings.prefix.clone();
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(RedisClientInner {
             client,
             prefix,
             timeout: settings.timeout,
-            live: Mutex::new(live),
+            connection: Mutex::new(live),
         })))
     }
 
@@ -126,9 +126,9 @@ impl RedisClient {
         operation: Operation,
         script: &ScriptInvocation<'_>,
     ) -> Result<T, PortError> {
-        let live = self.live().clone();
+        let live = self.connection().clone();
         let mut connection = live.manager.clone();
-        self.answer(operation, &live, script.invoke_async(&mut connection))
+        self.run(operation, &live, script.invoke_async(&mut connection))
             .await
     }
 
@@ -138,35 +138,35 @@ impl RedisClient {
         operation: Operation,
         command: &Cmd,
     ) -> Result<T, PortError> {
-        let live = self.live().clone();
+        let live = self.connection().clone();
         let mut connection = live.manager.clone();
-        self.answer(operation, &live, command.query_async(&mut connection))
+        self.run(operation, &live, command.query_async(&mut connection))
             .await
     }
 
-    async fn answer<T>(
+    async fn run<T>(
         &self,
         operation: Operation,
-        live: &Live,
+        live: &RedisConnection,
         call: impl Future<Output = RedisResult<T>>,
     ) -> Result<T, PortError> {
         match tokio::time::timeout(self.0.timeout, call).await {
-            Ok(Ok(answer)) => {
-                live.strikes.store(0, Ordering::Relaxed);
-                Ok(answer)
+            Ok(Ok(value)) => {
+                live.missed_replies.store(0, Ordering::Relaxed);
+                Ok(value)
             }
             Ok(Err(error)) => {
-                if is_for_good(&error) || (error.is_timeout() && live.strike()) {
-                    self.renew(live);
+                if needs_reconnect(&error) || (error.is_timeout() && live.record_missed_reply()) {
+                    self.replace_connection(live);
                 }
-                Err(failure(operation, &error))
+                Err(port_error(operation, &error))
             }
             Err(_) => {
-                if live.strike() {
-                    self.renew(live);
+                if live.record_missed_reply() {
+                    self.replace_connection(live);
                 }
                 let (port, operation) = operation;
-                Err(PortError::passing(
+                Err(PortError::transient(
                     port,
                     operation,
                     format!("no answer from Redis in {:?}", self.0.timeout),
@@ -176,21 +176,24 @@ impl RedisClient {
     }
 
     /// Puts a new connection in the place of `dead`, unless another call has done so.
-    fn renew(&self, dead: &Live) {
-        let mut live = self.live();
-        if Arc::ptr_eq(&live.strikes, &dead.strikes)
-            && let Ok(fresh) = Live::new(&self.0.client, self.0.timeout)
+    fn replace_connection(&self, dead: &RedisConnection) {
+        let mut live = self.connection();
+        if Arc::ptr_eq(&live.missed_replies, &dead.missed_replies)
+            && let Ok(fresh) = RedisConnection::new(&self.0.client, self.0.timeout)
         {
             *live = fresh;
         }
     }
 
-    fn live(&self) -> MutexGuard<'_, Live> {
-        self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
+    fn connection(&self) -> MutexGuard<'_, RedisConnection> {
+        self.0
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Live {
+impl RedisConnection {
     /// A connection made by its first call. A lost one is made anew: two tries, then the calls that wait for it fail
     /// and the next call tries again.
     fn new(client: &Client, timeout: Duration) -> RedisResult<Self> {
@@ -200,45 +203,45 @@ impl Live {
             .set_number_of_retries(1)
             .set_min_delay(Duration::from_millis(50))
             .set_max_delay(Duration::from_millis(200))
-            .set_pipeline_buffer_size(PIPELINE);
+            .set_pipeline_buffer_size(PIPELINE_DEPTH);
         let manager = ConnectionManager::new_lazy_with_config(client.clone(), config)?;
         Ok(Self {
             manager,
-            strikes: Arc::default(),
+            missed_replies: Arc::default(),
         })
     }
 
     /// Notes that a call had no answer; true when it is time for another connection.
-    fn strike(&self) -> bool {
-        self.strikes.fetch_add(1, Ordering::Relaxed) + 1 >= STRIKES
+    fn record_missed_reply(&self) -> bool {
+        self.missed_replies.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_MISSED_REPLIES
     }
 }
 
-fn tcp() -> TcpSettings {
+fn tcp_settings() -> TcpSettings {
     let keepalive = TcpKeepalive::new()
-        .with_time(SILENCE)
-        .with_interval(SILENCE / 3);
+        .with_time(TCP_USER_TIMEOUT)
+        .with_interval(TCP_USER_TIMEOUT / 3);
     let settings = TcpSettings::default()
         .set_nodelay(true)
         .set_keepalive(keepalive);
     #[cfg(target_os = "linux")]
-    let settings = settings.set_user_timeout(SILENCE);
+    let settings = settings.set_user_timeout(TCP_USER_TIMEOUT);
     settings
 }
 
 /// Errors after which a connection is of no use and its manager does not replace it by itself: the server has not let
 /// us in, or is no longer the one that takes writes.
-fn is_for_good(error: &RedisError) -> bool {
-    refuses(error) || error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
+fn needs_reconnect(error: &RedisError) -> bool {
+    is_access_refused(error) || error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
 }
 
-fn refuses(error: &RedisError) -> bool {
+fn is_access_refused(error: &RedisError) -> bool {
     error.kind() == ErrorKind::AuthenticationFailed
         || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
 }
 
 /// What asking again cannot help.
-fn is_lasting(error: &RedisError) -> bool {
+fn is_permanent(error: &RedisError) -> bool {
     let full = || {
         error
             .detail()
@@ -251,31 +254,35 @@ fn is_lasting(error: &RedisError) -> bool {
         )
         | ErrorKind::InvalidClientConfig
         | ErrorKind::UnexpectedReturnType => true,
-        _ => refuses(error) || error.code() == Some("WRONGTYPE"),
+        _ => is_access_refused(error) || error.code() == Some("WRONGTYPE"),
     }
 }
 
 /// The error of a port: what the server said, cut, and never what we sent.
-fn failure((port, operation): Operation, error: &RedisError) -> PortError {
-    let said: String = error
+fn port_error((port, operation): Operation, error: &RedisError) -> PortError {
+    let text: String = error
         .detail()
         .unwrap_or_default()
         .chars()
-        .take(MESSAGE)
+        .take(MAX_MESSAGE_CHARS)
         .collect();
     let message = match (error.kind(), error.code()) {
-        _ if refuses(error) => "Redis refuses this user or password".into(),
+        _ if is_access_refused(error) => "Redis refuses this user or password".into(),
         (ErrorKind::Io, _) => format!(
             "Redis is away: {}",
-            error.to_string().chars().take(MESSAGE).collect::<String>()
+            error
+                .to_string()
+                .chars()
+                .take(MAX_MESSAGE_CHARS)
+                .collect::<String>()
         ),
-        (_, Some(code)) => format!("Redis says {code} {said}"),
-        _ => format!("{}: {said}", error.category()),
+        (_, Some(code)) => format!("Redis says {code} {text}"),
+        _ => format!("{}: {text}", error.category()),
     };
-    if is_lasting(error) {
-        PortError::lasting(port, operation, message)
+    if is_permanent(error) {
+        PortError::permanent(port, operation, message)
     } else {
-        PortError::passing(port, operation, message)
+        PortError::transient(port, operation, message)
     }
 }
 
@@ -284,7 +291,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_url_is_never_repeated() {
+    async fn errors_never_contain_the_url() {
         for url in [
             "http://u:hunter2@host",
             "redis://u:hunter2@host:port",
@@ -294,14 +301,14 @@ mod tests {
                 .err()
                 .unwrap();
             assert!(
-                !error.passing && !error.to_string().contains("hunter2"),
+                !error.transient && !error.to_string().contains("hunter2"),
                 "{error}"
             );
         }
     }
 
     #[tokio::test]
-    async fn a_server_that_is_away_is_a_passing_failure_with_and_without_tls() {
+    async fn unreachable_server_is_a_transient_error() {
         for scheme in ["redis", "rediss"] {
             let settings = RedisSettings::new(format!("{scheme}://u:hunter2@127.0.0.1:1").into());
             let error = RedisClient::open(&settings)
@@ -310,18 +317,18 @@ mod tests {
                 .await
                 .unwrap_err();
             assert!(
-                error.passing && !error.to_string().contains("hunter2"),
+                error.transient && !error.to_string().contains("hunter2"),
                 "{error}"
             );
         }
     }
 
     #[test]
-    fn failures_are_passing_unless_asking_again_cannot_help() {
+    fn redis_errors_are_classified_transient_or_permanent() {
         let error =
             |line: &str| redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
         let passing = |line: &str| {
-            failure(("ledger", "x"), &error(line).extract_error().unwrap_err()).passing
+            port_error(("ledger", "x"), &error(line).extract_error().unwrap_err()).transient
         };
         for line in [
             "LOADING it",

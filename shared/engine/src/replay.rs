@@ -8,23 +8,23 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::failure::{Failure, FailureRecord};
-use crate::key::{Identity, TaskKey};
-use crate::ledger::Entry;
+use crate::key::{TaskKey, TaskKeyBuilder};
+use crate::ledger::TaskOutcome;
 use crate::queue::Lane;
 use crate::stage::{Stage, Work};
 
 /// Why a flow did not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stop {
+pub enum FlowStop {
     /// Outcomes are missing; they are wanted now.
-    Wanting,
+    Pending,
     /// A failure that the flow does not go on from.
     Failed(FailureRecord),
 }
 
 /// A task the flow asked for that has no outcome yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct TaskRequest {
     /// Its key.
     pub key: TaskKey,
     /// The stage.
@@ -44,48 +44,48 @@ pub struct Memo(HashMap<TaskKey, Arc<dyn Any + Send + Sync>>);
 /// One replay of a flow.
 pub struct Replay<'a, W: Work> {
     settings: &'a W::Settings,
-    known: &'a HashMap<TaskKey, Entry>,
+    outcomes: &'a HashMap<TaskKey, TaskOutcome>,
     /// Tasks wanted before, whose payload no one needs again.
-    quiet: &'a dyn Fn(&TaskKey) -> bool,
+    is_requested: &'a dyn Fn(&TaskKey) -> bool,
     memo: &'a mut Memo,
-    wanted: BTreeMap<usize, Wanted>,
-    seen: HashSet<TaskKey>,
+    requests: BTreeMap<usize, TaskRequest>,
+    visited: HashSet<TaskKey>,
     missing: usize,
 }
 
 /// What a replay came to.
-pub struct Replayed<T> {
+pub struct ReplayResult<T> {
     /// The flow's result.
-    pub result: Result<T, Stop>,
+    pub result: Result<T, FlowStop>,
     /// New wants, in the order they were asked for.
-    pub wanted: Vec<Wanted>,
+    pub requests: Vec<TaskRequest>,
     /// How many tasks are missing altogether.
     pub missing: usize,
 }
 
 impl<'a, W: Work> Replay<'a, W> {
-    /// Runs `flow` over what is known. Wants for which `quiet` holds are counted, but carry no payload and are not
+    /// Runs `flow` over what is known. Wants for which `is_requested` holds are counted, but carry no payload and are not
     /// returned.
-    pub fn of<T>(
+    pub fn run<T>(
         settings: &'a W::Settings,
-        known: &'a HashMap<TaskKey, Entry>,
-        quiet: &'a dyn Fn(&TaskKey) -> bool,
+        outcomes: &'a HashMap<TaskKey, TaskOutcome>,
+        is_requested: &'a dyn Fn(&TaskKey) -> bool,
         memo: &'a mut Memo,
-        flow: impl FnOnce(&mut Replay<'a, W>) -> Result<T, Stop>,
-    ) -> Replayed<T> {
+        flow: impl FnOnce(&mut Replay<'a, W>) -> Result<T, FlowStop>,
+    ) -> ReplayResult<T> {
         let mut replay = Replay {
             settings,
-            known,
-            quiet,
+            outcomes,
+            is_requested,
             memo,
-            wanted: BTreeMap::new(),
-            seen: HashSet::new(),
+            requests: BTreeMap::new(),
+            visited: HashSet::new(),
             missing: 0,
         };
         let result = flow(&mut replay);
-        Replayed {
+        ReplayResult {
             result,
-            wanted: replay.wanted.into_values().collect(),
+            requests: replay.requests.into_values().collect(),
             missing: replay.missing,
         }
     }
@@ -98,32 +98,32 @@ impl<'a, W: Work> Replay<'a, W> {
     /// The outcome of one task; a failure stops the flow.
     ///
     /// # Errors
-    /// [`Stop`] when it is missing or failed.
-    pub fn one<S: Stage<Work = W>>(&mut self, stage: &S) -> Result<S::Outcome, Stop> {
-        self.maybe(stage)?.map_err(Stop::Failed)
+    /// [`FlowStop`] when it is missing or failed.
+    pub fn outcome<S: Stage<Work = W>>(&mut self, stage: &S) -> Result<S::Outcome, FlowStop> {
+        self.result(stage)?.map_err(FlowStop::Failed)
     }
 
     /// The outcome of one task, or its failure for the flow to judge.
     ///
     /// # Errors
-    /// [`Stop::Wanting`] when it is missing.
-    pub fn maybe<S: Stage<Work = W>>(
+    /// [`FlowStop::Pending`] when it is missing.
+    pub fn result<S: Stage<Work = W>>(
         &mut self,
         stage: &S,
-    ) -> Result<Result<S::Outcome, FailureRecord>, Stop> {
-        self.with_key(stage, stage.key(self.settings))
+    ) -> Result<Result<S::Outcome, FailureRecord>, FlowStop> {
+        self.result_for_key(stage, stage.key(self.settings))
     }
 
-    fn with_key<S: Stage<Work = W>>(
+    fn result_for_key<S: Stage<Work = W>>(
         &mut self,
         stage: &S,
         key: TaskKey,
-    ) -> Result<Result<S::Outcome, FailureRecord>, Stop> {
-        match self.known.get(&key) {
-            Some(Entry::Done(outcome)) => {
+    ) -> Result<Result<S::Outcome, FailureRecord>, FlowStop> {
+        match self.outcomes.get(&key) {
+            Some(TaskOutcome::Done(outcome)) => {
                 serde_json::from_slice(outcome).map(Ok).map_err(|error| {
                     let message = format!("outcome of {} ({key}) cannot be read: {error}", S::NAME);
-                    Stop::Failed(FailureRecord::of(
+                    FlowStop::Failed(FailureRecord::new(
                         Failure::permanent("engine.outcome_unreadable", message),
                         S::NAME,
                         1,
@@ -131,10 +131,10 @@ impl<'a, W: Work> Replay<'a, W> {
                     ))
                 })
             }
-            Some(Entry::Failed(record)) => Ok(Err(record.clone())),
+            Some(TaskOutcome::Failed(record)) => Ok(Err(record.clone())),
             None => {
-                self.want(stage, key);
-                Err(Stop::Wanting)
+                self.request(stage, key);
+                Err(FlowStop::Pending)
             }
         }
     }
@@ -142,43 +142,43 @@ impl<'a, W: Work> Replay<'a, W> {
     /// The outcomes (or failures) of many tasks, asked for at once.
     ///
     /// # Errors
-    /// [`Stop::Wanting`] when any is missing.
-    pub fn all<S: Stage<Work = W>>(
+    /// [`FlowStop::Pending`] when any is missing.
+    pub fn results<S: Stage<Work = W>>(
         &mut self,
         stages: impl IntoIterator<Item = S>,
-    ) -> Result<Vec<Result<S::Outcome, FailureRecord>>, Stop> {
+    ) -> Result<Vec<Result<S::Outcome, FailureRecord>>, FlowStop> {
         let keyed: Vec<(S, TaskKey)> = stages
             .into_iter()
             .map(|stage| keyed(stage, self.settings))
             .collect();
         // While one is missing no one reads the others: thousands of outcomes are not parsed in vain.
-        let known = self.known;
-        for (stage, key) in keyed.iter().filter(|(_, key)| !known.contains_key(key)) {
-            self.want(stage, *key);
+        let outcomes = self.outcomes;
+        for (stage, key) in keyed.iter().filter(|(_, key)| !outcomes.contains_key(key)) {
+            self.request(stage, *key);
         }
-        if keyed.iter().any(|(_, key)| !known.contains_key(key)) {
-            return Err(Stop::Wanting);
+        if keyed.iter().any(|(_, key)| !outcomes.contains_key(key)) {
+            return Err(FlowStop::Pending);
         }
         keyed
             .iter()
-            .map(|(stage, key)| self.with_key(stage, *key))
+            .map(|(stage, key)| self.result_for_key(stage, *key))
             .collect()
     }
 
     /// A part of the flow with a memo of its own: once it has come to its end it is not walked again while the run
-    /// stays open. `identity` names what it depends on beside the outcomes it asks for.
+    /// stays open. `builder` names what it depends on beside the outcomes it asks for.
     ///
     /// To let two parts want at the same time, ask both before using `?` on either.
     ///
     /// # Errors
     /// What the part stops with.
-    pub fn sub<T: Clone + Send + Sync + 'static>(
+    pub fn sub_flow<T: Clone + Send + Sync + 'static>(
         &mut self,
         name: &str,
-        identity: impl FnOnce(&mut Identity),
-        part: impl FnOnce(&mut Self) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
-        let mut key = TaskKey::identity(name, 0);
+        identity: impl FnOnce(&mut TaskKeyBuilder),
+        part: impl FnOnce(&mut Self) -> Result<T, FlowStop>,
+    ) -> Result<T, FlowStop> {
+        let mut key = TaskKey::builder(name, 0);
         identity(&mut key);
         let key = key.finish();
         if let Some(value) = self
@@ -194,24 +194,24 @@ impl<'a, W: Work> Replay<'a, W> {
         Ok(value)
     }
 
-    fn want<S: Stage<Work = W>>(&mut self, stage: &S, key: TaskKey) {
-        if !self.seen.insert(key) {
+    fn request<S: Stage<Work = W>>(&mut self, stage: &S, key: TaskKey) {
+        if !self.visited.insert(key) {
             return; // two places of one document that read the same are one task
         }
         self.missing += 1;
-        if (self.quiet)(&key) {
+        if (self.is_requested)(&key) {
             return;
         }
         // A stage struct is plain data: it can always be written as JSON.
         let payload = serde_json::to_string(stage).unwrap_or_default();
-        let wanted = Wanted {
+        let task_request = TaskRequest {
             key,
             stage: S::NAME,
             revision: S::REVISION,
             lane: S::LANE,
             payload,
         };
-        self.wanted.insert(self.missing, wanted);
+        self.requests.insert(self.missing, task_request);
     }
 }
 

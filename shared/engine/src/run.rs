@@ -10,22 +10,22 @@ use tracing::Instrument;
 use crate::artifact;
 use crate::blobs::list_all;
 use crate::env::{Env, Millis};
+use crate::executor::record_failure;
 use crate::failure::{Failure, FailureRecord};
-use crate::flow::{Finish, Flow};
+use crate::flow::{Flow, FlowOutput};
 use crate::key::{RunHeader, TaskKey};
-use crate::ledger::{Due, Entry, Want};
-use crate::measure;
+use crate::latency::LatencyHistogram;
+use crate::ledger::{ScheduledItem, TaskOutcome, TaskSpec};
 use crate::message::{TaskMessage, encode};
-use crate::perform::record_failure;
-use crate::port::{PortError, ask};
+use crate::metrics;
+use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
 use crate::queue::{Message, QueueName};
-use crate::replay::{Memo, Replay, Replayed, Stop, Wanted};
-use crate::trace::Trace;
-use crate::waits::Waits;
+use crate::replay::{FlowStop, Memo, Replay, ReplayResult, TaskRequest};
+use crate::trace::RunTrace;
 
 /// The least wait before a wanted task may be published again.
-pub(crate) const PATIENCE_MS: Millis = 60_000;
+pub(crate) const REPUBLISH_AFTER_MS: Millis = 60_000;
 /// Outcomes of existing artifacts read at once.
 const READS_AT_ONCE: usize = 16;
 /// Tasks published in one call.
@@ -37,25 +37,25 @@ pub(crate) struct OpenRun<W: Flow> {
     settings: Arc<W::Settings>,
     epoch: Option<u64>,
     cursor: u64,
-    known: HashMap<TaskKey, Entry>,
+    outcomes: HashMap<TaskKey, TaskOutcome>,
     /// Wanted in this or an earlier replay, so no longer news; when this coordinator last published it.
-    asked: HashMap<TaskKey, Millis>,
+    requested: HashMap<TaskKey, Millis>,
     /// What this coordinator had asked for when the ledger forgot the run: it is on its way, or in work.
-    under_way: HashMap<TaskKey, Millis>,
+    in_flight: HashMap<TaskKey, Millis>,
     /// What all runs of this coordinator wait, for the patience with overdue tasks.
-    waits: Arc<Waits>,
+    latencies: Arc<LatencyHistogram>,
     /// The flow has been replayed over everything that is known.
     settled: bool,
     /// Artifacts of the subject that existed when the run was opened.
     existing: HashSet<TaskKey>,
     memo: Memo,
     /// Tasks missing at the last replay, and outcomes that were there before anyone asked.
-    pub(crate) progress: Progress,
+    pub(crate) progress: RunProgress,
 }
 
 /// How far a run is, in tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct RunProgress {
     /// Tasks with an outcome.
     pub present: usize,
     /// Tasks asked for that have none yet.
@@ -65,42 +65,46 @@ pub struct Progress {
 }
 
 /// What a replay came to.
-pub(crate) enum Step {
+pub(crate) enum ReplayStep {
     Waiting,
     /// The ledger has another memory of the run than this one: it ended elsewhere, or is to be taken up anew.
-    Forgotten,
-    Finished(Finish),
+    EpochChanged,
+    Finished(FlowOutput),
     Failed(FailureRecord),
 }
 
 impl<W: Flow> OpenRun<W> {
-    pub(crate) fn new(header: RunHeader, settings: Arc<W::Settings>, waits: Arc<Waits>) -> Self {
+    pub(crate) fn new(
+        header: RunHeader,
+        settings: Arc<W::Settings>,
+        latencies: Arc<LatencyHistogram>,
+    ) -> Self {
         Self {
             header,
             settings,
             epoch: None,
             cursor: 0,
-            known: HashMap::new(),
-            asked: HashMap::new(),
-            under_way: HashMap::new(),
-            waits,
+            outcomes: HashMap::new(),
+            requested: HashMap::new(),
+            in_flight: HashMap::new(),
+            latencies: latencies,
             settled: false,
             existing: HashSet::new(),
             memo: Memo::default(),
-            progress: Progress::default(),
+            progress: RunProgress::default(),
         }
     }
 
     /// The same for a run of which an earlier memory was lost with the ledger: what was asked for a moment ago is not
     /// asked for again, though the ledger no longer knows. If its messages were lost as well, it is overdue soon.
-    pub(crate) fn after(mut self, before: Self) -> Self {
-        self.under_way = before.under_way;
-        let known = before.known;
-        self.under_way.extend(
-            before
-                .asked
+    pub(crate) fn carry_over(mut self, previous: Self) -> Self {
+        self.in_flight = previous.in_flight;
+        let outcomes = previous.outcomes;
+        self.in_flight.extend(
+            previous
+                .requested
                 .into_iter()
-                .filter(|(key, _)| !known.contains_key(key)),
+                .filter(|(key, _)| !outcomes.contains_key(key)),
         );
         self
     }
@@ -112,61 +116,65 @@ impl<W: Flow> OpenRun<W> {
         env: &Env,
         ports: &Ports,
         overdue: bool,
-        held: bool,
-    ) -> Result<Step, PortError> {
-        if !self.catch_up(env, ports).await? {
-            return Ok(Step::Forgotten);
+        is_paused: bool,
+    ) -> Result<ReplayStep, PortError> {
+        if !self.fetch_outcomes(env, ports).await? {
+            return Ok(ReplayStep::EpochChanged);
         }
-        let mut overdue = if overdue && !held {
+        let mut overdue = if overdue && !is_paused {
             self.overdue(env, ports).await?
         } else {
             BTreeSet::new()
         };
         if self.settled && overdue.is_empty() {
-            return Ok(Step::Waiting); // woken for nothing: the flow would say what it said before
+            return Ok(ReplayStep::Waiting); // woken for nothing: the flow would say what it said before
         }
         loop {
-            let replayed = self.walk(&overdue, env.now_ms());
-            self.progress.present = self.known.len();
+            let replayed = self.replay_flow(&overdue, env.now_ms());
+            self.progress.present = self.outcomes.len();
             self.progress.missing = replayed.missing;
             match replayed.result {
-                Ok(finish) => return Ok(Step::Finished(finish)),
-                Err(Stop::Failed(record)) => return Ok(Step::Failed(record)),
-                Err(Stop::Wanting) if held => {
+                Ok(finish) => return Ok(ReplayStep::Finished(finish)),
+                Err(FlowStop::Failed(record)) => return Ok(ReplayStep::Failed(record)),
+                Err(FlowStop::Pending) if is_paused => {
                     self.settled = false; // what is wanted now is asked for when it goes on
-                    return Ok(Step::Waiting);
+                    return Ok(ReplayStep::Waiting);
                 }
-                Err(Stop::Wanting) => {}
+                Err(FlowStop::Pending) => {}
             }
             let now = env.now_ms();
-            self.asked
-                .extend(replayed.wanted.iter().map(|wanted| (wanted.key, now)));
+            self.requested
+                .extend(replayed.requests.iter().map(|request| (request.key, now)));
             let (existing, missing): (Vec<_>, Vec<_>) = replayed
-                .wanted
+                .requests
                 .into_iter()
-                .partition(|wanted: &Wanted| self.existing.contains(&wanted.key));
-            let (torn, reused) = self.reuse(env, ports, existing).await?;
+                .partition(|request: &TaskRequest| self.existing.contains(&request.key));
+            let (torn, reused) = self.reuse_artifacts(env, ports, existing).await?;
             let missing = missing.into_iter().chain(torn);
-            let (again, new) = missing.partition(|wanted| overdue.remove(&wanted.key));
+            let (again, new) = missing.partition(|request| overdue.remove(&request.key));
             self.publish_new(env, ports, new).await?;
             self.publish(env, ports, again, true).await?;
             if !reused {
                 self.settled = true;
-                return Ok(Step::Waiting);
+                return Ok(ReplayStep::Waiting);
             }
         }
     }
 
     /// One walk of the flow. A flow that panics has failed: the same walk would panic again (I-10).
-    fn walk(&mut self, overdue: &BTreeSet<TaskKey>, now_ms: Millis) -> Replayed<Finish> {
-        let asked = &self.asked;
-        let known = &self.known;
+    fn replay_flow(
+        &mut self,
+        overdue: &BTreeSet<TaskKey>,
+        now_ms: Millis,
+    ) -> ReplayResult<FlowOutput> {
+        let requested = &self.requested;
+        let outcomes = &self.outcomes;
         let header = &self.header;
-        let quiet = |key: &TaskKey| asked.contains_key(key) && !overdue.contains(key);
+        let is_requested = |key: &TaskKey| requested.contains_key(key) && !overdue.contains(key);
         let settings = self.settings.as_ref();
         let memo = &mut self.memo;
         let walk = AssertUnwindSafe(|| {
-            Replay::of(settings, known, &quiet, memo, |replay| {
+            Replay::run(settings, outcomes, &is_requested, memo, |replay| {
                 W::flow(replay, header)
             })
         });
@@ -175,10 +183,12 @@ impl<W: Flow> OpenRun<W> {
                 "engine.flow_panic",
                 "the flow panicked; the coordinator's log says where",
             );
-            let result = Err(Stop::Failed(FailureRecord::of(failure, "flow", 1, now_ms)));
-            Replayed {
+            let result = Err(FlowStop::Failed(FailureRecord::new(
+                failure, "flow", 1, now_ms,
+            )));
+            ReplayResult {
                 result,
-                wanted: Vec::new(),
+                requests: Vec::new(),
                 missing: 0,
             }
         })
@@ -186,100 +196,105 @@ impl<W: Flow> OpenRun<W> {
 
     /// Reads the outcomes recorded since the last replay; on the first call, establishes from the blobs what exists
     /// (I-1). False when the ledger lost its memory of the run.
-    async fn catch_up(&mut self, env: &Env, ports: &Ports) -> Result<bool, PortError> {
+    async fn fetch_outcomes(&mut self, env: &Env, ports: &Ports) -> Result<bool, PortError> {
         let run = self.header.at.run.clone();
-        let mut news = ask(env, || ports.ledger.outcomes(&run, self.cursor)).await?;
-        if self.epoch.is_some_and(|epoch| epoch != news.epoch) {
+        let mut batch = with_retry(env, || ports.ledger.outcomes(&run, self.cursor)).await?;
+        if self.epoch.is_some_and(|epoch| epoch != batch.epoch) {
             return Ok(false);
         }
-        while self.epoch != Some(news.epoch) {
-            self.establish(env, ports).await?;
-            self.epoch = Some(news.epoch); // if it is forgotten again meanwhile, the next answer says so
-            news = ask(env, || ports.ledger.outcomes(&run, 0)).await?;
+        while self.epoch != Some(batch.epoch) {
+            self.rebuild_from_blobs(env, ports).await?;
+            self.epoch = Some(batch.epoch); // if it is forgotten again meanwhile, the next answer says so
+            batch = with_retry(env, || ports.ledger.outcomes(&run, 0)).await?;
         }
-        self.cursor = news.next;
-        self.settled &= news.entries.is_empty();
+        self.cursor = batch.next;
+        self.settled &= batch.entries.is_empty();
         let now = env.now_ms();
-        for (key, entry) in news.entries {
-            if self.known.insert(key, entry).is_none()
-                && let Some(published) = self.asked.get(&key)
+        for (key, entry) in batch.entries {
+            if self.outcomes.insert(key, entry).is_none()
+                && let Some(published) = self.requested.get(&key)
             {
-                self.waits.note(now, now.saturating_sub(*published));
+                self.latencies.record(now, now.saturating_sub(*published));
             }
         }
         Ok(true)
     }
 
-    async fn establish(&mut self, env: &Env, ports: &Ports) -> Result<(), PortError> {
+    async fn rebuild_from_blobs(&mut self, env: &Env, ports: &Ports) -> Result<(), PortError> {
         let run = &self.header.at.run;
         let scope = &self.header.at.scope;
         let artifacts = format!("{scope}/a/");
-        let keys = ask(env, || list_all(ports.blobs.as_ref(), &artifacts)).await?;
+        let keys = with_retry(env, || list_all(ports.blobs.as_ref(), &artifacts)).await?;
         self.existing = keys
             .iter()
             .filter_map(|key| key.strip_prefix(&artifacts)?.parse().ok())
             .collect();
         let failures = format!("runs/{run}/failed/");
-        for name in ask(env, || list_all(ports.blobs.as_ref(), &failures)).await? {
+        for name in with_retry(env, || list_all(ports.blobs.as_ref(), &failures)).await? {
             let key = name
                 .strip_prefix(&failures)
                 .and_then(|name| name.strip_suffix(".json")?.parse::<TaskKey>().ok());
-            let (Some(key), Some(json)) = (key, ask(env, || ports.blobs.get(&name)).await?) else {
+            let (Some(key), Some(json)) = (key, with_retry(env, || ports.blobs.get(&name)).await?)
+            else {
                 continue;
             };
             if let Ok(record) = serde_json::from_slice(&json) {
-                ask(env, || {
-                    ports
-                        .ledger
-                        .record(run, &key, Entry::Failed(FailureRecord::clone(&record)))
+                with_retry(env, || {
+                    ports.ledger.record(
+                        run,
+                        &key,
+                        TaskOutcome::Failed(FailureRecord::clone(&record)),
+                    )
                 })
                 .await?;
             }
         }
-        let due = Due::Run(self.header.at.clone());
-        let look = env.now_ms() + PATIENCE_MS;
-        ask(env, || ports.ledger.schedule(&due, look)).await
+        let item = ScheduledItem::Run(self.header.at.clone());
+        let look = env.now_ms() + REPUBLISH_AFTER_MS;
+        with_retry(env, || ports.ledger.schedule(&item, look)).await
     }
 
     /// Takes over outcomes of artifacts that exist. Returns what turned out not to exist (torn, or removed meanwhile),
     /// and whether there was anything to take over.
-    async fn reuse(
+    async fn reuse_artifacts(
         &mut self,
         env: &Env,
         ports: &Ports,
-        wanted: Vec<Wanted>,
-    ) -> Result<(Vec<Wanted>, bool), PortError> {
+        requests: Vec<TaskRequest>,
+    ) -> Result<(Vec<TaskRequest>, bool), PortError> {
         let run = &self.header.at.run;
         let scope = &self.header.at.scope;
-        let reads: Vec<_> = stream::iter(wanted)
-            .map(|wanted: Wanted| async move {
+        let reads: Vec<_> = stream::iter(requests)
+            .map(|requests: TaskRequest| async move {
                 let blobs = ports.blobs.as_ref();
-                let outcome = ask(env, || artifact::outcome(blobs, scope, &wanted.key)).await?;
+                let outcome =
+                    with_retry(env, || artifact::outcome(blobs, scope, &requests.key)).await?;
                 if let Some(outcome) = &outcome {
-                    ask(env, || {
+                    with_retry(env, || {
                         ports
                             .ledger
-                            .record(run, &wanted.key, Entry::Done(outcome.clone()))
+                            .record(run, &requests.key, TaskOutcome::Done(outcome.clone()))
                     })
                     .await?;
                 }
-                Ok::<_, PortError>((wanted, outcome))
+                Ok::<_, PortError>((requests, outcome))
             })
             .buffered(READS_AT_ONCE)
             .try_collect()
             .await?;
         let mut torn = Vec::new();
         let mut any = false;
-        for (wanted, outcome) in reads {
+        for (requests, outcome) in reads {
             match outcome {
                 Some(outcome) => {
-                    self.known.insert(wanted.key, Entry::Done(outcome));
+                    self.outcomes
+                        .insert(requests.key, TaskOutcome::Done(outcome));
                     self.progress.reused += 1;
                     any = true;
                 }
                 None => {
-                    self.existing.remove(&wanted.key);
-                    torn.push(wanted);
+                    self.existing.remove(&requests.key);
+                    torn.push(requests);
                 }
             }
         }
@@ -291,36 +306,39 @@ impl<W: Flow> OpenRun<W> {
         &self,
         env: &Env,
         ports: &Ports,
-        wanted: Vec<Wanted>,
+        requests: Vec<TaskRequest>,
     ) -> Result<(), PortError> {
-        if wanted.is_empty() {
+        if requests.is_empty() {
             return Ok(());
         }
-        let tasks: Vec<Want> = wanted
+        let tasks: Vec<TaskSpec> = requests
             .iter()
-            .map(|wanted: &Wanted| Want {
-                key: wanted.key,
-                stage: wanted.stage.into(),
-                lane: wanted.lane,
+            .map(|requests: &TaskRequest| TaskSpec {
+                key: requests.key,
+                stage: requests.stage.into(),
+                lane: requests.lane,
             })
             .collect();
         let now = env.now_ms();
-        let new = ask(env, || {
+        let new = with_retry(env, || {
             ports
                 .ledger
-                .want(&self.header.at.run, &tasks, now, now + PATIENCE_MS)
+                .request_tasks(&self.header.at.run, &tasks, now, now + REPUBLISH_AFTER_MS)
         })
         .await?;
-        let lately = now.saturating_sub(PATIENCE_MS);
-        let under_way =
-            |key: &TaskKey| self.under_way.get(key).is_some_and(|asked| *asked > lately);
-        let new: HashSet<TaskKey> = new.into_iter().filter(|key| !under_way(key)).collect();
+        let lately = now.saturating_sub(REPUBLISH_AFTER_MS);
+        let is_in_flight = |key: &TaskKey| {
+            self.in_flight
+                .get(key)
+                .is_some_and(|requested_ms| *requested_ms > lately)
+        };
+        let new: HashSet<TaskKey> = new.into_iter().filter(|key| !is_in_flight(key)).collect();
         self.publish(
             env,
             ports,
-            wanted
+            requests
                 .into_iter()
-                .filter(|wanted| new.contains(&wanted.key))
+                .filter(|requests| new.contains(&requests.key))
                 .collect(),
             false,
         )
@@ -331,8 +349,8 @@ impl<W: Flow> OpenRun<W> {
     /// due times are held against goes behind by what three times the usual wait is over the least patience (rule 9).
     async fn overdue(&self, env: &Env, ports: &Ports) -> Result<BTreeSet<TaskKey>, PortError> {
         let now = env.now_ms();
-        let behind = (3 * self.waits.p99_ms(now)).saturating_sub(PATIENCE_MS);
-        let keys = ask(env, || {
+        let behind = (3 * self.latencies.p99_ms(now)).saturating_sub(REPUBLISH_AFTER_MS);
+        let keys = with_retry(env, || {
             ports
                 .ledger
                 .overdue(&self.header.at.run, now.saturating_sub(behind))
@@ -349,25 +367,25 @@ impl<W: Flow> OpenRun<W> {
         &self,
         env: &Env,
         ports: &Ports,
-        wanted: Vec<Wanted>,
+        requests: Vec<TaskRequest>,
         again: bool,
     ) -> Result<(), PortError> {
-        let Some(first) = wanted.first() else {
+        let Some(first) = requests.first() else {
             return Ok(());
         };
-        let trace = Trace::of(&self.header.at.run);
-        let wave = trace.wave(&first.key, env.now_ms());
+        let trace = RunTrace::for_run(&self.header.at.run);
+        let wave = trace.wave_span_id(&first.key, env.now_ms());
         let span = tracing::info_span!(
             "wave",
-            traceparent = trace.below(&trace.root),
+            traceparent = trace.traceparent(&trace.root),
             span_id = wave,
             run = %self.header.at.run,
             job = %self.header.opened_by,
-            tasks = wanted.len(),
+            tasks = requests.len(),
             again,
         );
-        let below = Some(trace.below(&wave));
-        self.publish_wave(env, ports, wanted, again, &below)
+        let below = Some(trace.traceparent(&wave));
+        self.publish_wave(env, ports, requests, again, &below)
             .instrument(span)
             .await
     }
@@ -376,22 +394,22 @@ impl<W: Flow> OpenRun<W> {
         &self,
         env: &Env,
         ports: &Ports,
-        wanted: Vec<Wanted>,
+        requests: Vec<TaskRequest>,
         again: bool,
         trace: &Option<String>,
     ) -> Result<(), PortError> {
         let mut by_queue: Vec<(QueueName, Vec<_>)> = Vec::new();
-        for wanted in wanted {
-            let queue = QueueName::Lane(wanted.lane, self.header.class);
-            let key = wanted.key;
-            let stage = wanted.stage;
-            let message = match self.message(wanted, env.now_ms()) {
+        for requests in requests {
+            let queue = QueueName::Lane(requests.lane, self.header.class);
+            let key = requests.key;
+            let stage = requests.stage;
+            let message = match self.task_message(requests, env.now_ms()) {
                 Ok(message) => Message {
                     trace: trace.clone(),
                     ..message
                 },
                 Err(error) => {
-                    self.refuse(env, ports, &key, stage, error).await?;
+                    self.fail_task(env, ports, &key, stage, error).await?;
                     continue;
                 }
             };
@@ -402,15 +420,15 @@ impl<W: Flow> OpenRun<W> {
         }
         for (queue, messages) in by_queue {
             for batch in messages.chunks(PUBLISH_AT_ONCE) {
-                ask(env, || ports.queue.publish(queue, batch.to_vec())).await?;
+                with_retry(env, || ports.queue.publish(queue, batch.to_vec())).await?;
             }
-            measure::published(queue, messages.len(), again);
+            metrics::published(queue, messages.len(), again);
         }
         Ok(())
     }
 
     /// A task that fits in no message has failed, visibly (I-10).
-    async fn refuse(
+    async fn fail_task(
         &self,
         env: &Env,
         ports: &Ports,
@@ -422,18 +440,22 @@ impl<W: Flow> OpenRun<W> {
             "engine.message",
             format!("{stage} cannot be sent: {}", error.message),
         );
-        let record = FailureRecord::of(failure, stage, 1, env.now_ms());
+        let record = FailureRecord::new(failure, stage, 1, env.now_ms());
         record_failure(env, ports, &self.header.at, key, record).await
     }
 
-    fn message(&self, wanted: Wanted, published_ms: Millis) -> Result<Message, PortError> {
-        let payload = serde_json::value::RawValue::from_string(wanted.payload)
-            .map_err(|error| PortError::lasting("queue", "encode", error.to_string()))?;
+    fn task_message(
+        &self,
+        request: TaskRequest,
+        published_ms: Millis,
+    ) -> Result<Message, PortError> {
+        let payload = serde_json::value::RawValue::from_string(request.payload)
+            .map_err(|error| PortError::permanent("queue", "encode", error.to_string()))?;
         encode(&TaskMessage {
             run: self.header.at.clone(),
-            key: wanted.key,
-            stage: wanted.stage.into(),
-            revision: wanted.revision,
+            key: request.key,
+            stage: request.stage.into(),
+            revision: request.revision,
             settings: self.header.settings.clone(),
             class: self.header.class,
             published_ms,

@@ -21,7 +21,7 @@ impl Secret {
         self.0.is_empty()
     }
 
-    fn shown(&self) -> &'static str {
+    fn masked(&self) -> &'static str {
         if self.is_empty() { "" } else { "***" }
     }
 }
@@ -40,20 +40,20 @@ impl From<&str> for Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.shown())
+        write!(f, "{:?}", self.masked())
     }
 }
 
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.shown())
+        f.write_str(self.masked())
     }
 }
 
 /// As it is shown: configuration is printed whole.
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.shown())
+        serializer.serialize_str(self.masked())
     }
 }
 
@@ -62,14 +62,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_never_shown() {
+    fn secrets_are_masked_in_all_output() {
         let secret = Secret::from("hunter2");
         let json = serde_json::to_string(&secret).unwrap();
-        for shown in [format!("{secret:?}"), secret.to_string(), json] {
-            assert!(
-                shown.contains("***") && !shown.contains("hunter2"),
-                "{shown}"
-            );
+        for text in [format!("{secret:?}"), secret.to_string(), json] {
+            assert!(text.contains("***") && !text.contains("hunter2"), "{text}");
         }
         assert_eq!(
             serde_json::from_str::<Secret>("\"hunter2\"")

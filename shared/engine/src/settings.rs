@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::blobs::Blobs;
 use crate::env::Env;
-use crate::port::{PortError, ask};
+use crate::port_error::{PortError, with_retry};
 use crate::stage::Work;
 
 /// Where settings with this digest lie.
@@ -23,7 +23,7 @@ pub async fn freeze<W: Work>(
     settings: &W::Settings,
 ) -> Result<String, PortError> {
     let json = serde_json::to_vec(settings).map_err(|error| {
-        PortError::lasting(
+        PortError::permanent(
             "blobs",
             "put",
             format!("settings cannot be written: {error}"),
@@ -31,7 +31,7 @@ pub async fn freeze<W: Work>(
     })?;
     let digest = blake3::hash(&json).to_hex().as_str()[..32].to_string();
     let key = settings_key(&digest);
-    ask(env, || blobs.put(&key, json.clone().into())).await?;
+    with_retry(env, || blobs.put(&key, json.clone().into())).await?;
     Ok(digest)
 }
 
@@ -60,7 +60,7 @@ impl<W: Work> SettingsCache<W> {
             return Ok(cached);
         }
         let key = settings_key(digest);
-        let Some(json) = ask(env, || blobs.get(&key)).await? else {
+        let Some(json) = with_retry(env, || blobs.get(&key)).await? else {
             return Ok(None);
         };
         match serde_json::from_slice::<W::Settings>(&json) {

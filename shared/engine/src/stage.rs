@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use crate::artifact;
 use crate::env::Env;
 use crate::failure::Failure;
-use crate::key::{Class, Identity, RunHeader, RunRef, TaskKey};
-use crate::port::{PortError, ask};
+use crate::key::{Priority, RunHeader, RunRef, TaskKey, TaskKeyBuilder};
+use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
 use crate::queue::Lane;
 
@@ -29,7 +29,7 @@ pub trait Work: Sized + Send + Sync + 'static {
     type Tools: Send + Sync + 'static;
 }
 
-/// A step of the work. The struct is its input: [`Stage::identity`] says what it reads, and its serialized form is the
+/// A step of the work. The struct is its input: [`Stage::builder`] says what it reads, and its serialized form is the
 /// locator: where to fetch that, which travels in the message (at most 4 KiB) and is no part of the key.
 #[async_trait]
 pub trait Stage: Serialize + DeserializeOwned + Send + Sync + 'static {
@@ -48,24 +48,27 @@ pub trait Stage: Serialize + DeserializeOwned + Send + Sync + 'static {
     const DEADLINE: Duration = Duration::from_secs(600);
 
     /// Writes everything the result depends on: content digests of what it reads, and the settings it uses.
-    fn identity(&self, settings: &<Self::Work as Work>::Settings, identity: &mut Identity);
+    fn identity(&self, settings: &<Self::Work as Work>::Settings, identity: &mut TaskKeyBuilder);
 
     /// Does the work. Called again after any failure; must touch the world only through `task` (I-7).
     ///
     /// # Errors
     /// A [`Failure`] of the kind that says what should happen next.
-    async fn run(&self, task: &Task<'_, Self::Work>) -> Result<Output<Self::Outcome>, Failure>;
+    async fn run(
+        &self,
+        task: &TaskContext<'_, Self::Work>,
+    ) -> Result<StageOutput<Self::Outcome>, Failure>;
 
     /// The key of this task.
     fn key(&self, settings: &<Self::Work as Work>::Settings) -> TaskKey {
-        let mut identity = TaskKey::identity(Self::NAME, Self::REVISION);
+        let mut identity = TaskKey::builder(Self::NAME, Self::REVISION);
         self.identity(settings, &mut identity);
         identity.finish()
     }
 }
 
 /// What a stage made: an outcome for the flow, blobs for other stages.
-pub struct Output<O> {
+pub struct StageOutput<O> {
     /// At most [`MAX_OUTCOME_BYTES`] as JSON.
     pub outcome: O,
     /// Named blobs beside it.
@@ -75,7 +78,7 @@ pub struct Output<O> {
     pub records: Vec<(String, Bytes)>,
 }
 
-impl<O> Output<O> {
+impl<O> StageOutput<O> {
     /// An outcome with blobs beside it.
     pub fn new(outcome: O, blobs: Vec<(&'static str, Bytes)>) -> Self {
         Self {
@@ -93,20 +96,20 @@ impl<O> Output<O> {
     }
 }
 
-impl<O> From<O> for Output<O> {
+impl<O> From<O> for StageOutput<O> {
     fn from(outcome: O) -> Self {
         Self::new(outcome, Vec::new())
     }
 }
 
 /// What a running stage sees of the world.
-pub struct Task<'a, W: Work> {
+pub struct TaskContext<'a, W: Work> {
     /// The run it is for.
     pub run: &'a RunRef,
     /// Its key.
     pub key: TaskKey,
     /// Who waits for it.
-    pub class: Class,
+    pub class: Priority,
     /// Which attempt this is, from 1.
     pub attempt: u32,
     /// The settings of the run.
@@ -119,13 +122,13 @@ pub struct Task<'a, W: Work> {
     pub env: &'a Env,
 }
 
-impl<W: Work> Task<'_, W> {
+impl<W: Work> TaskContext<'_, W> {
     /// The header of the run.
     ///
     /// # Errors
     /// Throttled (not counted) when the store is away, permanent when the header cannot be read.
     pub async fn header(&self) -> Result<RunHeader, Failure> {
-        let bytes = ask(self.env, || self.ports.blobs.get(&self.run.header)).await?;
+        let bytes = with_retry(self.env, || self.ports.blobs.get(&self.run.header)).await?;
         serde_json::from_slice(&bytes.ok_or_else(|| {
             Failure::permanent(
                 "engine.header_missing",
@@ -146,7 +149,7 @@ impl<W: Work> Task<'_, W> {
     /// Throttled (not counted) when the store is away, permanent when the blob is not there or torn.
     pub async fn blob(&self, key: &TaskKey, name: &str) -> Result<Bytes, Failure> {
         let scope = &self.run.scope;
-        let bytes = ask(self.env, || {
+        let bytes = with_retry(self.env, || {
             artifact::blob(self.ports.blobs.as_ref(), scope, key, name)
         })
         .await?;
@@ -160,14 +163,14 @@ impl<W: Work> Task<'_, W> {
 }
 
 /// How long a task waits for a port that was away.
-const PORT_AWAY: Duration = Duration::from_secs(5);
+const PORT_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 impl From<PortError> for Failure {
     /// A port that is away is no one's attempt: an outage of an hour must not fail a document.
     fn from(error: PortError) -> Self {
         let message = error.to_string();
-        if error.passing {
-            Failure::throttled("engine.port", message, PORT_AWAY)
+        if error.transient {
+            Failure::throttled("engine.port", message, PORT_RETRY_DELAY)
         } else {
             let next = "see that the store has space and may be written, then run the failed documents again";
             Failure::permanent("engine.port", message).with_next(next)
@@ -176,20 +179,20 @@ impl From<PortError> for Failure {
 }
 
 /// The stages a worker can run.
-pub struct Registry<W: Work>(BTreeMap<&'static str, Arc<dyn AnyStage<W>>>);
+pub struct StageRegistry<W: Work>(BTreeMap<&'static str, Arc<dyn AnyStage<W>>>);
 
-impl<W: Work> Default for Registry<W> {
+impl<W: Work> Default for StageRegistry<W> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl<W: Work> Registry<W> {
+impl<W: Work> StageRegistry<W> {
     /// The same with one more stage.
     #[must_use]
-    pub fn with<S: Stage<Work = W>>(mut self) -> Self {
+    pub fn with_stage<S: Stage<Work = W>>(mut self) -> Self {
         self.0
-            .insert(S::NAME, Arc::new(Typed::<S>(std::marker::PhantomData)));
+            .insert(S::NAME, Arc::new(TypedStage::<S>(std::marker::PhantomData)));
         self
     }
 
@@ -218,14 +221,14 @@ pub(crate) trait AnyStage<W: Work>: Send + Sync {
     async fn run(
         &self,
         payload: &serde_json::value::RawValue,
-        task: &Task<'_, W>,
+        task: &TaskContext<'_, W>,
     ) -> Result<artifact::Artifact, Failure>;
 }
 
-struct Typed<S>(std::marker::PhantomData<fn() -> S>);
+struct TypedStage<S>(std::marker::PhantomData<fn() -> S>);
 
 #[async_trait]
-impl<W: Work, S: Stage<Work = W>> AnyStage<W> for Typed<S> {
+impl<W: Work, S: Stage<Work = W>> AnyStage<W> for TypedStage<S> {
     fn revision(&self) -> u32 {
         S::REVISION
     }
@@ -237,7 +240,7 @@ impl<W: Work, S: Stage<Work = W>> AnyStage<W> for Typed<S> {
     async fn run(
         &self,
         payload: &serde_json::value::RawValue,
-        task: &Task<'_, W>,
+        task: &TaskContext<'_, W>,
     ) -> Result<artifact::Artifact, Failure> {
         let invalid = |error: serde_json::Error| {
             Failure::permanent(

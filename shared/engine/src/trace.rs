@@ -10,16 +10,16 @@ use crate::env::Millis;
 use crate::key::{RunId, TaskKey};
 
 /// The trace of a run.
-pub(crate) struct Trace {
+pub(crate) struct RunTrace {
     /// 32 hexadecimal digits.
     pub(crate) id: String,
     /// The run's own span, 16 hexadecimal digits.
     pub(crate) root: String,
 }
 
-impl Trace {
+impl RunTrace {
     /// The trace of `run`: the same wherever it is asked for.
-    pub(crate) fn of(run: &RunId) -> Self {
+    pub(crate) fn for_run(run: &RunId) -> Self {
         let digest = blake3::hash(run.0.as_bytes());
         let bytes = digest.as_bytes();
         Self {
@@ -29,12 +29,12 @@ impl Trace {
     }
 
     /// The id of the wave that begins with `first`.
-    pub(crate) fn wave(&self, first: &TaskKey, now_ms: Millis) -> String {
+    pub(crate) fn wave_span_id(&self, first: &TaskKey, now_ms: Millis) -> String {
         hex(&blake3::hash(format!("{}/{first}/{now_ms}", self.id).as_bytes()).as_bytes()[..8])
     }
 
     /// The context (`traceparent`) of what stands below the span `parent`.
-    pub(crate) fn below(&self, parent: &str) -> String {
+    pub(crate) fn traceparent(&self, parent: &str) -> String {
         format!("00-{}-{parent}-01", self.id)
     }
 }
@@ -53,13 +53,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_has_one_trace_and_each_wave_a_span_of_its_own() {
-        let trace = Trace::of(&RunId("r-1".into()));
-        let other = Trace::of(&RunId("r-2".into()));
-        assert_eq!(trace.id, Trace::of(&RunId("r-1".into())).id);
+    fn run_has_one_trace_and_one_span_per_wave() {
+        let trace = RunTrace::for_run(&RunId("r-1".into()));
+        let other = RunTrace::for_run(&RunId("r-2".into()));
+        assert_eq!(trace.id, RunTrace::for_run(&RunId("r-1".into())).id);
         assert_ne!(trace.id, other.id);
-        let key = TaskKey::identity("read", 1).finish();
-        assert_ne!(trace.wave(&key, 1), trace.wave(&key, 2));
-        assert_eq!(trace.below(&trace.root).len(), 55);
+        let key = TaskKey::builder("read", 1).finish();
+        assert_ne!(trace.wave_span_id(&key, 1), trace.wave_span_id(&key, 2));
+        assert_eq!(trace.traceparent(&trace.root).len(), 55);
     }
 }

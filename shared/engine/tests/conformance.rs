@@ -6,7 +6,7 @@ use stemma_engine::blobs::{Blobs, FolderBlobs, MemoryBlobs};
 use stemma_engine::ledger::MemoryLedger;
 use stemma_engine::limit::{Limiter, MemoryLimiter};
 use stemma_engine::queue::{MemoryQueue, Queue};
-use stemma_engine_testing::ledger_conformance::Subject;
+use stemma_engine_testing::ledger_conformance::LedgerUnderTest;
 use stemma_engine_testing::{
     blobs_conformance, ledger_conformance, limit_conformance, queue_conformance,
 };
@@ -22,7 +22,7 @@ async fn memory_ledger() {
     ledger_conformance::conformance(|| async {
         let ledger = Arc::new(MemoryLedger::default());
         let forgetful = Arc::clone(&ledger);
-        Subject {
+        LedgerUnderTest {
             ledger,
             flush: Box::new(move || {
                 let ledger = Arc::clone(&forgetful);
@@ -52,7 +52,7 @@ async fn folder_blobs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn two_stores_on_one_folder_do_not_mix_their_writes() {
+async fn two_stores_on_one_folder_write_independently() {
     let folder = tempfile::tempdir().unwrap();
     let stores: Vec<_> = (0..2)
         .map(|_| FolderBlobs::open(folder.path()).unwrap())

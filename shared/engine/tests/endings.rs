@@ -15,38 +15,38 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::MemoryBlobs;
-use stemma_engine::consume::{Consumer, Disposition, Handler};
-use stemma_engine::coordinate::{Coordinator, run_failure_key};
-use stemma_engine::dead_letter::{self, Replayed};
+use stemma_engine::consumer::{Consumer, Disposition, Handler};
+use stemma_engine::coordinator::{Coordinator, run_failure_key};
+use stemma_engine::dead_letter::{self, ReplayOutcome};
+use stemma_engine::executor::TaskExecutor;
 use stemma_engine::failure::{Failure, FailureRecord};
-use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
-use stemma_engine::jobs::{self, Report};
-use stemma_engine::key::{Class, Identity, JobId, RunHeader, RunId, RunRef};
+use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::jobs::{self, JobReport};
+use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
 use stemma_engine::ledger::MemoryLedger;
-use stemma_engine::message::Ending;
-use stemma_engine::perform::Performer;
-use stemma_engine::presence::Presence;
+use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
-use stemma_engine::replay::{Replay, Stop};
-use stemma_engine::stage::{Output, Registry, Stage, Task, Work};
+use stemma_engine::replay::{FlowStop, Replay};
+use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
 use stemma_engine::{Env, PortError, Ports, settings};
-use stemma_engine_testing::fault::{Fault, Faults, Plan};
+use stemma_engine_testing::fault::{FaultInjector, FaultPlan, PortFault};
 use tokio_util::sync::CancellationToken;
 
 /// A work of one stage per document, which behaves as its name says.
-struct Probe;
+struct ProbeWork;
 
-impl Work for Probe {
+impl Work for ProbeWork {
     type Settings = String;
-    type Tools = Counter;
+    type Tools = ProbeTools;
 }
 
 #[derive(Default)]
-struct Counter {
+struct ProbeTools {
     runs: AtomicU32,
     /// Of the first run of each task, when it began: the rest are duplicates.
-    seen: Mutex<BTreeMap<String, u32>>,
-    mended: AtomicBool,
+    runs_by_task: Mutex<BTreeMap<String, u32>>,
+    recovered: AtomicBool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -57,21 +57,21 @@ struct Behave {
 
 #[async_trait]
 impl Stage for Behave {
-    type Work = Probe;
+    type Work = ProbeWork;
     type Outcome = u32;
     const NAME: &'static str = "behave";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Cpu;
 
-    fn identity(&self, _: &String, identity: &mut Identity) {
+    fn identity(&self, _: &String, identity: &mut TaskKeyBuilder) {
         identity.text(&self.how);
     }
 
-    async fn run(&self, task: &Task<'_, Probe>) -> Result<Output<u32>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, ProbeWork>) -> Result<StageOutput<u32>, Failure> {
         task.tools.runs.fetch_add(1, Ordering::SeqCst);
         *task
             .tools
-            .seen
+            .runs_by_task
             .lock()
             .unwrap()
             .entry(self.how.clone())
@@ -80,11 +80,11 @@ impl Stage for Behave {
             "panics" => panic!("a worm in page 3"),
             "never ends" => std::future::pending().await,
             "fails at length" => Err(Failure::permanent("probe.long", "\"\u{7}".repeat(9_000))),
-            "kills until mended" if !task.tools.mended.load(Ordering::SeqCst) => {
+            "kills until mended" if !task.tools.recovered.load(Ordering::SeqCst) => {
                 std::future::pending().await
             }
             "lasts until mended" => {
-                while !task.tools.mended.load(Ordering::SeqCst) {
+                while !task.tools.recovered.load(Ordering::SeqCst) {
                     task.env.sleep(Duration::from_secs(1)).await;
                 }
                 Ok(1.into())
@@ -99,10 +99,10 @@ impl Stage for Behave {
 }
 
 #[async_trait]
-impl Flow for Probe {
+impl Flow for ProbeWork {
     const REVISION: u32 = 1;
 
-    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
+    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop> {
         let how = run.input.as_str().unwrap_or_default().to_string();
         assert!(how != "flow panics", "a worm in the flow");
         let behave = |how: &str| Behave {
@@ -110,30 +110,30 @@ impl Flow for Probe {
             ballast: String::new(),
         };
         match how.as_str() {
-            "too large" => replay.one(&Behave {
+            "too large" => replay.outcome(&Behave {
                 how,
                 ballast: "x".repeat(5_000),
             })?,
             "does without" => {
                 let gaps = replay
-                    .all([behave("kills until mended")])?
+                    .results([behave("kills until mended")])?
                     .iter()
-                    .filter(|told| told.is_err())
+                    .filter(|result| result.is_err())
                     .count();
-                replay.one(&behave("lasts until mended"))?;
-                return Ok(Finish { gaps: gaps as u32 });
+                replay.outcome(&behave("lasts until mended"))?;
+                return Ok(FlowOutput { gaps: gaps as u32 });
             }
-            how => replay.one(&behave(how))?,
+            how => replay.outcome(&behave(how))?,
         };
-        Ok(Finish { gaps: 0 })
+        Ok(FlowOutput { gaps: 0 })
     }
 
     async fn claim(
         _: &Env,
         ports: &Ports,
-        job: &Manifest,
+        job: &JobManifest,
         entry: &JobEntry,
-    ) -> Result<Claim, PortError> {
+    ) -> Result<ClaimOutcome, PortError> {
         let name = entry.input.as_str().unwrap_or_default().replace(' ', "-");
         let scope = format!("c/x/d/{name}");
         let header = RunHeader {
@@ -155,27 +155,31 @@ impl Flow for Probe {
                 serde_json::to_vec(&header).unwrap().into(),
             )
             .await?;
-        Ok(Claim::Run(header))
+        Ok(ClaimOutcome::Run(header))
     }
 
-    async fn ending(_: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
+    async fn run_outcome(
+        _: &Env,
+        ports: &Ports,
+        run: &RunHeader,
+    ) -> Result<Option<RunOutcome>, PortError> {
         let json = ports.blobs.get(&run_failure_key(&run.at.run)).await?;
         Ok(json
             .and_then(|json| serde_json::from_slice(&json).ok())
-            .map(Ending::of_record))
+            .map(RunOutcome::from_record))
     }
 }
 
-struct House {
+struct ProbeCluster {
     env: Env,
     ports: Ports,
-    counter: Arc<Counter>,
+    counter: Arc<ProbeTools>,
 }
 
-impl House {
-    fn new(plan: Plan) -> (Self, Faults) {
+impl ProbeCluster {
+    fn new(plan: FaultPlan) -> (Self, FaultInjector) {
         let env = Env::simulated(1);
-        let faults = Faults::new(env.clone(), plan);
+        let faults = FaultInjector::new(env.clone(), plan);
         let ports = faults.wrap(&Ports::embedded(Arc::new(MemoryBlobs::default())));
         (
             Self {
@@ -189,16 +193,21 @@ impl House {
 
     fn coordinator(&self) -> tokio::task::JoinHandle<()> {
         let env = self.env.clone();
-        let presence = Presence::new(&self.env, "coordinator", "coordinator");
-        let coordinator =
-            Coordinator::<Probe>::new(env, self.ports.clone(), 1_000, Arc::new(|_| ()), presence);
+        let presence = HeartbeatReporter::new(&self.env, "coordinator", "coordinator");
+        let coordinator = Coordinator::<ProbeWork>::new(
+            env,
+            self.ports.clone(),
+            1_000,
+            Arc::new(|_| ()),
+            presence,
+        );
         self.env.spawn(coordinator.run(CancellationToken::new()))
     }
 
-    fn performer(&self, presence: &Arc<Presence>) -> Arc<Performer<Probe>> {
-        let registry = Registry::default().with::<Behave>();
+    fn executor(&self, presence: &Arc<HeartbeatReporter>) -> Arc<TaskExecutor<ProbeWork>> {
+        let registry = StageRegistry::default().with_stage::<Behave>();
         let tools = Arc::clone(&self.counter);
-        Arc::new(Performer::new(
+        Arc::new(TaskExecutor::new(
             self.env.clone(),
             self.ports.clone(),
             registry,
@@ -217,12 +226,12 @@ impl House {
         concurrency: u16,
         stop: CancellationToken,
     ) -> tokio::task::JoinHandle<()> {
-        let presence = Presence::new(&self.env, name, "worker");
-        let performer = self.performer(&presence);
+        let presence = HeartbeatReporter::new(&self.env, name, "worker");
+        let performer = self.executor(&presence);
         let consumer = Consumer {
             env: self.env.clone(),
             queue: Arc::clone(&self.ports.queue),
-            name: QueueName::Lane(Lane::Cpu, Class::Bulk),
+            name: QueueName::Lane(Lane::Cpu, Priority::Bulk),
             concurrency,
             grace: Duration::from_secs(1),
             presence,
@@ -231,13 +240,17 @@ impl House {
     }
 
     async fn submit(&self, documents: &[String]) -> JobId {
-        let manifest = Manifest {
+        let manifest = JobManifest {
             job: JobId("job".into()),
             collection: "x".into(),
-            settings: settings::freeze::<Probe>(&self.env, self.ports.blobs.as_ref(), &"s".into())
-                .await
-                .unwrap(),
-            class: Class::Bulk,
+            settings: settings::freeze::<ProbeWork>(
+                &self.env,
+                self.ports.blobs.as_ref(),
+                &"s".into(),
+            )
+            .await
+            .unwrap(),
+            class: Priority::Bulk,
             entries: documents.len() as u64,
             submitted_ms: 0,
             terms: Default::default(),
@@ -255,7 +268,7 @@ impl House {
         manifest.job
     }
 
-    async fn report(&self, job: &JobId, within: Duration) -> Report {
+    async fn report(&self, job: &JobId, within: Duration) -> JobReport {
         let wait = async {
             loop {
                 if let Ok(Some(report)) = jobs::report(self.ports.blobs.as_ref(), job).await {
@@ -272,38 +285,38 @@ impl House {
 
 /// The failure of a job of one document that behaves like this, and how often its stage ran.
 async fn failure_of(how: &str) -> (FailureRecord, u32) {
-    let (house, _) = House::new(Plan::default());
-    let _coordinator = house.coordinator();
-    let _worker = house.worker("worker", 4);
-    let job = house.submit(&[how.into()]).await;
-    let report = house.report(&job, Duration::from_secs(3 * 3600)).await;
+    let (cluster, _) = ProbeCluster::new(FaultPlan::default());
+    let _coordinator = cluster.coordinator();
+    let _worker = cluster.worker("worker", 4);
+    let job = cluster.submit(&[how.into()]).await;
+    let report = cluster.report(&job, Duration::from_secs(3 * 3600)).await;
     assert_eq!(report.counts.failed, 1);
     (
         report.failures[0].1.clone(),
-        house.counter.runs.load(Ordering::SeqCst),
+        cluster.counter.runs.load(Ordering::SeqCst),
     )
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_fits_in_no_message_fails() {
+async fn oversized_task_message_fails_the_task() {
     let (failure, runs) = failure_of("too large").await;
     assert_eq!((failure.code.as_str(), runs), ("engine.message", 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_that_fits_in_no_message_is_cut() {
+async fn oversized_failure_is_clipped() {
     let (failure, runs) = failure_of("fails at length").await;
     assert_eq!((failure.code.as_str(), runs), ("probe.long", 1));
     assert!(failure.message.len() <= 1_000);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flow_that_panics_fails() {
+async fn panicking_flow_fails_the_run() {
     assert_eq!(failure_of("flow panics").await.0.code, "engine.flow_panic");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stage_that_panics_fails_after_five_attempts() {
+async fn panicking_stage_fails_after_five_attempts() {
     let (failure, runs) = failure_of("panics").await;
     assert_eq!(
         (failure.code.as_str(), failure.attempts, runs),
@@ -312,20 +325,20 @@ async fn a_stage_that_panics_fails_after_five_attempts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stage_past_its_deadline_fails_after_five_attempts() {
+async fn stage_past_deadline_fails_after_five_attempts() {
     let (failure, runs) = failure_of("never ends").await;
     assert_eq!((failure.code.as_str(), runs), ("engine.deadline", 5));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_work_when_the_ledger_forgets_is_not_done_by_the_next_who_gets_its_message() {
-    let (mut house, _) = House::new(Plan::default());
+async fn ledger_loss_does_not_duplicate_running_task() {
+    let (mut cluster, _) = ProbeCluster::new(FaultPlan::default());
     let ledger = Arc::new(MemoryLedger::default());
-    house.ports.ledger = ledger.clone();
-    let coordinator = house.coordinator();
-    house.submit(&["slow".into()]).await;
-    let lane = QueueName::Lane(Lane::Cpu, Class::Bulk);
-    let message = house
+    cluster.ports.ledger = ledger.clone();
+    let coordinator = cluster.coordinator();
+    cluster.submit(&["slow".into()]).await;
+    let lane = QueueName::Lane(Lane::Cpu, Priority::Bulk);
+    let message = cluster
         .ports
         .queue
         .subscribe(lane, 1)
@@ -336,39 +349,40 @@ async fn what_is_in_work_when_the_ledger_forgets_is_not_done_by_the_next_who_get
         .unwrap()
         .message;
     coordinator.abort(); // no one wants the task anew
-    let performer = |name: &str| house.performer(&Presence::new(&house.env, name, "worker"));
+    let performer =
+        |name: &str| cluster.executor(&HeartbeatReporter::new(&cluster.env, name, "worker"));
     let first = performer("first");
     let second = performer("second");
     let cut_off = async {
-        house.env.sleep(Duration::from_secs(1)).await;
+        cluster.env.sleep(Duration::from_secs(1)).await;
         ledger.flush();
         second.handle(&message, 1).await
     };
     let (done, next) = tokio::join!(first.handle(&message, 0), cut_off);
     assert_eq!(done, Disposition::Ack);
     assert!(
-        matches!(next, Disposition::Later { attempts: 0, .. }),
+        matches!(next, Disposition::Retry { attempts: 0, .. }),
         "{next:?}"
     );
-    assert_eq!(house.counter.runs.load(Ordering::SeqCst), 1);
+    assert_eq!(cluster.counter.runs.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_takes_its_workers_down_is_poison() {
-    let (house, _) = House::new(Plan::default());
-    let _coordinator = house.coordinator();
-    let job = house.submit(&["never ends".into()]).await;
+async fn task_that_crashes_workers_is_poison() {
+    let (cluster, _) = ProbeCluster::new(FaultPlan::default());
+    let _coordinator = cluster.coordinator();
+    let job = cluster.submit(&["never ends".into()]).await;
     for life in 0..200 {
-        let before = house.counter.runs.load(Ordering::SeqCst);
-        let worker = house.worker(&format!("worker-{life}"), 4);
-        house.env.sleep(Duration::from_secs(30)).await;
-        if house.counter.runs.load(Ordering::SeqCst) > before {
+        let before = cluster.counter.runs.load(Ordering::SeqCst);
+        let worker = cluster.worker(&format!("worker-{life}"), 4);
+        cluster.env.sleep(Duration::from_secs(30)).await;
+        if cluster.counter.runs.load(Ordering::SeqCst) > before {
             worker.abort(); // out of memory, as soon as it took the task up
         } else {
-            house.env.sleep(Duration::from_secs(60)).await;
+            cluster.env.sleep(Duration::from_secs(60)).await;
             worker.abort();
         }
-        if jobs::report(house.ports.blobs.as_ref(), &job)
+        if jobs::report(cluster.ports.blobs.as_ref(), &job)
             .await
             .unwrap()
             .is_some()
@@ -376,92 +390,107 @@ async fn a_task_that_takes_its_workers_down_is_poison() {
             break;
         }
     }
-    let report = house.report(&job, Duration::from_secs(60)).await;
+    let report = cluster.report(&job, Duration::from_secs(60)).await;
     assert_eq!(report.failures[0].1.code, "engine.poison");
-    let runs = house.counter.runs.load(Ordering::SeqCst);
+    let runs = cluster.counter.runs.load(Ordering::SeqCst);
     assert!((5..=10).contains(&runs), "{runs} workers went down with it");
 }
 
 /// A run that does without a poisonous task takes it up again when its dead letter is replayed.
 #[tokio::test(start_paused = true)]
-async fn a_dead_letter_that_is_replayed_is_asked_for_again() {
-    let (house, _) = House::new(Plan::default());
-    let blobs = Arc::clone(&house.ports.blobs);
-    let _coordinator = house.coordinator();
-    let seen = |how: &str| house.counter.seen.lock().unwrap().get(how).copied();
-    let job = house.submit(&["does without".into()]).await;
+async fn replayed_dead_letter_is_requested_again() {
+    let (cluster, _) = ProbeCluster::new(FaultPlan::default());
+    let blobs = Arc::clone(&cluster.ports.blobs);
+    let _coordinator = cluster.coordinator();
+    let run_count = |how: &str| {
+        cluster
+            .counter
+            .runs_by_task
+            .lock()
+            .unwrap()
+            .get(how)
+            .copied()
+    };
+    let job = cluster.submit(&["does without".into()]).await;
     for life in 0.. {
         assert!(life < 200, "it is no dead letter");
-        let worker = house.worker(&format!("worker-{life}"), 4);
-        house.env.sleep(Duration::from_secs(90)).await;
+        let worker = cluster.worker(&format!("worker-{life}"), 4);
+        cluster.env.sleep(Duration::from_secs(90)).await;
         worker.abort();
         if dead_letter::count(blobs.as_ref()).await.unwrap() > 0 {
             break;
         }
     }
-    let before = seen("kills until mended");
-    let _worker = house.worker("worker", 4);
-    while seen("lasts until mended").is_none() {
-        house.env.sleep(Duration::from_secs(1)).await;
+    let before = run_count("kills until mended");
+    let _worker = cluster.worker("worker", 4);
+    while run_count("lasts until mended").is_none() {
+        cluster.env.sleep(Duration::from_secs(1)).await;
     }
     let letter = dead_letter::list(blobs.as_ref(), 10)
         .await
         .unwrap()
         .remove(0);
-    house.counter.mended.store(true, Ordering::SeqCst);
-    let replayed = dead_letter::replay(&house.env, &house.ports, &letter)
+    cluster.counter.recovered.store(true, Ordering::SeqCst);
+    let replayed = dead_letter::replay(&cluster.env, &cluster.ports, &letter)
         .await
         .unwrap();
     assert_eq!(
         (replayed, letter.stage.as_deref()),
-        (Replayed::Again(letter.run.clone().unwrap()), Some("behave"))
+        (
+            ReplayOutcome::Requested(letter.run.clone().unwrap()),
+            Some("behave")
+        )
     );
-    let report = house.report(&job, Duration::from_secs(600)).await;
+    let report = cluster.report(&job, Duration::from_secs(600)).await;
     assert_eq!(
         (report.counts.done, report.counts.done_with_gaps),
         (1, 0),
         "{report:?}"
     );
-    assert_eq!(seen("kills until mended"), before.map(|runs| runs + 1));
+    assert_eq!(run_count("kills until mended"), before.map(|runs| runs + 1));
     assert_eq!(dead_letter::count(blobs.as_ref()).await.unwrap(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_port_that_hiccups_costs_no_second_run() {
+async fn failed_port_call_does_not_rerun_the_stage() {
     for call in 1..160 {
-        let (house, _) = House::new(Plan::nth(call, Fault::FailBefore));
-        let _coordinator = house.coordinator();
-        let _worker = house.worker("worker", 4);
-        let job = house.submit(&["slow-1".into(), "slow-2".into()]).await;
-        house.report(&job, Duration::from_secs(600)).await;
-        assert_eq!(house.counter.runs.load(Ordering::SeqCst), 2, "call {call}");
+        let (cluster, _) = ProbeCluster::new(FaultPlan::nth(call, PortFault::FailBefore));
+        let _coordinator = cluster.coordinator();
+        let _worker = cluster.worker("worker", 4);
+        let job = cluster.submit(&["slow-1".into(), "slow-2".into()]).await;
+        cluster.report(&job, Duration::from_secs(600)).await;
+        assert_eq!(
+            cluster.counter.runs.load(Ordering::SeqCst),
+            2,
+            "call {call}"
+        );
     }
 }
 
 /// A task that the grace period cut off is taken up by another worker at once: its lease was given up, uncounted.
 #[tokio::test(start_paused = true)]
-async fn a_task_cut_off_by_a_drain_is_taken_up_at_once() {
-    let (house, _) = House::new(Plan::default());
-    let _coordinator = house.coordinator();
+async fn drained_task_is_resumed_immediately() {
+    let (cluster, _) = ProbeCluster::new(FaultPlan::default());
+    let _coordinator = cluster.coordinator();
     let stop = CancellationToken::new();
-    let leaving = house.worker_until("leaving", 4, stop.clone());
-    let job = house.submit(&["slow-1".into()]).await;
-    while house.counter.runs.load(Ordering::SeqCst) == 0 {
-        house.env.sleep(Duration::from_millis(100)).await;
+    let leaving = cluster.worker_until("leaving", 4, stop.clone());
+    let job = cluster.submit(&["slow-1".into()]).await;
+    while cluster.counter.runs.load(Ordering::SeqCst) == 0 {
+        cluster.env.sleep(Duration::from_millis(100)).await;
     }
     stop.cancel();
-    let _other = house.worker("other", 4);
-    let left = house.env.now_ms();
+    let _other = cluster.worker("other", 4);
+    let stopped_ms = cluster.env.now_ms();
     tokio::time::timeout(Duration::from_secs(2), leaving)
         .await
         .expect("leaves when its grace is over")
         .unwrap();
-    let report = house.report(&job, Duration::from_secs(60)).await;
-    let took_ms = house.env.now_ms() - left;
+    let report = cluster.report(&job, Duration::from_secs(60)).await;
+    let took_ms = cluster.env.now_ms() - stopped_ms;
     assert_eq!(
         (
             report.counts.done,
-            house.counter.runs.load(Ordering::SeqCst)
+            cluster.counter.runs.load(Ordering::SeqCst)
         ),
         (1, 2)
     );
@@ -473,18 +502,18 @@ async fn a_task_cut_off_by_a_drain_is_taken_up_at_once() {
 
 /// A document listed twice is one run, and both its entries end with it.
 #[tokio::test(start_paused = true)]
-async fn a_document_listed_twice_ends_twice() {
-    let (house, _) = House::new(Plan::default());
-    let _coordinator = house.coordinator();
-    let _worker = house.worker("worker", 4);
-    let job = house
+async fn document_listed_twice_is_one_run_and_two_entries() {
+    let (cluster, _) = ProbeCluster::new(FaultPlan::default());
+    let _coordinator = cluster.coordinator();
+    let _worker = cluster.worker("worker", 4);
+    let job = cluster
         .submit(&["slow-1".into(), "slow-1".into(), "slow-2".into()])
         .await;
-    let report = house.report(&job, Duration::from_secs(600)).await;
+    let report = cluster.report(&job, Duration::from_secs(600)).await;
     assert_eq!(
         (
             report.counts.done,
-            house.counter.runs.load(Ordering::SeqCst)
+            cluster.counter.runs.load(Ordering::SeqCst)
         ),
         (3, 2)
     );
@@ -492,25 +521,25 @@ async fn a_document_listed_twice_ends_twice() {
 
 /// Rule 9: a backlog ten times the interval adds at most one duplicate in a hundred.
 #[tokio::test(start_paused = true)]
-async fn a_backlog_is_not_published_again() {
-    let (house, faults) = House::new(Plan::default());
+async fn backlog_is_not_republished() {
+    let (cluster, faults) = ProbeCluster::new(FaultPlan::default());
     let published = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&published);
-    faults.listen(Box::new(move |_, operation, about, _| {
+    faults.set_listener(Box::new(move |_, operation, about, _| {
         if operation == "queue.publish" && about.starts_with("cpu") {
             counted.fetch_add(1, Ordering::SeqCst);
         }
     }));
-    let _coordinator = house.coordinator();
-    let _worker = house.worker("worker", 4);
+    let _coordinator = cluster.coordinator();
+    let _worker = cluster.worker("worker", 4);
     let documents: Vec<String> = (0..300).map(|n| format!("slow-{n}")).collect();
-    let job = house.submit(&documents).await;
-    let report = house.report(&job, Duration::from_secs(3_600)).await;
+    let job = cluster.submit(&documents).await;
+    let report = cluster.report(&job, Duration::from_secs(3_600)).await;
     assert_eq!(report.counts.done, 300);
     assert!(
-        house
+        cluster
             .counter
-            .seen
+            .runs_by_task
             .lock()
             .unwrap()
             .values()
@@ -526,21 +555,21 @@ async fn a_backlog_is_not_published_again() {
 
 /// A store that lost an object must not make wake-ups pile up.
 #[tokio::test(start_paused = true)]
-async fn a_job_that_cannot_be_read_does_not_pile_up_messages() {
-    let (house, _) = House::new(Plan::default());
+async fn unreadable_job_does_not_accumulate_messages() {
+    let (cluster, _) = ProbeCluster::new(FaultPlan::default());
     let broken = Bytes::from_static(b"{ torn");
-    house
+    cluster
         .ports
         .blobs
         .put("jobs/broken/manifest.json", broken)
         .await
         .unwrap();
-    let _coordinator = house.coordinator();
-    house.env.sleep(Duration::from_secs(2 * 3600)).await;
-    let depth = house
+    let _coordinator = cluster.coordinator();
+    cluster.env.sleep(Duration::from_secs(2 * 3600)).await;
+    let depth = cluster
         .ports
         .queue
-        .depth(QueueName::flow("broken"))
+        .depth(QueueName::flow_for("broken"))
         .await
         .unwrap();
     assert!(

@@ -5,31 +5,32 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use stemma_engine_testing::fault::{Chances, Fault, Plan};
-use stemma_engine_testing::simulation::{self, Script};
+use stemma_engine_testing::fault::{FaultPlan, FaultRates, PortFault};
+use stemma_engine_testing::simulation::{self, SimulationScenario};
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
 #[test]
-fn whatever_happens_every_schedule_ends_with_the_same_bytes() {
+fn every_schedule_ends_with_the_same_bytes() {
     if let Some(seed) = number("STEMMA_SEED") {
         let listener = Box::new(
-            |n: u64, operation: &str, about: &str, fault: Option<Fault>| {
+            |n: u64, operation: &str, about: &str, fault: Option<PortFault>| {
                 println!(
                     "{n:6} {operation:20} {about} {}",
                     fault.map(|fault| format!("{fault:?}")).unwrap_or_default()
                 );
             },
         );
-        simulation::play_heard(&Script::of_seed(seed), Some(listener)).unwrap();
+        simulation::simulate_with_listener(&SimulationScenario::from_seed(seed), Some(listener))
+            .unwrap();
         simulation::check(seed).unwrap();
         return;
     }
     let first = number("STEMMA_FIRST").unwrap_or(1);
     let schedules = number("STEMMA_SCHEDULES").unwrap_or(2_000);
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     in_parallel(first..first + schedules, |seed| {
         let ended = simulation::check(seed).unwrap_or_else(|violated| panic!("{violated}"));
         if seed % 50 == 0 {
@@ -42,12 +43,12 @@ fn whatever_happens_every_schedule_ends_with_the_same_bytes() {
     });
     println!(
         "{schedules} schedules in {:.1} s",
-        begun.elapsed().as_secs_f64()
+        started.elapsed().as_secs_f64()
     );
 }
 
 #[test]
-fn jobs_that_are_paused_or_cancelled_end_and_the_others_lose_nothing() {
+fn paused_and_cancelled_jobs_do_not_affect_others() {
     if let Some(seed) = number("STEMMA_SEED") {
         simulation::check_controlled(seed).unwrap_or_else(|violated| panic!("{violated}"));
         return;
@@ -69,25 +70,25 @@ fn jobs_that_are_paused_or_cancelled_end_and_the_others_lose_nothing() {
 }
 
 #[test]
-fn any_one_port_call_may_fail() {
-    let quiet = Script {
+fn any_single_port_call_may_fail() {
+    let quiet = SimulationScenario {
         small: true,
-        ..Script::quiet()
+        ..SimulationScenario::quiet()
     };
-    let expected = simulation::play(&quiet).unwrap();
+    let expected = simulation::simulate(&quiet).unwrap();
     in_parallel(1..expected.calls + 1, |call| {
         for fault in [
-            Fault::FailBefore,
-            Fault::FailAfter,
-            Fault::Duplicate,
-            Fault::Lose,
+            PortFault::FailBefore,
+            PortFault::FailAfter,
+            PortFault::Duplicate,
+            PortFault::Lose,
         ] {
-            let script = Script {
-                plan: Plan::nth(call, fault),
+            let script = SimulationScenario {
+                plan: FaultPlan::nth(call, fault),
                 ..quiet.clone()
             };
-            let compared =
-                simulation::play(&script).and_then(|ended| simulation::compare(&ended, &expected));
+            let compared = simulation::simulate(&script)
+                .and_then(|ended| simulation::compare(&ended, &expected));
             compared.unwrap_or_else(|violated| panic!("call {call}, {fault:?}: {violated}"));
         }
     });
@@ -95,16 +96,16 @@ fn any_one_port_call_may_fail() {
 }
 
 #[test]
-fn every_message_may_come_twice() {
-    let chances = Chances {
+fn every_message_may_be_delivered_twice() {
+    let chances = FaultRates {
         duplicate: 1_000,
-        ..Chances::default()
+        ..FaultRates::default()
     };
-    let script = Script {
-        plan: Plan::random(1, chances),
-        ..Script::quiet()
+    let script = SimulationScenario {
+        plan: FaultPlan::random(1, chances),
+        ..SimulationScenario::quiet()
     };
-    let ended = simulation::play(&script).unwrap();
+    let ended = simulation::simulate(&script).unwrap();
     simulation::compare(&ended, simulation::expected().unwrap()).unwrap();
 }
 

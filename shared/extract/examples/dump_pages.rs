@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use stemma_document::Body;
+use stemma_document::SourceBody;
 use stemma_extract::{Limits, pdf};
 
 fn main() -> std::io::Result<()> {
@@ -72,7 +72,7 @@ fn dump(file: &Path, out: &mut impl Write) -> std::io::Result<u32> {
         "{doc}: outline {entries} ({targets} with targets), links {links}, encrypted {}",
         source.encrypted
     );
-    let Body::Pages(pages) = source.body else {
+    let SourceBody::Pages(pages) = source.body else {
         return Ok(0);
     };
     for (index, page) in pages.iter().enumerate() {

@@ -5,14 +5,14 @@ use stemma_document::Defect;
 use crate::{ExtractError, Limits};
 
 /// A text file, read: `\n` is its only line end, and it holds no NUL.
-pub(crate) struct Decoded {
+pub(crate) struct DecodedText {
     /// The text without byte order mark.
     pub(crate) text: String,
     /// What had to be replaced.
     pub(crate) defects: Vec<Defect>,
 }
 
-impl Decoded {
+impl DecodedText {
     /// Reads UTF-8, or UTF-16 where a byte order mark says so. Invalid stretches become U+FFFD and are recorded, NUL
     /// becomes U+FFFD (CommonMark 2.3), CR and CRLF become LF (CommonMark counts all three as line ends).
     ///
@@ -150,8 +150,8 @@ fn normalize(text: String) -> String {
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8]) -> Decoded {
-        Decoded::read(bytes.to_vec(), &Limits::default()).unwrap()
+    fn read(bytes: &[u8]) -> DecodedText {
+        DecodedText::read(bytes.to_vec(), &Limits::default()).unwrap()
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nul_and_bad_bytes_are_replaced_and_only_the_latter_recorded() {
+    fn nul_and_invalid_bytes_are_replaced() {
         let nul = read(b"a\0b");
         assert_eq!((nul.text.as_str(), nul.defects.len()), ("a\u{FFFD}b", 0));
         let bad = read(b"\xEF\xBB\xBFCaf\xE9 \xFF!");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn utf16_is_read_by_its_mark() {
+    fn utf16_is_detected_by_its_byte_order_mark() {
         assert_eq!(read(b"\xFF\xFE#\0 \0A\0").text, "# A");
         assert_eq!(read(b"\xFE\xFF\0#\0 \0A").text, "# A");
         let broken = read(b"\xFF\xFEA\0\x00\xD8B\0!");
@@ -197,18 +197,21 @@ mod tests {
             ..Limits::default()
         };
         assert_eq!(
-            Decoded::read(vec![b'x'; 11], &limits).err().unwrap().code,
+            DecodedText::read(vec![b'x'; 11], &limits)
+                .err()
+                .unwrap()
+                .code,
             "limits.bytes"
         );
         assert_eq!(
-            Decoded::read(b"a\nb\nc\nd".to_vec(), &limits)
+            DecodedText::read(b"a\nb\nc\nd".to_vec(), &limits)
                 .err()
                 .unwrap()
                 .code,
             "limits.lines"
         );
         assert!(
-            Decoded::read(b"a\nb\nc\n".to_vec(), &limits).is_err(),
+            DecodedText::read(b"a\nb\nc\n".to_vec(), &limits).is_err(),
             "the limit is not reached by a last line end"
         );
     }

@@ -1,8 +1,8 @@
 //! What a file is, by its content first and then by its name; and the one door for all formats.
 
-use stemma_document::{Format, Source};
+use stemma_document::{Source, SourceFormat};
 
-use crate::{ExtractError, Job, decode, markdown, pdf, text};
+use crate::{ExtractError, ExtractJob, decode, markdown, pdf, text};
 
 /// A PDF's signature stands within this many first bytes (PDF 1.7, annex H, note 13).
 const PDF_WINDOW_BYTES: usize = 1_024;
@@ -13,9 +13,9 @@ const SAMPLE_BYTES: usize = 16 * 1024;
 ///
 /// # Errors
 ///
-/// Those of [`format_of`], `limits.bytes`, and those of the format.
-pub fn extract(job: Job) -> Result<Source, ExtractError> {
-    let Job {
+/// Those of [`detect_format`], `limits.bytes`, and those of the format.
+pub fn extract(job: ExtractJob) -> Result<Source, ExtractError> {
+    let ExtractJob {
         name,
         bytes,
         password,
@@ -23,10 +23,10 @@ pub fn extract(job: Job) -> Result<Source, ExtractError> {
         threads,
     } = job;
     decode::check_size(bytes.len(), &limits)?;
-    match format_of(&bytes, &name)? {
-        Format::Pdf => pdf::read(&bytes, password.as_deref(), &limits, threads),
-        Format::Markdown => markdown::read(bytes, &limits),
-        Format::Text => text::read(bytes, &limits),
+    match detect_format(&bytes, &name)? {
+        SourceFormat::Pdf => pdf::read(&bytes, password.as_deref(), &limits, threads),
+        SourceFormat::Markdown => markdown::read(bytes, &limits),
+        SourceFormat::Text => text::read(bytes, &limits),
     }
 }
 
@@ -37,7 +37,7 @@ pub fn extract(job: Job) -> Result<Source, ExtractError> {
 ///
 /// `input.empty`: nothing in it, or only a byte order mark. `pdf.not_a_pdf`: named `.pdf`, but something else.
 /// `input.unsupported`: binary, an unknown encoding, or an unknown extension.
-pub fn format_of(bytes: &[u8], name: &str) -> Result<Format, ExtractError> {
+pub fn detect_format(bytes: &[u8], name: &str) -> Result<SourceFormat, ExtractError> {
     if matches!(bytes, [] | [0xEF, 0xBB, 0xBF] | [0xFF, 0xFE] | [0xFE, 0xFF]) {
         return Err(ExtractError::new(
             "input.empty",
@@ -53,9 +53,9 @@ pub fn format_of(bytes: &[u8], name: &str) -> Result<Format, ExtractError> {
     if let Some(at) = pdf_signature(bytes)
         && (is_pdf_name
             || bytes[..at].iter().all(u8::is_ascii_whitespace)
-            || binary(bytes).is_some())
+            || binary_kind(bytes).is_some())
     {
-        return Ok(Format::Pdf);
+        return Ok(SourceFormat::Pdf);
     }
     if is_pdf_name {
         let message = format!("the file is not a PDF: it looks like {}", looks_like(bytes));
@@ -65,7 +65,7 @@ pub fn format_of(bytes: &[u8], name: &str) -> Result<Format, ExtractError> {
             "fetch the document again, or give it its right extension",
         ));
     }
-    if let Some(what) = binary(bytes) {
+    if let Some(what) = binary_kind(bytes) {
         let message = format!("the file is {what}, not text");
         return Err(ExtractError::new(
             "input.unsupported",
@@ -74,21 +74,21 @@ pub fn format_of(bytes: &[u8], name: &str) -> Result<Format, ExtractError> {
         ));
     }
     match extension.as_str() {
-        "md" | "markdown" => Ok(Format::Markdown),
-        "txt" | "text" => Ok(Format::Text),
+        "md" | "markdown" => Ok(SourceFormat::Markdown),
+        "txt" | "text" => Ok(SourceFormat::Text),
         _ => Err(unknown_extension(&extension)),
     }
 }
 
 fn unknown_extension(extension: &str) -> ExtractError {
-    let shown: String = extension
+    let printable: String = extension
         .chars()
         .filter(|c| c.is_alphanumeric())
         .take(12)
         .collect();
-    let message = match shown.as_str() {
+    let message = match printable.as_str() {
         "" => "the file has no extension and is no PDF".into(),
-        _ => format!("files of type .{shown} are not supported"),
+        _ => format!("files of type .{printable} are not supported"),
     };
     ExtractError::new(
         "input.unsupported",
@@ -107,7 +107,7 @@ fn pdf_signature(bytes: &[u8]) -> Option<usize> {
 
 /// What a file that is no PDF looks like, for people.
 fn looks_like(bytes: &[u8]) -> &'static str {
-    if let Some(what) = binary(bytes) {
+    if let Some(what) = binary_kind(bytes) {
         return what;
     }
     let head =
@@ -134,7 +134,7 @@ fn looks_like(bytes: &[u8]) -> &'static str {
 }
 
 /// What kind of binary a file is; `None` for text, even with a few bad bytes in it.
-fn binary(bytes: &[u8]) -> Option<&'static str> {
+fn binary_kind(bytes: &[u8]) -> Option<&'static str> {
     const SIGNATURES: [(&[u8], &str); 14] = [
         (b"PK\x03\x04", "a ZIP archive or an office document"),
         (b"\x1F\x8B", "gzip-compressed data"),
@@ -151,14 +151,16 @@ fn binary(bytes: &[u8]) -> Option<&'static str> {
         (b"\x7FELF", "a program"),
         (b"%!PS", "PostScript"),
     ];
-    let known = SIGNATURES
+    let signature = SIGNATURES
         .iter()
         .find(|(signature, _)| bytes.starts_with(signature));
-    known.map(|(_, what)| *what).or_else(|| unreadable(bytes))
+    signature
+        .map(|(_, what)| *what)
+        .or_else(|| non_text_kind(bytes))
 }
 
 /// Judges bytes without a known signature by how many of them are no text.
-fn unreadable(bytes: &[u8]) -> Option<&'static str> {
+fn non_text_kind(bytes: &[u8]) -> Option<&'static str> {
     if matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]) {
         return None;
     }
@@ -190,33 +192,33 @@ mod tests {
     use super::*;
     use crate::Limits;
 
-    fn check(bytes: &[u8], name: &str, expected: Result<Format, (&str, &str)>) {
-        match (format_of(bytes, name), expected) {
-            (Ok(format), Ok(wanted)) => assert_eq!(format, wanted, "{name}"),
+    fn check(bytes: &[u8], name: &str, expected: Result<SourceFormat, (&str, &str)>) {
+        match (detect_format(bytes, name), expected) {
+            (Ok(format), Ok(want)) => assert_eq!(format, want, "{name}"),
             (Err(error), Err((code, part))) => {
                 assert_eq!(error.code, code, "{name}");
                 assert!(error.message.contains(part), "{}", error.message);
             }
-            (got, wanted) => panic!("{name}: {got:?} instead of {wanted:?}"),
+            (got, want) => panic!("{name}: {got:?} instead of {want:?}"),
         }
     }
 
     #[test]
-    fn content_goes_before_name() {
-        check(b"%PDF-1.7\n", "a.pdf", Ok(Format::Pdf));
-        check(b"junk\n%PDF-1.4", "a.pdf", Ok(Format::Pdf));
-        check(b"\n%PDF-1.4\n%\xE2\xE3", "notes.md", Ok(Format::Pdf));
+    fn content_takes_precedence_over_the_name() {
+        check(b"%PDF-1.7\n", "a.pdf", Ok(SourceFormat::Pdf));
+        check(b"junk\n%PDF-1.4", "a.pdf", Ok(SourceFormat::Pdf));
+        check(b"\n%PDF-1.4\n%\xE2\xE3", "notes.md", Ok(SourceFormat::Pdf));
         check(
             b"# A PDF starts with %PDF-1.7\n",
             "notes.md",
-            Ok(Format::Markdown),
+            Ok(SourceFormat::Markdown),
         );
-        check(b"# A", "A.MarkDown", Ok(Format::Markdown));
-        check("年报".as_bytes(), "年报.TXT", Ok(Format::Text));
+        check(b"# A", "A.MarkDown", Ok(SourceFormat::Markdown));
+        check("年报".as_bytes(), "年报.TXT", Ok(SourceFormat::Text));
     }
 
     #[test]
-    fn what_is_no_pdf_says_what_it_is() {
+    fn non_pdf_content_is_described() {
         check(
             b" <!DOCTYPE html><p>",
             "a.pdf",
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_binary_and_unknown_files_are_named_as_such() {
+    fn empty_binary_and_unknown_files_are_errors() {
         check(b"", "a.pdf", Err(("input.empty", "the file is empty")));
         check(b"\xEF\xBB\xBF", "a.md", Err(("input.empty", "")));
         check(b"\x89PNG\r\n", "a.md", Err(("input.unsupported", "PNG")));
@@ -255,27 +257,35 @@ mod tests {
     }
 
     #[test]
-    fn a_few_bad_bytes_make_no_binary() {
-        check(b"One\0Two three four five\n", "a.md", Ok(Format::Markdown));
+    fn a_few_invalid_bytes_are_still_text() {
+        check(
+            b"One\0Two three four five\n",
+            "a.md",
+            Ok(SourceFormat::Markdown),
+        );
         check(
             b"Caf\xE9 au lait, s'il vous pla\xEEt",
             "a.md",
-            Ok(Format::Markdown),
+            Ok(SourceFormat::Markdown),
         );
-        check(b"\xFF\xFE#\0 \0A\0", "a.md", Ok(Format::Markdown));
+        check(b"\xFF\xFE#\0 \0A\0", "a.md", Ok(SourceFormat::Markdown));
     }
 
     #[test]
-    fn all_formats_come_through_one_door() {
+    fn extract_dispatches_by_format() {
         let limits = Limits::default();
-        let job =
-            |name: &str, bytes: &[u8]| Job::new(name.into(), bytes.to_vec(), None, limits.clone());
+        let job = |name: &str, bytes: &[u8]| {
+            ExtractJob::new(name.into(), bytes.to_vec(), None, limits.clone())
+        };
         assert_eq!(
             extract(job("a.md", b"# A")).unwrap().format,
-            Format::Markdown
+            SourceFormat::Markdown
         );
-        assert_eq!(extract(job("a.txt", b"1. A")).unwrap().format, Format::Text);
-        let small = Job {
+        assert_eq!(
+            extract(job("a.txt", b"1. A")).unwrap().format,
+            SourceFormat::Text
+        );
+        let small = ExtractJob {
             limits: Limits {
                 max_bytes: 2,
                 ..limits.clone()

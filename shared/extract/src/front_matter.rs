@@ -25,11 +25,11 @@ pub(crate) struct FrontMatter {
 impl FrontMatter {
     /// Finds the block. A `---` that opens a file is a thematic break rather than a fence when a blank line follows it,
     /// when nothing closes it, or when the first line inside is no `key: value`.
-    pub(crate) fn find(text: &str) -> Self {
-        Self::fenced(text).unwrap_or_default()
+    pub(crate) fn parse(text: &str) -> Self {
+        Self::parse_fenced(text).unwrap_or_default()
     }
 
-    fn fenced(text: &str) -> Option<Self> {
+    fn parse_fenced(text: &str) -> Option<Self> {
         let mut lines = text.split_inclusive('\n');
         let fence = lines.next()?;
         let (separator, ends): (char, &[&str]) = match fence.trim_end() {
@@ -37,20 +37,20 @@ impl FrontMatter {
             "+++" => ('=', &["+++"]),
             _ => return None,
         };
-        let mut found = Self {
+        let mut matter = Self {
             bytes: fence.len(),
             lines: 1,
             ..Self::default()
         };
         let mut content = Vec::new();
         for line in lines.take(MAX_LINES) {
-            found.bytes += line.len();
-            found.lines += 1;
+            matter.bytes += line.len();
+            matter.lines += 1;
             if ends.contains(&line.trim_end()) {
-                found.entries = entries(&content, separator)?;
-                return Some(found);
+                matter.entries = entries(&content, separator)?;
+                return Some(matter);
             }
-            if found.bytes > MAX_BYTES {
+            if matter.bytes > MAX_BYTES {
                 return None;
             }
             content.push(line.trim_end());
@@ -81,7 +81,7 @@ fn entries(content: &[&str], separator: char) -> Option<BTreeMap<String, String>
 fn key_value(line: &str, separator: char) -> Option<(String, &str)> {
     let (key, value) = line.split_once(separator)?;
     let key = key.trim_end().trim_matches(['"', '\'']);
-    let named = !key.is_empty()
+    let has_valid_key = !key.is_empty()
         && key.len() <= MAX_KEY_BYTES
         && !key.starts_with([' ', '-'])
         && key
@@ -89,7 +89,7 @@ fn key_value(line: &str, separator: char) -> Option<(String, &str)> {
             .all(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' '));
     // YAML wants a space behind the colon; without it `http://…` would be a key.
     let separated = value.is_empty() || separator == '=' || value.starts_with([' ', '\t']);
-    (named && separated).then(|| (key.to_lowercase(), value.trim()))
+    (has_valid_key && separated).then(|| (key.to_lowercase(), value.trim()))
 }
 
 /// The value of a flat scalar, unquoted and without a comment.
@@ -108,8 +108,8 @@ fn scalar(value: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> (Vec<String>, usize) {
-        let matter = FrontMatter::find(text);
+    fn parsed(text: &str) -> (Vec<String>, usize) {
+        let matter = FrontMatter::parse(text);
         assert_eq!(
             text[..matter.bytes]
                 .matches('\n')
@@ -128,10 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn yaml_gives_its_flat_scalars() {
+    fn yaml_flat_scalars_are_read() {
         let text = "---\nTitle: \"A: b\"  # x\n# note\nyear: 2023 # fiscal\nlist:\n  - a\nbody: |\n  ## no\nurl: http://x.y/z\n---\n# Real\n";
         assert_eq!(
-            found(text),
+            parsed(text),
             (
                 vec![
                     "title=A: b".into(),
@@ -144,9 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn toml_gives_what_stands_before_its_tables() {
+    fn toml_entries_before_tables_are_read() {
         assert_eq!(
-            found("+++\ntitle = 'A'\n[x]\ny = 1\n+++\n"),
+            parsed("+++\ntitle = 'A'\n[x]\ny = 1\n+++\n"),
             (vec!["title=A".into()], 5)
         );
     }
@@ -161,7 +161,7 @@ mod tests {
             "",
             "text\n---\na: b\n---\n",
         ] {
-            assert_eq!(found(text), (vec![], 0), "{text:?}");
+            assert_eq!(parsed(text), (vec![], 0), "{text:?}");
         }
     }
 }

@@ -13,26 +13,26 @@
 //! What it refuses to do: follow links out of a document, run scripts, unpack attachments, rasterize. Everything is
 //! bounded by [`Limits`]; what one process cannot hold (a stack overflow inside a parser) is held by a [`Pool`] of child
 //! processes, each of which does nothing but [`serve`]. Reading is a pure function of the bytes (I-12), and what was read
-//! is stored and sent as a [`Packed`] source.
+//! is stored and sent as a [`EncodedSource`] source.
 
 mod decode;
 mod detect;
 mod error;
 mod front_matter;
+mod ipc;
 mod limits;
 pub mod markdown;
-mod pack;
 pub mod pdf;
 mod pool;
 mod sandbox;
+mod source_codec;
 pub mod text;
 pub mod title;
-mod wire;
 
-pub use detect::{extract, format_of};
+pub use detect::{detect_format, extract};
 pub use error::ExtractError;
+pub use ipc::ExtractJob;
 pub use limits::Limits;
-pub use pack::{Head, PAGES_PER_CHUNK, PackError, Packed, pack};
-pub use pool::{Extractor, InProcess, Pool, PoolSettings, read_job};
+pub use pool::{Extractor, InProcess, Pool, PoolSettings, extract_and_encode};
 pub use sandbox::{Confinement, serve};
-pub use wire::Job;
+pub use source_codec::{CodecError, EncodedSource, PAGES_PER_CHUNK, SourceHeader, encode_source};

@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 
 use pulldown_cmark::{Event, OffsetIter, Options, Parser, Tag, TagEnd};
-use stemma_document::{Body, Defect, Format, Heading, Source, TextLines};
+use stemma_document::{Defect, Heading, Source, SourceBody, SourceFormat, TextLines};
 
-use crate::decode::Decoded;
+use crate::decode::DecodedText;
 use crate::front_matter::FrontMatter;
 use crate::{ExtractError, Limits, title};
 
@@ -28,18 +28,18 @@ const MAX_MARKER_COLUMN: usize = 200;
 ///
 /// `limits.bytes` and `limits.lines`.
 pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
-    let decoded = Decoded::read(bytes, limits)?;
-    let front = FrontMatter::find(&decoded.text);
-    let body = shallow(&decoded.text[front.bytes..]);
-    let mut headings = Headings::new(&body, front.lines).collect::<Vec<_>>();
+    let decoded = DecodedText::read(bytes, limits)?;
+    let front = FrontMatter::parse(&decoded.text);
+    let body = limit_nesting(&decoded.text[front.bytes..]);
+    let mut headings = HeadingIter::new(&body, front.lines).collect::<Vec<_>>();
     let mut lines = decoded.lines();
     // Front matter is metadata, not text; its lines stay, so that no line number moves.
     lines.iter_mut().take(front.lines).for_each(String::clear);
     let mut defects = decoded.defects;
     cap_headings(&mut headings, &mut defects, limits);
     Ok(Source {
-        format: Format::Markdown,
-        body: Body::Lines(TextLines {
+        format: SourceFormat::Markdown,
+        body: SourceBody::Lines(TextLines {
             lines,
             tokens: Vec::new(),
             headings,
@@ -74,17 +74,17 @@ pub(crate) fn cap_headings(
 }
 
 /// The headings of a text, in order.
-struct Headings<'a> {
+struct HeadingIter<'a> {
     text: &'a str,
     events: OffsetIter<'a>,
     /// Open block quotes and list items.
     containers: usize,
     /// Byte offset up to which line ends are counted, and the 1-based line there.
-    seen: usize,
+    counted_to: usize,
     line: usize,
 }
 
-impl<'a> Headings<'a> {
+impl<'a> HeadingIter<'a> {
     /// `lines_before` lines of the file stand before `text`.
     fn new(text: &'a str, lines_before: usize) -> Self {
         let events = Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH).into_offset_iter();
@@ -92,17 +92,17 @@ impl<'a> Headings<'a> {
             text,
             events,
             containers: 0,
-            seen: 0,
+            counted_to: 0,
             line: lines_before + 1,
         }
     }
 
     fn line_at(&mut self, offset: usize) -> u32 {
-        self.line += self.text.as_bytes()[self.seen..offset]
+        self.line += self.text.as_bytes()[self.counted_to..offset]
             .iter()
             .filter(|byte| **byte == b'\n')
             .count();
-        self.seen = offset;
+        self.counted_to = offset;
         u32::try_from(self.line).unwrap_or(u32::MAX)
     }
 
@@ -126,7 +126,7 @@ impl<'a> Headings<'a> {
     }
 }
 
-impl Iterator for Headings<'_> {
+impl Iterator for HeadingIter<'_> {
     type Item = Heading;
 
     fn next(&mut self) -> Option<Heading> {
@@ -150,11 +150,11 @@ impl Iterator for Headings<'_> {
 }
 
 /// The text with nesting bounded: the marker that would open a container too deep becomes a letter. Offsets stay.
-fn shallow(text: &str) -> Cow<'_, str> {
+fn limit_nesting(text: &str) -> Cow<'_, str> {
     let mut shallow = Cow::Borrowed(text);
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        if let Some(at) = too_deep(line.as_bytes()) {
+        if let Some(at) = first_marker_too_deep(line.as_bytes()) {
             shallow.to_mut().replace_range(start + at..=start + at, "x");
         }
         start += line.len();
@@ -163,7 +163,7 @@ fn shallow(text: &str) -> Cow<'_, str> {
 }
 
 /// Where the first container marker of a line stands that is too deep.
-fn too_deep(line: &[u8]) -> Option<usize> {
+fn first_marker_too_deep(line: &[u8]) -> Option<usize> {
     let mut markers = 0;
     let mut at = 0;
     while let Some(byte) = line.get(at) {
@@ -195,7 +195,7 @@ mod tests {
 
     fn headings(text: &str) -> Vec<String> {
         let source = read(text.as_bytes().to_vec(), &Limits::default()).unwrap();
-        let Body::Lines(body) = source.body else {
+        let SourceBody::Lines(body) = source.body else {
             panic!("no lines")
         };
         body.headings
@@ -237,7 +237,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(source.metadata["title"], "R");
-        let Body::Lines(body) = &source.body else {
+        let SourceBody::Lines(body) = &source.body else {
             panic!("no lines")
         };
         assert_eq!((body.headings[0].line, body.lines.len()), (5, 5));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn more_headings_than_allowed_are_a_defect() {
+    fn too_many_headings_are_a_defect() {
         let source = read(
             "# x\n".repeat(30).into_bytes(),
             &Limits {
@@ -254,7 +254,7 @@ mod tests {
             },
         )
         .unwrap();
-        let Body::Lines(body) = &source.body else {
+        let SourceBody::Lines(body) = &source.body else {
             panic!("no lines")
         };
         assert_eq!(
@@ -264,18 +264,18 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_bounded_only_where_it_is_absurd() {
+    fn only_absurd_nesting_is_limited() {
         assert!(matches!(
-            shallow("> - 1. a\n--------\n* * *\n"),
+            limit_nesting("> - 1. a\n--------\n* * *\n"),
             Cow::Borrowed(_)
         ));
         assert!(matches!(
-            shallow(&format!("A\n{}\n", "-".repeat(500))),
+            limit_nesting(&format!("A\n{}\n", "-".repeat(500))),
             Cow::Borrowed(_)
         ));
-        assert!(matches!(shallow(&">".repeat(101)), Cow::Owned(_)));
+        assert!(matches!(limit_nesting(&">".repeat(101)), Cow::Owned(_)));
         assert!(matches!(
-            shallow(&format!("{}- a", " ".repeat(201))),
+            limit_nesting(&format!("{}- a", " ".repeat(201))),
             Cow::Owned(_)
         ));
     }
@@ -283,7 +283,7 @@ mod tests {
     /// Patterns known to cost CommonMark parsers quadratic time or their stack. The bound is for a debug build on a
     /// busy machine; quadratic time would take minutes.
     #[test]
-    fn hostile_patterns_end_soon() {
+    fn hostile_patterns_parse_in_linear_time() {
         let n = 10_000;
         let stairs: String = (0..200)
             .map(|depth| format!("{}- a\n", "  ".repeat(depth)))
@@ -319,14 +319,14 @@ mod tests {
         ];
         for pattern in patterns {
             let started = Instant::now();
-            let found = headings(&format!("{pattern}\n\n# End\n"));
+            let headings = headings(&format!("{pattern}\n\n# End\n"));
             let name: String = pattern.chars().take(12).collect();
             assert!(
                 started.elapsed() < Duration::from_secs(5),
                 "{name:?} took {:?}",
                 started.elapsed()
             );
-            assert!(found.len() <= n + 1, "{name:?}");
+            assert!(headings.len() <= n + 1, "{name:?}");
         }
     }
 
@@ -334,7 +334,7 @@ mod tests {
         #[test]
         fn heading_lines_rise_and_exist(text in "([#>*`~=\\-+ \\[\\]()<>!a\u{202e}\r\n\0]|\\PC){0,200}") {
             let source = read(text.into_bytes(), &Limits::default()).unwrap();
-            let Body::Lines(body) = source.body else { panic!("no lines") };
+            let SourceBody::Lines(body) = source.body else { panic!("no lines") };
             let lines: Vec<u32> = body.headings.iter().map(|heading| heading.line).collect();
             prop_assert!(lines.is_sorted_by(|a, b| a < b));
             prop_assert!(lines.iter().all(|line| (1..=body.lines.len()).contains(&(*line as usize))));

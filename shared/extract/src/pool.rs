@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::wire::{self, Hello, Job};
+use crate::ipc::{self, ExtractJob, Handshake};
 use crate::{ExtractError, sandbox};
 
 /// Most of what a child says on standard error that is kept for the log, in bytes.
@@ -27,24 +27,24 @@ pub trait Extractor: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of the format; `limits.time`, `limits.memory`, `limits.output`, and `extract.crashed`.
-    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError>;
+    /// Those of the format; `limits.time`, `limits.memory`, `limits.output`, and `extract.crash_error`.
+    async fn extract(&self, job: ExtractJob) -> Result<Vec<u8>, ExtractError>;
 }
 
 /// Reads documents in this process, for tests and programs without a child binary: no limit on memory or time, and a
-/// stack overflow ends the program. A panic is `extract.crashed`.
+/// stack overflow ends the program. A panic is `extract.crash_error`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InProcess;
 
 #[async_trait]
 impl Extractor for InProcess {
-    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
+    async fn extract(&self, job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
         let joined = tokio::task::spawn_blocking(|| {
-            sandbox::in_large_stack(&mut read_job, job)
-                .unwrap_or_else(|what| Err(wire::crashed(what)))
+            sandbox::run_on_large_stack(&mut extract_and_encode, job)
+                .unwrap_or_else(|what| Err(ipc::crash_error(what)))
         })
         .await;
-        joined.unwrap_or_else(|_| Err(wire::crashed("extraction was cut off")))
+        joined.unwrap_or_else(|_| Err(ipc::crash_error("extraction was cut off")))
     }
 }
 
@@ -53,9 +53,9 @@ impl Extractor for InProcess {
 /// # Errors
 ///
 /// Those of [`crate::extract`].
-pub fn read_job(job: Job) -> Result<Vec<u8>, ExtractError> {
+pub fn extract_and_encode(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     let source = crate::extract(job)?;
-    crate::pack(&source).map_err(|error: crate::PackError| {
+    crate::encode_source(&source).map_err(|error: crate::CodecError| {
         ExtractError::new("limits.output", error.to_string(), "split the document")
     })
 }
@@ -100,7 +100,7 @@ impl PoolSettings {
 pub struct Pool {
     settings: PoolSettings,
     permits: Semaphore,
-    idle: Mutex<Vec<Worker>>,
+    idle: Mutex<Vec<ChildProcess>>,
 }
 
 impl Pool {
@@ -119,42 +119,42 @@ impl Pool {
     /// # Errors
     ///
     /// See [`Extractor::extract`]. Where the call is dropped half-way its child is killed.
-    pub async fn run(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
+    pub async fn run(&self, job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
         let _permit = self
             .permits
             .acquire()
             .await
-            .map_err(|_| wire::crashed("the pool is closed"))?;
+            .map_err(|_| ipc::crash_error("the pool is closed"))?;
         // A document alone gets the cores that no other one uses.
-        let job = Job {
+        let job = ExtractJob {
             threads: 1 + self.permits.available_permits(),
             ..job
         };
         let mut worker = match self.idle_worker() {
             Some(worker) => worker,
-            None => Worker::start(&self.settings)
-                .map_err(|e| wire::crashed(format!("no process could be started: {e}")))?,
+            None => ChildProcess::start(&self.settings)
+                .map_err(|e| ipc::crash_error(format!("no process could be started: {e}")))?,
         };
         let seconds = self.settings.max_seconds.min(job.limits.max_seconds).max(1);
-        let asked = timeout(
+        let outcome = timeout(
             Duration::from_secs(seconds.into()),
-            worker.ask(&job, &self.settings),
+            worker.request(&job, &self.settings),
         )
         .await;
-        let failure = match asked {
+        let failure = match outcome {
             Ok(Ok(reply)) => {
-                self.keep(worker);
+                self.release(worker);
                 return reply;
             }
             Ok(Err(failure)) => failure,
-            Err(_) => Failure::TimeUp(seconds),
+            Err(_) => ChildFailure::TimedOut(seconds),
         };
-        let (error, stderr) = worker.bury(failure).await;
+        let (error, stderr) = worker.terminate(failure).await;
         tracing::warn!(document = ?job.name, code = error.code, error = ?error.message, ?stderr, "extraction child replaced");
         Err(error)
     }
 
-    fn idle_worker(&self) -> Option<Worker> {
+    fn idle_worker(&self) -> Option<ChildProcess> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         // One that died while it waited (killed from outside) is no failure of the next document.
         while let Some(mut worker) = idle.pop() {
@@ -165,11 +165,11 @@ impl Pool {
         None
     }
 
-    fn keep(&self, worker: Worker) {
-        let worn = worker.documents >= self.settings.recycle_after_documents
+    fn release(&self, worker: ChildProcess) {
+        let is_worn_out = worker.documents >= self.settings.recycle_after_documents
             || worker.resident_bytes() > self.settings.recycle_above_bytes
-            || worker.ends;
-        if !worn {
+            || worker.is_exiting;
+        if !is_worn_out {
             self.idle
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -180,33 +180,33 @@ impl Pool {
 
 #[async_trait]
 impl Extractor for Pool {
-    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
+    async fn extract(&self, job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
         self.run(job).await
     }
 }
 
 /// Why a child gave no reply.
-enum Failure {
-    TimeUp(u32),
+enum ChildFailure {
+    TimedOut(u32),
     OutputTooLarge(u64),
-    Garbage,
+    InvalidReply,
     /// It closed its pipes.
-    Gone(io::Error),
+    Exited(io::Error),
 }
 
 /// A child process. Dropping it kills it.
 #[derive(Debug)]
-struct Worker {
+struct ChildProcess {
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
     stderr: Arc<Mutex<Vec<u8>>>,
     documents: u32,
     /// It said that it will end.
-    ends: bool,
+    is_exiting: bool,
 }
 
-impl Worker {
+impl ChildProcess {
     fn start(settings: &PoolSettings) -> io::Result<Self> {
         let (program, arguments) = settings
             .command
@@ -240,61 +240,67 @@ impl Worker {
             output,
             stderr,
             documents: 0,
-            ends: false,
+            is_exiting: false,
         })
     }
 
-    async fn ask(
+    async fn request(
         &mut self,
-        job: &Job,
+        job: &ExtractJob,
         settings: &PoolSettings,
-    ) -> Result<Result<Vec<u8>, ExtractError>, Failure> {
-        self.send(job, settings).await.map_err(Failure::Gone)?;
+    ) -> Result<Result<Vec<u8>, ExtractError>, ChildFailure> {
+        self.send(job, settings)
+            .await
+            .map_err(ChildFailure::Exited)?;
         self.documents += 1;
-        let tag = self.output.read_u8().await.map_err(Failure::Gone)?;
-        let size = self.output.read_u64_le().await.map_err(Failure::Gone)?;
-        if !matches!(tag, wire::DONE | wire::FAILED) {
-            return Err(Failure::Garbage);
+        let tag = self.output.read_u8().await.map_err(ChildFailure::Exited)?;
+        let size = self
+            .output
+            .read_u64_le()
+            .await
+            .map_err(ChildFailure::Exited)?;
+        if !matches!(tag, ipc::DONE | ipc::FAILED) {
+            return Err(ChildFailure::InvalidReply);
         }
         if size > settings.max_reply_bytes {
-            return Err(Failure::OutputTooLarge(settings.max_reply_bytes));
+            return Err(ChildFailure::OutputTooLarge(settings.max_reply_bytes));
         }
         let mut body = Vec::new();
         let read = (&mut self.output)
             .take(size)
             .read_to_end(&mut body)
             .await
-            .map_err(Failure::Gone)?;
+            .map_err(ChildFailure::Exited)?;
         if read as u64 != size {
-            return Err(Failure::Gone(io::ErrorKind::UnexpectedEof.into()));
+            return Err(ChildFailure::Exited(io::ErrorKind::UnexpectedEof.into()));
         }
-        if tag == wire::DONE {
+        if tag == ipc::DONE {
             return Ok(Ok(body));
         }
-        let error = wire::read_error(&body).ok_or(Failure::Garbage)?;
-        self.ends = error.code == "extract.crashed";
+        let error = ipc::read_error(&body).ok_or(ChildFailure::InvalidReply)?;
+        self.is_exiting = error.code == "extract.crashed";
         Ok(Err(error))
     }
 
-    async fn send(&mut self, job: &Job, settings: &PoolSettings) -> io::Result<()> {
+    async fn send(&mut self, job: &ExtractJob, settings: &PoolSettings) -> io::Result<()> {
         if self.documents == 0 {
             // A backstop for the wall time the parent enforces: no child computes longer than all its documents may.
             let cpu_seconds = u64::from(settings.max_seconds + 1)
                 * u64::from(settings.recycle_after_documents.max(1));
-            let hello = Hello {
+            let handshake = Handshake {
                 memory_bytes: settings.memory_limit_bytes,
                 cpu_seconds,
             };
-            self.input.write_all(&hello.bytes()).await?;
+            self.input.write_all(&handshake.to_bytes()).await?;
         }
-        self.input.write_all(&wire::job_head(job)?).await?;
+        self.input.write_all(&ipc::encode_job_header(job)?).await?;
         self.input.write_all(&job.bytes).await?;
         self.input.flush().await
     }
 
     /// Ends the child and says what happened, with what it said on standard error.
-    async fn bury(mut self, failure: Failure) -> (ExtractError, String) {
-        let grace = if matches!(failure, Failure::Gone(_)) {
+    async fn terminate(mut self, failure: ChildFailure) -> (ExtractError, String) {
+        let grace = if matches!(failure, ChildFailure::Exited(_)) {
             EXIT_GRACE
         } else {
             Duration::ZERO
@@ -313,10 +319,10 @@ impl Worker {
             .clone();
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
         let error = match failure {
-            Failure::TimeUp(seconds) => {
-                time_up(format!("reading the document took longer than {seconds} s"))
+            ChildFailure::TimedOut(seconds) => {
+                timeout_error(format!("reading the document took longer than {seconds} s"))
             }
-            Failure::OutputTooLarge(limit) => {
+            ChildFailure::OutputTooLarge(limit) => {
                 let message =
                     format!("the text read from the document is larger than {limit} bytes");
                 ExtractError::new(
@@ -325,8 +331,10 @@ impl Worker {
                     "split the document, or raise the pool's max_reply_bytes",
                 )
             }
-            Failure::Garbage => wire::crashed("the extraction process sent an unreadable reply"),
-            Failure::Gone(error) => died(status, &stderr, &error),
+            ChildFailure::InvalidReply => {
+                ipc::crash_error("the extraction process sent an unreadable reply")
+            }
+            ChildFailure::Exited(error) => exit_error(status, &stderr, &error),
         };
         (error, stderr)
     }
@@ -351,7 +359,7 @@ impl Worker {
 }
 
 /// What the end of a child means. Rust aborts on a failed allocation and on a stack overflow, and says which.
-fn died(status: Option<ExitStatus>, stderr: &str, error: &io::Error) -> ExtractError {
+fn exit_error(status: Option<ExitStatus>, stderr: &str, error: &io::Error) -> ExtractError {
     #[cfg(unix)]
     let signal = status.and_then(|status| std::os::unix::process::ExitStatusExt::signal(&status));
     #[cfg(not(unix))]
@@ -360,7 +368,7 @@ fn died(status: Option<ExitStatus>, stderr: &str, error: &io::Error) -> ExtractE
     const SIGXCPU: i32 = 24;
     let out_of_memory = stderr.contains("memory allocation of") || stderr.contains("out of memory");
     if signal == Some(SIGXCPU) {
-        return time_up("reading the document took too much CPU time".into());
+        return timeout_error("reading the document took too much CPU time".into());
     }
     // Nobody but the system's out-of-memory killer kills a child that is not overdue.
     if out_of_memory || signal == Some(SIGKILL) {
@@ -377,10 +385,10 @@ fn died(status: Option<ExitStatus>, stderr: &str, error: &io::Error) -> ExtractE
         (Some(status), None) => format!("ended early ({status})"),
         (None, None) => format!("closed its output ({error})"),
     };
-    wire::crashed(format!("the extraction process {how}"))
+    ipc::crash_error(format!("the extraction process {how}"))
 }
 
-fn time_up(message: String) -> ExtractError {
+fn timeout_error(message: String) -> ExtractError {
     ExtractError::new(
         "limits.time",
         message,
@@ -392,8 +400,8 @@ fn time_up(message: String) -> ExtractError {
 async fn drain(mut from: impl AsyncRead + Unpin, into: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 4_096];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        let mut kept = into.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = MAX_STDERR_BYTES.saturating_sub(kept.len());
-        kept.extend_from_slice(&buffer[..read.min(room)]);
+        let mut captured = into.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MAX_STDERR_BYTES.saturating_sub(captured.len());
+        captured.extend_from_slice(&buffer[..read.min(room)]);
     }
 }

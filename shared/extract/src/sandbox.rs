@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::ExtractError;
-use crate::wire::{self, Hello, Job};
+use crate::ipc::{self, ExtractJob, Handshake};
 
 /// Stack of the thread that reads a document, in bytes; parsers recurse, and the default of 2 MB is soon used up.
 const STACK_BYTES: usize = 64 << 20;
@@ -15,7 +15,7 @@ const STACK_BYTES: usize = 64 << 20;
 const MAX_FILES: u64 = 64;
 /// By how much a child is nicer than its parent (`nice(2)`, of 19).
 #[cfg(target_os = "linux")]
-const NICER: i32 = 10;
+const NICE_INCREMENT: i32 = 10;
 /// How often a child looks whether its parent is still there.
 #[cfg(unix)]
 const PARENT_CHECK: Duration = Duration::from_millis(200);
@@ -30,7 +30,7 @@ pub struct Confinement {
     /// It has a network namespace of its own, with nothing in it.
     pub no_network: bool,
     /// It computes when others do not: whoever waits for an answer of its parent waits less.
-    pub gives_way: bool,
+    pub low_priority: bool,
 }
 
 /// Serves documents from standard input to standard output until the input ends: the whole life of a child process.
@@ -43,21 +43,21 @@ pub struct Confinement {
 ///
 /// When standard input or output fail, a limit cannot be set, or `handler` panicked.
 pub fn serve(
-    mut handler: impl FnMut(Job) -> Result<Vec<u8>, ExtractError> + Send,
+    mut handler: impl FnMut(ExtractJob) -> Result<Vec<u8>, ExtractError> + Send,
 ) -> io::Result<()> {
     let mut input = io::stdin().lock();
     let mut output = io::stdout().lock();
-    let Some(hello) = Hello::read(&mut input)? else {
+    let Some(handshake) = Handshake::read(&mut input)? else {
         return Ok(());
     };
-    let confinement = confine(&hello)?;
+    let confinement = confine(&handshake)?;
     tracing::debug!(?confinement, "extraction child confined");
     watch_parent()?;
-    while let Some(job) = wire::read_job(&mut input)? {
-        let result = in_large_stack(&mut handler, job);
+    while let Some(job) = ipc::read_job(&mut input)? {
+        let result = run_on_large_stack(&mut handler, job);
         let panicked = result.is_err();
-        let reply = result.unwrap_or_else(|what| Err(wire::crashed(what)));
-        wire::write_reply(&mut output, &reply)?;
+        let reply = result.unwrap_or_else(|what| Err(ipc::crash_error(what)));
+        ipc::write_reply(&mut output, &reply)?;
         output.flush()?;
         if panicked {
             return Err(io::Error::other("a document made extraction panic"));
@@ -67,12 +67,12 @@ pub fn serve(
 }
 
 /// Runs `handler` in a thread of its own; `Err` says how it panicked.
-pub(crate) fn in_large_stack<H>(
+pub(crate) fn run_on_large_stack<H>(
     handler: &mut H,
-    job: Job,
+    job: ExtractJob,
 ) -> Result<Result<Vec<u8>, ExtractError>, String>
 where
-    H: FnMut(Job) -> Result<Vec<u8>, ExtractError> + Send,
+    H: FnMut(ExtractJob) -> Result<Vec<u8>, ExtractError> + Send,
 {
     thread::scope(|scope| {
         let started = thread::Builder::new()
@@ -103,7 +103,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 #[cfg(target_os = "linux")]
-fn confine(hello: &Hello) -> io::Result<Confinement> {
+fn confine(handshake: &Handshake) -> io::Result<Confinement> {
     use rustix::process::{Resource, Rlimit, setrlimit};
 
     let limit = |resource, value| {
@@ -116,18 +116,18 @@ fn confine(hello: &Hello) -> io::Result<Confinement> {
         )
     };
     let no_network = leave_network();
-    let gives_way = rustix::process::nice(NICER).is_ok();
+    let gives_way = rustix::process::nice(NICE_INCREMENT).is_ok();
     let no_new_privileges = rustix::thread::set_no_new_privs(true).is_ok();
     limit(Resource::Core, 0)?;
     limit(Resource::Fsize, 0)?;
     limit(Resource::Nofile, MAX_FILES)?;
-    limit(Resource::Cpu, hello.cpu_seconds)?;
-    limit(Resource::As, hello.memory_bytes)?;
+    limit(Resource::Cpu, handshake.cpu_seconds)?;
+    limit(Resource::As, handshake.memory_bytes)?;
     Ok(Confinement {
         limits: true,
         no_new_privileges,
         no_network,
-        gives_way,
+        low_priority: gives_way,
     })
 }
 
@@ -144,7 +144,7 @@ fn leave_network() -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn confine(_hello: &Hello) -> io::Result<Confinement> {
+fn confine(_hello: &Handshake) -> io::Result<Confinement> {
     Ok(Confinement::default())
 }
 

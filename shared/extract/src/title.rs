@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_invisible_goes_and_space_is_folded() {
+    fn invisible_characters_are_removed() {
         assert_eq!(
             clean("  Item\u{a0}7.\t\u{202E}evil\u{202C}\u{7}  x\u{AD}y "),
             "Item 7. evil xy"
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_never_splits_a_character() {
+    fn truncation_never_splits_a_grapheme() {
         let family = "👨\u{200D}👩\u{200D}👧";
         let title = clean(&format!("{}{family} more", "x".repeat(MAX_TITLE_CHARS - 1)));
         assert!(title.ends_with(family), "{title}");

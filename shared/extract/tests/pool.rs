@@ -12,11 +12,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use stemma_extract::{
-    ExtractError, Extractor, InProcess, Job, Limits, Packed, Pool, PoolSettings, read_job, serve,
+    EncodedSource, ExtractError, ExtractJob, Extractor, InProcess, Limits, Pool, PoolSettings,
+    extract_and_encode, serve,
 };
 
 /// Where a child tries to write.
-const WRITTEN: &str = "/tmp/stemma-extract-pool-test";
+const WRITE_TARGET: &str = "/tmp/stemma-extract-pool-test";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,7 +30,7 @@ fn main() {
         _ if has("--list") && has("--ignored") => {}
         _ if has("--list") => println!("pool: test"),
         _ => {
-            runtime().block_on(all());
+            runtime().block_on(run_all());
             println!("test pool ... ok");
         }
     }
@@ -44,7 +45,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// What the child does is in the name of the document.
-fn child(job: Job) -> Result<Vec<u8>, ExtractError> {
+fn child(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     match job.name.as_str() {
         "pid" => Ok(std::process::id().to_string().into_bytes()),
         "abort" => std::process::abort(),
@@ -58,12 +59,12 @@ fn child(job: Job) -> Result<Vec<u8>, ExtractError> {
         "large" => Ok(vec![0; 2 << 20]),
         "error" => Err(ExtractError::new("pdf.damaged", "it is broken", "mend it")),
         "environment" => Ok(std::env::vars_os().count().to_string().into_bytes()),
-        "write" => Ok(format!("{:?}", std::fs::write(WRITTEN, b"x")).into_bytes()),
+        "write" => Ok(format!("{:?}", std::fs::write(WRITE_TARGET, b"x")).into_bytes()),
         "noise" => {
             (0..10_000).for_each(|_| eprintln!("noise noise noise noise"));
             Ok(Vec::new())
         }
-        _ => read_job(job),
+        _ => extract_and_encode(job),
     }
 }
 
@@ -88,8 +89,8 @@ fn settings(mode: &str) -> PoolSettings {
     }
 }
 
-fn job(name: &str) -> Job {
-    Job::new(name.into(), b"# Title\n".to_vec(), None, Limits::default())
+fn job(name: &str) -> ExtractJob {
+    ExtractJob::new(name.into(), b"# Title\n".to_vec(), None, Limits::default())
 }
 
 async fn text(pool: &Pool, name: &str) -> String {
@@ -101,19 +102,19 @@ async fn code(pool: &Pool, name: &str) -> String {
     format!("{}: {}", error.code, error.message)
 }
 
-async fn all() {
-    documents_are_read_as_in_this_process().await;
-    one_bad_document_harms_no_other().await;
+async fn run_all() {
+    child_output_equals_in_process_output().await;
+    crashes_are_isolated_per_document().await;
     children_are_confined_and_replaced().await;
     children_die_with_their_parent();
 }
 
-async fn documents_are_read_as_in_this_process() {
+async fn child_output_equals_in_process_output() {
     let pool = Pool::new(settings("child"));
     let packed = pool.extract(job("a.md")).await.unwrap();
     assert_eq!(packed, InProcess.extract(job("a.md")).await.unwrap());
     assert_eq!(
-        Packed::open(packed).unwrap().head().headings[0].title,
+        EncodedSource::open(packed).unwrap().header().headings[0].title,
         "Title"
     );
     assert_eq!(
@@ -123,7 +124,7 @@ async fn documents_are_read_as_in_this_process() {
     assert_eq!(code(&pool, "error").await, "pdf.damaged: it is broken");
 }
 
-async fn one_bad_document_harms_no_other() {
+async fn crashes_are_isolated_per_document() {
     let pool = Pool::new(settings("child"));
     let first = text(&pool, "pid").await;
     assert_eq!(first, text(&pool, "pid").await, "a child is reused");
@@ -148,7 +149,7 @@ async fn one_bad_document_harms_no_other() {
         assert!(got.starts_with(expected), "{name}: {got}");
         assert_eq!(good, "0", "the environment is empty");
     }
-    let short = Job {
+    let short = ExtractJob {
         limits: Limits {
             max_seconds: 1,
             ..Limits::default()
@@ -181,14 +182,14 @@ async fn children_are_confined_and_replaced() {
         code(&pool, "write").await.ends_with("signal 25"),
         "who writes to a file gets SIGXFSZ"
     );
-    let _ = std::fs::remove_file(WRITTEN);
-    let mut seen = Vec::new();
+    let _ = std::fs::remove_file(WRITE_TARGET);
+    let mut pids = Vec::new();
     for _ in 0..6 {
-        seen.push(text(&pool, "pid").await);
+        pids.push(text(&pool, "pid").await);
     }
     assert!(
-        seen[0] == seen[2] && seen[2] != seen[3] && seen[3] == seen[5],
-        "{seen:?}"
+        pids[0] == pids[2] && pids[2] != pids[3] && pids[3] == pids[5],
+        "{pids:?}"
     );
     let greedy = Pool::new(PoolSettings {
         recycle_above_bytes: 1,

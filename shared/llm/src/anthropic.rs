@@ -4,17 +4,20 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::http::{Endpoint, EndpointError, Key, Received, Wire};
-use crate::request::{Finish, Llm, LlmError, Reply, Request, Usage};
-use crate::shape::{Format, Shape, Shaped, format_of, instructions, turns};
+use crate::capabilities::{
+    ProviderCapabilities, RequestShape, ResponseFormat, chat_messages, response_format,
+    system_prompt,
+};
+use crate::http::{AuthHeader, Endpoint, EndpointError, HttpReply, HttpTransport};
+use crate::request::{FinishReason, Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 
 /// The version of the interface.
-const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
+const VERSION_HEADER: (&str, &str) = ("anthropic-version", "2023-06-01");
 
 /// The client.
 pub struct Anthropic {
-    wire: Wire,
-    shaped: Shaped,
+    transport: HttpTransport,
+    capabilities: ProviderCapabilities,
 }
 
 impl Anthropic {
@@ -24,38 +27,42 @@ impl Anthropic {
     /// [`EndpointError`] naming what is wrong with it.
     pub fn new(endpoint: Endpoint) -> Result<Self, EndpointError> {
         Ok(Self {
-            wire: Wire::new(endpoint, Key::Header("x-api-key"), &[VERSION])?,
-            shaped: Shaped::new(false),
+            transport: HttpTransport::new(
+                endpoint,
+                AuthHeader::Header("x-api-key"),
+                &[VERSION_HEADER],
+            )?,
+            capabilities: ProviderCapabilities::new(false),
         })
     }
 }
 
 #[async_trait]
 impl Llm for Anthropic {
-    async fn complete(&self, request: &Request) -> Result<Reply, LlmError> {
+    async fn complete(&self, request: &LlmRequest) -> Result<LlmReply, LlmError> {
         let received = self
-            .shaped
-            .post(&self.wire, "messages", request, body)
+            .capabilities
+            .post(&self.transport, "messages", request, request_body)
             .await?;
-        reply(&received, request)
+        parse_response(&received, request)
     }
 
     async fn models(&self) -> Result<Vec<String>, LlmError> {
-        self.wire.models().await
+        self.transport.models().await
     }
 
     fn host(&self) -> &str {
-        self.wire.host()
+        self.transport.host()
     }
 }
 
 /// The body of a call. The instructions are what the provider may keep at hand.
-fn body(request: &Request, shape: Shape) -> Value {
-    let format = format_of(request, shape);
+fn request_body(request: &LlmRequest, shape: RequestShape) -> Value {
+    let format = response_format(request, shape);
     let system = json!({
-        "type": "text", "text": instructions(request, format), "cache_control": { "type": "ephemeral" },
+        "type": "text", "text": system_prompt(request, format), "cache_control": { "type": "ephemeral" },
     });
-    let messages = turns(request)
+    let messages = chat_messages(request)
         .into_iter()
         .map(|(role, content)| json!({ "role": role, "content": content }));
     let mut body = Map::from_iter([
@@ -67,7 +74,7 @@ fn body(request: &Request, shape: Shape) -> Value {
     if shape.temperature {
         body.insert("temperature".into(), json!(0));
     }
-    if format == Format::Schema {
+    if format == ResponseFormat::Schema {
         let name = request.schema.name;
         let tool = json!({ "name": name, "description": "Takes the answer.", "input_schema": request.schema.json });
         body.insert("tools".into(), json!([tool]));
@@ -80,17 +87,17 @@ fn body(request: &Request, shape: Shape) -> Value {
 }
 
 #[derive(Deserialize)]
-struct Message {
-    content: Vec<Block>,
+struct MessagesResponse {
+    content: Vec<ContentBlock>,
     #[serde(default)]
     stop_reason: Option<String>,
     #[serde(default)]
-    usage: Counted,
+    usage: MessagesUsage,
 }
 
 /// A part of the reply; thoughts and whatever else there is are passed over.
 #[derive(Deserialize)]
-struct Block {
+struct ContentBlock {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -100,7 +107,7 @@ struct Block {
 }
 
 #[derive(Deserialize, Default)]
-struct Counted {
+struct MessagesUsage {
     #[serde(default)]
     input_tokens: u32,
     #[serde(default)]
@@ -111,9 +118,9 @@ struct Counted {
     output_tokens: u32,
 }
 
-impl From<Counted> for Usage {
+impl From<MessagesUsage> for TokenUsage {
     /// What was read from or written to the provider's memory is part of the prompt.
-    fn from(counted: Counted) -> Self {
+    fn from(counted: MessagesUsage) -> Self {
         let cached_tokens = counted.cache_read_input_tokens.unwrap_or(0);
         let written = counted.cache_creation_input_tokens.unwrap_or(0);
         let prompt_tokens = counted
@@ -128,14 +135,14 @@ impl From<Counted> for Usage {
     }
 }
 
-fn reply(received: &Received, request: &Request) -> Result<Reply, LlmError> {
+fn parse_response(received: &HttpReply, request: &LlmRequest) -> Result<LlmReply, LlmError> {
     let unreadable = |message: &str, usage| LlmError::Unreadable {
         message: message.into(),
         usage,
     };
-    let message: Message = serde_json::from_slice(&received.bytes)
-        .map_err(|_| unreadable("it is no message", Usage::default()))?;
-    let usage: Usage = message.usage.into();
+    let message: MessagesResponse = serde_json::from_slice(&received.bytes)
+        .map_err(|_| unreadable("it is no message", TokenUsage::default()))?;
+    let usage: TokenUsage = message.usage.into();
     let input = message
         .content
         .iter()
@@ -156,23 +163,25 @@ fn reply(received: &Received, request: &Request) -> Result<Reply, LlmError> {
         }
         // What broke off inside of a tool's input is kept back, or closed as if it were whole: it is asked for as text.
         (Some("max_tokens" | "model_context_window_exceeded"), Some(_)) => {
-            (String::new(), Finish::Length)
+            (String::new(), FinishReason::Length)
         }
-        (Some("max_tokens" | "model_context_window_exceeded"), None) => (written, Finish::Length),
-        (_, Some(input)) => (input.to_string(), Finish::Complete),
-        (_, None) => (written, Finish::Complete),
+        (Some("max_tokens" | "model_context_window_exceeded"), None) => {
+            (written, FinishReason::Length)
+        }
+        (_, Some(input)) => (input.to_string(), FinishReason::Complete),
+        (_, None) => (written, FinishReason::Complete),
     };
     let is_continued = request.follow_up.is_some();
     match (text.trim().is_empty(), finish) {
-        (true, Finish::Length) if input.is_none() || is_continued => {
+        (true, FinishReason::Length) if input.is_none() || is_continued => {
             Err(unreadable("it was cut off before it began", usage))
         }
-        (true, Finish::Complete) => Err(unreadable("it is empty", usage)),
-        _ => Ok(Reply {
+        (true, FinishReason::Complete) => Err(unreadable("it is empty", usage)),
+        _ => Ok(LlmReply {
             text,
             usage,
             finish,
-            stated: received.stated,
+            rate_limits: received.rate_limits,
         }),
     }
 }

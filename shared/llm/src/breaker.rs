@@ -3,27 +3,27 @@
 use stemma_engine::env::Millis;
 
 /// Failures in a row after which it opens.
-const FAILURES: u32 = 5;
+const FAILURE_THRESHOLD: u32 = 5;
 /// How long it stays open at first, in milliseconds; doubled each time up to the longest.
-const FIRST_MS: Millis = 5_000;
-const LONGEST_MS: Millis = 60_000;
+const MIN_OPEN_MS: Millis = 5_000;
+const MAX_OPEN_MS: Millis = 60_000;
 /// Without a failure for so long (and without a call that might have been one) an outage counts as over.
-const FORGOTTEN_MS: Millis = 2 * LONGEST_MS;
+const OUTAGE_RESET_MS: Millis = 2 * MAX_OPEN_MS;
 
 /// Counts connect errors, timeouts and 5xx in a row; whatever else the provider says shows that it is there.
 #[derive(Debug, Default)]
 pub struct Breaker {
     failures: u32,
     /// Probes in a row that failed.
-    opened: u32,
+    failed_probes: u32,
     open_until_ms: Option<Millis>,
     /// First and last failure since the last answer.
-    failing: Option<(Millis, Millis)>,
+    outage: Option<(Millis, Millis)>,
 }
 
 /// Who may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Passage {
+pub enum Admission {
     /// Everyone.
     Closed,
     /// This one, to see whether the provider is back.
@@ -37,36 +37,37 @@ pub enum Passage {
 
 impl Breaker {
     /// Asks for passage.
-    pub fn enter(&mut self, now_ms: Millis) -> Passage {
+    pub fn admit(&mut self, now_ms: Millis) -> Admission {
         match self.open_until_ms {
-            None => Passage::Closed,
-            Some(until_ms) if now_ms < until_ms => Passage::Open { until_ms },
+            None => Admission::Closed,
+            Some(until_ms) if now_ms < until_ms => Admission::Open { until_ms },
             Some(_) => {
                 // Others wait as long again: a probe that vanishes with its process is followed by another.
-                self.open_until_ms = Some(now_ms + FIRST_MS);
-                Passage::Probe
+                self.open_until_ms = Some(now_ms + MIN_OPEN_MS);
+                Admission::Probe
             }
         }
     }
 
     /// The provider answered, whatever it said.
-    pub fn answered(&mut self) {
+    pub fn record_success(&mut self) {
         *self = Self::default();
     }
 
     /// A call that entered by `passage` found the provider away.
-    pub fn failed(&mut self, passage: Passage, now_ms: Millis) {
+    pub fn record_failure(&mut self, admission: Admission, now_ms: Millis) {
         self.failures += 1;
         let since = self
-            .failing
-            .filter(|(_, last)| now_ms < last + FORGOTTEN_MS)
+            .outage
+            .filter(|(_, last)| now_ms < last + OUTAGE_RESET_MS)
             .map_or(now_ms, |(first, _)| first);
-        self.failing = Some((since, now_ms));
-        if passage == Passage::Probe {
-            self.opened += 1;
-            self.open_until_ms = Some(now_ms + (FIRST_MS << self.opened.min(8)).min(LONGEST_MS));
-        } else if self.open_until_ms.is_none() && self.failures >= FAILURES {
-            self.open_until_ms = Some(now_ms + FIRST_MS);
+        self.outage = Some((since, now_ms));
+        if admission == Admission::Probe {
+            self.failed_probes += 1;
+            self.open_until_ms =
+                Some(now_ms + (MIN_OPEN_MS << self.failed_probes.min(8)).min(MAX_OPEN_MS));
+        } else if self.open_until_ms.is_none() && self.failures >= FAILURE_THRESHOLD {
+            self.open_until_ms = Some(now_ms + MIN_OPEN_MS);
         }
     }
 
@@ -76,8 +77,8 @@ impl Breaker {
     }
 
     /// How long the provider has been away at `now_ms`, in milliseconds.
-    pub fn away_ms(&self, now_ms: Millis) -> Millis {
-        self.failing
+    pub fn outage_ms(&self, now_ms: Millis) -> Millis {
+        self.outage
             .map_or(0, |(first, _)| now_ms.saturating_sub(first))
     }
 }
@@ -86,64 +87,64 @@ impl Breaker {
 mod tests {
     use super::*;
 
-    fn broken(now_ms: Millis) -> Breaker {
+    fn opened_breaker(now_ms: Millis) -> Breaker {
         let mut breaker = Breaker::default();
-        (0..FAILURES).for_each(|_| breaker.failed(Passage::Closed, now_ms));
+        (0..FAILURE_THRESHOLD).for_each(|_| breaker.record_failure(Admission::Closed, now_ms));
         breaker
     }
 
     #[test]
-    fn it_opens_after_failures_in_a_row_only() {
+    fn breaker_opens_after_consecutive_failures() {
         let mut breaker = Breaker::default();
         for _ in 0..20 {
-            (1..FAILURES).for_each(|_| breaker.failed(Passage::Closed, 0));
-            breaker.answered();
+            (1..FAILURE_THRESHOLD).for_each(|_| breaker.record_failure(Admission::Closed, 0));
+            breaker.record_success();
         }
-        assert_eq!(breaker.enter(0), Passage::Closed);
+        assert_eq!(breaker.admit(0), Admission::Closed);
         assert_eq!(
-            broken(100).enter(101),
-            Passage::Open {
-                until_ms: 100 + FIRST_MS
+            opened_breaker(100).admit(101),
+            Admission::Open {
+                until_ms: 100 + MIN_OPEN_MS
             }
         );
     }
 
     #[test]
-    fn one_probe_at_a_time_and_longer_pauses_until_the_provider_answers() {
-        let mut breaker = broken(0);
-        assert_eq!(breaker.enter(FIRST_MS), Passage::Probe);
+    fn open_breaker_probes_one_at_a_time_with_backoff() {
+        let mut breaker = opened_breaker(0);
+        assert_eq!(breaker.admit(MIN_OPEN_MS), Admission::Probe);
         assert_eq!(
-            breaker.enter(FIRST_MS),
-            Passage::Open {
-                until_ms: 2 * FIRST_MS
+            breaker.admit(MIN_OPEN_MS),
+            Admission::Open {
+                until_ms: 2 * MIN_OPEN_MS
             }
         );
-        let mut now = FIRST_MS;
+        let mut now = MIN_OPEN_MS;
         let mut pauses = Vec::new();
         for _ in 0..6 {
-            breaker.failed(Passage::Probe, now);
-            let Passage::Open { until_ms } = breaker.enter(now) else {
+            breaker.record_failure(Admission::Probe, now);
+            let Admission::Open { until_ms } = breaker.admit(now) else {
                 panic!("{breaker:?}")
             };
             pauses.push((until_ms - now) / 1_000);
             now = until_ms;
-            assert_eq!(breaker.enter(now), Passage::Probe);
+            assert_eq!(breaker.admit(now), Admission::Probe);
         }
         assert_eq!(pauses, [10, 20, 40, 60, 60, 60]);
-        assert_eq!(breaker.away_ms(now), now);
-        breaker.answered();
+        assert_eq!(breaker.outage_ms(now), now);
+        breaker.record_success();
         assert_eq!(
-            (breaker.enter(now), breaker.away_ms(now)),
-            (Passage::Closed, 0)
+            (breaker.admit(now), breaker.outage_ms(now)),
+            (Admission::Closed, 0)
         );
     }
 
     #[test]
-    fn an_outage_long_ago_is_none_of_today() {
-        let mut breaker = broken(0);
+    fn old_outages_are_forgotten() {
+        let mut breaker = opened_breaker(0);
         let day = 86_400_000;
-        assert_eq!(breaker.enter(day), Passage::Probe);
-        breaker.failed(Passage::Probe, day);
-        assert_eq!(breaker.away_ms(day + 10), 10);
+        assert_eq!(breaker.admit(day), Admission::Probe);
+        breaker.record_failure(Admission::Probe, day);
+        assert_eq!(breaker.outage_ms(day + 10), 10);
     }
 }

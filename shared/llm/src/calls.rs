@@ -7,7 +7,7 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 use stemma_engine::{JobId, PortError, RunId, TaskKey};
 
-use crate::request::Usage;
+use crate::request::TokenUsage;
 
 /// One reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct CallRecord {
     /// The model.
     pub model: String,
     /// What it cost.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// How long the call took, in milliseconds.
     pub took_ms: u64,
     /// Whether it became an answer.
@@ -50,8 +50,8 @@ impl CallRecord {
 }
 
 /// Names listed at once, and records read at once.
-const PAGE: usize = 1_000;
-const AT_ONCE: usize = 32;
+const PAGE_SIZE: usize = 1_000;
+const CONCURRENT_READS: usize = 32;
 
 /// Reads the log of a collection from a time on, record by record in the order of their minutes, and hands each to `each`.
 /// `collection` is as in [`CallRecord::key`]. Returns how many records could not be read.
@@ -68,16 +68,16 @@ pub async fn read(
     let mut after = format!("{prefix}{:010}", since_ms / 60_000);
     let mut unread = 0;
     loop {
-        let names = blobs.list(&prefix, Some(&after), PAGE).await?;
+        let names = blobs.list(&prefix, Some(&after), PAGE_SIZE).await?;
         let Some(last) = names.last() else {
             return Ok(unread);
         };
         after.clone_from(last);
         let reads = stream::iter(names)
             .map(|name| async move { blobs.get(&name).await })
-            .buffered(AT_ONCE);
-        let found: Vec<_> = reads.try_collect().await?;
-        for json in found.into_iter().flatten() {
+            .buffered(CONCURRENT_READS);
+        let records: Vec<_> = reads.try_collect().await?;
+        for json in records.into_iter().flatten() {
             match serde_json::from_slice(&json) {
                 Ok(record) => each(record),
                 Err(_) => unread += 1,

@@ -4,10 +4,10 @@
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
-use stemma_engine::limit::Stated;
+use stemma_engine::limit::ReportedLimits;
 
-use crate::http::{Endpoint, EndpointError, Key, Wire};
-use crate::request::{LlmError, Usage};
+use crate::http::{AuthHeader, Endpoint, EndpointError, HttpTransport};
+use crate::request::{LlmError, TokenUsage};
 use crate::tokens;
 
 /// Texts in one call at most, and their tokens together.
@@ -24,23 +24,23 @@ pub trait Embedder: Send + Sync {
     ///
     /// # Errors
     /// [`LlmError`] when there is no reply, or it cannot be used.
-    async fn embed(&self, texts: &[&str]) -> Result<Embedded, LlmError>;
+    async fn embed(&self, texts: &[&str]) -> Result<EmbeddingReply, LlmError>;
 }
 
 /// Vectors and what they cost.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Embedded {
+pub struct EmbeddingReply {
     /// One per text.
     pub vectors: Vec<Vec<f32>>,
     /// What it cost.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// What the provider says about its limits, beside it.
-    pub stated: Stated,
+    pub rate_limits: ReportedLimits,
 }
 
 /// Texts of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Batch<'a> {
+pub struct TextBatch<'a> {
     /// The texts.
     pub texts: &'a [&'a str],
     /// Their tokens together, by our count.
@@ -49,7 +49,7 @@ pub struct Batch<'a> {
 
 /// The client.
 pub struct OpenAiEmbedder {
-    wire: Wire,
+    transport: HttpTransport,
     model: String,
 }
 
@@ -60,31 +60,31 @@ impl OpenAiEmbedder {
     /// [`EndpointError`] naming what is wrong with it.
     pub fn new(endpoint: Endpoint, model: impl Into<String>) -> Result<Self, EndpointError> {
         Ok(Self {
-            wire: Wire::new(endpoint, Key::Bearer, &[])?,
+            transport: HttpTransport::new(endpoint, AuthHeader::Bearer, &[])?,
             model: model.into(),
         })
     }
 
     /// Host and port, for names of buckets and for people.
     pub fn host(&self) -> &str {
-        self.wire.host()
+        self.transport.host()
     }
 }
 
 #[async_trait]
 impl Embedder for OpenAiEmbedder {
-    async fn embed(&self, texts: &[&str]) -> Result<Embedded, LlmError> {
+    async fn embed(&self, texts: &[&str]) -> Result<EmbeddingReply, LlmError> {
         let body = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
         let received = self
-            .wire
+            .transport
             .post("embeddings", &body, texts)
             .await
             .map_err(|refused| refused.error)?;
-        let list: List = serde_json::from_slice(&received.bytes).map_err(|_| {
+        let list: EmbeddingList = serde_json::from_slice(&received.bytes).map_err(|_| {
             let message = "it is no list of embeddings".into();
             LlmError::Unreadable {
                 message,
-                usage: Usage::default(),
+                usage: TokenUsage::default(),
             }
         })?;
         let prompt_tokens = list.usage.map_or_else(
@@ -96,9 +96,9 @@ impl Embedder for OpenAiEmbedder {
             },
             |usage| usage.prompt_tokens,
         );
-        let usage = Usage {
+        let usage = TokenUsage {
             prompt_tokens,
-            ..Usage::default()
+            ..TokenUsage::default()
         };
         let unreadable = |message: &str| LlmError::Unreadable {
             message: message.into(),
@@ -112,21 +112,21 @@ impl Embedder for OpenAiEmbedder {
             *place = item.embedding;
         }
         let length = vectors.first().map_or(0, Vec::len);
-        if !vectors.iter().all(|vector| is_sound(vector, length)) {
+        if !vectors.iter().all(|vector| is_valid_vector(vector, length)) {
             return Err(unreadable(
                 "its vectors are not of one length, not of numbers, or have none but zeros",
             ));
         }
-        Ok(Embedded {
+        Ok(EmbeddingReply {
             vectors,
             usage,
-            stated: received.stated,
+            rate_limits: received.rate_limits,
         })
     }
 }
 
 /// Whether a vector has so many numbers, and a direction: one of zeros alone is as near to everything.
-fn is_sound(vector: &[f32], length: usize) -> bool {
+fn is_valid_vector(vector: &[f32], length: usize) -> bool {
     vector.len() == length
         && vector.iter().all(|value| value.is_finite())
         && vector.iter().any(|value| *value != 0.0)
@@ -137,7 +137,7 @@ fn is_sound(vector: &[f32], length: usize) -> bool {
 ///
 /// # Errors
 /// Refused, where a text is empty or longer than [`MAX_TEXT_TOKENS`].
-pub fn batches<'a>(texts: &'a [&'a str], most: u32) -> Result<Vec<Batch<'a>>, LlmError> {
+pub fn batches<'a>(texts: &'a [&'a str], most: u32) -> Result<Vec<TextBatch<'a>>, LlmError> {
     let refused = |message: String| LlmError::Refused { status: 0, message };
     let mut batches = Vec::new();
     let mut first = 0;
@@ -150,7 +150,7 @@ pub fn batches<'a>(texts: &'a [&'a str], most: u32) -> Result<Vec<Batch<'a>>, Ll
             )));
         }
         if at > first && (at - first == MAX_TEXTS || sum + count > most.min(MAX_TOKENS)) {
-            batches.push(Batch {
+            batches.push(TextBatch {
                 texts: &texts[first..at],
                 tokens: sum,
             });
@@ -159,7 +159,7 @@ pub fn batches<'a>(texts: &'a [&'a str], most: u32) -> Result<Vec<Batch<'a>>, Ll
         sum += count;
     }
     if first < texts.len() {
-        batches.push(Batch {
+        batches.push(TextBatch {
             texts: &texts[first..],
             tokens: sum,
         });
@@ -168,20 +168,20 @@ pub fn batches<'a>(texts: &'a [&'a str], most: u32) -> Result<Vec<Batch<'a>>, Ll
 }
 
 #[derive(Deserialize)]
-struct List {
-    data: Vec<Item>,
+struct EmbeddingList {
+    data: Vec<EmbeddingItem>,
     #[serde(default)]
-    usage: Option<Counted>,
+    usage: Option<EmbeddingUsage>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct EmbeddingItem {
     index: usize,
     embedding: Vec<f32>,
 }
 
 #[derive(Deserialize)]
-struct Counted {
+struct EmbeddingUsage {
     #[serde(default)]
     prompt_tokens: u32,
 }
@@ -191,12 +191,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vector_has_a_direction() {
-        assert!(is_sound(&[0.0, 0.5], 2));
+    fn zero_and_malformed_vectors_are_invalid() {
+        assert!(is_valid_vector(&[0.0, 0.5], 2));
         for wrong in [&[0.0, 0.0][..], &[f32::NAN, 1.0], &[1.0], &[]] {
-            assert!(!is_sound(wrong, 2), "{wrong:?}");
+            assert!(!is_valid_vector(wrong, 2), "{wrong:?}");
         }
-        assert!(!is_sound(&[], 0));
+        assert!(!is_valid_vector(&[], 0));
     }
 
     #[test]
@@ -205,14 +205,14 @@ mod tests {
         let texts: Vec<&str> = (0..300)
             .map(|n| if n < 20 { long.as_str() } else { "short" })
             .collect();
-        let found = batches(&texts, MAX_TOKENS).unwrap();
+        let batched = batches(&texts, MAX_TOKENS).unwrap();
         assert!(
-            found
+            batched
                 .iter()
                 .all(|batch| batch.texts.len() <= MAX_TEXTS && batch.tokens <= MAX_TOKENS)
         );
         assert_eq!(
-            found
+            batched
                 .iter()
                 .flat_map(|batch| batch.texts.iter().copied())
                 .collect::<Vec<_>>(),

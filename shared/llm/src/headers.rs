@@ -6,43 +6,43 @@
 //! | `retry-after` | the same in seconds, or the date until when |
 //! | `x-ratelimit-limit-requests`, `-tokens` | limits per minute (OpenAI, Azure, vLLM behind gateways) |
 //! | `x-ratelimit-remaining-requests`, `-tokens` | what is left of them now |
-//! | `x-ratelimit-reset-requests`, `-tokens` | how long until all of it is there again |
-//! | `anthropic-ratelimit-requests-*`, `-tokens-*`, `-input-tokens-*` | the same; `-reset` as a time of RFC 3339 |
+//! | `x-ratelimit-time_until_reset-requests`, `-tokens` | how long until all of it is there again |
+//! | `anthropic-ratelimit-requests-*`, `-tokens-*`, `-input-tokens-*` | the same; `-time_until_reset` as a time of RFC 3339 |
 
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 use stemma_engine::env::Millis;
-use stemma_engine::limit::Stated;
+use stemma_engine::limit::ReportedLimits;
 
-use crate::clock::{duration, http_date, rfc3339};
+use crate::header_time::{parse_duration, parse_http_date, parse_rfc3339};
 
 /// The longest pause that is believed.
-const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+const MAX_PAUSE: Duration = Duration::from_secs(600);
 /// The longest pause that is taken from the time at which a whole limit is there again: some of it is there sooner.
-const LONGEST_RESET: Duration = Duration::from_secs(60);
+const MAX_RESET_PAUSE: Duration = Duration::from_secs(60);
 /// What limits are counted in, in the words of OpenAI and of Anthropic, the first that is there counts.
-const REQUESTS: [&str; 2] = ["x-ratelimit-{}-requests", "anthropic-ratelimit-requests-{}"];
-const TOKENS: [&str; 3] = [
+const REQUEST_HEADERS: [&str; 2] = ["x-ratelimit-{}-requests", "anthropic-ratelimit-requests-{}"];
+const TOKEN_HEADERS: [&str; 3] = [
     "x-ratelimit-{}-tokens",
     "anthropic-ratelimit-tokens-{}",
     "anthropic-ratelimit-input-tokens-{}",
 ];
 
 /// Limits and what is left of them.
-pub(crate) fn stated(headers: &HeaderMap) -> Stated {
+pub(crate) fn rate_limits(headers: &HeaderMap) -> ReportedLimits {
     let number = |names: &[&str], what: &str| -> Option<u32> {
-        let said = said(headers, names, what)?;
-        let number = said.parse::<f64>().ok().filter(|number| *number >= 0.0)?;
+        let value = header_value(headers, names, what)?;
+        let number = value.parse::<f64>().ok().filter(|number| *number >= 0.0)?;
         Some(number.min(f64::from(u32::MAX - 1)) as u32)
     };
     // No provider grants nothing at all: a limit of 0 or -1 says that there is none.
     let limit = |names| number(names, "limit").filter(|limit| *limit > 0);
-    Stated {
-        requests_per_minute: limit(&REQUESTS),
-        tokens_per_minute: limit(&TOKENS),
-        requests_left: number(&REQUESTS, "remaining"),
-        tokens_left: number(&TOKENS, "remaining"),
+    ReportedLimits {
+        requests_per_minute: limit(&REQUEST_HEADERS),
+        tokens_per_minute: limit(&TOKEN_HEADERS),
+        requests_remaining: number(&REQUEST_HEADERS, "remaining"),
+        tokens_remaining: number(&TOKEN_HEADERS, "remaining"),
     }
 }
 
@@ -57,39 +57,41 @@ pub(crate) fn retry_after(headers: &HeaderMap, now_ms: Millis) -> Option<Duratio
     let pause = match seconds {
         Some(seconds) => Duration::try_from_secs_f64(seconds).ok(),
         // A date is by the provider's clock: its own says how far away that is, where it sends it.
-        None => text("retry-after").and_then(http_date).map(|until_ms| {
-            let now_ms = text("date").and_then(http_date).unwrap_or(now_ms);
-            Duration::from_millis(until_ms.saturating_sub(now_ms))
-        }),
+        None => text("retry-after")
+            .and_then(parse_http_date)
+            .map(|until_ms| {
+                let now_ms = text("date").and_then(parse_http_date).unwrap_or(now_ms);
+                Duration::from_millis(until_ms.saturating_sub(now_ms))
+            }),
     };
     pause
-        .map(|pause| pause.min(LONGEST_PAUSE))
-        .or_else(|| reset(headers, now_ms))
+        .map(|pause| pause.min(MAX_PAUSE))
+        .or_else(|| time_until_reset(headers, now_ms))
 }
 
 /// How long until what is used up is there again, where nothing else is said.
-fn reset(headers: &HeaderMap, now_ms: Millis) -> Option<Duration> {
+fn time_until_reset(headers: &HeaderMap, now_ms: Millis) -> Option<Duration> {
     let used_up = |names: &[&str]| {
-        said(headers, names, "remaining")?
+        header_value(headers, names, "remaining")?
             .parse::<f64>()
             .ok()
-            .filter(|left| *left < 1.0)
+            .filter(|remaining| *remaining < 1.0)
     };
-    let meters: [&[&str]; 2] = [&REQUESTS, &TOKENS];
+    let meters: [&[&str]; 2] = [&REQUEST_HEADERS, &TOKEN_HEADERS];
     let resets = meters
         .into_iter()
         .filter(|names| used_up(names).is_some())
         .filter_map(|names: &[&str]| {
-            let said = said(headers, names, "reset")?;
-            let until_ms = rfc3339(said)
+            let value = header_value(headers, names, "reset")?;
+            let until_ms = parse_rfc3339(value)
                 .map(|until_ms| Duration::from_millis(until_ms.saturating_sub(now_ms)));
-            until_ms.or_else(|| duration(said))
+            until_ms.or_else(|| parse_duration(value))
         });
-    resets.max().map(|reset| reset.min(LONGEST_RESET))
+    resets.max().map(|reset| reset.min(MAX_RESET_PAUSE))
 }
 
 /// What the first of `names` that is there says about `what`.
-fn said<'a>(headers: &'a HeaderMap, names: &[&str], what: &str) -> Option<&'a str> {
+fn header_value<'a>(headers: &'a HeaderMap, names: &[&str], what: &str) -> Option<&'a str> {
     names.iter().find_map(|name| {
         headers
             .get(name.replace("{}", what))?
@@ -120,43 +122,43 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_read_in_every_dialect() {
+    fn rate_limits_are_read_for_every_provider() {
         let openai = headers(&[
             ("x-ratelimit-limit-requests", "500"),
             ("x-ratelimit-remaining-requests", "0"),
             ("x-ratelimit-limit-tokens", "200000"),
             ("x-ratelimit-remaining-tokens", "199000"),
         ]);
-        let all = Stated {
+        let all = ReportedLimits {
             requests_per_minute: Some(500),
             tokens_per_minute: Some(200_000),
-            requests_left: Some(0),
-            tokens_left: Some(199_000),
+            requests_remaining: Some(0),
+            tokens_remaining: Some(199_000),
         };
-        assert_eq!(stated(&openai), all);
+        assert_eq!(rate_limits(&openai), all);
         let anthropic = headers(&[
             ("anthropic-ratelimit-requests-limit", "50"),
             ("anthropic-ratelimit-input-tokens-limit", "40000"),
             ("anthropic-ratelimit-input-tokens-remaining", "39000"),
         ]);
-        let found = stated(&anthropic);
+        let limits = rate_limits(&anthropic);
         assert_eq!(
-            (found.requests_per_minute, found.tokens_per_minute),
+            (limits.requests_per_minute, limits.tokens_per_minute),
             (Some(50), Some(40_000))
         );
         assert_eq!(
-            (found.requests_left, found.tokens_left),
+            (limits.requests_remaining, limits.tokens_remaining),
             (None, Some(39_000))
         );
         let none = headers(&[
             ("x-ratelimit-limit-requests", "-1"),
             ("x-ratelimit-limit-tokens", "many"),
         ]);
-        assert_eq!(stated(&none), Stated::default());
+        assert_eq!(rate_limits(&none), ReportedLimits::default());
     }
 
     #[test]
-    fn pauses_are_read_in_every_dialect() {
+    fn retry_after_is_read_for_every_provider() {
         let millis =
             |lines: &[_]| retry_after(&headers(lines), NOW_MS).map(|pause| pause.as_millis());
         assert_eq!(
@@ -173,9 +175,9 @@ mod tests {
             Some(5_000)
         );
         assert_eq!(millis(&[("retry-after", "soon")]), None);
-        let reset = |left| {
+        let reset = |remaining| {
             [
-                ("x-ratelimit-remaining-requests", left),
+                ("x-ratelimit-remaining-requests", remaining),
                 ("x-ratelimit-reset-requests", "1m30s"),
             ]
         };

@@ -10,11 +10,11 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 use stemma_engine::Env;
-use stemma_engine::limit::Stated;
+use stemma_engine::limit::ReportedLimits;
 use stemma_engine::secret::Secret;
 
 use crate::headers;
-use crate::request::{LlmError, Usage};
+use crate::request::{LlmError, TokenUsage};
 
 /// The largest reply in bytes that is read.
 pub const MAX_REPLY_BYTES: usize = 8 << 20;
@@ -24,7 +24,7 @@ const MAX_ERROR_CHARS: usize = 200;
 /// Characters in a row that an error may share with the question before it counts as quoting it.
 const QUOTE_CHARS: usize = 16;
 /// The header that names this process to the provider.
-const PROCESS: &str = "x-stemma-process";
+const PROCESS_HEADER: &str = "x-stemma-process";
 
 /// Where a provider is, and how to talk to it: local configuration.
 pub struct Endpoint {
@@ -60,7 +60,7 @@ pub enum EndpointError {
 }
 
 /// How a dialect sends its key.
-pub(crate) enum Key {
+pub(crate) enum AuthHeader {
     /// `Authorization: Bearer …`.
     Bearer,
     /// In a header of this name.
@@ -68,7 +68,7 @@ pub(crate) enum Key {
 }
 
 /// A client of one endpoint.
-pub(crate) struct Wire {
+pub(crate) struct HttpTransport {
     client: Client,
     base: Url,
     host: String,
@@ -78,32 +78,35 @@ pub(crate) struct Wire {
 }
 
 /// What a call came to.
-pub(crate) struct Received {
+pub(crate) struct HttpReply {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) stated: Stated,
+    pub(crate) rate_limits: ReportedLimits,
 }
 
 /// A call that was refused.
-pub(crate) struct Refused {
+pub(crate) struct HttpError {
     pub(crate) error: LlmError,
     /// What is wrong with the request as it was put, in the provider's words: to put it otherwise, never to be shown.
-    pub(crate) said: Option<String>,
+    pub(crate) detail: Option<String>,
 }
 
-impl From<LlmError> for Refused {
+impl From<LlmError> for HttpError {
     fn from(error: LlmError) -> Self {
-        Self { error, said: None }
+        Self {
+            error,
+            detail: None,
+        }
     }
 }
 
-impl Wire {
+impl HttpTransport {
     /// A client; nothing is sent yet. `with` are the headers of the dialect.
     pub(crate) fn new(
         endpoint: Endpoint,
-        key: Key,
+        key: AuthHeader,
         with: &[(&'static str, &'static str)],
     ) -> Result<Self, EndpointError> {
-        let base = url(&endpoint.base_url)?;
+        let base = parse_base_url(&endpoint.base_url)?;
         let host = base.host_str().unwrap_or_default();
         let host = base
             .port()
@@ -113,7 +116,7 @@ impl Wire {
             .no_proxy()
             .timeout(endpoint.timeout)
             .user_agent(concat!("stemma/", env!("CARGO_PKG_VERSION")))
-            .default_headers(sent_always(&endpoint, key, with)?)
+            .default_headers(default_headers(&endpoint, key, with)?)
             .build()
             .map_err(|error| EndpointError::Client(error.to_string()))?;
         let Endpoint {
@@ -138,7 +141,7 @@ impl Wire {
     }
 
     /// Where a call to `path` goes.
-    pub(crate) fn at(&self, path: &str) -> Url {
+    pub(crate) fn url_for(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         url.set_path(&format!(
             "{}/{path}",
@@ -153,46 +156,49 @@ impl Wire {
         path: &str,
         body: &Value,
         quoted: &[&str],
-    ) -> Result<Received, Refused> {
-        let sent = self.client.post(self.at(path)).json(body).send().await;
-        let mut response = sent.map_err(|error| self.broken(&error))?;
+    ) -> Result<HttpReply, HttpError> {
+        let sent = self.client.post(self.url_for(path)).json(body).send().await;
+        let mut response = sent.map_err(|error| self.transport_error(&error))?;
         if !response.status().is_success() {
-            return Err(self.refused(response, quoted).await);
+            return Err(self.status_error(response, quoted).await);
         }
-        let stated = headers::stated(response.headers());
-        let (bytes, whole) = read(&mut response, MAX_REPLY_BYTES)
+        let stated = headers::rate_limits(response.headers());
+        let (bytes, whole) = read_body(&mut response, MAX_REPLY_BYTES)
             .await
-            .map_err(|error| self.broken(&error))?;
+            .map_err(|error| self.transport_error(&error))?;
         if !whole {
             let message = format!("it is larger than {MAX_REPLY_BYTES} bytes");
             return Err(LlmError::Unreadable {
                 message,
-                usage: Usage::default(),
+                usage: TokenUsage::default(),
             }
             .into());
         }
-        Ok(Received { bytes, stated })
+        Ok(HttpReply {
+            bytes,
+            rate_limits: stated,
+        })
     }
 
     /// Whether the provider would serve us, as far as it says without being asked a question: the names of its models
     /// where it lists them. A provider that has no such list says nothing.
     pub(crate) async fn models(&self) -> Result<Vec<String>, LlmError> {
-        let sent = self.client.get(self.at("models")).send().await;
-        let mut response = sent.map_err(|error| self.broken(&error))?;
+        let sent = self.client.get(self.url_for("models")).send().await;
+        let mut response = sent.map_err(|error| self.transport_error(&error))?;
         if !response.status().is_success() {
-            let refused = self.refused(response, &[]).await.error;
+            let error = self.status_error(response, &[]).await.error;
             let is_key = matches!(
-                refused,
+                error,
                 LlmError::Configuration {
                     status: 401 | 403,
                     ..
                 }
             );
-            return if is_key { Err(refused) } else { Ok(Vec::new()) };
+            return if is_key { Err(error) } else { Ok(Vec::new()) };
         }
-        let (bytes, _) = read(&mut response, MAX_REPLY_BYTES)
+        let (bytes, _) = read_body(&mut response, MAX_REPLY_BYTES)
             .await
-            .map_err(|error| self.broken(&error))?;
+            .map_err(|error| self.transport_error(&error))?;
         let list: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let names = list
             .get("data")
@@ -205,7 +211,7 @@ impl Wire {
     }
 
     /// A call that came to no reply. The error's own text may name the URL, never headers or bodies.
-    fn broken(&self, error: &reqwest::Error) -> LlmError {
+    fn transport_error(&self, error: &reqwest::Error) -> LlmError {
         if error.is_timeout() {
             return LlmError::TimedOut(self.timeout);
         }
@@ -218,20 +224,26 @@ impl Wire {
     }
 
     /// What a status other than success means.
-    async fn refused(&self, mut response: Response, quoted: &[&str]) -> Refused {
+    async fn status_error(&self, mut response: Response, quoted: &[&str]) -> HttpError {
         let status = response.status().as_u16();
         let after = headers::retry_after(response.headers(), self.env.now_ms());
-        let stated = headers::stated(response.headers());
+        let stated = headers::rate_limits(response.headers());
         // What the body says is a help and no more: an error while it is read changes nothing.
-        let (bytes, _) = read(&mut response, MAX_ERROR_BYTES)
+        let (bytes, _) = read_body(&mut response, MAX_ERROR_BYTES)
             .await
             .unwrap_or_default();
-        let said = Said::of(&bytes);
-        let message = said.for_people(quoted, &self.api_key);
+        let body = ErrorBody::from_bytes(&bytes);
+        let message = body.redacted(quoted, &self.api_key);
         let error = match status {
-            400 | 402 | 403 | 429 if said.is_quota() => LlmError::Configuration { status, message },
-            429 | 529 => LlmError::Throttled { after, stated },
-            503 if after.is_some() => LlmError::Throttled { after, stated },
+            400 | 402 | 403 | 429 if body.is_quota() => LlmError::Configuration { status, message },
+            429 | 529 => LlmError::Throttled {
+                retry_after: after,
+                rate_limits: stated,
+            },
+            503 if after.is_some() => LlmError::Throttled {
+                retry_after: after,
+                rate_limits: stated,
+            },
             408 => LlmError::TimedOut(self.timeout),
             500.. => LlmError::Server { status, message },
             300..=399 => LlmError::Configuration {
@@ -240,31 +252,34 @@ impl Wire {
             },
             401..=405 => LlmError::Configuration { status, message },
             409 | 425 => LlmError::Server { status, message },
-            400 if said.is_model() => LlmError::Configuration { status, message },
+            400 if body.is_unknown_model() => LlmError::Configuration { status, message },
             _ => LlmError::Refused { status, message },
         };
-        let said = matches!(
+        let body = matches!(
             error,
             LlmError::Refused {
                 status: 400 | 422,
                 ..
             }
         )
-        .then(|| said.whole());
-        Refused { error, said }
+        .then(|| body.full_text());
+        HttpError {
+            error,
+            detail: body,
+        }
     }
 }
 
-fn url(base: &str) -> Result<Url, EndpointError> {
+fn parse_base_url(base: &str) -> Result<Url, EndpointError> {
     let invalid = || EndpointError::Url(base.into());
     let url = Url::parse(base).map_err(|_| invalid())?;
     let is_web = matches!(url.scheme(), "http" | "https") && url.host_str().is_some();
     if is_web { Ok(url) } else { Err(invalid()) }
 }
 
-fn sent_always(
+fn default_headers(
     endpoint: &Endpoint,
-    key: Key,
+    key: AuthHeader,
     with: &[(&'static str, &'static str)],
 ) -> Result<HeaderMap, EndpointError> {
     let mut headers = HeaderMap::new();
@@ -282,15 +297,15 @@ fn sent_always(
         headers.insert(name, value);
         Ok::<_, EndpointError>(())
     };
-    add(PROCESS, &endpoint.process)?;
+    add(PROCESS_HEADER, &endpoint.process)?;
     for (name, value) in with {
         add(name, value)?;
     }
     if !endpoint.api_key.is_empty() {
         let key_value = endpoint.api_key.reveal();
         match (endpoint.key_header.as_str(), key) {
-            ("", Key::Bearer) => add("authorization", &format!("Bearer {key_value}"))?,
-            ("", Key::Header(name)) => add(name, key_value)?,
+            ("", AuthHeader::Bearer) => add("authorization", &format!("Bearer {key_value}"))?,
+            ("", AuthHeader::Header(name)) => add(name, key_value)?,
             (name, _) => add(name, key_value)?,
         }
     }
@@ -302,7 +317,7 @@ fn sent_always(
 }
 
 /// Reads at most `max_bytes`; says whether that was all.
-async fn read(
+async fn read_body(
     response: &mut Response,
     max_bytes: usize,
 ) -> Result<(Vec<u8>, bool), reqwest::Error> {
@@ -320,14 +335,14 @@ async fn read(
 /// What the body of an error says: `{"error": {"code", "type", "message", "param"}}`, `{"error": "text"}`, `{"detail": …}`,
 /// or a line of text.
 #[derive(Default)]
-struct Said {
+struct ErrorBody {
     code: String,
     message: String,
     param: String,
 }
 
-impl Said {
-    fn of(bytes: &[u8]) -> Self {
+impl ErrorBody {
+    fn from_bytes(bytes: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
             return Self::default();
         };
@@ -369,28 +384,30 @@ impl Said {
     }
 
     /// Whether it is the name of the model that is wrong.
-    fn is_model(&self) -> bool {
+    fn is_unknown_model(&self) -> bool {
         ["model_not_found", "invalid_model", "DeploymentNotFound"].contains(&self.code.as_str())
     }
 
-    fn whole(&self) -> String {
+    fn full_text(&self) -> String {
         format!("{} {} {}", self.code, self.param, self.message)
     }
 
     /// What may be shown and kept: cut, without control characters, keys, or parts of the question.
-    fn for_people(&self, quoted: &[&str], key: &Secret) -> String {
-        let quoted = quoted.iter().any(|text| quotes(&self.message, text));
+    fn redacted(&self, quoted: &[&str], key: &Secret) -> String {
+        let quoted = quoted
+            .iter()
+            .any(|text| quotes_request(&self.message, text));
         let message = if quoted {
             "the message quotes the request and is left out"
         } else {
             self.message.as_str()
         };
-        let said = if self.code.is_empty() {
+        let text = if self.code.is_empty() {
             message.into()
         } else {
             format!("{}, {message}", self.code)
         };
-        let clean: String = said
+        let clean: String = text
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
             .collect();
@@ -412,7 +429,7 @@ impl Said {
 }
 
 /// Whether a stretch of the message stands in the question too.
-fn quotes(message: &str, question: &str) -> bool {
+fn quotes_request(message: &str, question: &str) -> bool {
     let ends: Vec<usize> = message
         .char_indices()
         .map(|(at, _)| at)
@@ -448,24 +465,28 @@ mod tests {
     }
 
     #[test]
-    fn what_an_error_says_is_cut_and_scrubbed() {
+    fn error_messages_are_truncated_and_redacted() {
         let user = "Net sales rose 5.2 % to $1,234 million";
         let body = |body: &str| {
-            Said::of(body.as_bytes()).for_people(&[user, "look"], &Secret::from("my key"))
+            ErrorBody::from_bytes(body.as_bytes())
+                .redacted(&[user, "look"], &Secret::from("my key"))
         };
-        let said = |message: &str| {
+        let redacted = |message: &str| {
             body(&json!({ "error": { "code": "c", "message": message } }).to_string())
         };
-        assert_eq!(said("no such model"), "c, no such model");
+        assert_eq!(redacted("no such model"), "c, no such model");
         assert_eq!(
-            said("key my key\u{1b}[0m, sk-abc***xyz."),
+            redacted("key my key\u{1b}[0m, sk-abc***xyz."),
             "c, key … [0m, …"
         );
         assert_eq!(
-            said("cannot parse `Net sales rose 5.2 % to`"),
+            redacted("cannot parse `Net sales rose 5.2 % to`"),
             "c, the message quotes the request and is left out"
         );
-        assert_eq!(said(&"x y ".repeat(500)).chars().count(), MAX_ERROR_CHARS);
+        assert_eq!(
+            redacted(&"x y ".repeat(500)).chars().count(),
+            MAX_ERROR_CHARS
+        );
         assert_eq!(body("<html>"), "");
         assert_eq!(body(r#"{"error": "model is loading"}"#), "model is loading");
         assert_eq!(
@@ -483,10 +504,10 @@ mod tests {
     }
 
     #[test]
-    fn only_urls_of_web_servers_are_endpoints() {
+    fn endpoints_must_be_http_urls() {
         let new = |url: &str| {
-            Wire::new(endpoint(url), Key::Bearer, &[])
-                .map(|wire| wire.at("chat/completions").to_string())
+            HttpTransport::new(endpoint(url), AuthHeader::Bearer, &[])
+                .map(|wire| wire.url_for("chat/completions").to_string())
         };
         assert_eq!(
             new("http://127.0.0.1:9/v1/").unwrap(),
@@ -502,13 +523,13 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_checked_and_their_values_not_shown() {
+    fn invalid_headers_are_reported_without_their_values() {
         let with = |line: &str| {
             let endpoint = Endpoint {
                 headers: vec![line.into()],
                 ..endpoint("http://127.0.0.1:9/v1")
             };
-            Wire::new(endpoint, Key::Bearer, &[])
+            HttpTransport::new(endpoint, AuthHeader::Bearer, &[])
                 .err()
                 .map(|error| error.to_string())
         };

@@ -1,7 +1,7 @@
 //! What stands between Stemma and language models.
 //!
-//! [`request`] is a question and its answer, whoever gives it; [`openai`] and [`anthropic`] are clients; [`gate`] is the one
-//! way to a client: breaker, shared limits, live numbers; [`inquiry`] asks until a reply is an answer; [`fence`] puts text
+//! [`request`] is a question and its answer, whoever gives it; [`openai`] and [`anthropic`] are clients; [`client`] is the one
+//! way to a client: breaker, shared limits, live numbers; [`structured`] asks until a reply is an answer; [`untrusted`] puts text
 //! before a model as data; [`reply`] reads what a model wrote; [`calls`] is the record of every reply that came, [`prices`]
 //! what it cost; [`embeddings`] turns texts into vectors. Attempts after a call without a reply are the engine's.
 //!
@@ -19,18 +19,18 @@
 pub mod anthropic;
 mod breaker;
 pub mod calls;
-mod clock;
+mod capabilities;
+pub mod client;
 pub mod embeddings;
-pub mod fence;
-pub mod gate;
+mod header_time;
 mod headers;
 pub mod http;
-pub mod inquiry;
-mod measure;
-mod meter;
+mod metrics;
+mod model_stats;
 pub mod openai;
 pub mod prices;
 pub mod reply;
 pub mod request;
-mod shape;
+pub mod structured;
 pub mod tokens;
+pub mod untrusted;

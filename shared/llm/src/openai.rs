@@ -4,15 +4,18 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::http::{Endpoint, EndpointError, Key, Received, Wire};
-use crate::request::{Finish, Llm, LlmError, Reply, Request, Usage};
-use crate::shape::{Format, LimitField, Shape, Shaped, format_of, instructions, turns};
+use crate::capabilities::{
+    LimitField, ProviderCapabilities, RequestShape, ResponseFormat, chat_messages, response_format,
+    system_prompt,
+};
+use crate::http::{AuthHeader, Endpoint, EndpointError, HttpReply, HttpTransport};
+use crate::request::{FinishReason, Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 use crate::tokens;
 
 /// The client.
 pub struct OpenAi {
-    wire: Wire,
-    shaped: Shaped,
+    transport: HttpTransport,
+    capabilities: ProviderCapabilities,
 }
 
 impl OpenAi {
@@ -22,37 +25,37 @@ impl OpenAi {
     /// [`EndpointError`] naming what is wrong with it.
     pub fn new(endpoint: Endpoint) -> Result<Self, EndpointError> {
         Ok(Self {
-            wire: Wire::new(endpoint, Key::Bearer, &[])?,
-            shaped: Shaped::new(true),
+            transport: HttpTransport::new(endpoint, AuthHeader::Bearer, &[])?,
+            capabilities: ProviderCapabilities::new(true),
         })
     }
 }
 
 #[async_trait]
 impl Llm for OpenAi {
-    async fn complete(&self, request: &Request) -> Result<Reply, LlmError> {
+    async fn complete(&self, request: &LlmRequest) -> Result<LlmReply, LlmError> {
         let received = self
-            .shaped
-            .post(&self.wire, "chat/completions", request, body)
+            .capabilities
+            .post(&self.transport, "chat/completions", request, request_body)
             .await?;
-        reply(&received, request)
+        parse_response(&received, request)
     }
 
     async fn models(&self) -> Result<Vec<String>, LlmError> {
-        self.wire.models().await
+        self.transport.models().await
     }
 
     fn host(&self) -> &str {
-        self.wire.host()
+        self.transport.host()
     }
 }
 
 /// The body of a call.
-fn body(request: &Request, shape: Shape) -> Value {
-    let format = format_of(request, shape);
-    let mut messages = vec![json!({ "role": "system", "content": instructions(request, format) })];
+fn request_body(request: &LlmRequest, shape: RequestShape) -> Value {
+    let format = response_format(request, shape);
+    let mut messages = vec![json!({ "role": "system", "content": system_prompt(request, format) })];
     messages.extend(
-        turns(request)
+        chat_messages(request)
             .into_iter()
             .map(|(role, content)| json!({ "role": role, "content": content })),
     );
@@ -69,49 +72,49 @@ fn body(request: &Request, shape: Shape) -> Value {
         body.insert("temperature".into(), json!(0));
     }
     let response_format = match format {
-        Format::Schema => {
+        ResponseFormat::Schema => {
             let schema = json!({ "name": request.schema.name, "strict": true, "schema": request.schema.json });
             Some(json!({ "type": "json_schema", "json_schema": schema }))
         }
-        Format::Object => Some(json!({ "type": "json_object" })),
-        Format::Text => None,
+        ResponseFormat::Object => Some(json!({ "type": "json_object" })),
+        ResponseFormat::Text => None,
     };
     body.extend(response_format.map(|format| ("response_format".to_string(), format)));
     Value::Object(body)
 }
 
 #[derive(Deserialize)]
-struct Completion {
-    choices: Vec<Choice>,
+struct CompletionResponse {
+    choices: Vec<CompletionChoice>,
     #[serde(default)]
-    usage: Option<Counted>,
+    usage: Option<CompletionUsage>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
-    message: Message,
+struct CompletionChoice {
+    message: ChoiceMessage,
     #[serde(default)]
     finish_reason: Option<String>,
 }
 
 /// Reasoning that stands beside the content is not read.
 #[derive(Deserialize)]
-struct Message {
+struct ChoiceMessage {
     #[serde(default)]
-    content: Option<Content>,
+    content: Option<MessageContent>,
     #[serde(default)]
     refusal: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Content {
+enum MessageContent {
     Text(String),
-    Parts(Vec<Part>),
+    Parts(Vec<ContentPart>),
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct ContentPart {
     #[serde(default)]
     text: String,
     #[serde(default)]
@@ -119,31 +122,31 @@ struct Part {
 }
 
 #[derive(Deserialize)]
-struct Counted {
+struct CompletionUsage {
     #[serde(default)]
     prompt_tokens: Option<u32>,
     #[serde(default)]
     completion_tokens: Option<u32>,
     #[serde(default)]
-    prompt_tokens_details: Option<Details>,
+    prompt_tokens_details: Option<PromptTokensDetails>,
 }
 
 #[derive(Deserialize)]
-struct Details {
+struct PromptTokensDetails {
     #[serde(default)]
     cached_tokens: Option<u32>,
 }
 
-fn reply(received: &Received, request: &Request) -> Result<Reply, LlmError> {
+fn parse_response(received: &HttpReply, request: &LlmRequest) -> Result<LlmReply, LlmError> {
     let unreadable = |message: &str, usage| LlmError::Unreadable {
         message: message.into(),
         usage,
     };
-    let completion: Completion = serde_json::from_slice(&received.bytes)
-        .map_err(|_| unreadable("it is no chat completion", Usage::default()))?;
+    let completion: CompletionResponse = serde_json::from_slice(&received.bytes)
+        .map_err(|_| unreadable("it is no chat completion", TokenUsage::default()))?;
     let choice = completion.choices.into_iter().next();
-    let (text, refused) = choice.as_ref().map(written).unwrap_or_default();
-    let usage = counted(completion.usage.as_ref(), request, &text);
+    let (text, refused) = choice.as_ref().map(message_text).unwrap_or_default();
+    let usage = usage_or_estimate(completion.usage.as_ref(), request, &text);
     let Some(choice) = choice else {
         return Err(unreadable("it has no choice", usage));
     };
@@ -154,8 +157,8 @@ fn reply(received: &Received, request: &Request) -> Result<Reply, LlmError> {
                 message: "filtered by the provider".into(),
             });
         }
-        Some("length" | "max_tokens" | "model_length") => Finish::Length,
-        _ => Finish::Complete,
+        Some("length" | "max_tokens" | "model_length") => FinishReason::Length,
+        _ => FinishReason::Complete,
     };
     if refused {
         return Err(LlmError::Refused {
@@ -164,19 +167,19 @@ fn reply(received: &Received, request: &Request) -> Result<Reply, LlmError> {
         });
     }
     match (text.trim().is_empty(), finish) {
-        (true, Finish::Length) => Err(unreadable("it was cut off before it began", usage)),
-        (true, Finish::Complete) => Err(unreadable("it is empty", usage)),
-        (false, finish) => Ok(Reply {
+        (true, FinishReason::Length) => Err(unreadable("it was cut off before it began", usage)),
+        (true, FinishReason::Complete) => Err(unreadable("it is empty", usage)),
+        (false, finish) => Ok(LlmReply {
             text,
             usage,
             finish,
-            stated: received.stated,
+            rate_limits: received.rate_limits,
         }),
     }
 }
 
 /// What the model wrote, and whether it refused to.
-fn written(choice: &Choice) -> (String, bool) {
+fn message_text(choice: &CompletionChoice) -> (String, bool) {
     let refused = choice
         .message
         .refusal
@@ -184,8 +187,8 @@ fn written(choice: &Choice) -> (String, bool) {
         .is_some_and(|refusal| !refusal.is_empty());
     match &choice.message.content {
         None => (String::new(), refused),
-        Some(Content::Text(text)) => (text.clone(), refused),
-        Some(Content::Parts(parts)) => (
+        Some(MessageContent::Text(text)) => (text.clone(), refused),
+        Some(MessageContent::Parts(parts)) => (
             parts.iter().map(|part| part.text.as_str()).collect(),
             refused || parts.iter().any(|part| part.refusal.is_some()),
         ),
@@ -193,14 +196,18 @@ fn written(choice: &Choice) -> (String, bool) {
 }
 
 /// What the provider counted; estimated where it does not.
-fn counted(usage: Option<&Counted>, request: &Request, text: &str) -> Usage {
+fn usage_or_estimate(
+    usage: Option<&CompletionUsage>,
+    request: &LlmRequest,
+    text: &str,
+) -> TokenUsage {
     let (prompt, output) = usage.map_or((None, None), |usage| {
         (usage.prompt_tokens, usage.completion_tokens)
     });
-    Usage {
+    TokenUsage {
         prompt_tokens: prompt.unwrap_or_else(|| request.prompt_tokens()),
         cached_tokens: usage
-            .and_then(|counted: &Counted| {
+            .and_then(|counted: &CompletionUsage| {
                 counted
                     .prompt_tokens_details
                     .as_ref()

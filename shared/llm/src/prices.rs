@@ -4,12 +4,12 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_engine::Failure;
-use stemma_engine::jobs::Amount;
+use stemma_engine::jobs::SpendAmount;
 
-use crate::request::Usage;
+use crate::request::TokenUsage;
 
 /// Billionths of a dollar per token, for a price of one dollar per million tokens.
-const NANOS: f64 = 1_000.0;
+const NANODOLLARS_PER_TOKEN: f64 = 1_000.0;
 
 /// Dollars per million tokens of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -25,12 +25,12 @@ pub struct Prices {
 
 impl Prices {
     /// Whether the cost of a call can be told.
-    pub fn are_known(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.input.is_some() && self.output.is_some()
     }
 
     /// What `usage` costs, rounded up.
-    pub fn cost(&self, usage: Usage) -> Amount {
+    pub fn cost(&self, usage: TokenUsage) -> SpendAmount {
         let tokens = u64::from(usage.prompt_tokens) + u64::from(usage.output_tokens);
         let Self {
             input: Some(input),
@@ -38,7 +38,7 @@ impl Prices {
             cached_input,
         } = *self
         else {
-            return Amount {
+            return SpendAmount {
                 nanodollars: None,
                 tokens,
             };
@@ -46,9 +46,10 @@ impl Prices {
         let cached = usage.cached_tokens.min(usage.prompt_tokens);
         let fresh = f64::from(usage.prompt_tokens - cached) * input;
         let at_hand = f64::from(cached) * cached_input.unwrap_or(input);
-        let nanodollars =
-            ((fresh + at_hand + f64::from(usage.output_tokens) * output) * NANOS).ceil() as u64;
-        Amount {
+        let nanodollars = ((fresh + at_hand + f64::from(usage.output_tokens) * output)
+            * NANODOLLARS_PER_TOKEN)
+            .ceil() as u64;
+        SpendAmount {
             nanodollars: Some(nanodollars),
             tokens,
         }
@@ -57,27 +58,27 @@ impl Prices {
 
 /// Who pays for calls.
 #[async_trait]
-pub trait Purse: Send + Sync {
+pub trait CallBudget: Send + Sync {
     /// Reserves what a call may cost at most.
     ///
     /// # Errors
     /// What happens to the task when it may not be spent.
-    async fn reserve(&self, most: Amount) -> Result<(), Failure>;
+    async fn reserve(&self, most: SpendAmount) -> Result<(), Failure>;
 
     /// Settles what was reserved for a call that came to `used`.
-    async fn settle(&self, most: Amount, used: Amount);
+    async fn settle(&self, most: SpendAmount, used: SpendAmount);
 }
 
 /// A purse that is never empty.
-pub struct Free;
+pub struct UnlimitedBudget;
 
 #[async_trait]
-impl Purse for Free {
-    async fn reserve(&self, _: Amount) -> Result<(), Failure> {
+impl CallBudget for UnlimitedBudget {
+    async fn reserve(&self, _: SpendAmount) -> Result<(), Failure> {
         Ok(())
     }
 
-    async fn settle(&self, _: Amount, _: Amount) {}
+    async fn settle(&self, _: SpendAmount, _: SpendAmount) {}
 }
 
 #[cfg(test)]
@@ -85,8 +86,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_provider_has_at_hand_costs_less() {
-        let usage = Usage {
+    fn cached_prompt_tokens_cost_less() {
+        let usage = TokenUsage {
             prompt_tokens: 1_000_000,
             cached_tokens: 400_000,
             output_tokens: 100_000,
@@ -113,7 +114,7 @@ mod tests {
                 ..prices
             }
             .cost(usage),
-            Amount {
+            SpendAmount {
                 nanodollars: None,
                 tokens: 1_100_000
             }

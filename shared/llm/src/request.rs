@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_engine::Failure;
-use stemma_engine::limit::Stated;
+use stemma_engine::limit::ReportedLimits;
 
 use crate::tokens;
 
@@ -20,7 +20,7 @@ pub trait Llm: Send + Sync {
     ///
     /// # Errors
     /// [`LlmError`] of the kind that says what to do about it.
-    async fn complete(&self, request: &Request) -> Result<Reply, LlmError>;
+    async fn complete(&self, request: &LlmRequest) -> Result<LlmReply, LlmError>;
 
     /// The names of the models the provider says it has, without asking one; empty where it does not say.
     ///
@@ -38,7 +38,7 @@ pub trait Llm: Send + Sync {
 
 /// One question. Temperature is always 0.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Request {
+pub struct LlmRequest {
     /// The model, as its provider names it.
     pub model: String,
     /// What does not change between questions of a kind: providers keep it at hand.
@@ -46,7 +46,7 @@ pub struct Request {
     /// What this question is about.
     pub user: String,
     /// The shape of the answer.
-    pub schema: Schema,
+    pub schema: OutputSchema,
     /// Tokens of the answer at most.
     pub max_output_tokens: u32,
     /// What is said after the question was answered, and not well: no part of its digest.
@@ -63,31 +63,31 @@ pub enum FollowUp {
     /// The reply broke off at its longest: the model goes on where it stopped.
     Continue {
         /// What it wrote so far; empty where the provider keeps back what broke off.
-        so_far: String,
+        partial: String,
     },
     /// The reply was no answer.
-    Again {
+    Retry {
         /// What it wrote, cut.
         reply: String,
         /// What is wrong with it.
-        wrong: String,
+        error: String,
     },
 }
 
 impl FollowUp {
     /// The reply it follows, where there is something to show, and what is said to the model.
-    pub fn turns(&self) -> (Option<&str>, String) {
-        let shown = |reply: &'_ str| !reply.trim().is_empty();
+    pub fn messages(&self) -> (Option<&str>, String) {
+        let is_quotable = |reply: &'_ str| !reply.trim().is_empty();
         match self {
-            Self::Continue { so_far } if shown(so_far) => (
+            Self::Continue { partial: so_far } if is_quotable(so_far) => (
                 Some(so_far.trim_end()),
                 "Your answer broke off at its longest. Go on with the very next character: repeat nothing, explain \
                  nothing, put no fence around it."
                     .into(),
             ),
             Self::Continue { .. } => (None, "Write the answer as text: the JSON object and nothing else.".into()),
-            Self::Again { reply, wrong } => (
-                Some(reply.as_str()).filter(|reply| shown(reply)),
+            Self::Retry { reply, error: wrong } => (
+                Some(reply.as_str()).filter(|reply| is_quotable(reply)),
                 format!(
                     "That answer cannot be used: {wrong}. Answer the question again, with one JSON object as the schema \
                      asks for, and nothing else."
@@ -99,14 +99,14 @@ impl FollowUp {
 
 /// The shape of an answer: an object of flat properties, all required, nothing else allowed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Schema {
+pub struct OutputSchema {
     /// Its name: that of the stage that asks.
     pub name: &'static str,
     /// A JSON schema.
     pub json: Value,
 }
 
-impl Schema {
+impl OutputSchema {
     /// A strict object schema of `properties`: a JSON object of property schemas.
     pub fn strict(name: &'static str, properties: &Value) -> Self {
         let required: Vec<&String> = properties
@@ -120,7 +120,7 @@ impl Schema {
     }
 }
 
-impl Request {
+impl LlmRequest {
     /// Digest of everything the answer depends on, whatever was said after it was asked first: 32 hexadecimal digits. The same question has the same digest in every
     /// process.
     pub fn digest(&self) -> String {
@@ -132,15 +132,15 @@ impl Request {
     /// Tokens of the prompt (o200k: an estimate for models with another vocabulary).
     pub fn prompt_tokens(&self) -> u32 {
         let parts = [&self.system, &self.user, &self.schema.json.to_string()];
-        let asked = parts
+        let total = parts
             .into_iter()
             .map(|part| tokens::count(part))
             .fold(ENVELOPE_TOKENS, u32::saturating_add);
         let Some(follow_up) = &self.follow_up else {
-            return asked;
+            return total;
         };
-        let (reply, note) = follow_up.turns();
-        asked
+        let (reply, note) = follow_up.messages();
+        total
             .saturating_add(reply.map_or(0, tokens::count))
             .saturating_add(tokens::count(&note))
     }
@@ -148,32 +148,32 @@ impl Request {
 
 /// What a model wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct LlmReply {
     /// The text.
     pub text: String,
     /// What it cost.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Why it ends where it does.
-    pub finish: Finish,
+    pub finish: FinishReason,
     /// What the provider says about its limits, beside it.
-    pub stated: Stated,
+    pub rate_limits: ReportedLimits,
 }
 
-impl Reply {
+impl LlmReply {
     /// A reply that the model finished, from a provider that says nothing about limits.
-    pub fn new(text: impl Into<String>, usage: Usage) -> Self {
+    pub fn new(text: impl Into<String>, usage: TokenUsage) -> Self {
         Self {
             text: text.into(),
             usage,
-            finish: Finish::Complete,
-            stated: Stated::default(),
+            finish: FinishReason::Complete,
+            rate_limits: ReportedLimits::default(),
         }
     }
 }
 
 /// Why a reply ends where it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finish {
+pub enum FinishReason {
     /// The model had no more to say.
     Complete,
     /// It had, and was not let.
@@ -182,7 +182,7 @@ pub enum Finish {
 
 /// Tokens of a call, as the provider counts them; estimated where it does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
     /// Those of them that the provider had at hand.
@@ -192,7 +192,7 @@ pub struct Usage {
     pub output_tokens: u32,
 }
 
-impl Usage {
+impl TokenUsage {
     /// Prompt and reply together.
     pub fn total(&self) -> u32 {
         self.prompt_tokens.saturating_add(self.output_tokens)
@@ -206,9 +206,9 @@ pub enum LlmError {
     #[error("the provider asks for a pause")]
     Throttled {
         /// How long, where it says so.
-        after: Option<Duration>,
+        retry_after: Option<Duration>,
         /// What it says about its limits.
-        stated: Stated,
+        rate_limits: ReportedLimits,
     },
     /// No connection, or one that broke.
     #[error("the provider cannot be reached: {0}")]
@@ -217,7 +217,7 @@ pub enum LlmError {
     #[error("the provider did not answer within {} s", .0.as_secs())]
     TimedOut(Duration),
     /// The provider failed (5xx).
-    #[error("the provider failed with status {status}{}", colon(.message))]
+    #[error("the provider failed with status {status}{}", message_suffix(.message))]
     Server {
         /// The HTTP status.
         status: u16,
@@ -225,7 +225,7 @@ pub enum LlmError {
         message: String,
     },
     /// Nothing is wrong with the question, but the provider will not answer anyone: key, quota, model or URL.
-    #[error("the provider does not serve us: status {status}{}", colon(.message))]
+    #[error("the provider does not serve us: status {status}{}", message_suffix(.message))]
     Configuration {
         /// The HTTP status.
         status: u16,
@@ -233,7 +233,7 @@ pub enum LlmError {
         message: String,
     },
     /// The provider does not take this question.
-    #[error("the provider refused the request: status {status}{}", colon(.message))]
+    #[error("the provider refused the request: status {status}{}", message_suffix(.message))]
     Refused {
         /// The HTTP status; 200 where the reply itself is a refusal.
         status: u16,
@@ -246,11 +246,11 @@ pub enum LlmError {
         /// Why.
         message: String,
         /// What it cost, where it says so.
-        usage: Usage,
+        usage: TokenUsage,
     },
 }
 
-fn colon(message: &str) -> String {
+fn message_suffix(message: &str) -> String {
     if message.is_empty() {
         String::new()
     } else {
@@ -259,9 +259,9 @@ fn colon(message: &str) -> String {
 }
 
 /// How long work waits while the provider does not serve us: someone has to mend a key, a quota or a name.
-const UNTIL_MENDED: Duration = Duration::from_secs(300);
+const CONFIGURATION_PAUSE: Duration = Duration::from_secs(300);
 /// How long work waits where the provider asks for a pause and does not say how long.
-pub(crate) const PAUSE: Duration = Duration::from_secs(5);
+pub(crate) const DEFAULT_PAUSE: Duration = Duration::from_secs(5);
 
 impl LlmError {
     /// A stable code.
@@ -290,14 +290,14 @@ impl LlmError {
         let code = self.code();
         let message = self.to_string();
         match self {
-            Self::Throttled { after, .. } => {
-                Failure::throttled(code, message, after.unwrap_or(PAUSE))
-            }
+            Self::Throttled {
+                retry_after: after, ..
+            } => Failure::throttled(code, message, after.unwrap_or(DEFAULT_PAUSE)),
             Self::Unreachable(_)
             | Self::TimedOut(_)
             | Self::Server { .. }
             | Self::Unreadable { .. } => Failure::transient(code, message),
-            Self::Configuration { .. } => Failure::throttled(code, message, UNTIL_MENDED)
+            Self::Configuration { .. } => Failure::throttled(code, message, CONFIGURATION_PAUSE)
                 .with_next(
                     "check model.base_url, model.api_key, model.name and the provider's quota",
                 ),
@@ -311,22 +311,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_covers_every_part() {
-        let request = Request {
+    fn digest_covers_every_field() {
+        let request = LlmRequest {
             model: "m".into(),
             system: "s".into(),
             user: "u".into(),
-            schema: Schema::strict("a", &serde_json::json!({ "yes": { "type": "boolean" } })),
+            schema: OutputSchema::strict("a", &serde_json::json!({ "yes": { "type": "boolean" } })),
             max_output_tokens: 9,
             follow_up: None,
             urgency: 0,
         };
-        let again = FollowUp::Again {
+        let again = FollowUp::Retry {
             reply: "r".into(),
-            wrong: "w".into(),
+            error: "w".into(),
         };
         assert_eq!(
-            Request {
+            LlmRequest {
                 follow_up: Some(again),
                 ..request.clone()
             }
@@ -334,21 +334,21 @@ mod tests {
             request.digest()
         );
         let others = [
-            Request {
+            LlmRequest {
                 model: "n".into(),
                 ..request.clone()
             },
-            Request {
+            LlmRequest {
                 system: "su".into(),
                 user: String::new(),
                 ..request.clone()
             },
-            Request {
+            LlmRequest {
                 max_output_tokens: 10,
                 ..request.clone()
             },
-            Request {
-                schema: Schema::strict("b", &serde_json::json!({})),
+            LlmRequest {
+                schema: OutputSchema::strict("b", &serde_json::json!({})),
                 ..request.clone()
             },
         ];

@@ -6,7 +6,7 @@ use bpe_openai::o200k_base;
 
 /// Longest stretch that is tokenized at once, in bytes. A word of this length is no language; cutting it may add one
 /// token per stretch and keeps memory flat on hostile text.
-const MAX_STRETCH_BYTES: usize = 1 << 20;
+const MAX_CHUNK_BYTES: usize = 1 << 20;
 
 /// Number of o200k tokens of `text`; special tokens such as `<|endoftext|>` count as plain text.
 ///
@@ -14,25 +14,25 @@ const MAX_STRETCH_BYTES: usize = 1 << 20;
 /// linear in the length of the text, also for one letter repeated ten million times.
 pub fn count(text: &str) -> u32 {
     let tokenizer = o200k_base();
-    let total: usize = Stretches(text)
+    let total: usize = TextChunks(text)
         .map(|stretch| tokenizer.count(stretch))
         .sum();
     u32::try_from(total).unwrap_or(u32::MAX)
 }
 
-/// Pieces of text a [`Counter`] remembers, and their longest length in bytes: 2^16 words are 4 MB.
+/// Pieces of text a [`TokenCounter`] remembers, and their longest length in bytes: 2^16 words are 4 MB.
 const MAX_PIECES: usize = 1 << 16;
 const MAX_PIECE_BYTES: usize = 32;
 
 /// Counts like [`count`], and remembers the words it has counted: in one document most words come again.
 #[derive(Debug, Default)]
-pub struct Counter(HashMap<Box<str>, u32, foldhash::fast::RandomState>);
+pub struct TokenCounter(HashMap<Box<str>, u32, foldhash::fast::RandomState>);
 
-impl Counter {
+impl TokenCounter {
     /// Number of o200k tokens of `text`.
     pub fn count(&mut self, text: &str) -> u32 {
         let tokenizer = o200k_base();
-        Stretches(text)
+        TextChunks(text)
             .flat_map(|stretch| tokenizer.split(stretch))
             .map(|piece| self.piece(piece))
             .fold(0, u32::saturating_add)
@@ -50,10 +50,10 @@ impl Counter {
     }
 }
 
-/// The text in stretches of at most [`MAX_STRETCH_BYTES`], cut behind a line end where there is one.
-struct Stretches<'a>(&'a str);
+/// The text in stretches of at most [`MAX_CHUNK_BYTES`], cut behind a line end where there is one.
+struct TextChunks<'a>(&'a str);
 
-impl<'a> Iterator for Stretches<'a> {
+impl<'a> Iterator for TextChunks<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
@@ -61,18 +61,18 @@ impl<'a> Iterator for Stretches<'a> {
         if text.is_empty() {
             return None;
         }
-        let (stretch, rest) = text.split_at(cut(text));
+        let (stretch, rest) = text.split_at(chunk_end(text));
         self.0 = rest;
         Some(stretch)
     }
 }
 
 /// Where the first stretch ends: a line end followed by a character that is no white space cannot lie inside a token.
-fn cut(text: &str) -> usize {
-    if text.len() <= MAX_STRETCH_BYTES {
+fn chunk_end(text: &str) -> usize {
+    if text.len() <= MAX_CHUNK_BYTES {
         return text.len();
     }
-    let end = text.floor_char_boundary(MAX_STRETCH_BYTES);
+    let end = text.floor_char_boundary(MAX_CHUNK_BYTES);
     text[..end]
         .rmatch_indices('\n')
         .take(1_000)
@@ -94,8 +94,8 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_counts_the_same() {
-        let mut counter = Counter::default();
+    fn token_counter_agrees_with_count() {
+        let mut counter = TokenCounter::default();
         for text in [
             "",
             "hello world",
@@ -112,12 +112,12 @@ mod tests {
     fn long_text_is_cut_at_lines_without_changing_the_count() {
         let paragraph = "Net sales rose 4.2% to $1,234 million in 2023, compared with 2022.\n";
         let text = paragraph.repeat(40_000);
-        assert!(text.len() > 2 * MAX_STRETCH_BYTES);
+        assert!(text.len() > 2 * MAX_CHUNK_BYTES);
         assert_eq!(count(&text), 40_000 * count(paragraph));
     }
 
     #[test]
-    fn hostile_text_ends_soon() {
+    fn hostile_text_is_counted_in_linear_time() {
         for unit in ["a", ".", " ", "\n", "年", "\u{301}", " \n"] {
             let text = unit.repeat(3_000_000 / unit.len());
             let tokens = count(&text);

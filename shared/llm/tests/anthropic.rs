@@ -8,17 +8,19 @@ use stemma_engine::Env;
 use stemma_engine::secret::Secret;
 use stemma_llm::anthropic::Anthropic;
 use stemma_llm::http::Endpoint;
-use stemma_llm::request::{Finish, FollowUp, Llm, LlmError, Reply, Request, Schema, Usage};
+use stemma_llm::request::{
+    FinishReason, FollowUp, Llm, LlmError, LlmReply, LlmRequest, OutputSchema, TokenUsage,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// Serves one call; gives its head and body, and what the client made of the response.
-async fn call(
+async fn serve_one_call(
     status: &str,
     headers: &str,
     body: Value,
     follow_up: Option<FollowUp>,
-) -> (String, Value, Result<Reply, LlmError>) {
+) -> (String, Value, Result<LlmReply, LlmError>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Anthropic::new(Endpoint {
         base_url: format!("http://{}/v1", listener.local_addr().unwrap()),
@@ -37,12 +39,12 @@ async fn call(
     );
     let serving = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
-        let mut heard = String::new();
+        let mut received = String::new();
         let mut buffer = [0; 4096];
         loop {
             let read = stream.read(&mut buffer).await.unwrap();
-            heard.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
-            if let Some((head, body)) = heard.split_once("\r\n\r\n")
+            received.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
+            if let Some((head, body)) = received.split_once("\r\n\r\n")
                 && let Ok(body) = serde_json::from_str::<Value>(body)
             {
                 stream.write_all(response.as_bytes()).await.unwrap();
@@ -50,11 +52,11 @@ async fn call(
             }
         }
     });
-    let schema = Schema::strict("detect", &json!({ "yes": { "type": "boolean" } }));
+    let schema = OutputSchema::strict("detect", &json!({ "yes": { "type": "boolean" } }));
     let model = "m".into();
     let system = "static".into();
     let user = "page".into();
-    let request = Request {
+    let request = LlmRequest {
         model,
         system,
         user,
@@ -75,25 +77,25 @@ fn message(content: &Value, stop: &str) -> Value {
     json!({ "type": "message", "role": "assistant", "content": content, "stop_reason": stop, "usage": usage })
 }
 
-fn used(input: &Value) -> Value {
+fn tool_use(input: &Value) -> Value {
     json!([{ "type": "thinking", "thinking": "hm" }, { "type": "tool_use", "id": "t", "name": "detect", "input": input }])
 }
 
 #[tokio::test]
-async fn the_answer_is_the_input_of_the_tool_it_must_use() {
-    let (head, body, reply) = call(
+async fn forced_tool_input_is_the_reply() {
+    let (head, body, reply) = serve_one_call(
         "200 OK",
         "",
-        message(&used(&json!({ "yes": true })), "tool_use"),
+        message(&tool_use(&json!({ "yes": true })), "tool_use"),
         None,
     )
     .await;
-    let usage = Usage {
+    let usage = TokenUsage {
         prompt_tokens: 35,
         cached_tokens: 20,
         output_tokens: 4,
     };
-    assert_eq!(reply, Ok(Reply::new("{\"yes\":true}", usage)));
+    assert_eq!(reply, Ok(LlmReply::new("{\"yes\":true}", usage)));
     assert!(head.starts_with("post /v1/messages http/1.1"), "{head}");
     assert!(
         head.contains("x-api-key: top secret") && head.contains("anthropic-version: 2023-06-01"),
@@ -115,24 +117,34 @@ async fn the_answer_is_the_input_of_the_tool_it_must_use() {
 }
 
 #[tokio::test]
-async fn what_breaks_off_in_a_tool_is_asked_for_as_text() {
-    let (_, _, reply) = call("200 OK", "", message(&used(&json!({})), "max_tokens"), None).await;
+async fn truncated_tool_input_is_continued_as_text() {
+    let (_, _, reply) = serve_one_call(
+        "200 OK",
+        "",
+        message(&tool_use(&json!({})), "max_tokens"),
+        None,
+    )
+    .await;
     let reply = reply.unwrap();
-    assert_eq!((reply.text.as_str(), reply.finish), ("", Finish::Length));
+    assert_eq!(
+        (reply.text.as_str(), reply.finish),
+        ("", FinishReason::Length)
+    );
     let follow_up = Some(FollowUp::Continue {
-        so_far: String::new(),
+        partial: String::new(),
     });
     let text = json!([{ "type": "text", "text": "{\"yes\":" }]);
-    let (_, body, reply) = call("200 OK", "", message(&text, "max_tokens"), follow_up).await;
+    let (_, body, reply) =
+        serve_one_call("200 OK", "", message(&text, "max_tokens"), follow_up).await;
     assert!(
         body.get("tools").is_none() && body["messages"].as_array().unwrap().len() == 1,
         "{body}"
     );
-    assert_eq!(reply.unwrap().finish, Finish::Length);
+    assert_eq!(reply.unwrap().finish, FinishReason::Length);
 }
 
 #[tokio::test]
-async fn errors_say_what_to_do() {
+async fn error_statuses_map_to_codes() {
     let error = |kind: &str| json!({ "type": "error", "error": { "type": kind, "message": "no" } });
     for (status, kind, code) in [
         ("529 Overloaded", "overloaded_error", "model.throttled"),
@@ -142,18 +154,22 @@ async fn errors_say_what_to_do() {
         ("400 Bad", "invalid_request_error", "model.refused"),
         ("500 Oops", "api_error", "model.server_error"),
     ] {
-        let (_, _, reply) = call(status, "", error(kind), None).await;
+        let (_, _, reply) = serve_one_call(status, "", error(kind), None).await;
         assert_eq!(reply.unwrap_err().code(), code, "{status}");
     }
     let headers = "date: Thu, 01 Jan 2026 00:00:00 GMT\r\nretry-after: 9\r\nanthropic-ratelimit-requests-limit: 50\r\n";
-    let (_, _, reply) = call("429 Slow", headers, error("rate_limit_error"), None).await;
-    let Err(LlmError::Throttled { after, stated }) = reply else {
+    let (_, _, reply) = serve_one_call("429 Slow", headers, error("rate_limit_error"), None).await;
+    let Err(LlmError::Throttled {
+        retry_after,
+        rate_limits,
+    }) = reply
+    else {
         panic!("{reply:?}")
     };
     assert_eq!(
-        (after, stated.requests_per_minute),
+        (retry_after, rate_limits.requests_per_minute),
         (Some(Duration::from_secs(9)), Some(50))
     );
-    let (_, _, reply) = call("200 OK", "", message(&json!([]), "refusal"), None).await;
+    let (_, _, reply) = serve_one_call("200 OK", "", message(&json!([]), "refusal"), None).await;
     assert_eq!(reply.unwrap_err().code(), "model.refused");
 }

@@ -8,86 +8,91 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
-use stemma_engine::jobs::Amount;
+use stemma_engine::jobs::SpendAmount;
 use stemma_engine::limit::MemoryLimiter;
-use stemma_engine::{Class, Env, Failure, FailureKind};
-use stemma_llm::gate::{Gate, GateSettings, Replied};
-use stemma_llm::inquiry::{Answer, Journal, inquire};
-use stemma_llm::prices::Purse;
-use stemma_llm::request::{Finish, FollowUp, Llm, LlmError, Reply, Request, Schema, Usage};
+use stemma_engine::{Env, Failure, FailureKind, Priority};
+use stemma_llm::client::{ModelClient, ModelClientSettings, ReplyStats};
+use stemma_llm::prices::CallBudget;
+use stemma_llm::request::{
+    FinishReason, FollowUp, Llm, LlmError, LlmReply, LlmRequest, OutputSchema, TokenUsage,
+};
+use stemma_llm::structured::{CallLog, StructuredOutput, complete_structured};
 
 #[derive(Default)]
-struct Script {
-    replies: Mutex<VecDeque<Result<Reply, LlmError>>>,
-    asked: Mutex<Vec<Option<FollowUp>>>,
+struct ReplayLlm {
+    replies: Mutex<VecDeque<Result<LlmReply, LlmError>>>,
+    follow_ups: Mutex<Vec<Option<FollowUp>>>,
     pause: Duration,
 }
 
 #[async_trait]
-impl Llm for Script {
-    async fn complete(&self, request: &Request) -> Result<Reply, LlmError> {
-        self.asked.lock().unwrap().push(request.follow_up.clone());
+impl Llm for ReplayLlm {
+    async fn complete(&self, request: &LlmRequest) -> Result<LlmReply, LlmError> {
+        self.follow_ups
+            .lock()
+            .unwrap()
+            .push(request.follow_up.clone());
         tokio::time::sleep(self.pause).await;
         self.replies.lock().unwrap().pop_front().unwrap()
     }
 }
 
 #[derive(Default)]
-struct Wasted(Mutex<Vec<Replied>>, Mutex<Vec<u64>>);
+struct RejectedReplies(Mutex<Vec<ReplyStats>>, Mutex<Vec<u64>>);
 
 #[async_trait]
-impl Purse for Wasted {
-    async fn reserve(&self, most: Amount) -> Result<(), Failure> {
+impl CallBudget for RejectedReplies {
+    async fn reserve(&self, most: SpendAmount) -> Result<(), Failure> {
         self.1.lock().unwrap().push(most.tokens);
         Ok(())
     }
-    async fn settle(&self, most: Amount, used: Amount) {
+    async fn settle(&self, most: SpendAmount, used: SpendAmount) {
         assert!(used.tokens <= most.tokens, "{used:?} of {most:?}");
     }
 }
 
 #[async_trait]
-impl Journal for Wasted {
-    async fn useless(&self, _: &Request, reply: &Replied) -> Result<(), Failure> {
+impl CallLog for RejectedReplies {
+    async fn record_rejected(&self, _: &LlmRequest, reply: &ReplyStats) -> Result<(), Failure> {
         self.0.lock().unwrap().push(*reply);
         Ok(())
     }
 }
 
 #[derive(Debug, PartialEq, Deserialize)]
-struct Told {
+struct TitleOutput {
     title: String,
 }
 
 /// What came of it, what was wasted, and what was said after the question.
-type Ended = (
-    Result<Answer<String>, Failure>,
+type CallOutcome = (
+    Result<StructuredOutput<String>, Failure>,
     usize,
     Vec<Option<FollowUp>>,
 );
 
-async fn ask(replies: Vec<Result<Reply, LlmError>>, pause: Duration) -> Ended {
+async fn run_structured(replies: Vec<Result<LlmReply, LlmError>>, pause: Duration) -> CallOutcome {
     let env = Env::simulated(1);
-    let script = Arc::new(Script {
+    let script = Arc::new(ReplayLlm {
         replies: Mutex::new(replies.into()),
         pause,
-        ..Script::default()
+        ..ReplayLlm::default()
     });
-    let settings = GateSettings {
+    let settings = ModelClientSettings {
         task_timeout: Duration::from_secs(100),
-        ..GateSettings::unlimited("m", "host")
+        ..ModelClientSettings::unlimited("m", "host")
     };
-    let gate = Gate::new(
+    let client = ModelClient::new(
         env,
         Arc::new(MemoryLimiter::default()),
-        Arc::<Script>::clone(&script),
+        Arc::<ReplayLlm>::clone(&script),
         settings,
     );
-    let schema = Schema::strict("s", &json!({ "title": { "type": "string" } }));
+    let schema = OutputSchema::strict("s", &json!({ "title": { "type": "string" } }));
     let model = "m".into();
     let system = "s".into();
     let user = "u".into();
-    let request = Request {
+    let request = LlmRequest {
         model,
         system,
         user,
@@ -96,80 +101,91 @@ async fn ask(replies: Vec<Result<Reply, LlmError>>, pause: Duration) -> Ended {
         follow_up: None,
         urgency: 0,
     };
-    let wasted = Wasted::default();
-    let answer = inquire(&gate, &request, Class::Bulk, &wasted, |told: Told| {
-        if told.title.is_empty() {
-            Err("the title is empty".into())
-        } else {
-            Ok(told.title)
-        }
-    })
+    let rejected = RejectedReplies::default();
+    let answer = complete_structured(
+        &client,
+        &request,
+        Priority::Bulk,
+        &rejected,
+        |reply: TitleOutput| {
+            if reply.title.is_empty() {
+                Err("the title is empty".into())
+            } else {
+                Ok(reply.title)
+            }
+        },
+    )
     .await;
-    let asked = script.asked.lock().unwrap().clone();
-    let reserved = wasted.1.lock().unwrap().clone();
+    let follow_ups = script.follow_ups.lock().unwrap().clone();
+    let reserved = rejected.1.lock().unwrap().clone();
     assert!(
-        reserved.len() == asked.len() && reserved.iter().all(|tokens| *tokens > 100),
+        reserved.len() == follow_ups.len() && reserved.iter().all(|tokens| *tokens > 100),
         "{reserved:?}"
     );
-    (answer, wasted.0.into_inner().unwrap().len(), asked)
+    (answer, rejected.0.into_inner().unwrap().len(), follow_ups)
 }
 
-fn reply(text: &str, finish: Finish) -> Result<Reply, LlmError> {
-    let usage = Usage {
+fn reply(text: &str, finish: FinishReason) -> Result<LlmReply, LlmError> {
+    let usage = TokenUsage {
         prompt_tokens: 20,
         cached_tokens: 0,
         output_tokens: 7,
     };
-    Ok(Reply {
+    Ok(LlmReply {
         finish,
-        ..Reply::new(text, usage)
+        ..LlmReply::new(text, usage)
     })
 }
 
-fn whole(text: &str) -> Result<Reply, LlmError> {
-    reply(text, Finish::Complete)
+fn complete_reply(text: &str) -> Result<LlmReply, LlmError> {
+    reply(text, FinishReason::Complete)
 }
 
 const GOOD: &str = r#"{"title":"Risk Factors"}"#;
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_is_no_answer_is_asked_for_again_with_what_is_wrong() {
+async fn invalid_replies_are_retried_with_the_error() {
     let empty = LlmError::Unreadable {
         message: "it is empty".into(),
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
     };
-    let (answer, wasted, asked) = ask(
-        vec![whole(r#"{"title":""}"#), Err(empty), whole(GOOD)],
+    let (answer, rejected, follow_ups) = run_structured(
+        vec![
+            complete_reply(r#"{"title":""}"#),
+            Err(empty),
+            complete_reply(GOOD),
+        ],
         Duration::ZERO,
     )
     .await;
     let answer = answer.unwrap();
     assert_eq!(
-        (answer.value.as_str(), answer.replies.len(), wasted),
+        (answer.value.as_str(), answer.replies.len(), rejected),
         ("Risk Factors", 1, 2)
     );
     assert_eq!(
-        (answer.spent.prompt_tokens, answer.spent.output_tokens),
+        (answer.usage.prompt_tokens, answer.usage.output_tokens),
         (20, 7),
         "as if it had been asked once"
     );
-    let again = FollowUp::Again {
+    let again = FollowUp::Retry {
         reply: r#"{"title":""}"#.into(),
-        wrong: "the title is empty".into(),
+        error: "the title is empty".into(),
     };
     assert_eq!(
-        asked,
+        follow_ups,
         [None, Some(again), None],
         "what holds nothing is not shown"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_third_reply_that_is_no_answer_is_the_last() {
-    let (answer, wasted, _) = ask(vec![whole("I cannot"); 3], Duration::ZERO).await;
+async fn third_invalid_reply_fails_permanently() {
+    let (answer, rejected, _) =
+        run_structured(vec![complete_reply("I cannot"); 3], Duration::ZERO).await;
     let failure = answer.unwrap_err();
     assert_eq!(
-        (failure.kind, failure.code.as_str(), wasted),
+        (failure.kind, failure.code.as_str(), rejected),
         (FailureKind::Permanent, "model.reply_unreadable", 3)
     );
     assert!(
@@ -179,46 +195,53 @@ async fn the_third_reply_that_is_no_answer_is_the_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_breaks_off_is_continued_and_counts_as_one() {
+async fn truncated_replies_are_continued_and_count_once() {
     let parts = [r#"{"title":"Ri"#, r#"sk Fac"#, r#"tors"}"#];
     let replies = vec![
-        reply(parts[0], Finish::Length),
-        reply(parts[1], Finish::Length),
-        whole(parts[2]),
+        reply(parts[0], FinishReason::Length),
+        reply(parts[1], FinishReason::Length),
+        complete_reply(parts[2]),
     ];
-    let (answer, wasted, asked) = ask(replies, Duration::ZERO).await;
+    let (answer, rejected, follow_ups) = run_structured(replies, Duration::ZERO).await;
     let answer = answer.unwrap();
     assert_eq!(
-        (answer.value.as_str(), answer.replies.len(), wasted),
+        (answer.value.as_str(), answer.replies.len(), rejected),
         ("Risk Factors", 3, 0)
     );
     assert_eq!(
-        (answer.spent.prompt_tokens, answer.spent.output_tokens),
+        (answer.usage.prompt_tokens, answer.usage.output_tokens),
         (20, 21)
     );
     assert_eq!(
-        asked[2],
+        follow_ups[2],
         Some(FollowUp::Continue {
-            so_far: r#"{"title":"Risk Fac"#.into()
+            partial: r#"{"title":"Risk Fac"#.into()
         })
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_never_ends_is_given_up_and_what_is_prose_is_not_continued() {
-    let mut replies = vec![reply("{\"title\":\"a", Finish::Length); 5];
-    replies.extend([reply("Let me think", Finish::Length), whole(GOOD)]);
-    let (answer, wasted, asked) = ask(replies, Duration::ZERO).await;
+async fn endless_and_prose_replies_are_not_continued() {
+    let mut replies = vec![reply("{\"title\":\"a", FinishReason::Length); 5];
+    replies.extend([
+        reply("Let me think", FinishReason::Length),
+        complete_reply(GOOD),
+    ]);
+    let (answer, rejected, follow_ups) = run_structured(replies, Duration::ZERO).await;
     assert_eq!(
-        (answer.unwrap().value.as_str(), wasted, asked.len()),
+        (answer.unwrap().value.as_str(), rejected, follow_ups.len()),
         ("Risk Factors", 6, 7)
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_calls_of_a_task_have_one_end() {
-    let (answer, wasted, asked) = ask(
-        vec![whole("no"), whole("no"), whole(GOOD)],
+async fn task_timeout_covers_all_calls() {
+    let (answer, rejected, follow_ups) = run_structured(
+        vec![
+            complete_reply("no"),
+            complete_reply("no"),
+            complete_reply(GOOD),
+        ],
         Duration::from_secs(40),
     )
     .await;
@@ -227,22 +250,22 @@ async fn all_calls_of_a_task_have_one_end() {
         (failure.kind, failure.code.as_str()),
         (FailureKind::Transient, "model.task_timeout")
     );
-    assert_eq!((wasted, asked.len()), (2, 3));
+    assert_eq!((rejected, follow_ups.len()), (2, 3));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_without_a_reply_is_the_attempts_end_and_what_was_paid_is_noted() {
+async fn failed_call_ends_the_attempt_and_records_paid_replies() {
     let away = LlmError::Server {
         status: 500,
         message: String::new(),
     };
-    let (answer, wasted, _) = ask(
-        vec![reply("{\"title\":\"a", Finish::Length), Err(away)],
+    let (answer, rejected, _) = run_structured(
+        vec![reply("{\"title\":\"a", FinishReason::Length), Err(away)],
         Duration::ZERO,
     )
     .await;
     assert_eq!(
-        (answer.unwrap_err().code.as_str(), wasted),
+        (answer.unwrap_err().code.as_str(), rejected),
         ("model.server_error", 1)
     );
 }

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stemma_engine::Env;
-use stemma_engine::limit::Stated;
+use stemma_engine::limit::ReportedLimits;
 use stemma_engine::secret::Secret;
 use stemma_llm::http::{Endpoint, MAX_REPLY_BYTES};
 use stemma_llm::openai::OpenAi;
-use stemma_llm::request::{Finish, FollowUp, Llm, LlmError, Reply, Request, Schema, Usage};
+use stemma_llm::request::{
+    FinishReason, FollowUp, Llm, LlmError, LlmReply, LlmRequest, OutputSchema, TokenUsage,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -17,25 +19,25 @@ use tokio::net::{TcpListener, TcpStream};
 type Response = Option<Vec<u8>>;
 
 /// Serves `response` once to one call; gives the request's head and body, and what the client made of it.
-async fn call(response: Response) -> (String, Result<Reply, LlmError>) {
-    call_with(response, |_| ()).await
+async fn serve_one_call(response: Response) -> (String, Result<LlmReply, LlmError>) {
+    serve_one_call_with(response, |_| ()).await
 }
 
-async fn call_with(
+async fn serve_one_call_with(
     response: Response,
-    change: fn(&mut Request),
-) -> (String, Result<Reply, LlmError>) {
+    change: fn(&mut LlmRequest),
+) -> (String, Result<LlmReply, LlmError>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = client(&format!("http://{}/v1", listener.local_addr().unwrap()));
     let serving = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
-        let heard = hear(&mut stream).await;
+        let received = read_request(&mut stream).await;
         match response {
             // A client that has read enough hangs up: that is its right.
             Some(bytes) => drop(stream.write_all(&bytes).await),
             None => tokio::time::sleep(Duration::from_secs(5)).await,
         }
-        heard
+        received
     });
     let mut request = request();
     change(&mut request);
@@ -47,15 +49,15 @@ async fn call_with(
     (serving.await.unwrap(), result)
 }
 
-async fn hear(stream: &mut TcpStream) -> String {
-    let mut heard = Vec::new();
+async fn read_request(stream: &mut TcpStream) -> String {
+    let mut received = Vec::new();
     let mut buffer = [0; 4096];
-    while !whole(&heard) {
+    while !is_complete(&received) {
         let read = stream.read(&mut buffer).await.unwrap();
-        assert!(read > 0, "cut off: {}", String::from_utf8_lossy(&heard));
-        heard.extend_from_slice(&buffer[..read]);
+        assert!(read > 0, "cut off: {}", String::from_utf8_lossy(&received));
+        received.extend_from_slice(&buffer[..read]);
     }
-    String::from_utf8(heard).unwrap()
+    String::from_utf8(received).unwrap()
 }
 
 fn client(base_url: &str) -> OpenAi {
@@ -71,9 +73,9 @@ fn client(base_url: &str) -> OpenAi {
     .unwrap()
 }
 
-fn request() -> Request {
-    let schema = Schema::strict("detect", &json!({ "yes": { "type": "boolean" } }));
-    Request {
+fn request() -> LlmRequest {
+    let schema = OutputSchema::strict("detect", &json!({ "yes": { "type": "boolean" } }));
+    LlmRequest {
         model: "m".into(),
         system: "static".into(),
         user: "page".into(),
@@ -84,8 +86,8 @@ fn request() -> Request {
     }
 }
 
-fn whole(heard: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(heard);
+fn is_complete(received: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(received);
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
         return false;
     };
@@ -120,19 +122,19 @@ fn completion(text: &str, reason: &str) -> Response {
 }
 
 async fn error(response: Response) -> LlmError {
-    call(response).await.1.unwrap_err()
+    serve_one_call(response).await.1.unwrap_err()
 }
 
 #[tokio::test]
-async fn a_question_and_its_answer() {
-    let (heard, reply) = call(completion("{\"yes\":true}", "stop")).await;
-    let usage = Usage {
+async fn request_and_reply_have_the_expected_shape() {
+    let (received, reply) = serve_one_call(completion("{\"yes\":true}", "stop")).await;
+    let usage = TokenUsage {
         prompt_tokens: 30,
         cached_tokens: 20,
         output_tokens: 4,
     };
-    assert_eq!(reply, Ok(Reply::new("{\"yes\":true}", usage)));
-    let (head, body) = heard.split_once("\r\n\r\n").unwrap();
+    assert_eq!(reply, Ok(LlmReply::new("{\"yes\":true}", usage)));
+    let (head, body) = received.split_once("\r\n\r\n").unwrap();
     let head = head.to_lowercase();
     assert!(
         head.starts_with("post /v1/chat/completions http/1.1"),
@@ -162,9 +164,9 @@ async fn a_question_and_its_answer() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_count_is_counted_for() {
+async fn missing_usage_is_estimated() {
     let body = json!({ "choices": [{ "message": { "content": "{\"yes\":true}" } }] }).to_string();
-    let (_, reply) = call(http("200 OK", "", body.as_bytes())).await;
+    let (_, reply) = serve_one_call(http("200 OK", "", body.as_bytes())).await;
     let usage = reply.unwrap().usage;
     assert!(
         usage.prompt_tokens > 10 && usage.output_tokens > 2,
@@ -173,33 +175,43 @@ async fn a_server_that_does_not_count_is_counted_for() {
 }
 
 #[tokio::test]
-async fn statuses_say_what_to_do() {
-    let said = |code: &str| json!({ "error": { "code": code, "message": "no" } }).to_string();
+async fn error_statuses_map_to_codes() {
+    let error_body = |code: &str| json!({ "error": { "code": code, "message": "no" } }).to_string();
     for (status, headers, body, expected) in [
         (
             "429 Slow",
             "retry-after: 7\r\n",
-            said("rate"),
+            error_body("rate"),
             "model.throttled",
         ),
         (
             "429 Slow",
             "",
-            said("insufficient_quota"),
+            error_body("insufficient_quota"),
             "model.configuration",
         ),
-        ("529 Overloaded", "", said(""), "model.throttled"),
+        ("529 Overloaded", "", error_body(""), "model.throttled"),
         ("500 Oops", "", "<html>".into(), "model.server_error"),
-        ("503 Away", "", said(""), "model.server_error"),
+        ("503 Away", "", error_body(""), "model.server_error"),
         (
             "503 Away",
             "retry-after: 3\r\n",
-            said(""),
+            error_body(""),
             "model.throttled",
         ),
-        ("401 No", "", said("invalid_api_key"), "model.configuration"),
-        ("403 No", "", said(""), "model.configuration"),
-        ("404 No", "", said("model_not_found"), "model.configuration"),
+        (
+            "401 No",
+            "",
+            error_body("invalid_api_key"),
+            "model.configuration",
+        ),
+        ("403 No", "", error_body(""), "model.configuration"),
+        (
+            "404 No",
+            "",
+            error_body("model_not_found"),
+            "model.configuration",
+        ),
         (
             "307 There",
             "location: http://127.0.0.1:1/\r\n",
@@ -209,14 +221,14 @@ async fn statuses_say_what_to_do() {
         (
             "400 Bad",
             "",
-            said("context_length_exceeded"),
+            error_body("context_length_exceeded"),
             "model.refused",
         ),
-        ("413 Large", "", said(""), "model.refused"),
+        ("413 Large", "", error_body(""), "model.refused"),
         (
             "400 Bad",
             "",
-            said("model_not_found"),
+            error_body("model_not_found"),
             "model.configuration",
         ),
         (
@@ -225,7 +237,7 @@ async fn statuses_say_what_to_do() {
             r#"{"error":"context is too long"}"#.into(),
             "model.refused",
         ),
-        ("409 Busy", "", said(""), "model.server_error"),
+        ("409 Busy", "", error_body(""), "model.server_error"),
     ] {
         let error = error(http(status, headers, body.as_bytes())).await;
         assert_eq!(error.code(), expected, "{status} {body}");
@@ -233,7 +245,7 @@ async fn statuses_say_what_to_do() {
     }
     let after = |headers: &'static str| async move {
         match error(http("429 Slow", headers, b"")).await {
-            LlmError::Throttled { after, .. } => after.map(|after| after.as_millis()),
+            LlmError::Throttled { retry_after, .. } => retry_after.map(|after| after.as_millis()),
             other => panic!("{other}"),
         }
     };
@@ -249,7 +261,7 @@ async fn statuses_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn replies_that_are_no_answers_are_unreadable_and_what_they_cost_is_known() {
+async fn unusable_replies_are_unreadable_with_their_usage() {
     for (response, cost) in [
         (completion(" ", "length"), 34),
         (completion("  ", "stop"), 34),
@@ -275,7 +287,7 @@ async fn replies_that_are_no_answers_are_unreadable_and_what_they_cost_is_known(
 }
 
 #[tokio::test]
-async fn an_oversized_reply_is_not_read_to_its_end() {
+async fn oversized_replies_are_rejected() {
     let error = error(http("200 OK", "", &vec![b' '; MAX_REPLY_BYTES + 1])).await;
     assert!(
         matches!(&error, LlmError::Unreadable { message, .. } if message.contains("larger")),
@@ -284,7 +296,7 @@ async fn an_oversized_reply_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_provider_that_hangs_costs_no_more_than_the_timeout() {
+async fn hanging_provider_times_out() {
     let began = Instant::now();
     assert_eq!(
         error(None).await,
@@ -314,16 +326,16 @@ async fn broken_connections_are_outages() {
 }
 
 #[tokio::test]
-async fn what_breaks_off_is_not_complete_and_is_continued_as_text() {
-    let (_, reply) = call(completion("{\"yes\":tr", "length")).await;
-    assert_eq!(reply.unwrap().finish, Finish::Length);
-    let (heard, _) = call_with(completion("ue}", "stop"), |request| {
+async fn truncated_reply_is_continued_as_text() {
+    let (_, reply) = serve_one_call(completion("{\"yes\":tr", "length")).await;
+    assert_eq!(reply.unwrap().finish, FinishReason::Length);
+    let (received, _) = serve_one_call_with(completion("ue}", "stop"), |request| {
         request.follow_up = Some(FollowUp::Continue {
-            so_far: "{\"yes\":tr".into(),
+            partial: "{\"yes\":tr".into(),
         });
     })
     .await;
-    let body: Value = serde_json::from_str(heard.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let body: Value = serde_json::from_str(received.split_once("\r\n\r\n").unwrap().1).unwrap();
     let roles: Vec<_> = body["messages"]
         .as_array()
         .unwrap()
@@ -369,7 +381,7 @@ async fn replies_of_other_servers_are_read() {
             json!({ "model": "m", "choices": [{ "message": { "role": "assistant", "content": "{}" } }], "usage": null }),
         ),
     ] {
-        let (_, reply) = call(http("200 OK", "", body.to_string().as_bytes())).await;
+        let (_, reply) = serve_one_call(http("200 OK", "", body.to_string().as_bytes())).await;
         assert_eq!(reply.unwrap().text, "{}", "{name}");
     }
     let refusal = choice(json!({ "content": null, "refusal": "I cannot" }));
@@ -382,40 +394,43 @@ async fn replies_of_other_servers_are_read() {
 }
 
 #[tokio::test]
-async fn limits_that_headers_state_come_with_the_reply() {
+async fn rate_limit_headers_come_with_the_reply() {
     let body = json!({ "choices": [{ "message": { "content": "{}" } }] }).to_string();
     let headers = "x-ratelimit-limit-requests: 60\r\nx-ratelimit-remaining-tokens: 0\r\n";
-    let (_, reply) = call(http("200 OK", headers, body.as_bytes())).await;
-    let stated = Stated {
+    let (_, reply) = serve_one_call(http("200 OK", headers, body.as_bytes())).await;
+    let expected = ReportedLimits {
         requests_per_minute: Some(60),
-        tokens_left: Some(0),
-        ..Stated::default()
+        tokens_remaining: Some(0),
+        ..ReportedLimits::default()
     };
-    assert_eq!(reply.unwrap().stated, stated);
-    let LlmError::Throttled { stated: found, .. } = error(http("429 Slow", headers, b"")).await
+    assert_eq!(reply.unwrap().rate_limits, expected);
+    let LlmError::Throttled {
+        rate_limits: limits,
+        ..
+    } = error(http("429 Slow", headers, b"")).await
     else {
         panic!()
     };
-    assert_eq!(found, stated);
+    assert_eq!(limits, expected);
 }
 
 /// A server that takes only what `takes` lets pass: one `Some(error)` per complaint.
-async fn serve_picky(
-    takes: fn(&Value) -> Option<&'static str>,
-    asked: usize,
+async fn serve_rejecting(
+    reject: fn(&Value) -> Option<&'static str>,
+    expected: usize,
 ) -> (String, tokio::task::JoinHandle<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let serving = tokio::spawn(async move {
         let mut calls = 0;
         let mut answered = 0;
-        while answered < asked {
+        while answered < expected {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let heard = hear(&mut stream).await;
+            let received = read_request(&mut stream).await;
             let body: Value =
-                serde_json::from_str(heard.split_once("\r\n\r\n").unwrap().1).unwrap();
+                serde_json::from_str(received.split_once("\r\n\r\n").unwrap().1).unwrap();
             calls += 1;
-            let response = match takes(&body) {
+            let response = match reject(&body) {
                 Some(wrong) => http(
                     "400 Bad",
                     "",
@@ -436,8 +451,8 @@ async fn serve_picky(
 }
 
 #[tokio::test]
-async fn what_a_provider_does_not_take_is_left_out_once_and_for_all() {
-    let (url, serving) = serve_picky(
+async fn rejected_parameters_are_dropped_for_later_calls() {
+    let (url, serving) = serve_rejecting(
         |body: &Value| match &body["response_format"]["type"] {
             _ if body.get("max_tokens").is_some() => {
                 Some("Unsupported parameter: 'max_tokens', use 'max_completion_tokens'")
@@ -466,8 +481,8 @@ async fn what_a_provider_does_not_take_is_left_out_once_and_for_all() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_nothing_mends_is_the_first_one() {
-    let (url, serving) = serve_picky(
+async fn unresolvable_rejection_returns_the_first_error() {
+    let (url, serving) = serve_rejecting(
         |_| Some("the schema has too many tokens for this context"),
         1,
     )

@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 use stemma_document::SectionTree;
 use stemma_extract::{Limits, pdf};
+use stemma_outline::enrich::{SectionSettings, finish};
 use stemma_outline::items::attach;
-use stemma_outline::sections::{SectionSettings, finish};
 use stemma_outline::structure::{StructureSettings, outline};
 
 fn main() -> Result<()> {

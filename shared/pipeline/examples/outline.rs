@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use stemma_document::{Extent, Place, Source, Verdict, VerifiedEntry};
+use stemma_document::{EntryVerdict, Extent, SectionStart, Source, VerifiedEntry};
 use stemma_extract::{Limits, pdf};
 use stemma_outline::structure::{Draft, StructureSettings, outline};
 
@@ -67,12 +67,12 @@ fn read(file: &Path) -> Result<Source> {
 
 fn print(draft: &Draft) {
     for entry in draft.outline.entries() {
-        let at = entry.located.place.order();
+        let at = entry.located.place.reading_order();
         let entry_of = &entry.located.entry;
         let indent = "  ".repeat(usize::from(entry_of.level));
         println!(
             "{:>4}.{:<3}{indent}{}  [{:?} {:?}]",
-            at.0, at.1, entry_of.title, entry_of.witness, entry.verdict
+            at.0, at.1, entry_of.title, entry_of.evidence, entry.verdict
         );
     }
     for gap in &draft.gaps {
@@ -82,14 +82,15 @@ fn print(draft: &Draft) {
 
 fn start(entry: &VerifiedEntry) -> (u32, bool) {
     let page = match entry.located.place {
-        Place::Page(position) => position.page.get(),
-        Place::Line(line) => line,
+        SectionStart::Page(position) => position.page.get(),
+        SectionStart::Line(line) => line,
     };
     let starts = matches!(
         entry.verdict,
-        Verdict::Found { starts_page: true } | Verdict::Unconfirmed { starts_page: true }
+        EntryVerdict::Confirmed { starts_page: true }
+            | EntryVerdict::Unconfirmed { starts_page: true }
     );
-    (page, starts || entry.verdict == Verdict::Declared)
+    (page, starts || entry.verdict == EntryVerdict::Declared)
 }
 
 /// Nested nodes: a section ends before the next one of its level or higher, or on that page when it does not start it.

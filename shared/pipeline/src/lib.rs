@@ -1,76 +1,78 @@
 //! The walk of a document: from a claimed version to a published tree.
 //!
-//! `flow` is the walk on one screen; each file in [`stages`] is one step; [`structure`] finds the sections without a
-//! model; [`sections`] finishes them; [`model`] asks one; [`items`] maps the Items of a form onto them. [`Filings`] ties them to the engine.
+//! `filing_flow` is the walk on one screen; each file in [`stages`] is one step; [`structure`] finds the sections without a
+//! model; [`sections`] finishes them; [`llm`] asks one; [`items`] maps the Items of a form onto them. [`FilingFlow`] ties them to the engine.
 //!
-//! To add a stage: one file in `stages/`, one line in `stages/mod.rs`, one line in [`registry`].
+//! To add a stage: one file in `stages/`, one line in `stages/mod.rs`, one line in [`worker_registry`].
 //!
 //! What it refuses to do: publish a tree that was not verified (it does not compile), let a name become a store path,
 //! or let a stage touch the world except through its task.
 
-mod claim;
-mod event;
-mod flow;
-pub mod garbage;
-pub mod model;
-pub mod originals;
+pub mod external_metadata;
+mod filing_flow;
+pub mod gc;
+pub mod llm;
+mod notify;
 pub mod prompts;
 mod settings;
+pub mod sources;
 pub mod stages;
-pub mod stated;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use stemma_engine::jobs::Purses;
-use stemma_engine::stage::{Registry, Work};
+use stemma_engine::jobs::BudgetRegistry;
+use stemma_engine::stage::{StageRegistry, Work};
 use stemma_extract::Extractor;
 
-pub use claim::{Submission, header_key, in_work, run_id};
-pub use settings::{ModelSettings, OnModelFailure, Purpose, PurposeModel, Settings, StructureMode};
-pub use stemma_llm::gate::Gate;
+pub use settings::{
+    ModelSettings, OnModelFailure, Purpose, PurposeModel, RunSettings, StructureMode,
+};
+pub use stemma_llm::client::ModelClient;
+pub use versions::{Submission, has_open_run, header_key, run_id};
 
-use crate::model::{Packs, Texts};
-use crate::originals::Originals;
+use crate::llm::{Batcher, TextCache};
+use crate::sources::SourceStore;
 
 /// The work Stemma does: turning filings into section trees.
-pub struct Filings;
+pub struct FilingFlow;
 
-impl Work for Filings {
-    type Settings = Settings;
-    type Tools = Tools;
+impl Work for FilingFlow {
+    type Settings = RunSettings;
+    type Tools = WorkerDeps;
 }
 
 /// What stages use to touch the world beside the ports: local to a worker, never part of a key.
-pub struct Tools {
+pub struct WorkerDeps {
     /// Where the bytes of documents come from.
-    pub originals: Arc<dyn Originals>,
+    pub sources: Arc<dyn SourceStore>,
     /// What reads hostile bytes.
     pub extractor: Arc<dyn Extractor>,
     /// Tried on encrypted documents that the empty password does not open; never stored.
     pub password: Option<Password>,
     /// The ways to the models that are configured, by the model's name.
-    pub models: BTreeMap<String, Arc<Gate>>,
+    pub models: BTreeMap<String, Arc<ModelClient>>,
     /// Who pays for questions.
-    pub purses: Arc<Purses>,
+    pub budgets: Arc<BudgetRegistry>,
     /// Text at hand for the questions to a model.
-    pub texts: Texts,
+    pub text_cache: TextCache,
     /// Sections that travel to a model together.
-    pub packs: Packs,
+    pub batcher: Batcher,
 }
 
-impl Tools {
+impl WorkerDeps {
     /// Tools without a password and without models.
-    pub fn new(originals: Arc<dyn Originals>, extractor: Arc<dyn Extractor>) -> Self {
-        let (models, purses, texts, packs) = Default::default();
+    pub fn new(sources: Arc<dyn SourceStore>, extractor: Arc<dyn Extractor>) -> Self {
+        let (models, budgets, text_cache, batcher) = Default::default();
         Self {
-            originals,
+            sources: sources,
             extractor,
             password: None,
             models,
-            purses,
-            texts,
-            packs,
+            budgets: budgets,
+            text_cache: text_cache,
+            batcher: batcher,
         }
     }
 
@@ -82,10 +84,10 @@ impl Tools {
 
     /// The same with ways to models.
     #[must_use]
-    pub fn with_models(self, gates: impl IntoIterator<Item = Arc<Gate>>) -> Self {
-        let models = gates
+    pub fn with_models(self, clients: impl IntoIterator<Item = Arc<ModelClient>>) -> Self {
+        let models = clients
             .into_iter()
-            .map(|gate| (gate.model().to_string(), gate))
+            .map(|client| (client.model().to_string(), client))
             .collect();
         Self { models, ..self }
     }
@@ -95,26 +97,26 @@ impl Tools {
 pub struct Password(pub String);
 
 /// The stages of the worker.
-pub fn registry() -> Registry<Filings> {
-    Registry::default()
-        .with::<stages::Paginate>()
-        .with::<stages::Outline>()
-        .with::<stages::DetectToc>()
-        .with::<stages::DraftOutline>()
-        .with::<stages::DraftPart>()
-        .with::<stages::ReadContents>()
-        .with::<stages::ReadWindow>()
-        .with::<stages::Locate>()
-        .with::<stages::VerifyTitle>()
-        .with::<stages::Repair>()
-        .with::<stages::Summarize>()
-        .with::<stages::Describe>()
-        .with::<stages::Assemble>()
+pub fn worker_registry() -> StageRegistry<FilingFlow> {
+    StageRegistry::default()
+        .with_stage::<stages::Paginate>()
+        .with_stage::<stages::Outline>()
+        .with_stage::<stages::DetectToc>()
+        .with_stage::<stages::DraftOutline>()
+        .with_stage::<stages::LoadPlanPage>()
+        .with_stage::<stages::ReadContents>()
+        .with_stage::<stages::ReadWindow>()
+        .with_stage::<stages::Locate>()
+        .with_stage::<stages::VerifyTitle>()
+        .with_stage::<stages::Repair>()
+        .with_stage::<stages::Summarize>()
+        .with_stage::<stages::Describe>()
+        .with_stage::<stages::Assemble>()
 }
 
 /// The stages of the assembler: the only ones that write trees and change records.
-pub fn assembler_registry() -> Registry<Filings> {
-    Registry::default()
-        .with::<stages::Publish>()
-        .with::<stages::Withdraw>()
+pub fn assembler_registry() -> StageRegistry<FilingFlow> {
+    StageRegistry::default()
+        .with_stage::<stages::Publish>()
+        .with_stage::<stages::Withdraw>()
 }

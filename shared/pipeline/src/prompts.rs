@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use stemma_document::Digest;
-use stemma_llm::fence::DATA_ONLY;
 use stemma_llm::tokens;
+use stemma_llm::untrusted::DATA_ONLY;
 
 use crate::stages::QUESTIONS;
 
@@ -18,7 +18,7 @@ pub type Instructions = BTreeMap<String, String>;
 pub const MAX_TOKENS: u32 = 2_000;
 
 /// What stands behind the instructions of every stage, and is no one's to change: that the text is data.
-pub const ALWAYS: &str = DATA_ONLY;
+pub const DATA_NOTICE: &str = DATA_ONLY;
 
 /// Why instructions are not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +55,7 @@ pub fn instructions(own: &Instructions) -> Result<Instructions, PromptError> {
         .map(|(stage, text)| (stage.into(), text.into()))
         .collect();
     for (stage, text) in own {
-        let text = normal(text);
+        let text = normalize(text);
         let Some(built_in) = all.get_mut(stage) else {
             return Err(PromptError::Unknown(stage.clone()));
         };
@@ -75,11 +75,11 @@ pub fn instructions(own: &Instructions) -> Result<Instructions, PromptError> {
 
 /// Digest of instructions: what is shown of their version.
 pub fn digest(text: &str) -> Digest {
-    Digest::of(text.as_bytes())
+    Digest::from_content(text.as_bytes())
 }
 
 /// How an editor ends lines and files makes no other instructions.
-fn normal(text: &str) -> String {
+fn normalize(text: &str) -> String {
     text.trim_start_matches('\u{feff}')
         .replace("\r\n", "\n")
         .trim()
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_back_unchanged_changes_nothing() {
+    fn unchanged_instructions_are_equal() {
         let as_built = instructions(&BTreeMap::new()).unwrap();
         for (stage, text) in built_in() {
             let edited = format!("\u{feff}{}\r\n", text.replace('\n', "\r\n"));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_stage_can_use_is_refused() {
+    fn unusable_instructions_are_rejected() {
         let refused =
             |stage: &str, text: &str| instructions(&own(stage, text)).unwrap_err().to_string();
         assert_eq!(
@@ -142,7 +142,7 @@ mod tests {
                 "{stage}: {}",
                 tokens::count(text)
             );
-            assert_eq!(normal(text), text, "{stage}");
+            assert_eq!(normalize(text), text, "{stage}");
         }
     }
 }

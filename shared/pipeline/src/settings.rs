@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use stemma_extract::Limits;
 
 use crate::prompts::Instructions;
-use stemma_outline::sections::SectionSettings;
+use stemma_outline::enrich::SectionSettings;
 use stemma_outline::structure::StructureSettings;
 
 /// The settings of a run. Local configuration (concurrency, endpoints, keys) is not among them: it changes speed only.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct RunSettings {
     /// Who decides about structure.
     pub structure: StructureMode,
     /// What a document may cost to read.
@@ -91,13 +91,13 @@ pub enum Purpose {
 impl ModelSettings {
     /// The model for a purpose, as its provider names it.
     pub fn name_for(&self, purpose: Purpose) -> &str {
-        let own = &self.of(purpose).name;
+        let own = &self.for_purpose(purpose).name;
         if own.is_empty() { &self.name } else { own }
     }
 
     /// Tokens of a prompt for a purpose, at most.
     pub fn max_prompt_tokens_for(&self, purpose: Purpose) -> u32 {
-        match self.of(purpose).max_prompt_tokens {
+        match self.for_purpose(purpose).max_prompt_tokens {
             0 => self.max_prompt_tokens,
             own => own,
         }
@@ -110,7 +110,7 @@ impl ModelSettings {
             .into()
     }
 
-    fn of(&self, purpose: Purpose) -> &PurposeModel {
+    fn for_purpose(&self, purpose: Purpose) -> &PurposeModel {
         match purpose {
             Purpose::Structure => &self.structure,
             Purpose::Summaries => &self.summaries,

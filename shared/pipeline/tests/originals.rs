@@ -8,23 +8,23 @@ use bytes::Bytes;
 use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin};
 use stemma_engine::Secret;
 use stemma_engine::blobs::{Blobs, S3Blobs};
-use stemma_engine::s3::{Access, Buckets, S3, S3Settings};
+use stemma_engine::s3::{BucketReader, S3, S3Credentials, S3Settings};
 use stemma_pipeline::Submission;
-use stemma_pipeline::originals::{Anywhere, Originals};
+use stemma_pipeline::sources::{SchemeRouter, SourceStore};
 
 /// A server, and a bucket of it that no other run has.
 async fn server() -> Option<(S3Settings, S3, String)> {
-    let Ok(given) = std::env::var("STEMMA_TEST_S3") else {
+    let Ok(address) = std::env::var("STEMMA_TEST_S3") else {
         println!("skipped: no S3 server (tests/run starts one)");
         return None;
     };
-    let parts: Vec<&str> = given.split_whitespace().collect();
+    let parts: Vec<&str> = address.split_whitespace().collect();
     let [endpoint, id, secret] = parts[..] else {
         panic!("STEMMA_TEST_S3 is no `URL ACCESS SECRET`")
     };
     let settings = S3Settings {
         endpoint: Some(endpoint.into()),
-        access: Access::Key {
+        access: S3Credentials::Key {
             id: Secret::from(id),
             secret: Secret::from(secret),
         },
@@ -53,7 +53,7 @@ fn version(submission: Submission) -> DocumentVersion {
         size_bytes,
         ..
     } = submission;
-    let doc = DocId::of(&Collection::default(), &uri);
+    let doc = DocId::new(&Collection::default(), &uri);
     let settings = "s".into();
     let stated = BTreeMap::new();
     DocumentVersion {
@@ -66,12 +66,12 @@ fn version(submission: Submission) -> DocumentVersion {
         origin,
         size_bytes,
         settings,
-        stated,
+        sidecar_facts: stated,
     }
 }
 
 #[tokio::test]
-async fn an_object_is_read_as_it_was_submitted_or_not_at_all() {
+async fn object_is_read_only_as_submitted() {
     let Some((settings, s3, bucket)) = server().await else {
         return;
     };
@@ -80,44 +80,44 @@ async fn an_object_is_read_as_it_was_submitted_or_not_at_all() {
         .put("2022/a=b.md", Bytes::from_static(b"# One"))
         .await
         .unwrap();
-    let seen = Buckets::new(s3)
-        .page(&bucket, "in/", None)
+    let object = BucketReader::new(s3)
+        .list_page(&bucket, "in/", None)
         .await
         .unwrap()
         .remove(0);
-    let seen = version(Submission::of_object(&bucket, "in/", &seen));
-    let anywhere = Anywhere::new(settings);
+    let object = version(Submission::from_object(&bucket, "in/", &object));
+    let router = SchemeRouter::new(settings);
     let code =
-        async |version: &DocumentVersion, max| anywhere.read(version, max).await.unwrap_err().code;
+        async |version: &DocumentVersion, max| router.read(version, max).await.unwrap_err().code;
     assert_eq!(
-        (seen.uri.as_str(), seen.path.as_str()),
+        (object.uri.as_str(), object.path.as_str()),
         (
             format!("s3://{bucket}/in/2022/a%3Db.md").as_str(),
             "2022/a=b.md"
         )
     );
-    assert_eq!(anywhere.read(&seen, 5).await.unwrap().as_ref(), b"# One");
-    assert_eq!(code(&seen, 4).await, "limits.bytes");
+    assert_eq!(router.read(&object, 5).await.unwrap().as_ref(), b"# One");
+    assert_eq!(code(&object, 4).await, "limits.bytes");
     let by_content = DocumentVersion {
-        source: Digest::of(b"# One"),
+        source: Digest::from_content(b"# One"),
         origin: Origin::Content,
-        ..seen.clone()
+        ..object.clone()
     };
     assert_eq!(
-        anywhere.read(&by_content, 5).await.unwrap().as_ref(),
+        router.read(&by_content, 5).await.unwrap().as_ref(),
         b"# One"
     );
 
     inbox.delete("2022/a=b.md").await.unwrap();
-    assert_eq!(code(&seen, 5).await, "input.unreadable");
+    assert_eq!(code(&object, 5).await, "input.unreadable");
     inbox
         .put("2022/a=b.md", Bytes::from_static(b"# Two"))
         .await
         .unwrap();
-    assert_eq!(code(&seen, 5).await, "input.changed");
+    assert_eq!(code(&object, 5).await, "input.changed");
     let elsewhere = DocumentVersion {
         uri: "s3://test-not-there/a.md".into(),
-        ..seen
+        ..object
     };
     assert_eq!(code(&elsewhere, 5).await, "input.denied");
 }

@@ -1,13 +1,13 @@
 //! The names an issuer goes by, made from what its documents say: its name without legal form, joined, its first words,
 //! initials, blends of syllables, the capitals a name begins with, its symbols.
 
-use stemma_document::{CatalogueEntry, FilingFacts};
+use stemma_document::{CatalogEntry, FilingFacts};
 
-use stemma_catalog::axes::{Axis, fold};
+use stemma_catalog::facets::{FacetField, normalize_value};
 
 /// How surely a name means the issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Strength {
+pub enum AliasStrength {
     /// The first word of a longer name: only where it is written with a capital and means one issuer.
     First = 1,
     /// Initials, blends, beginnings, the name of the file: where nothing surer fits.
@@ -18,13 +18,13 @@ pub enum Strength {
     Name = 4,
 }
 
-impl Strength {
+impl AliasStrength {
     /// All, surest first.
-    pub const ALL: [Strength; 4] = [
-        Strength::Name,
-        Strength::Capitals,
-        Strength::Likely,
-        Strength::First,
+    pub const ALL: [AliasStrength; 4] = [
+        AliasStrength::Name,
+        AliasStrength::Capitals,
+        AliasStrength::Likely,
+        AliasStrength::First,
     ];
 }
 
@@ -32,14 +32,14 @@ impl Strength {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alias {
     /// How surely.
-    pub strength: Strength,
+    pub strength: AliasStrength,
     /// Folded: lower case, words of letters and digits with single spaces.
     pub name: String,
 }
 
 impl Alias {
     /// As an index term.
-    pub fn term(strength: Strength, name: &str) -> String {
+    pub fn term(strength: AliasStrength, name: &str) -> String {
         format!("{}:{name}", strength as u8)
     }
 }
@@ -49,7 +49,7 @@ pub const MAX_WORDS: usize = 6;
 
 /// The words of a name or question as aliases are compared: `J.P. Morgan` is `jp morgan`, `Amazon.com's` is `amazon com`.
 pub fn name_words(text: &str) -> Vec<String> {
-    let plain = fold_points(&text.to_lowercase().replace('’', "'"));
+    let plain = remove_points(&text.to_lowercase().replace('’', "'"));
     let parts = plain.split(|c: char| !(c.is_alphanumeric() || matches!(c, '&' | '\'')));
     let bare = parts.map(|word| word.strip_suffix("'s").unwrap_or(word).replace('\'', ""));
     bare.filter(|word| !word.is_empty() && word != "&")
@@ -57,7 +57,7 @@ pub fn name_words(text: &str) -> Vec<String> {
 }
 
 /// Takes the points out of `u.s.` and `j.p.`; others part words.
-fn fold_points(text: &str) -> String {
+fn remove_points(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let single = |at: usize| {
         at >= 1 && chars[at - 1].is_alphabetic() && (at < 2 || !chars[at - 2].is_alphanumeric())
@@ -71,26 +71,28 @@ fn fold_points(text: &str) -> String {
 }
 
 /// The names of a document's issuer.
-pub fn aliases(entry: &CatalogueEntry) -> Vec<Alias> {
+pub fn aliases(entry: &CatalogEntry) -> Vec<Alias> {
     let mut aliases = Vec::new();
     let mut add = |strength, name: String| {
         let alias = Alias { strength, name };
         if alias.name.chars().count() >= 2
-            && !aliases.iter().any(|known: &Alias| known.name == alias.name)
+            && !aliases
+                .iter()
+                .any(|existing: &Alias| existing.name == alias.name)
         {
             aliases.push(alias);
         }
     };
     if let Some(issuer) = &entry.facts.issuer {
-        of_issuer(&issuer.value, &mut add);
+        add_issuer_aliases(&issuer.value, &mut add);
     }
-    symbols(&entry.facts, &mut add);
-    of_file(&entry.version.name, &mut add);
+    add_symbols(&entry.facts, &mut add);
+    add_file_aliases(&entry.version.name, &mut add);
     aliases
 }
 
 /// What an issuer keeps when its name changes: keys, and numbers it was given. Leading zeros say nothing.
-pub fn identity(facts: &FilingFacts) -> Vec<String> {
+pub fn issuer_identity(facts: &FilingFacts) -> Vec<String> {
     let plain = |number: &str| {
         let parts = number
             .split(|c: char| !c.is_ascii_alphanumeric())
@@ -106,46 +108,46 @@ pub fn identity(facts: &FilingFacts) -> Vec<String> {
         ("file", &facts.file_number),
         ("irs", &facts.irs_number),
     ];
-    let named = numbers
+    let identified = numbers
         .into_iter()
         .filter_map(|(kind, fact)| Some((kind, plain(&fact.as_ref()?.value))));
-    named
+    identified
         .filter(|(_, number)| number.len() >= 3)
         .map(|(kind, number)| format!("{kind}:{number}"))
         .collect()
 }
 
-fn of_issuer(issuer: &str, add: &mut impl FnMut(Strength, String)) {
-    let folded = fold(Axis::Company, issuer);
-    let words = name_words(&folded);
+fn add_issuer_aliases(issuer: &str, add: &mut impl FnMut(AliasStrength, String)) {
+    let normalized = normalize_value(FacetField::Company, issuer);
+    let words = name_words(&normalized);
     let Some(first) = words.first() else { return };
-    add(Strength::Name, words.join(" "));
-    add(Strength::Name, words.concat());
+    add(AliasStrength::Name, words.join(" "));
+    add(AliasStrength::Name, words.concat());
     let mut as_written = name_words(issuer);
     as_written.truncate(MAX_WORDS);
-    add(Strength::Name, as_written.join(" "));
+    add(AliasStrength::Name, as_written.join(" "));
     if let Some(capitals) = capitals(issuer) {
-        add(Strength::Capitals, capitals);
+        add(AliasStrength::Capitals, capitals);
     }
     if words.len() < 2 {
         return;
     }
     if words.len() > 2 {
-        add(Strength::Likely, words[..2].join(" "));
-        add(Strength::Likely, words[..2].concat());
+        add(AliasStrength::Likely, words[..2].join(" "));
+        add(AliasStrength::Likely, words[..2].concat());
     }
     let initials: String = words
         .iter()
         .filter_map(|word| word.chars().next())
         .collect();
     if initials.len() >= 3 {
-        add(Strength::Capitals, initials);
+        add(AliasStrength::Capitals, initials);
     }
     for blend in blends(first, &words[1]) {
-        add(Strength::Likely, blend);
+        add(AliasStrength::Likely, blend);
     }
     if first.chars().count() >= 3 || first.chars().any(|c| c.is_ascii_digit()) {
-        add(Strength::First, first.clone());
+        add(AliasStrength::First, first.clone());
     }
 }
 
@@ -174,16 +176,16 @@ fn blends(first: &str, second: &str) -> Vec<String> {
     blends
 }
 
-fn symbols(facts: &FilingFacts, add: &mut impl FnMut(Strength, String)) {
+fn add_symbols(facts: &FilingFacts, add: &mut impl FnMut(AliasStrength, String)) {
     for ticker in &facts.tickers {
         // `AXP`, and the stem of `BRK.B`; bonds and notes of an issuer (`MMM26`) say the same.
         let symbol = name_words(&ticker.symbol.value).join(" ");
-        add(Strength::Capitals, symbol);
+        add(AliasStrength::Capitals, symbol);
     }
 }
 
 /// The words before the first number of a file's name, as archives often have them.
-fn of_file(name: &str, add: &mut impl FnMut(Strength, String)) {
+fn add_file_aliases(name: &str, add: &mut impl FnMut(AliasStrength, String)) {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let words = name_words(&stem.replace('_', " "));
     if let Some(at) = words
@@ -193,8 +195,8 @@ fn of_file(name: &str, add: &mut impl FnMut(Strength, String)) {
         })
         .filter(|at| (1..=MAX_WORDS).contains(at))
     {
-        add(Strength::Likely, words[..at].join(" "));
-        add(Strength::Likely, words[..at].concat());
+        add(AliasStrength::Likely, words[..at].join(" "));
+        add(AliasStrength::Likely, words[..at].concat());
     }
 }
 
@@ -203,7 +205,7 @@ mod tests {
     use super::*;
     use stemma_catalog::fixtures::{entry, of_company};
 
-    fn names(issuer: &str) -> Vec<(Strength, String)> {
+    fn names(issuer: &str) -> Vec<(AliasStrength, String)> {
         aliases(&of_company("x.pdf", issuer))
             .into_iter()
             .map(|alias| (alias.strength, alias.name))
@@ -211,29 +213,29 @@ mod tests {
     }
 
     #[test]
-    fn names_are_made_from_the_name() {
+    fn issuer_aliases_are_derived_from_the_name() {
         let acme = names("General Widgets & Co.");
         for (strength, name) in [
-            (Strength::Name, "general widgets"),
-            (Strength::Name, "generalwidgets"),
-            (Strength::First, "general"),
-            (Strength::Likely, "gewid"),
+            (AliasStrength::Name, "general widgets"),
+            (AliasStrength::Name, "generalwidgets"),
+            (AliasStrength::First, "general"),
+            (AliasStrength::Likely, "gewid"),
         ] {
             assert!(acme.contains(&(strength, name.into())), "{name}: {acme:?}");
         }
-        assert!(names("ABCorp Holdings, Inc.").contains(&(Strength::Capitals, "abc".into())));
+        assert!(names("ABCorp Holdings, Inc.").contains(&(AliasStrength::Capitals, "abc".into())));
         assert!(
-            names("International Paper Machines").contains(&(Strength::Capitals, "ipm".into()))
+            names("International Paper Machines")
+                .contains(&(AliasStrength::Capitals, "ipm".into()))
         );
     }
 
     #[test]
-    fn a_file_names_its_issuer_before_the_year() {
-        let made = aliases(&entry("WIDGETCO_2023Q4_EARNINGS.pdf"));
+    fn file_name_before_the_year_is_an_alias() {
         assert_eq!(
-            made,
+            aliases(&entry("WIDGETCO_2023Q4_EARNINGS.pdf")),
             [Alias {
-                strength: Strength::Likely,
+                strength: AliasStrength::Likely,
                 name: "widgetco".into()
             }]
         );
@@ -241,18 +243,18 @@ mod tests {
     }
 
     #[test]
-    fn an_issuer_is_known_by_its_numbers_however_they_are_written() {
+    fn issuer_identity_normalizes_numbers() {
         let numbered = |number| FilingFacts {
-            file_number: Some(stemma_document::Fact::text(number, None)),
+            file_number: Some(stemma_document::Fact::from_text(number, None)),
             ..FilingFacts::default()
         };
-        assert_eq!(identity(&numbered("001-03285")), ["file:1-3285"]);
-        assert_eq!(identity(&numbered("1-3285")), ["file:1-3285"]);
-        assert!(identity(&FilingFacts::default()).is_empty());
+        assert_eq!(issuer_identity(&numbered("001-03285")), ["file:1-3285"]);
+        assert_eq!(issuer_identity(&numbered("1-3285")), ["file:1-3285"]);
+        assert!(issuer_identity(&FilingFacts::default()).is_empty());
     }
 
     #[test]
-    fn words_of_names_are_compared_without_points() {
+    fn points_are_ignored_in_name_words() {
         assert_eq!(
             name_words("J.P. Widget's U.S. arm"),
             ["jp", "widget", "us", "arm"]

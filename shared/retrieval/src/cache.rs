@@ -10,35 +10,35 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use stemma_engine::env::Millis;
 
 /// Counted for each entry beside its value, in bytes.
-const ENTRY_BYTES: usize = 128;
+const ENTRY_OVERHEAD_BYTES: usize = 128;
 
 /// A cache of values that are cheap to clone.
 pub struct Cache<K, V> {
     max_bytes: usize,
     max_age_ms: Millis,
-    held: Mutex<Entries<K, V>>,
+    lru: Mutex<LruList<K, V>>,
 }
 
-struct Entries<K, V> {
-    entries: HashMap<K, Entry<V>>,
+struct LruList<K, V> {
+    entries: HashMap<K, LruEntry<V>>,
     /// Keys by when they were used last.
-    used: BTreeMap<u64, K>,
+    by_last_use: BTreeMap<u64, K>,
     clock: u64,
     bytes: usize,
     hits: u64,
     misses: u64,
 }
 
-struct Entry<V> {
+struct LruEntry<V> {
     value: V,
     bytes: usize,
-    since_ms: Millis,
-    used: u64,
+    created_ms: Millis,
+    last_used: u64,
 }
 
 /// How a cache is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CacheState {
+pub struct CacheStats {
     /// Values held.
     pub entries: usize,
     /// Their size in bytes, as stated when they were put.
@@ -52,9 +52,9 @@ pub struct CacheState {
 impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
     /// An empty cache of at most `max_bytes`, values at most `max_age_ms` old.
     pub fn new(max_bytes: usize, max_age_ms: Millis) -> Self {
-        let held = Entries {
+        let lru = LruList {
             entries: HashMap::new(),
-            used: BTreeMap::new(),
+            by_last_use: BTreeMap::new(),
             clock: 0,
             bytes: 0,
             hits: 0,
@@ -63,25 +63,25 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         Self {
             max_bytes,
             max_age_ms,
-            held: Mutex::new(held),
+            lru: Mutex::new(lru),
         }
     }
 
     /// The value of `key`, if it is held and young enough.
     pub fn get(&self, key: &K, now_ms: Millis) -> Option<V> {
-        let mut held = self.held();
-        match held.entries.get(key) {
-            Some(entry) if entry.since_ms + self.max_age_ms > now_ms => {
+        let mut lru = self.lru();
+        match lru.entries.get(key) {
+            Some(entry) if entry.created_ms + self.max_age_ms > now_ms => {
                 let value = entry.value.clone();
-                held.touch(key);
-                held.hits += 1;
+                lru.touch(key);
+                lru.hits += 1;
                 Some(value)
             }
             found => {
                 if found.is_some() {
-                    held.remove(key);
+                    lru.remove(key);
                 }
-                held.misses += 1;
+                lru.misses += 1;
                 None
             }
         }
@@ -89,63 +89,63 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
 
     /// Keeps a value of `bytes`; one that is larger than an eighth of the cache is not kept: it would push out the rest.
     pub fn put(&self, key: K, value: V, bytes: usize, now_ms: Millis) {
-        let bytes = bytes.saturating_add(ENTRY_BYTES);
+        let bytes = bytes.saturating_add(ENTRY_OVERHEAD_BYTES);
         if bytes > self.max_bytes / 8 {
             return;
         }
-        let mut held = self.held();
-        held.remove(&key);
-        while held.bytes + bytes > self.max_bytes {
-            let Some((_, oldest)) = held.used.pop_first() else {
+        let mut lru = self.lru();
+        lru.remove(&key);
+        while lru.bytes + bytes > self.max_bytes {
+            let Some((_, oldest)) = lru.by_last_use.pop_first() else {
                 break;
             };
-            held.remove(&oldest);
+            lru.remove(&oldest);
         }
-        held.clock += 1;
-        let used = held.clock;
-        held.used.insert(used, key.clone());
-        held.bytes += bytes;
-        held.entries.insert(
+        lru.clock += 1;
+        let used = lru.clock;
+        lru.by_last_use.insert(used, key.clone());
+        lru.bytes += bytes;
+        lru.entries.insert(
             key,
-            Entry {
+            LruEntry {
                 value,
                 bytes,
-                since_ms: now_ms,
-                used,
+                created_ms: now_ms,
+                last_used: used,
             },
         );
     }
 
     /// How it is doing.
-    pub fn state(&self) -> CacheState {
-        let held = self.held();
-        CacheState {
-            entries: held.entries.len(),
-            bytes: held.bytes,
-            hits: held.hits,
-            misses: held.misses,
+    pub fn stats(&self) -> CacheStats {
+        let lru = self.lru();
+        CacheStats {
+            entries: lru.entries.len(),
+            bytes: lru.bytes,
+            hits: lru.hits,
+            misses: lru.misses,
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Entries<K, V>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lru(&self) -> MutexGuard<'_, LruList<K, V>> {
+        self.lru.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Hash + Eq + Clone, V> Entries<K, V> {
+impl<K: Hash + Eq + Clone, V> LruList<K, V> {
     fn touch(&mut self, key: &K) {
         self.clock += 1;
         let clock = self.clock;
         if let Some(entry) = self.entries.get_mut(key) {
-            self.used.remove(&entry.used);
-            entry.used = clock;
-            self.used.insert(clock, key.clone());
+            self.by_last_use.remove(&entry.last_used);
+            entry.last_used = clock;
+            self.by_last_use.insert(clock, key.clone());
         }
     }
 
     fn remove(&mut self, key: &K) {
         if let Some(entry) = self.entries.remove(key) {
-            self.used.remove(&entry.used);
+            self.by_last_use.remove(&entry.last_used);
             self.bytes -= entry.bytes;
         }
     }
@@ -155,15 +155,15 @@ impl<K: Hash + Eq + Clone, V> Entries<K, V> {
 mod tests {
     use super::*;
 
-    const LARGE: usize = 1_000 - ENTRY_BYTES;
+    const LARGE: usize = 1_000 - ENTRY_OVERHEAD_BYTES;
 
     #[test]
-    fn the_least_lately_used_goes_first_and_bytes_are_bounded() {
+    fn least_recently_used_is_evicted_and_bytes_are_bounded() {
         let cache = Cache::new(10_000, 1_000);
         for key in 0..10 {
             cache.put(key, key, LARGE, 0);
         }
-        assert_eq!((cache.state().entries, cache.state().bytes), (10, 10_000));
+        assert_eq!((cache.stats().entries, cache.stats().bytes), (10, 10_000));
         assert_eq!(cache.get(&0, 1), Some(0));
         cache.put(10, 10, LARGE, 1);
         assert_eq!(
@@ -175,8 +175,8 @@ mod tests {
         cache.put(99, 99, 2_000, 2);
         assert_eq!((cache.get(&10, 2), cache.get(&99, 2)), (Some(11), None));
         assert_eq!(
-            cache.state(),
-            CacheState {
+            cache.stats(),
+            CacheStats {
                 entries: 10,
                 bytes: 9_138,
                 hits: 4,
@@ -186,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_is_forgotten() {
+    fn expired_entries_are_dropped() {
         let cache = Cache::new(10_000, 1_000);
         cache.put("a", 1, 10, 5_000);
         assert_eq!(
             (cache.get(&"a", 5_999), cache.get(&"a", 6_000)),
             (Some(1), None)
         );
-        assert_eq!((cache.state().entries, cache.state().bytes), (0, 0));
+        assert_eq!((cache.stats().entries, cache.stats().bytes), (0, 0));
     }
 }

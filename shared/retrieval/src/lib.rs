@@ -1,24 +1,27 @@
 //! Full-text and semantic search over published section trees.
 //!
-//! - [`find`]: the search port: a `Query` goes to a `Finder`, a `Found` comes back.
-//! - [`question`]: parses a query with the help of [`words`], [`vocabulary`], [`landmarks`] and [`aliases`].
+//! - [`search`]: the search port: a `Query` goes to a `SearchService`, a `SearchResults` comes back.
+//! - [`parsed_query`]: parses a query with the help of [`tokenizer`], [`synonyms`], [`page_class`] and [`aliases`].
 //! - [`index`]: the full-text index (tantivy) and its ranking.
-//! - [`meaning`]: sections as vectors, where an endpoint for embeddings is configured.
-//! - [`excerpt`]: snippets and highlight rectangles.
+//! - [`embedding`]: sections as vectors, where an endpoint for embeddings is configured.
+//! - [`snippet`]: snippets and highlight rectangles.
 //!
 //! No module here calls a language model. A search with the same query over the same trees returns the same hits.
 
 pub mod aliases;
 pub mod cache;
-pub mod excerpt;
-pub mod features;
-pub mod find;
+pub mod embedding;
 pub mod index;
-pub mod landmarks;
-pub mod meaning;
-pub mod paid;
-pub mod question;
-pub mod vocabulary;
-pub mod words;
+pub mod page_class;
+pub mod page_features;
+pub mod parsed_query;
+pub mod search;
+pub mod snippet;
+pub mod synonyms;
+pub mod tokenizer;
+pub mod usage;
 
-pub use find::{Chip, FindError, Finder, Found, Hit, Query, Strategy, Within};
+pub use search::{
+    AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchResults,
+    SearchService, SectionHit,
+};

@@ -15,13 +15,13 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 /// A connection; it ends with this value.
-pub struct Broker {
+pub struct BrokerClient {
     channel: Channel,
     prefix: String,
     _connection: Connection,
 }
 
-impl Broker {
+impl BrokerClient {
     /// Connects to the broker at `url`, to exchanges whose names begin with `prefix`.
     ///
     /// # Errors
@@ -54,13 +54,13 @@ impl Broker {
             .channel
             .basic_publish(exchange, key, options, body, BasicProperties::default())
             .await?;
-        let taken = sent.await?;
+        let confirmation = sent.await?;
         anyhow::ensure!(
-            taken.is_ack(),
+            confirmation.is_ack(),
             "the broker did not take a message for {queue}"
         );
         anyhow::ensure!(
-            taken.take_message().is_none(),
+            confirmation.take_message().is_none(),
             "no queue takes messages with the key {queue}"
         );
         Ok(())
@@ -82,7 +82,7 @@ impl Broker {
     ///
     /// # Errors
     /// What the broker said.
-    pub async fn listen(&self) -> Result<Events> {
+    pub async fn subscribe(&self) -> Result<EventSubscription> {
         let options = QueueDeclareOptions {
             exclusive: true,
             auto_delete: true,
@@ -108,7 +108,7 @@ impl Broker {
             no_ack: true,
             ..BasicConsumeOptions::default()
         };
-        Ok(Events(
+        Ok(EventSubscription(
             self.channel
                 .basic_consume(name, "".into(), options, FieldTable::default())
                 .await?,
@@ -117,9 +117,9 @@ impl Broker {
 }
 
 /// What is announced.
-pub struct Events(Consumer);
+pub struct EventSubscription(Consumer);
 
-impl Events {
+impl EventSubscription {
     /// The next event with its topic; `None` when none came for so long.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use aws_sdk_s3::Client;
 use bytes::Bytes;
-use stemma_document::{Collection, layout};
+use stemma_document::{Collection, blob_keys};
 use stemma_engine::blobs::{Blobs, list_all};
 
 /// Documents asked for at a time.
@@ -17,7 +17,7 @@ const PAGE: usize = 1_000;
 /// # Errors
 /// When the store cannot be read.
 pub async fn trees(blobs: &dyn Blobs, collection: &Collection) -> Result<BTreeMap<String, Bytes>> {
-    let prefix = layout::documents_prefix(collection);
+    let prefix = blob_keys::documents_prefix(collection);
     let mut trees = BTreeMap::new();
     let mut after: Option<String> = None;
     loop {
@@ -49,7 +49,7 @@ pub async fn bucket_trees(
     collection: &Collection,
 ) -> Result<BTreeMap<String, Bytes>> {
     let root = format!("{prefix}/");
-    let documents = format!("{root}{}", layout::documents_prefix(collection));
+    let documents = format!("{root}{}", blob_keys::documents_prefix(collection));
     let mut pages = s3
         .list_objects_v2()
         .bucket(bucket)
@@ -82,18 +82,18 @@ pub async fn bucket_trees(
 /// How `found` differs from `expected`: a line per tree that is missing, additional or different.
 pub fn differences(
     expected: &BTreeMap<String, Bytes>,
-    found: &BTreeMap<String, Bytes>,
+    actual: &BTreeMap<String, Bytes>,
 ) -> Vec<String> {
     let missing = expected
         .keys()
-        .filter(|key| !found.contains_key(*key))
+        .filter(|key| !actual.contains_key(*key))
         .map(|key| format!("{key} is missing"));
-    let more = found
+    let more = actual
         .keys()
         .filter(|key| !expected.contains_key(*key))
         .map(|key| format!("{key} was not expected"));
     let different = expected.iter().filter_map(|(key, bytes)| {
-        let other = found.get(key).filter(|other| *other != bytes)?;
+        let other = actual.get(key).filter(|other| *other != bytes)?;
         let same = bytes
             .iter()
             .zip(other.iter())
@@ -119,17 +119,17 @@ mod tests {
         let blobs = MemoryBlobs::default();
         let collection = Collection::default();
         for (uri, seq, tree) in trees {
-            let doc = DocId::of(&collection, uri);
+            let doc = DocId::new(&collection, uri);
             blobs
                 .put(
-                    &layout::tree_key(&collection, doc, *seq),
+                    &blob_keys::tree_key(&collection, doc, *seq),
                     Bytes::from(*tree),
                 )
                 .await
                 .unwrap();
             blobs
                 .put(
-                    &layout::version_key(&collection, doc, *seq),
+                    &blob_keys::version_key(&collection, doc, *seq),
                     Bytes::from("claim"),
                 )
                 .await
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn trees_are_compared_by_document_and_version() {
+    async fn differences_name_missing_extra_and_changed_trees() {
         let quiet = store(&[("file:///a", 1, "{1}"), ("file:///b", 1, "{2}")]).await;
         assert_eq!(quiet.len(), 2);
         assert_eq!(
@@ -150,15 +150,15 @@ mod tests {
             [""; 0]
         );
         let other = store(&[("file:///a", 1, "{3}"), ("file:///c", 2, "{2}")]).await;
-        let found = differences(&quiet, &other);
-        assert_eq!(found.len(), 3);
+        let reported = differences(&quiet, &other);
+        assert_eq!(reported.len(), 3);
         assert!(
-            found[0].ends_with("is missing") && found[1].ends_with("was not expected"),
-            "{found:?}"
+            reported[0].ends_with("is missing") && reported[1].ends_with("was not expected"),
+            "{reported:?}"
         );
         assert!(
-            found[2].ends_with("differs from byte 1 of 3 and 3"),
-            "{found:?}"
+            reported[2].ends_with("differs from byte 1 of 3 and 3"),
+            "{reported:?}"
         );
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
-use stemma_filings::{Contents, Kind, Spec, generate, markdown};
+use stemma_filings::{ContentsMode, FilingKind, Spec, generate, markdown};
 
 /// Every which document is Markdown instead of PDF.
 const MARKDOWN_EVERY: u64 = 8;
@@ -24,12 +24,13 @@ pub fn write(folder: &Path, count: u64, pages: u32, seed: u64) -> Result<()> {
             )?;
             continue;
         }
-        let kind = Kind::ALL[n as usize % Kind::ALL.len()];
-        let contents = Contents::ALL[n as usize / Kind::ALL.len() % Contents::ALL.len()];
+        let kind = FilingKind::ALL[n as usize % FilingKind::ALL.len()];
+        let contents =
+            ContentsMode::ALL[n as usize / FilingKind::ALL.len() % ContentsMode::ALL.len()];
         let filing = generate(&Spec {
             pages,
             contents,
-            ..Spec::of(kind, seed)
+            ..Spec::new(kind, seed)
         });
         fs::write(
             folder.join(format!("{n:05}-{}.pdf", kind.name())),
@@ -58,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_writes_the_same_documents_and_no_two_alike() {
+    fn generated_documents_are_seeded_and_distinct() {
         let documents = digests(1);
         assert_eq!(documents, digests(1));
         assert_eq!(

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
-use stemma_sim::http::{Head, reply};
+use stemma_sim::http::{HttpHead, reply};
 
 /// What S3 says when it is overloaded.
 const SLOW_DOWN: &[u8] =
@@ -28,24 +28,24 @@ const RESET_WITHIN: usize = 200;
 
 /// What the proxy does to what passes. Shares are of HTTP requests, from 0 to 1; they mean nothing to other protocols.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Trouble {
+pub struct ProxyFaults {
     /// Nothing passes, and connections stay.
     pub paused: bool,
     /// Each piece of data in each direction arrives later by this.
     pub delay: Duration,
     /// Answered 503.
     pub refused: f64,
-    /// Passed on after `slowness`.
+    /// Passed on after `slow_by`.
     pub slow: f64,
     /// How much later.
-    pub slowness: Duration,
+    pub slow_by: Duration,
     /// Reset in the middle of the request or of the reply.
     pub reset: f64,
 }
 
 /// What was done to connections and requests so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Suffered {
+pub struct FaultCounts {
     /// Connections cut by [`Proxy::cut`].
     pub cut: usize,
     /// Requests answered 503.
@@ -59,19 +59,19 @@ pub struct Suffered {
 /// A running proxy; it ends, with its connections, with this value.
 pub struct Proxy {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
     accepting: JoinHandle<()>,
 }
 
-struct Shared {
+struct ProxyState {
     upstream: SocketAddr,
     http: bool,
-    trouble: watch::Sender<Trouble>,
+    faults: watch::Sender<ProxyFaults>,
     /// How often everything was cut.
     cuts: watch::Sender<u64>,
-    dice: Mutex<SmallRng>,
+    rng: Mutex<SmallRng>,
     open: AtomicUsize,
-    suffered: Mutex<Suffered>,
+    fault_counts: Mutex<FaultCounts>,
     /// HTTP requests by method.
     methods: Mutex<BTreeMap<String, usize>>,
 }
@@ -96,14 +96,14 @@ impl Proxy {
     async fn start(upstream: SocketAddr, http: bool, seed: u64) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ProxyState {
             upstream,
             http,
-            trouble: watch::Sender::new(Trouble::default()),
+            faults: watch::Sender::new(ProxyFaults::default()),
             cuts: watch::Sender::new(0),
-            dice: Mutex::new(SmallRng::seed_from_u64(seed)),
+            rng: Mutex::new(SmallRng::seed_from_u64(seed)),
             open: AtomicUsize::new(0),
-            suffered: Mutex::new(Suffered::default()),
+            fault_counts: Mutex::new(FaultCounts::default()),
             methods: Mutex::default(),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
@@ -120,8 +120,8 @@ impl Proxy {
     }
 
     /// Makes this trouble from now on; the default makes none.
-    pub fn make(&self, trouble: Trouble) {
-        self.shared.trouble.send_replace(trouble);
+    pub fn set_faults(&self, trouble: ProxyFaults) {
+        self.shared.faults.send_replace(trouble);
     }
 
     /// Resets every connection, and says how many there were. New ones are welcome at once.
@@ -142,10 +142,10 @@ impl Proxy {
     }
 
     /// What was done so far.
-    pub fn suffered(&self) -> Suffered {
+    pub fn fault_counts(&self) -> FaultCounts {
         *self
             .shared
-            .suffered
+            .fault_counts
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -157,9 +157,14 @@ impl Drop for Proxy {
     }
 }
 
-impl Shared {
-    fn note(&self, note: impl FnOnce(&mut Suffered)) {
-        note(&mut self.suffered.lock().unwrap_or_else(PoisonError::into_inner));
+impl ProxyState {
+    fn note(&self, note: impl FnOnce(&mut FaultCounts)) {
+        note(
+            &mut self
+                .fault_counts
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
     }
 
     fn count(&self, method: &str) {
@@ -168,7 +173,7 @@ impl Shared {
     }
 
     fn roll(&self) -> f64 {
-        self.dice
+        self.rng
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .random()
@@ -176,7 +181,7 @@ impl Shared {
 
     /// Waits as long as everything is paused, then as long as everything is delayed.
     async fn hold(&self) {
-        let mut trouble = self.trouble.subscribe();
+        let mut trouble = self.faults.subscribe();
         // The sender is in `self`, so there is always an answer.
         if let Ok(trouble) = trouble
             .wait_for(|trouble| !trouble.paused)
@@ -188,7 +193,7 @@ impl Shared {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<ProxyState>) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         connections.spawn(serve(client, Arc::clone(&shared)));
@@ -197,7 +202,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 /// Serves one connection; how it ends is the business of its two sides.
-async fn serve(mut client: TcpStream, shared: Arc<Shared>) -> Result<()> {
+async fn serve(mut client: TcpStream, shared: Arc<ProxyState>) -> Result<()> {
     let mut cuts = shared.cuts.subscribe();
     let mut server = TcpStream::connect(shared.upstream).await?;
     client.set_nodelay(true)?;
@@ -216,7 +221,7 @@ async fn serve(mut client: TcpStream, shared: Arc<Shared>) -> Result<()> {
 }
 
 /// Passes both directions on until both have ended; an error resets the connection.
-async fn pass(client: &mut TcpStream, server: &mut TcpStream, shared: &Shared) -> Result<()> {
+async fn pass(client: &mut TcpStream, server: &mut TcpStream, shared: &ProxyState) -> Result<()> {
     let (from_client, to_client) = client.split();
     let (from_server, to_server) = server.split();
     let to_client = AsyncMutex::new(to_client);
@@ -242,7 +247,7 @@ async fn pass(client: &mut TcpStream, server: &mut TcpStream, shared: &Shared) -
     Ok(())
 }
 
-async fn copy(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, shared: &Shared) -> Result<()> {
+async fn copy(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, shared: &ProxyState) -> Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let count = from.read(&mut buffer).await?;
@@ -258,8 +263,8 @@ async fn copy(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, shared: &Shared) ->
 async fn replies(
     mut from: ReadHalf<'_>,
     to: &AsyncMutex<WriteHalf<'_>>,
-    left: &AtomicUsize,
-    shared: &Shared,
+    remaining: &AtomicUsize,
+    shared: &ProxyState,
 ) -> Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -269,9 +274,9 @@ async fn replies(
         if count == 0 {
             return Ok(to.shutdown().await?);
         }
-        let left = left.load(Ordering::SeqCst);
-        if left < usize::MAX {
-            to.write_all(&buffer[..count.min(left)]).await?;
+        let remaining = remaining.load(Ordering::SeqCst);
+        if remaining < usize::MAX {
+            to.write_all(&buffer[..count.min(remaining)]).await?;
             bail!("reset in the reply");
         }
         to.write_all(&buffer[..count]).await?;
@@ -284,12 +289,12 @@ async fn requests(
     mut to: WriteHalf<'_>,
     to_client: &AsyncMutex<WriteHalf<'_>>,
     reply_bytes: &AtomicUsize,
-    shared: &Shared,
+    shared: &ProxyState,
 ) -> Result<()> {
-    while let Some(head) = Head::read(&mut from).await? {
+    while let Some(head) = HttpHead::read(&mut from).await? {
         shared.hold().await;
-        let trouble = *shared.trouble.borrow();
-        shared.count(head.word(0));
+        let trouble = *shared.faults.borrow();
+        shared.count(head.start_line_word(0));
         let Ok(length) = head.content_length() else {
             // Where a body ends is not known: from here on everything is passed on as it comes.
             to.write_all(&head.bytes).await?;
@@ -316,7 +321,7 @@ async fn requests(
         }
         if shared.roll() < trouble.slow {
             shared.note(|suffered| suffered.slowed += 1);
-            sleep(trouble.slowness).await;
+            sleep(trouble.slow_by).await;
         }
         let mut passes = length;
         let resets = shared.roll() < trouble.reset;
@@ -373,7 +378,7 @@ mod tests {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(async move {
                     let mut stream = BufReader::new(stream);
-                    while let Ok(Some(_)) = Head::read(&mut stream).await {
+                    while let Ok(Some(_)) = HttpHead::read(&mut stream).await {
                         let bytes = reply(200, "", "text/plain", &[b'x'; 1000]);
                         if stream.get_mut().write_all(&bytes).await.is_err() {
                             break;
@@ -392,10 +397,13 @@ mod tests {
             .get_mut()
             .write_all(b"GET / HTTP/1.1\r\n\r\n")
             .await?;
-        let Some(head) = Head::read(&mut stream).await? else {
+        let Some(head) = HttpHead::read(&mut stream).await? else {
             bail!("nothing")
         };
-        Ok((head.word(1).parse()?, head.body(&mut stream).await?))
+        Ok((
+            head.start_line_word(1).parse()?,
+            head.body(&mut stream).await?,
+        ))
     }
 
     #[tokio::test]
@@ -407,9 +415,9 @@ mod tests {
         stream.read_exact(&mut buffer).await.unwrap();
         assert_eq!(&buffer, b"hello");
 
-        proxy.make(Trouble {
+        proxy.set_faults(ProxyFaults {
             paused: true,
-            ..Trouble::default()
+            ..ProxyFaults::default()
         });
         stream.write_all(b"again").await.unwrap();
         assert!(
@@ -417,17 +425,17 @@ mod tests {
                 .await
                 .is_err()
         );
-        proxy.make(Trouble {
+        proxy.set_faults(ProxyFaults {
             delay: Duration::from_millis(50),
-            ..Trouble::default()
+            ..ProxyFaults::default()
         });
-        let begun = Instant::now();
+        let started = Instant::now();
         stream.read_exact(&mut buffer).await.unwrap();
-        assert!(&buffer == b"again" && begun.elapsed() >= Duration::from_millis(50));
+        assert!(&buffer == b"again" && started.elapsed() >= Duration::from_millis(50));
 
         assert_eq!(proxy.cut(), 1);
         assert!(matches!(stream.read(&mut buffer).await, Ok(0) | Err(_)));
-        assert_eq!(proxy.suffered().cut, 1);
+        assert_eq!(proxy.fault_counts().cut, 1);
         TcpStream::connect(proxy.address()).await.unwrap();
     }
 
@@ -436,9 +444,9 @@ mod tests {
         let proxy = Proxy::http(server().await, 7).await.unwrap();
         assert_eq!(ask(&proxy).await.unwrap(), (200, vec![b'x'; 1000]));
 
-        proxy.make(Trouble {
+        proxy.set_faults(ProxyFaults {
             refused: 1.0,
-            ..Trouble::default()
+            ..ProxyFaults::default()
         });
         assert_eq!(ask(&proxy).await.unwrap(), (503, SLOW_DOWN.to_vec()));
         let (status, _) = get(proxy.address(), "/", Duration::from_secs(5))
@@ -446,25 +454,25 @@ mod tests {
             .unwrap();
         assert_eq!(status, 503);
 
-        proxy.make(Trouble {
+        proxy.set_faults(ProxyFaults {
             slow: 1.0,
-            slowness: Duration::from_millis(80),
-            ..Trouble::default()
+            slow_by: Duration::from_millis(80),
+            ..ProxyFaults::default()
         });
-        let begun = Instant::now();
+        let started = Instant::now();
         assert_eq!(ask(&proxy).await.unwrap().0, 200);
-        assert!(begun.elapsed() >= Duration::from_millis(80));
+        assert!(started.elapsed() >= Duration::from_millis(80));
 
-        proxy.make(Trouble {
+        proxy.set_faults(ProxyFaults {
             reset: 1.0,
-            ..Trouble::default()
+            ..ProxyFaults::default()
         });
         assert!(ask(&proxy).await.is_err());
-        proxy.make(Trouble::default());
+        proxy.set_faults(ProxyFaults::default());
         assert_eq!(ask(&proxy).await.unwrap().0, 200);
         assert_eq!(
-            proxy.suffered(),
-            Suffered {
+            proxy.fault_counts(),
+            FaultCounts {
                 cut: 0,
                 refused: 2,
                 slowed: 1,

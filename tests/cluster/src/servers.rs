@@ -22,11 +22,11 @@ const S3: &str = "STEMMA_TEST_S3";
 /// The region everything is in; Ceph has one, whatever it is called.
 const REGION: &str = "us-east-1";
 /// Longest wait for a server, or for what starts it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// One of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Server {
+pub enum ServerKind {
     /// The queue.
     RabbitMq,
     /// The ledger and the limiter.
@@ -35,7 +35,7 @@ pub enum Server {
     S3,
 }
 
-impl Server {
+impl ServerKind {
     fn name(self) -> &'static str {
         match self {
             Self::RabbitMq => "rabbitmq",
@@ -46,7 +46,7 @@ impl Server {
 }
 
 /// Running servers. Those that were started for this value end with it.
-pub struct Servers {
+pub struct TestServers {
     rabbitmq: String,
     redis: String,
     endpoint: String,
@@ -56,13 +56,13 @@ pub struct Servers {
     folder: Option<TempDir>,
 }
 
-impl Servers {
+impl TestServers {
     /// The servers that `STEMMA_TEST_RABBITMQ`, `_REDIS` and `_S3` name. Where one is not named there is nothing to
     /// test on: it says `skipped`, and `None`.
     ///
     /// # Errors
     /// When a variable is not what `tests/services` would write.
-    pub fn named() -> Result<Option<Self>> {
+    pub fn from_env() -> Result<Option<Self>> {
         let (Ok(rabbitmq), Ok(redis), Ok(s3)) = (env::var(RABBITMQ), env::var(REDIS), env::var(S3))
         else {
             println!(
@@ -76,8 +76,8 @@ impl Servers {
     /// The servers that the environment names, or some of one's own where it names none.
     ///
     /// # Errors
-    /// As [`Servers::named`] and [`Servers::start`].
-    pub async fn named_or_own() -> Result<Self> {
+    /// As [`TestServers::from_env`] and [`TestServers::start`].
+    pub async fn from_env_or_start() -> Result<Self> {
         match (env::var(RABBITMQ), env::var(REDIS), env::var(S3)) {
             (Ok(rabbitmq), Ok(redis), Ok(s3)) => Self::new(&rabbitmq, &redis, &s3, None),
             _ => Self::start().await,
@@ -143,11 +143,11 @@ impl Servers {
         let text = String::from_utf8_lossy(&output.stdout);
         let value = |name: &str| {
             let lines = text.lines().filter_map(|line| line.split_once('='));
-            let found = lines
+            let matched = lines
                 .filter(|(key, _)| *key == name)
                 .map(|(_, value)| value.trim_matches('\''))
                 .next();
-            found.with_context(|| format!("tests/services did not say {name}"))
+            matched.with_context(|| format!("tests/services did not say {name}"))
         };
         Self::new(value(RABBITMQ)?, value(REDIS)?, value(S3)?, Some(folder))
     }
@@ -173,11 +173,11 @@ impl Servers {
     ///
     /// # Errors
     /// When its URL has no numeric address.
-    pub fn address(&self, server: Server) -> Result<SocketAddr> {
+    pub fn address(&self, server: ServerKind) -> Result<SocketAddr> {
         let url = match server {
-            Server::RabbitMq => &self.rabbitmq,
-            Server::Redis => &self.redis,
-            Server::S3 => &self.endpoint,
+            ServerKind::RabbitMq => &self.rabbitmq,
+            ServerKind::Redis => &self.redis,
+            ServerKind::S3 => &self.endpoint,
         };
         let host = authority(url).with_context(|| format!("{} has no host", server.name()))?;
         host.parse()
@@ -188,8 +188,8 @@ impl Servers {
     /// proxies.
     ///
     /// # Errors
-    /// As [`Servers::address`].
-    pub fn settings(&self, through: &[(Server, SocketAddr)]) -> Result<Vec<(String, String)>> {
+    /// As [`TestServers::address`].
+    pub fn settings(&self, through: &[(ServerKind, SocketAddr)]) -> Result<Vec<(String, String)>> {
         let url = |server, url: &str| -> Result<String> {
             let proxy = through.iter().find(|(proxied, _)| *proxied == server);
             let own = self.address(server)?.to_string();
@@ -199,9 +199,9 @@ impl Servers {
             ))
         };
         let settings = [
-            ("BROKER__URL", url(Server::RabbitMq, &self.rabbitmq)?),
-            ("REDIS__URL", url(Server::Redis, &self.redis)?),
-            ("S3__ENDPOINT", url(Server::S3, &self.endpoint)?),
+            ("BROKER__URL", url(ServerKind::RabbitMq, &self.rabbitmq)?),
+            ("REDIS__URL", url(ServerKind::Redis, &self.redis)?),
+            ("S3__ENDPOINT", url(ServerKind::S3, &self.endpoint)?),
             ("S3__ACCESS_KEY", self.access_key.clone()),
             ("S3__SECRET_KEY", self.secret_key.clone()),
             ("S3__PATH_STYLE", "true".into()),
@@ -230,15 +230,16 @@ impl Servers {
     /// # Errors
     /// When the server would not.
     pub async fn make_bucket(&self, name: &str) -> Result<()> {
-        let made = self.s3().create_bucket().bucket(name).send().await;
-        let owned = made
+        let created = self.s3().create_bucket().bucket(name).send().await;
+        let owned = created
             .as_ref()
             .err()
             .and_then(|error| error.as_service_error());
         if owned.is_some_and(|error| error.is_bucket_already_owned_by_you()) {
             return Ok(());
         }
-        made.with_context(|| format!("making bucket {name}"))
+        created
+            .with_context(|| format!("making bucket {name}"))
             .map(drop)
     }
 
@@ -247,7 +248,7 @@ impl Servers {
     /// # Errors
     /// When it does not answer.
     pub async fn flush_redis(&self) -> Result<()> {
-        let address = self.address(Server::Redis)?;
+        let address = self.address(ServerKind::Redis)?;
         let flush = async {
             let mut stream = TcpStream::connect(address).await?;
             stream.write_all(b"FLUSHALL\r\n").await?;
@@ -260,7 +261,7 @@ impl Servers {
             );
             Ok(())
         };
-        timeout(PATIENCE, flush)
+        timeout(TIMEOUT, flush)
             .await
             .context("redis does not answer")?
     }
@@ -269,7 +270,7 @@ impl Servers {
     ///
     /// # Errors
     /// When it is not ours.
-    pub async fn kill(&self, server: Server) -> Result<()> {
+    pub async fn kill(&self, server: ServerKind) -> Result<()> {
         self.command("kill", server).await
     }
 
@@ -277,7 +278,7 @@ impl Servers {
     ///
     /// # Errors
     /// When it is not ours.
-    pub async fn lose(&self, server: Server) -> Result<()> {
+    pub async fn destroy(&self, server: ServerKind) -> Result<()> {
         self.command("lose", server).await
     }
 
@@ -285,11 +286,11 @@ impl Servers {
     ///
     /// # Errors
     /// When it is not ours, or does not come up.
-    pub async fn restart(&self, server: Server) -> Result<()> {
+    pub async fn restart(&self, server: ServerKind) -> Result<()> {
         self.command("restart", server).await
     }
 
-    async fn command(&self, command: &str, server: Server) -> Result<()> {
+    async fn command(&self, command: &str, server: ServerKind) -> Result<()> {
         let folder = self
             .folder
             .as_ref()
@@ -300,7 +301,7 @@ impl Servers {
             .arg(server.name())
             .arg(folder.path().join("run"))
             .stdin(Stdio::null());
-        let status = timeout(PATIENCE, process.status())
+        let status = timeout(TIMEOUT, process.status())
             .await
             .with_context(|| format!("{command} takes too long"))??;
         ensure!(
@@ -312,7 +313,7 @@ impl Servers {
     }
 }
 
-impl Drop for Servers {
+impl Drop for TestServers {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
             stop(&folder.path().join("run"));
@@ -340,16 +341,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_and_replaced_in_urls() {
+    fn url_addresses_are_parsed_and_replaced() {
         let rabbitmq = "amqp://guest:guest@127.0.0.1:20000/%2f";
         let redis = "redis://127.0.0.1:20004/";
-        let servers = Servers::new(rabbitmq, redis, "http://127.0.0.1:20008 a s", None).unwrap();
+        let servers =
+            TestServers::new(rabbitmq, redis, "http://127.0.0.1:20008 a s", None).unwrap();
         assert_eq!(
-            servers.address(Server::RabbitMq).unwrap(),
+            servers.address(ServerKind::RabbitMq).unwrap(),
             ([127, 0, 0, 1], 20000).into()
         );
         let settings = servers
-            .settings(&[(Server::RabbitMq, ([127, 0, 0, 1], 5).into())])
+            .settings(&[(ServerKind::RabbitMq, ([127, 0, 0, 1], 5).into())])
             .unwrap();
         let of = |name: &str| {
             settings
@@ -363,6 +365,6 @@ mod tests {
             "amqp://guest:guest@127.0.0.1:5/%2f"
         );
         assert_eq!(of("STEMMA_S3__ENDPOINT"), "http://127.0.0.1:20008");
-        assert!(Servers::new("amqp://x", "redis://y", "http://z", None).is_err());
+        assert!(TestServers::new("amqp://x", "redis://y", "http://z", None).is_err());
     }
 }

@@ -4,17 +4,27 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use stemma_cluster::{Fleet, Proxy, Role, Server, Servers, Trouble, binary};
+use stemma_cluster::{
+    Proxy, ProxyFaults, ServerKind, ServiceFleet, ServiceRole, TestServers, binary,
+};
 use stemma_sim::http::get;
 
 const BUCKET: &str = "processes";
-const SERVICES: [Role; 3] = [Role::Coordinator, Role::Worker, Role::Assembler];
-const READY: Duration = Duration::from_secs(90);
+const SERVICES: [ServiceRole; 3] = [
+    ServiceRole::Coordinator,
+    ServiceRole::Worker,
+    ServiceRole::Assembler,
+];
+const READY_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a service may take to end that has nothing to do.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// A fleet without processes, on queues, keys and a store of this name.
-async fn fleet(servers: &Servers, name: &str, through: &[(Server, SocketAddr)]) -> Result<Fleet> {
+async fn fleet(
+    servers: &TestServers,
+    name: &str,
+    through: &[(ServerKind, SocketAddr)],
+) -> Result<ServiceFleet> {
     servers.make_bucket(BUCKET).await?;
     let mut settings = servers.settings(through)?;
     // Apart from what an earlier run on the same servers left.
@@ -22,12 +32,12 @@ async fn fleet(servers: &Servers, name: &str, through: &[(Server, SocketAddr)]) 
     settings.extend(
         ["BROKER", "REDIS"].map(|server| (format!("STEMMA_{server}__PREFIX"), prefix.clone())),
     );
-    Fleet::new(binary()?, &format!("s3://{BUCKET}/{prefix}"), settings)
+    ServiceFleet::new(binary()?, &format!("s3://{BUCKET}/{prefix}"), settings)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn services_come_up_and_drain_when_asked() {
-    let Some(servers) = Servers::named().unwrap() else {
+async fn services_start_and_drain() {
+    let Some(servers) = TestServers::from_env().unwrap() else {
         return;
     };
     let mut fleet = fleet(&servers, "drain", &[]).await.unwrap();
@@ -36,7 +46,7 @@ async fn services_come_up_and_drain_when_asked() {
         .map(|role| fleet.spawn(role, &[]).unwrap())
         .collect();
     for name in &names {
-        fleet.ready(name, READY).await.unwrap();
+        fleet.wait_until_ready(name, READY_TIMEOUT).await.unwrap();
         let address = fleet.address(name).unwrap();
         assert_eq!(
             get(address, "/livez", Duration::from_secs(5))
@@ -67,39 +77,42 @@ async fn services_come_up_and_drain_when_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_waits_for_a_broker_that_is_away_and_outlives_cut_connections() {
-    let Some(servers) = Servers::named().unwrap() else {
+async fn services_survive_broker_outages() {
+    let Some(servers) = TestServers::from_env().unwrap() else {
         return;
     };
-    let proxy = Proxy::tcp(servers.address(Server::RabbitMq).unwrap())
+    let proxy = Proxy::tcp(servers.address(ServerKind::RabbitMq).unwrap())
         .await
         .unwrap();
-    let mut fleet = fleet(&servers, "away", &[(Server::RabbitMq, proxy.address())])
+    let mut fleet = fleet(&servers, "away", &[(ServerKind::RabbitMq, proxy.address())])
         .await
         .unwrap();
-    proxy.make(Trouble {
+    proxy.set_faults(ProxyFaults {
         paused: true,
-        ..Trouble::default()
+        ..ProxyFaults::default()
     });
-    let name = fleet.spawn(Role::Worker, &[]).unwrap();
+    let name = fleet.spawn(ServiceRole::Worker, &[]).unwrap();
     assert!(
-        fleet.ready(&name, Duration::from_secs(4)).await.is_err(),
+        fleet
+            .wait_until_ready(&name, Duration::from_secs(4))
+            .await
+            .is_err(),
         "ready without a broker"
     );
-    proxy.make(Trouble::default());
-    fleet.ready(&name, READY).await.unwrap();
+    proxy.set_faults(ProxyFaults::default());
+    fleet.wait_until_ready(&name, READY_TIMEOUT).await.unwrap();
     assert!(proxy.cut() > 0, "it is connected through the proxy");
-    let begun = Instant::now();
+    let started = Instant::now();
     while proxy.cut() == 0 {
         assert!(
-            begun.elapsed() < READY,
+            started.elapsed() < READY_TIMEOUT,
             "it did not connect again: {}",
             fleet.log(&name).unwrap()
         );
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    fleet.ready(&name, READY).await.unwrap();
-    assert_eq!(fleet.ended().unwrap(), [""; 0]);
+    fleet.wait_until_ready(&name, READY_TIMEOUT).await.unwrap();
+    assert_eq!(fleet.take_ended().unwrap(), [""; 0]);
     assert_eq!(
         fleet.terminate(&name, GRACE).await.unwrap().code(),
         Some(0),

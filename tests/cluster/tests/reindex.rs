@@ -10,27 +10,29 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use stemma_cluster::{Broker, Events, Fleet, Role, Servers, binary};
-use stemma_filings::{Kind, Spec, generate, markdown};
+use stemma_cluster::{
+    BrokerClient, EventSubscription, ServiceFleet, ServiceRole, TestServers, binary,
+};
+use stemma_filings::{FilingKind, Spec, generate, markdown};
 use stemma_sim::http::get;
 use stemma_sim::{Behavior, Provider};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const PAGES: u32 = 12;
 
 /// Everything that runs, and what it runs on.
-struct Ground {
-    servers: Servers,
+struct ReindexHarness {
+    servers: TestServers,
     bucket: String,
     provider: Provider,
-    fleet: Fleet,
+    fleet: ServiceFleet,
     query: String,
-    broker: Broker,
-    events: Events,
+    broker: BrokerClient,
+    events: EventSubscription,
 }
 
-impl Ground {
-    async fn make(servers: Servers, name: &str) -> Self {
+impl ReindexHarness {
+    async fn start(servers: TestServers, name: &str) -> Self {
         let name = format!("{name}{}", std::process::id());
         servers.make_bucket(&name).await.unwrap();
         let provider = Provider::start(Behavior::default()).await.unwrap();
@@ -52,20 +54,20 @@ impl Ground {
         ];
         settings.extend(own.map(|(key, value)| (format!("STEMMA_{key}"), value.to_string())));
         let mut fleet =
-            Fleet::new(binary().unwrap(), &format!("s3://{name}/store"), settings).unwrap();
-        fleet.ask(provider.address());
+            ServiceFleet::new(binary().unwrap(), &format!("s3://{name}/store"), settings).unwrap();
+        fleet.use_provider(provider.address());
         for role in [
-            Role::Coordinator,
-            Role::Worker,
-            Role::Assembler,
-            Role::Query,
+            ServiceRole::Coordinator,
+            ServiceRole::Worker,
+            ServiceRole::Assembler,
+            ServiceRole::Query,
         ] {
             let process = fleet.spawn(role, &[]).unwrap();
-            fleet.ready(&process, PATIENCE).await.unwrap();
+            fleet.wait_until_ready(&process, TIMEOUT).await.unwrap();
         }
-        let query = fleet.running(Role::Query).remove(0);
-        let broker = Broker::connect(&url, &name).await.unwrap();
-        let events = broker.listen().await.unwrap();
+        let query = fleet.running(ServiceRole::Query).remove(0);
+        let broker = BrokerClient::connect(&url, &name).await.unwrap();
+        let events = broker.subscribe().await.unwrap();
         Self {
             servers,
             bucket: name,
@@ -101,15 +103,15 @@ impl Ground {
     }
 
     /// The next event, of this topic and version.
-    async fn hear(&mut self, topic: &str, seq: u64) -> Value {
-        let (heard, event) = self
+    async fn next_event(&mut self, topic: &str, seq: u64) -> Value {
+        let (event_topic, event) = self
             .events
-            .next(PATIENCE)
+            .next(TIMEOUT)
             .await
             .unwrap()
             .expect("an event within a minute");
         assert_eq!(
-            (heard.as_str(), event["seq"].as_u64()),
+            (event_topic.as_str(), event["seq"].as_u64()),
             (topic, Some(seq)),
             "{event}"
         );
@@ -117,10 +119,14 @@ impl Ground {
     }
 
     /// Waits until a reader sees `visible` in the list of documents; milliseconds since the change was recorded.
-    async fn seen(&mut self, event: &Value, visible: impl Fn(&[Value]) -> bool) -> u64 {
+    async fn wait_until_visible(
+        &mut self,
+        event: &Value,
+        visible: impl Fn(&[Value]) -> bool,
+    ) -> u64 {
         let address = self.fleet.address(&self.query).unwrap();
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        let started = Instant::now();
+        while started.elapsed() < TIMEOUT {
             let (status, body) = get(address, "/v1/documents", Duration::from_secs(5))
                 .await
                 .unwrap();
@@ -138,19 +144,19 @@ impl Ground {
     }
 
     /// Hears of a version, and has a reader see its tree.
-    async fn published(&mut self, seq: u64) -> (Value, u64) {
-        let event = self.hear("document.published", seq).await;
+    async fn wait_until_published(&mut self, seq: u64) -> (Value, u64) {
+        let event = self.next_event("document.published", seq).await;
         let doc = event["doc"].as_str().unwrap().to_string();
         let of_doc = |item: &Value| item["doc_id"] == event["doc"] && item["version"] == json!(seq);
         let took = self
-            .seen(&event, |items| {
+            .wait_until_visible(&event, |items| {
                 items
                     .iter()
                     .any(|item| of_doc(item) && !item["sections"].is_null())
             })
             .await;
         let address = self.fleet.address(&self.query).unwrap();
-        let (status, _) = get(address, &format!("/v1/documents/{doc}/tree"), PATIENCE)
+        let (status, _) = get(address, &format!("/v1/documents/{doc}/tree"), TIMEOUT)
             .await
             .unwrap();
         assert_eq!(status, 200);
@@ -161,7 +167,7 @@ impl Ground {
 fn filing(changed: bool) -> Vec<u8> {
     let spec = Spec {
         pages: PAGES,
-        ..Spec::of(Kind::ALL[0], 7)
+        ..Spec::new(FilingKind::ALL[0], 7)
     };
     generate(&if changed {
         spec.with_page_changed(PAGES / 2)
@@ -172,18 +178,18 @@ fn filing(changed: bool) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_object_becomes_a_new_tree_that_readers_see_and_listeners_hear_of() {
-    let Some(servers) = Servers::named().unwrap() else {
+async fn changed_objects_are_reindexed_and_announced() {
+    let Some(servers) = TestServers::from_env().unwrap() else {
         return;
     };
-    let mut ground = Ground::make(servers, "reindex").await;
+    let mut ground = ReindexHarness::start(servers, "reindex").await;
 
     // Created, told in S3's words, the key encoded as S3 encodes it.
     ground.put("in/a filing.pdf", filing(false)).await;
     ground.notify("ObjectCreated:Put", "in/a+filing.pdf").await;
-    let (event, first) = ground.published(1).await;
+    let (event, first) = ground.wait_until_published(1).await;
     assert_eq!(event["path"], "a filing.pdf", "{event}");
-    let before = ground.provider.asks();
+    let before = ground.provider.requests();
     assert!(
         before.len() > 10,
         "the model was asked {} times",
@@ -195,8 +201,8 @@ async fn a_changed_object_becomes_a_new_tree_that_readers_see_and_listeners_hear
     ground
         .notify("s3:ObjectCreated:Put", "in/a+filing.pdf")
         .await;
-    let (_, second) = ground.published(2).await;
-    let asks = ground.provider.asks();
+    let (_, second) = ground.wait_until_published(2).await;
+    let asks = ground.provider.requests();
     let (old, new) = asks.split_at(before.len());
     let again = new
         .iter()
@@ -227,7 +233,7 @@ async fn a_changed_object_becomes_a_new_tree_that_readers_see_and_listeners_hear
         .publish("reindex", own.to_string().as_bytes())
         .await
         .unwrap();
-    let (event, third) = ground.published(1).await;
+    let (event, third) = ground.wait_until_published(1).await;
     assert_eq!(event["path"], "notes.md", "{event}");
 
     // What is not listed is not looked at, whoever asks.
@@ -251,9 +257,9 @@ async fn a_changed_object_becomes_a_new_tree_that_readers_see_and_listeners_hear
         .await
         .unwrap();
     ground.notify("ObjectRemoved:Delete", "in/notes.md").await;
-    let event = ground.hear("document.removed", 2).await;
+    let event = ground.next_event("document.removed", 2).await;
     let gone = ground
-        .seen(&event, |items| {
+        .wait_until_visible(&event, |items| {
             items.iter().all(|item| item["doc_id"] != event["doc"])
         })
         .await;
@@ -270,40 +276,40 @@ async fn a_changed_object_becomes_a_new_tree_that_readers_see_and_listeners_hear
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_while_the_document_is_in_work_are_one_more_version() {
-    let Some(servers) = Servers::named().unwrap() else {
+async fn changes_during_processing_are_coalesced() {
+    let Some(servers) = TestServers::from_env().unwrap() else {
         return;
     };
-    let mut ground = Ground::make(servers, "coalesce").await;
+    let mut ground = ReindexHarness::start(servers, "coalesce").await;
     ground
         .provider
-        .behave(Behavior::after(Duration::from_millis(150)));
+        .set_behavior(Behavior::with_latency(Duration::from_millis(150)));
     let text = |revision: u32| {
         format!("{}\n## Revision {revision}\n\nWords.\n", markdown(5, 6).0).into_bytes()
     };
     ground.put("in/busy.md", text(0)).await;
     ground.notify("ObjectCreated:Put", "in/busy.md").await;
-    let begun = Instant::now();
+    let started = Instant::now();
     while ground.provider.in_flight() == 0 {
-        assert!(begun.elapsed() < PATIENCE, "the document is not worked on");
+        assert!(started.elapsed() < TIMEOUT, "the document is not worked on");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     for revision in 1..=10 {
         ground.put("in/busy.md", text(revision)).await;
         ground.notify("ObjectCreated:Put", "in/busy.md").await;
     }
-    ground.published(1).await;
-    ground.published(2).await;
+    ground.wait_until_published(1).await;
+    ground.wait_until_published(2).await;
     let more = ground.events.next(Duration::from_secs(8)).await.unwrap();
     assert!(
         more.is_none(),
         "ten changes during one run are one more run: {more:?}"
     );
     let address = ground.fleet.address(&ground.query).unwrap();
-    let (_, body) = get(address, "/v1/documents", PATIENCE).await.unwrap();
+    let (_, body) = get(address, "/v1/documents", TIMEOUT).await.unwrap();
     let list: Value = serde_json::from_slice(&body).unwrap();
     let doc = list["items"][0]["doc_id"].as_str().unwrap().to_string();
-    let (_, tree) = get(address, &format!("/v1/documents/{doc}/tree"), PATIENCE)
+    let (_, tree) = get(address, &format!("/v1/documents/{doc}/tree"), TIMEOUT)
         .await
         .unwrap();
     assert!(

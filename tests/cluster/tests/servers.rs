@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use aws_sdk_s3::primitives::ByteStream;
-use stemma_cluster::{Proxy, Server, Servers, Trouble};
+use stemma_cluster::{Proxy, ProxyFaults, ServerKind, TestServers};
 use tokio::net::TcpStream;
 
 const BUCKET: &str = "ground";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_die_and_come_back_and_objects_stay() {
-    if Servers::named().unwrap().is_none() {
+async fn restarted_servers_keep_objects() {
+    if TestServers::from_env().unwrap().is_none() {
         return;
     }
-    let servers = Servers::start().await.unwrap();
+    let servers = TestServers::start().await.unwrap();
     servers.make_bucket(BUCKET).await.unwrap();
     servers.make_bucket(BUCKET).await.unwrap();
     servers.flush_redis().await.unwrap();
@@ -29,7 +29,7 @@ async fn servers_die_and_come_back_and_objects_stay() {
             .send()
     };
     put("a").await.unwrap();
-    for server in [Server::Redis, Server::S3, Server::RabbitMq] {
+    for server in [ServerKind::Redis, ServerKind::S3, ServerKind::RabbitMq] {
         let address = servers.address(server).unwrap();
         servers.kill(server).await.unwrap();
         let gone = async { while TcpStream::connect(address).await.is_ok() {} };
@@ -48,19 +48,21 @@ async fn servers_die_and_come_back_and_objects_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn named_servers_are_used_through_proxies() {
-    let Some(servers) = Servers::named().unwrap() else {
+async fn servers_from_env_work_through_proxies() {
+    let Some(servers) = TestServers::from_env().unwrap() else {
         return;
     };
     assert!(
-        servers.kill(Server::Redis).await.is_err(),
+        servers.kill(ServerKind::Redis).await.is_err(),
         "what was named is not ours to kill"
     );
     servers.make_bucket(BUCKET).await.unwrap();
-    let proxy = Proxy::http(servers.address(Server::S3).unwrap(), 3)
+    let proxy = Proxy::http(servers.address(ServerKind::S3).unwrap(), 3)
         .await
         .unwrap();
-    let settings = servers.settings(&[(Server::S3, proxy.address())]).unwrap();
+    let settings = servers
+        .settings(&[(ServerKind::S3, proxy.address())])
+        .unwrap();
     let endpoint = settings
         .iter()
         .find(|(name, _)| name == "STEMMA_S3__ENDPOINT")
@@ -73,10 +75,10 @@ async fn named_servers_are_used_through_proxies() {
         .endpoint_url(endpoint)
         .build();
     let client = aws_sdk_s3::Client::from_conf(config);
-    proxy.make(Trouble {
+    proxy.set_faults(ProxyFaults {
         refused: 0.3,
         reset: 0.2,
-        ..Trouble::default()
+        ..ProxyFaults::default()
     });
     let mut written = 0;
     for n in 0..20 {
@@ -90,13 +92,13 @@ async fn named_servers_are_used_through_proxies() {
             .await;
         written += usize::from(put.is_ok());
     }
-    let suffered = proxy.suffered();
+    let suffered = proxy.fault_counts();
     assert!(suffered.refused > 0 && suffered.reset > 0, "{suffered:?}");
     assert!(
         written > 0,
         "the client asks again and gets through: {suffered:?}"
     );
-    proxy.make(Trouble::default());
+    proxy.set_faults(ProxyFaults::default());
     client
         .list_objects_v2()
         .bucket(BUCKET)

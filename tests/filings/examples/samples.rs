@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use stemma_filings::{
-    Block, Contents, Facts, Family, Foot, Heading, Kind, Look, Manuscript, Numbering, Spec, Style,
-    generate, typeset,
+    Block, ContentsMode, CoverFacts, Family, FilingKind, Manuscript, ManuscriptHeading, Numbering,
+    PageFooter, Spec, TextStyle, Typography, generate, typeset,
 };
 
 fn main() -> ExitCode {
@@ -27,9 +27,9 @@ fn main() -> ExitCode {
 pub(crate) fn write(folder: &Path) -> std::io::Result<()> {
     let text = std::fs::read_to_string(folder.join("constitution.md"))?;
     let spec = Spec {
-        contents: Contents::Links,
+        contents: ContentsMode::Links,
         labels: true,
-        ..Spec::of(Kind::Manual, 0)
+        ..Spec::new(FilingKind::Manual, 0)
     };
     std::fs::write(
         folder.join("constitution.pdf"),
@@ -37,7 +37,7 @@ pub(crate) fn write(folder: &Path) -> std::io::Result<()> {
     )?;
     let filing = generate(&Spec {
         pages: 40,
-        ..Spec::of(Kind::TenK, 42)
+        ..Spec::new(FilingKind::TenK, 42)
     });
     std::fs::write(folder.join("generated-10-k.pdf"), filing.pdf)
 }
@@ -54,12 +54,12 @@ fn constitution(text: &str) -> Manuscript {
         .filter(|line| !line.is_empty() && !line.starts_with("# "))
     {
         body.push(if let Some(title) = line.strip_prefix("### ") {
-            Block::Heading(Heading::new(title, 2, Style::bold(11.0)))
+            Block::Heading(ManuscriptHeading::new(title, 2, TextStyle::bold(11.0)))
         } else if let Some(title) = line.strip_prefix("## ") {
-            let heading = Heading::new(title, 1, Style::bold(14.0).centered());
+            let heading = ManuscriptHeading::new(title, 1, TextStyle::bold(14.0).centered());
             let pages = title == "Preamble" || title == "Amendment I";
             Block::Heading(if pages {
-                heading.on_new_page()
+                heading.with_new_page()
             } else {
                 heading
             })
@@ -69,19 +69,25 @@ fn constitution(text: &str) -> Manuscript {
     }
     Manuscript {
         title: TITLE.into(),
-        facts: Facts {
+        facts: CoverFacts {
             language: Some("en".into()),
-            ..Facts::default()
+            ..CoverFacts::default()
         },
         cover: vec![
             Block::Gap(220.0),
-            Block::Line("The Constitution".into(), Style::bold(30.0).centered()),
-            Block::Line("of the United States".into(), Style::bold(22.0).centered()),
+            Block::Line("The Constitution".into(), TextStyle::bold(30.0).centered()),
+            Block::Line(
+                "of the United States".into(),
+                TextStyle::bold(22.0).centered(),
+            ),
             Block::Gap(30.0),
-            Block::Line("with the Amendments".into(), Style::italic(13.0).centered()),
+            Block::Line(
+                "with the Amendments".into(),
+                TextStyle::italic(13.0).centered(),
+            ),
         ],
         body,
-        look: Look {
+        typography: Typography {
             family: Family::Times,
             size: 11.0,
             leading: 1.3,
@@ -90,7 +96,7 @@ fn constitution(text: &str) -> Manuscript {
             columns: 1,
             back_link: false,
             running_head: true,
-            foot: Foot::Centered,
+            foot: PageFooter::Centered,
             contents_title: Some("CONTENTS"),
             contents_levels: 2,
             bare_parts: false,

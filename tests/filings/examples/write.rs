@@ -11,17 +11,18 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use stemma_filings::{
-    Contents, Encryption, Filing, Kind, Spec, TextKind, TextTruth, generate, markdown, plain_text,
+    ContentsMode, Encryption, Filing, FilingKind, GeneratedTextTruth, Spec, TextKind, generate,
+    markdown, plain_text,
 };
 
 /// What to write.
-struct Order {
+struct WriteOptions {
     out: PathBuf,
     count: u64,
     pages: u32,
     seed: u64,
-    kinds: Vec<Kind>,
-    contents: Vec<Contents>,
+    kinds: Vec<FilingKind>,
+    contents: Vec<ContentsMode>,
     encryption: String,
     password: Option<String>,
     scanned: Option<u32>,
@@ -31,7 +32,7 @@ struct Order {
 }
 
 fn main() -> ExitCode {
-    let written = order(std::env::args().skip(1).collect())
+    let written = parse_options(std::env::args().skip(1).collect())
         .and_then(|order| write(&order).map_err(|e| e.to_string()));
     match written {
         Ok((documents, bytes)) => {
@@ -45,14 +46,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn order(words: Vec<String>) -> Result<Order, String> {
-    let mut order = Order {
+fn parse_options(words: Vec<String>) -> Result<WriteOptions, String> {
+    let mut order = WriteOptions {
         out: PathBuf::new(),
         count: 1,
         pages: 20,
         seed: 0,
-        kinds: Kind::ALL.into(),
-        contents: Contents::ALL.into(),
+        kinds: FilingKind::ALL.into(),
+        contents: ContentsMode::ALL.into(),
         encryption: "none".into(),
         password: None,
         scanned: None,
@@ -69,7 +70,7 @@ fn order(words: Vec<String>) -> Result<Order, String> {
         match word.as_str() {
             "--labels" => order.labels = true,
             "--pdf-only" => order.pdf_only = true,
-            _ => option(
+            _ => parse_option(
                 &mut order,
                 &word,
                 &words.next().ok_or(format!("{word} needs a value"))?,
@@ -83,7 +84,7 @@ fn order(words: Vec<String>) -> Result<Order, String> {
     }
 }
 
-fn option(order: &mut Order, word: &str, value: &str) -> Result<(), String> {
+fn parse_option(order: &mut WriteOptions, word: &str, value: &str) -> Result<(), String> {
     let wrong = || format!("{word} cannot be {value}");
     match word {
         "--count" => order.count = value.parse().map_err(|_| wrong())?,
@@ -92,9 +93,11 @@ fn option(order: &mut Order, word: &str, value: &str) -> Result<(), String> {
         "--scanned" => order.scanned = Some(value.parse().map_err(|_| wrong())?),
         "--texts" => order.texts = value.parse().map_err(|_| wrong())?,
         "--seed" => order.seed = value.parse().map_err(|_| wrong())?,
-        "--kind" if value != "all" => order.kinds = vec![Kind::named(value).ok_or_else(wrong)?],
+        "--kind" if value != "all" => {
+            order.kinds = vec![FilingKind::from_name(value).ok_or_else(wrong)?]
+        }
         "--contents" if value != "mixed" => {
-            order.contents = vec![Contents::named(value).ok_or_else(wrong)?]
+            order.contents = vec![ContentsMode::from_name(value).ok_or_else(wrong)?]
         }
         "--encryption" => order.encryption = value.to_owned(),
         "--kind" | "--contents" => {}
@@ -104,7 +107,7 @@ fn option(order: &mut Order, word: &str, value: &str) -> Result<(), String> {
 }
 
 /// Writes `count` documents, going round the kinds and the ways to offer contents.
-fn write(order: &Order) -> std::io::Result<(u64, usize)> {
+fn write(order: &WriteOptions) -> std::io::Result<(u64, usize)> {
     std::fs::create_dir_all(&order.out)?;
     let mut bytes = 0;
     for n in 0..order.count {
@@ -125,7 +128,7 @@ fn write(order: &Order) -> std::io::Result<(u64, usize)> {
             encryption,
             labels,
             scanned_page,
-            ..Spec::of(kind, seed)
+            ..Spec::new(kind, seed)
         };
         let filing = generate(&spec);
         bytes += filing.pdf.len();
@@ -152,7 +155,11 @@ fn write(order: &Order) -> std::io::Result<(u64, usize)> {
     Ok((order.count, bytes))
 }
 
-fn save_text(order: &Order, name: &str, (text, truth): (String, TextTruth)) -> std::io::Result<()> {
+fn save_text(
+    order: &WriteOptions,
+    name: &str,
+    (text, truth): (String, GeneratedTextTruth),
+) -> std::io::Result<()> {
     let path = order.out.join(name);
     std::fs::write(&path, text)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -162,7 +169,7 @@ fn save_text(order: &Order, name: &str, (text, truth): (String, TextTruth)) -> s
     )
 }
 
-fn save(order: &Order, name: &str, filing: &Filing) -> std::io::Result<()> {
+fn save(order: &WriteOptions, name: &str, filing: &Filing) -> std::io::Result<()> {
     let path = |suffix: &str| order.out.join(format!("{name}.{suffix}"));
     std::fs::write(path("pdf"), &filing.pdf)?;
     std::fs::write(path("json"), format!("{:#}\n", filing.truth.to_json(name)))?;

@@ -1,5 +1,5 @@
 //! Writes generated filings a year apart, with what became of their sections:
-//! `cargo run -p stemma-filings --example years -- OUT_DIR [COUNT] [FIRST_SEED]`.
+//! `cargo run -p stemma-filings --example year_pair -- OUT_DIR [COUNT] [FIRST_SEED]`.
 //!
 //! Per pair: `pdf/NAME_before.pdf`, `pdf/NAME_after.pdf` and `labels/NAME.json`, as `tests/bench/align.py` reads it.
 
@@ -7,10 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use stemma_filings::{Contents, Kind, Spec, TruthNode, Years, years};
+use stemma_filings::{ContentsMode, FilingKind, HeadingTruth, Spec, YearPair, year_pair};
 
 /// The sorts whose sections have titles that can change.
-const KINDS: [Kind; 3] = [Kind::TenK, Kind::TenQ, Kind::EarningsRelease];
+const KINDS: [FilingKind; 3] = [
+    FilingKind::TenK,
+    FilingKind::TenQ,
+    FilingKind::EarningsRelease,
+];
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
@@ -38,43 +42,49 @@ fn main() -> ExitCode {
 fn write(out: &Path, seed: u64) -> std::io::Result<()> {
     let kind = KINDS[(seed % 3) as usize];
     let contents = if seed.is_multiple_of(2) {
-        Contents::Outline
+        ContentsMode::Outline
     } else {
-        Contents::Links
+        ContentsMode::Links
     };
     let pages = [20, 40, 80][(seed / 3 % 3) as usize];
-    let made = years(
+    let generated = year_pair(
         &Spec {
             pages,
             contents,
-            ..Spec::of(kind, seed)
+            ..Spec::new(kind, seed)
         },
         seed,
     );
     let name = format!("{}_{seed}", kind.name());
     std::fs::create_dir_all(out.join("pdf"))?;
     std::fs::create_dir_all(out.join("labels"))?;
-    std::fs::write(out.join(format!("pdf/{name}_before.pdf")), &made.before.pdf)?;
-    std::fs::write(out.join(format!("pdf/{name}_after.pdf")), &made.after.pdf)?;
+    std::fs::write(
+        out.join(format!("pdf/{name}_before.pdf")),
+        &generated.before.pdf,
+    )?;
+    std::fs::write(
+        out.join(format!("pdf/{name}_after.pdf")),
+        &generated.after.pdf,
+    )?;
     std::fs::write(
         out.join(format!("labels/{name}.json")),
-        labels(&name, &made).to_string(),
+        labels(&name, &generated).to_string(),
     )
 }
 
-fn labels(name: &str, years: &Years) -> Value {
-    let named =
-        |node: &TruthNode| json!([node.title.chars().take(80).collect::<String>(), node.page]);
+fn labels(name: &str, years: &YearPair) -> Value {
+    let label_of =
+        |node: &HeadingTruth| json!([node.title.chars().take(80).collect::<String>(), node.page]);
     let pairs: Vec<Value> = years
         .sections
         .iter()
-        .map(|section: &stemma_filings::Became| {
+        .map(|section: &stemma_filings::YearChange| {
             let mut label = json!({});
             if let Some(at) = section.before {
-                label["left"] = named(&years.before.truth.nodes[at]);
+                label["left"] = label_of(&years.before.truth.nodes[at]);
             }
             if let Some(at) = section.after {
-                label["right"] = named(&years.after.truth.nodes[at]);
+                label["right"] = label_of(&years.after.truth.nodes[at]);
             }
             if section.before.is_some() && section.after.is_some() {
                 label["text"] = json!(if section.same_text {

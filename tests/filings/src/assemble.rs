@@ -2,20 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use crate::contents::{Entry, contents_pages};
+use crate::contents::{ContentsEntry, contents_pages};
 use crate::fonts::{self, Face, Family};
-use crate::manuscript::{Foot, Look, Manuscript, Numbering};
-use crate::pdf::{self, Options};
+use crate::manuscript::{Manuscript, Numbering, PageFooter, Typography};
+use crate::pdf::{self, PdfOptions};
 use crate::random::Rng;
-use crate::typeset::{Composed, Role, SetLine, SetLink, SetPage, Span, compose, fold};
-use crate::{Contents, Edit, Filing, Spec, Truth, words};
+use crate::typeset::{
+    SetLine, SetLineRole, SetLink, SetPage, TextSpan, TypesetPages, compose, wrap,
+};
+use crate::{ContentsMode, Edit, Filing, Spec, Truth, words};
 
 /// Typesets a manuscript; of `spec` everything but kind and pages counts.
 pub fn typeset(manuscript: &Manuscript, spec: &Spec) -> Filing {
-    let look = &manuscript.look;
-    let mut done = join(manuscript, spec);
+    let look = &manuscript.typography;
+    let mut done = lay_out(manuscript, spec);
     for (n, edit) in spec.edits.iter().enumerate() {
-        apply(
+        apply_edit(
             edit,
             &mut done,
             look,
@@ -29,10 +31,10 @@ pub fn typeset(manuscript: &Manuscript, spec: &Spec) -> Filing {
         page.lines.clear();
         page.scanned = true;
     }
-    let options = Options {
+    let options = PdfOptions {
         title: &manuscript.title,
         page_size: look.page,
-        outline: spec.contents == Contents::Outline,
+        outline: spec.contents == ContentsMode::Outline,
         labels: spec.labels,
         encryption: spec.encryption.as_ref(),
         seed: spec.seed,
@@ -43,15 +45,15 @@ pub fn typeset(manuscript: &Manuscript, spec: &Spec) -> Filing {
 }
 
 /// Cover, contents and body as one run of pages, with their running heads and feet.
-fn join(manuscript: &Manuscript, spec: &Spec) -> Composed {
-    let look = &manuscript.look;
+fn lay_out(manuscript: &Manuscript, spec: &Spec) -> TypesetPages {
+    let look = &manuscript.typography;
     let cover = compose(&manuscript.cover, look, Numbering::None);
     let mut done = compose(&manuscript.body, look, Numbering::Arabic(1));
     place_references(&mut done);
-    insert_inner(&mut done, look, spec);
+    insert_inner_contents(&mut done, look, spec);
     let title = look
         .contents_title
-        .filter(|_| spec.contents != Contents::Nothing);
+        .filter(|_| spec.contents != ContentsMode::Nothing);
     let mut contents = Vec::new();
     let mut count = 0;
     if let Some(title) = title {
@@ -62,11 +64,11 @@ fn join(manuscript: &Manuscript, spec: &Spec) -> Composed {
     let first = cover.pages.len() + contents.len();
     let back = (look.back_link && !contents.is_empty()).then_some(cover.pages.len());
     for page in &mut done.pages {
-        furnish(page, look, back, manuscript.facts.issuer.as_deref());
+        add_furniture(page, look, back, manuscript.facts.issuer.as_deref());
     }
     contents
         .iter_mut()
-        .for_each(|page| furnish(page, look, None, None));
+        .for_each(|page| add_furniture(page, look, None, None));
     let mut pages = cover.pages;
     pages.append(&mut contents);
     pages.append(&mut done.pages);
@@ -79,17 +81,17 @@ fn join(manuscript: &Manuscript, spec: &Spec) -> Composed {
 }
 
 /// The contents pages of documents bound into this one, last first, so that the places before stay.
-fn insert_inner(done: &mut Composed, look: &Look, spec: &Spec) {
+fn insert_inner_contents(done: &mut TypesetPages, look: &Typography, spec: &Spec) {
     const TITLE: &str = "TABLE OF CONTENTS";
     let inner = std::mem::take(&mut done.inner);
     let mut end = done.nodes.len();
     for place in inner
         .into_iter()
         .rev()
-        .filter(|_| spec.contents != Contents::Nothing)
+        .filter(|_| spec.contents != ContentsMode::Nothing)
     {
         let (high, deep) = place.levels;
-        let list = |done: &Composed, before: usize| -> Vec<Entry> {
+        let list = |done: &TypesetPages, before: usize| -> Vec<ContentsEntry> {
             (place.node..end)
                 .filter(|n: &usize| (high..=deep).contains(&done.nodes[*n].level))
                 .map(|n: usize| {
@@ -99,8 +101,8 @@ fn insert_inner(done: &mut Composed, look: &Look, spec: &Spec) {
                         node.page as usize + before,
                         node.baseline as f32 / 100.0 - look.size * 1.5,
                     );
-                    Entry {
-                        text: done.listed[n].clone(),
+                    ContentsEntry {
+                        text: done.contents_titles[n].clone(),
                         level: node.level + 1 - high,
                         label,
                         target,
@@ -139,7 +141,7 @@ fn insert_inner(done: &mut Composed, look: &Look, spec: &Spec) {
 }
 
 /// The heading of a contents page is a heading like others.
-fn add_node(done: &mut Composed, at: usize, title: &str, level: u16, page: usize) {
+fn add_node(done: &mut TypesetPages, at: usize, title: &str, level: u16, page: usize) {
     let line = done.pages.get(page).and_then(|page| {
         page.lines
             .iter()
@@ -148,7 +150,7 @@ fn add_node(done: &mut Composed, at: usize, title: &str, level: u16, page: usize
     let baseline = line.map_or(0, |line| (line.y * 100.0).round() as u32);
     done.nodes.insert(
         at,
-        crate::TruthNode {
+        crate::HeadingTruth {
             title: title.to_owned(),
             level,
             page: page as u32,
@@ -157,7 +159,7 @@ fn add_node(done: &mut Composed, at: usize, title: &str, level: u16, page: usize
         },
     );
     done.keys.insert(at, None);
-    done.listed.insert(at, title.to_owned());
+    done.contents_titles.insert(at, title.to_owned());
     let later = done
         .answers
         .iter_mut()
@@ -167,7 +169,7 @@ fn add_node(done: &mut Composed, at: usize, title: &str, level: u16, page: usize
 }
 
 /// Cells such as `@key` become the printed pages of the section called so: one number or a range.
-fn place_references(done: &mut Composed) {
+fn place_references(done: &mut TypesetPages) {
     let mut pages: BTreeMap<&str, String> = BTreeMap::new();
     for (n, key) in done.keys.iter().enumerate() {
         let Some(key) = key else { continue };
@@ -199,16 +201,16 @@ fn place_references(done: &mut Composed) {
         .flat_map(|page| &mut page.lines)
         .flat_map(|line| &mut line.spans);
     for span in spans.filter(|span| span.text.starts_with('@')) {
-        let named = span
+        let keys = span
             .text
             .split(", ")
             .filter_map(|key| pages.get(key.trim_start_matches('@')));
-        span.text = named.cloned().collect::<Vec<_>>().join(", ");
+        span.text = keys.cloned().collect::<Vec<_>>().join(", ");
     }
 }
 
 /// The contents entries when `before` pages come before the body.
-fn entries(body: &Composed, look: &Look, before: usize) -> Vec<Entry> {
+fn entries(body: &TypesetPages, look: &Typography, before: usize) -> Vec<ContentsEntry> {
     let mut entries = Vec::new();
     for (n, node) in body
         .nodes
@@ -222,8 +224,8 @@ fn entries(body: &Composed, look: &Look, before: usize) -> Vec<Entry> {
             .get(n + 1)
             .is_some_and(|next| next.level > 1 && next.page == node.page);
         let bare = look.bare_parts && node.level == 1 && followed;
-        entries.push(Entry {
-            text: body.listed[n].clone(),
+        entries.push(ContentsEntry {
+            text: body.contents_titles[n].clone(),
             level: node.level,
             label: body.pages[page].numbering.printed().filter(|_| !bare),
             target: (
@@ -236,7 +238,7 @@ fn entries(body: &Composed, look: &Look, before: usize) -> Vec<Entry> {
 }
 
 /// Moves every place `by` pages back.
-fn shift(done: &mut Composed, by: u32) {
+fn shift(done: &mut TypesetPages, by: u32) {
     done.nodes.iter_mut().for_each(|node| node.page += by);
     done.references
         .iter_mut()
@@ -245,7 +247,7 @@ fn shift(done: &mut Composed, by: u32) {
 }
 
 /// Adds running head, back-link and page number.
-fn furnish(page: &mut SetPage, look: &Look, back: Option<usize>, issuer: Option<&str>) {
+fn add_furniture(page: &mut SetPage, look: &Typography, back: Option<usize>, issuer: Option<&str>) {
     let size = look.size - 1.0;
     let font = fonts::index(look.family, Face::Regular);
     let y = look.margin * 0.55;
@@ -261,7 +263,7 @@ fn furnish(page: &mut SetPage, look: &Look, back: Option<usize>, issuer: Option<
                 y: 0.0,
             },
         );
-        top.push(Span {
+        top.push(TextSpan {
             x: look.margin,
             text,
             font,
@@ -270,7 +272,7 @@ fn furnish(page: &mut SetPage, look: &Look, back: Option<usize>, issuer: Option<
     }
     if look.running_head && !page.head.is_empty() {
         let x = look.page.0 - look.margin - fonts::width(&page.head, font, size);
-        top.push(Span {
+        top.push(TextSpan {
             x,
             text: page.head.clone(),
             font,
@@ -282,7 +284,7 @@ fn furnish(page: &mut SetPage, look: &Look, back: Option<usize>, issuer: Option<
             0,
             SetLine {
                 y,
-                role: Role::Fixed,
+                role: SetLineRole::Fixed,
                 spans: top,
             },
         );
@@ -292,27 +294,27 @@ fn furnish(page: &mut SetPage, look: &Look, back: Option<usize>, issuer: Option<
     }
 }
 
-fn foot(label: &str, numbering: Numbering, look: &Look, issuer: Option<&str>) -> SetLine {
+fn foot(label: &str, numbering: Numbering, look: &Typography, issuer: Option<&str>) -> SetLine {
     let size = look.size - 1.0;
     let font = fonts::index(look.family, Face::Regular);
     let text = match (look.foot, issuer) {
-        (Foot::Page, _) => format!("Page {label}"),
-        (Foot::Dashes, _) => format!("- {label} -"),
-        (Foot::Named, Some(issuer)) => format!("{label} | {issuer}"),
+        (PageFooter::Page, _) => format!("Page {label}"),
+        (PageFooter::Dashes, _) => format!("- {label} -"),
+        (PageFooter::WithRegistrant, Some(issuer)) => format!("{label} | {issuer}"),
         _ => label.to_owned(),
     };
     let slack = look.page.0 - fonts::width(&text, font, size);
     let right = matches!(numbering, Numbering::Arabic(n) | Numbering::Prefixed(_, n) if n % 2 == 1);
     let x = match look.foot {
-        Foot::Outer if right => slack - look.margin,
-        Foot::Outer => look.margin,
+        PageFooter::Outer if right => slack - look.margin,
+        PageFooter::Outer => look.margin,
         _ => slack / 2.0,
     };
     let y = look.page.1 - look.margin * 0.45;
     SetLine {
         y,
-        role: Role::Fixed,
-        spans: vec![Span {
+        role: SetLineRole::Fixed,
+        spans: vec![TextSpan {
             x,
             text,
             font,
@@ -321,12 +323,12 @@ fn foot(label: &str, numbering: Numbering, look: &Look, issuer: Option<&str>) ->
     }
 }
 
-fn apply(edit: &Edit, done: &mut Composed, look: &Look, rng: &mut Rng) {
+fn apply_edit(edit: &Edit, done: &mut TypesetPages, look: &Typography, rng: &mut Rng) {
     match edit {
         Edit::InsertFront => insert_front(done, look),
         Edit::ChangePage { page, revision } => {
             for _ in 0..*revision {
-                rng.bits();
+                rng.next_u64();
             }
             if let Some(page) = done.pages.get_mut((*page as usize).wrapping_sub(1)) {
                 change(page, look, *revision, rng);
@@ -335,7 +337,7 @@ fn apply(edit: &Edit, done: &mut Composed, look: &Look, rng: &mut Rng) {
     }
 }
 
-fn insert_front(done: &mut Composed, look: &Look) {
+fn insert_front(done: &mut TypesetPages, look: &Typography) {
     let note = if look.family == Family::Song {
         "本页为更正说明，其余内容不变。"
     } else {
@@ -353,7 +355,7 @@ fn insert_front(done: &mut Composed, look: &Look) {
 }
 
 /// Rewords the longest line of prose of a page; where there is none, adds a line below the text.
-fn change(page: &mut SetPage, look: &Look, revision: u32, rng: &mut Rng) {
+fn change(page: &mut SetPage, look: &Typography, revision: u32, rng: &mut Rng) {
     let font = fonts::index(look.family, Face::Regular);
     let (mut words, blank) = match look.family {
         Family::Song => (words::chinese_sentence(rng, "修订"), ""),
@@ -368,19 +370,19 @@ fn change(page: &mut SetPage, look: &Look, revision: u32, rng: &mut Rng) {
     let longest = page
         .lines
         .iter_mut()
-        .filter(|line| line.role == Role::Prose)
+        .filter(|line| line.role == SetLineRole::Prose)
         .max_by_key(|line| line.text().len());
     match longest.and_then(|line| line.spans.first_mut()) {
         Some(span) => {
             let room = fonts::width(&span.text, span.font, span.size).max(90.0);
             words.push_str(blank);
-            let end = fold(&words, span.font, span.size, room)
+            let end = wrap(&words, span.font, span.size, room)
                 .first()
                 .map_or(0, |range| range.1);
             span.text = words[..end].to_owned();
         }
         None => {
-            let span = Span {
+            let span = TextSpan {
                 x: look.margin,
                 text: format!("Revision {revision}"),
                 font,
@@ -388,7 +390,7 @@ fn change(page: &mut SetPage, look: &Look, revision: u32, rng: &mut Rng) {
             };
             let line = SetLine {
                 y: look.page.1 - look.margin * 0.8,
-                role: Role::Fixed,
+                role: SetLineRole::Fixed,
                 spans: vec![span],
             };
             page.lines.push(line);
@@ -396,7 +398,7 @@ fn change(page: &mut SetPage, look: &Look, revision: u32, rng: &mut Rng) {
     }
 }
 
-fn finish(done: Composed, pdf: Vec<u8>, manuscript: &Manuscript) -> Filing {
+fn finish(done: TypesetPages, pdf: Vec<u8>, manuscript: &Manuscript) -> Filing {
     let by_key: BTreeMap<&str, usize> = done
         .keys
         .iter()
@@ -407,7 +409,7 @@ fn finish(done: Composed, pdf: Vec<u8>, manuscript: &Manuscript) -> Filing {
     let references = done
         .references
         .iter()
-        .map(|(reference, key)| crate::TruthReference {
+        .map(|(reference, key)| crate::ReferenceTruth {
             page: reference.page + 1,
             target: by_key.get(key.as_str()).copied(),
             ..reference.clone()
@@ -428,7 +430,7 @@ fn finish(done: Composed, pdf: Vec<u8>, manuscript: &Manuscript) -> Filing {
         nodes: done
             .nodes
             .into_iter()
-            .map(|mut node: crate::TruthNode| {
+            .map(|mut node: crate::HeadingTruth| {
                 node.page += 1;
                 node
             })

@@ -1,13 +1,13 @@
 //! The printed table of contents: dot leaders, page numbers, links.
 
-use crate::Contents;
+use crate::ContentsMode;
 use crate::fonts::{self, Face};
-use crate::manuscript::{Look, Numbering};
-use crate::typeset::{Role, SetLine, SetLink, SetPage, Span, first_baseline, fold};
+use crate::manuscript::{Numbering, Typography};
+use crate::typeset::{SetLine, SetLineRole, SetLink, SetPage, TextSpan, first_baseline, wrap};
 
 /// An entry of the contents page.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct ContentsEntry {
     pub(crate) text: String,
     pub(crate) level: u16,
     /// Printed number of its page, once known.
@@ -19,12 +19,12 @@ pub(crate) struct Entry {
 /// The contents pages for `entries`. Their number depends on the texts alone, so they can be set once to be counted
 /// and once more when the places are known.
 pub(crate) fn contents_pages(
-    entries: &[Entry],
-    look: &Look,
-    mode: Contents,
+    entries: &[ContentsEntry],
+    look: &Typography,
+    mode: ContentsMode,
     title: &str,
 ) -> Vec<SetPage> {
-    let mut sheet = Sheet::new(look, mode);
+    let mut sheet = ContentsSetter::new(look, mode);
     sheet.title(title);
     for entry in entries {
         sheet.entry(entry);
@@ -32,15 +32,15 @@ pub(crate) fn contents_pages(
     sheet.pages
 }
 
-struct Sheet<'a> {
-    look: &'a Look,
-    mode: Contents,
+struct ContentsSetter<'a> {
+    look: &'a Typography,
+    mode: ContentsMode,
     pages: Vec<SetPage>,
     y: f32,
 }
 
-impl<'a> Sheet<'a> {
-    fn new(look: &'a Look, mode: Contents) -> Self {
+impl<'a> ContentsSetter<'a> {
+    fn new(look: &'a Typography, mode: ContentsMode) -> Self {
         Self {
             look,
             mode,
@@ -54,20 +54,20 @@ impl<'a> Sheet<'a> {
         let font = fonts::index(self.look.family, Face::Bold);
         let x = (self.look.page.0 - fonts::width(title, font, size)) / 2.0;
         self.advance();
-        self.push(vec![Span {
+        self.push(vec![TextSpan {
             x,
             text: title.to_owned(),
             font,
             size,
         }]);
-        if self.mode == Contents::Unnumbered || self.look.family == fonts::Family::Song {
+        if self.mode == ContentsMode::Unnumbered || self.look.family == fonts::Family::Song {
             self.y += self.look.size;
             return;
         }
         let bold = fonts::index(self.look.family, Face::Bold);
         let x = self.right() - fonts::width("Page", bold, self.look.size);
         self.advance();
-        self.push(vec![Span {
+        self.push(vec![TextSpan {
             x,
             text: "Page".into(),
             font: bold,
@@ -77,7 +77,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// One entry; folds in front of the column of numbers.
-    fn entry(&mut self, entry: &Entry) {
+    fn entry(&mut self, entry: &ContentsEntry) {
         let face = if entry.level == 1 {
             Face::Bold
         } else {
@@ -85,13 +85,13 @@ impl<'a> Sheet<'a> {
         };
         let font = fonts::index(self.look.family, face);
         let size = self.look.size;
-        let left = self.look.margin + 14.0 * f32::from(entry.level - 1);
-        let ranges = fold(&entry.text, font, size, self.right() - 60.0 - left);
+        let x_start = self.look.margin + 14.0 * f32::from(entry.level - 1);
+        let ranges = wrap(&entry.text, font, size, self.right() - 60.0 - x_start);
         for (n, &(from, to)) in ranges.iter().enumerate() {
             self.advance();
             let indent = if n > 0 { 12.0 } else { 0.0 };
-            let mut spans = vec![Span {
-                x: left + indent,
+            let mut spans = vec![TextSpan {
+                x: x_start + indent,
                 text: entry.text[from..to].to_owned(),
                 font,
                 size,
@@ -100,15 +100,15 @@ impl<'a> Sheet<'a> {
                 self.leader(&mut spans, entry);
             }
             self.push(spans);
-            self.link(left, entry);
+            self.link(x_start, entry);
         }
     }
 
-    fn leader(&self, spans: &mut Vec<Span>, entry: &Entry) {
+    fn leader(&self, spans: &mut Vec<TextSpan>, entry: &ContentsEntry) {
         let Some(label) = entry
             .label
             .as_ref()
-            .filter(|_| self.mode != Contents::Unnumbered)
+            .filter(|_| self.mode != ContentsMode::Unnumbered)
         else {
             return;
         };
@@ -123,7 +123,7 @@ impl<'a> Sheet<'a> {
         let dot = fonts::width(".", font, size);
         let dots = ((end - start) / dot).max(0.0) as usize;
         if dots > 2 {
-            spans.push(Span {
+            spans.push(TextSpan {
                 x: end - dots as f32 * dot,
                 text: ".".repeat(dots),
                 font,
@@ -131,7 +131,7 @@ impl<'a> Sheet<'a> {
             });
         }
         let x = self.right() - fonts::width(label, font, size);
-        spans.push(Span {
+        spans.push(TextSpan {
             x,
             text: label.clone(),
             font,
@@ -139,15 +139,15 @@ impl<'a> Sheet<'a> {
         });
     }
 
-    fn link(&mut self, left: f32, entry: &Entry) {
-        if self.mode != Contents::Links {
+    fn link(&mut self, x_start: f32, entry: &ContentsEntry) {
+        if self.mode != ContentsMode::Links {
             return;
         }
         let y = self.y;
         let size = self.look.size;
         let right = self.right();
         if let Some(page) = self.pages.last_mut() {
-            let rect = [left, y - size, right, y + size * 0.25];
+            let rect = [x_start, y - size, right, y + size * 0.25];
             page.links.push(SetLink {
                 rect,
                 page: entry.target.0,
@@ -175,10 +175,10 @@ impl<'a> Sheet<'a> {
         self.y += step;
     }
 
-    fn push(&mut self, spans: Vec<Span>) {
+    fn push(&mut self, spans: Vec<TextSpan>) {
         let line = SetLine {
             y: self.y,
-            role: Role::Fixed,
+            role: SetLineRole::Fixed,
             spans,
         };
         if let Some(page) = self.pages.last_mut() {

@@ -35,8 +35,8 @@ pub(crate) enum Cipher {
 
 impl Cipher {
     /// A cipher for a file with this identifier.
-    pub(crate) fn new(wanted: &Encryption, id: &[u8; 16], rng: &mut Rng) -> Self {
-        match wanted {
+    pub(crate) fn new(encryption: &Encryption, id: &[u8; 16], rng: &mut Rng) -> Self {
+        match encryption {
             Encryption::EmptyUserRc4 => Self::rc4(id),
             Encryption::EmptyUserAes256 => Self::aes(b"", rng),
             Encryption::Password(password) => Self::aes(password.as_bytes(), rng),
@@ -51,7 +51,7 @@ impl Cipher {
     }
 
     /// `data` encrypted as a string or stream of `object`.
-    pub(crate) fn seal(&self, object: usize, data: &[u8]) -> Vec<u8> {
+    pub(crate) fn encrypt(&self, object: usize, data: &[u8]) -> Vec<u8> {
         match self {
             Cipher::Rc4 { key, .. } => {
                 let number = (object as u32).to_le_bytes();
@@ -77,13 +77,13 @@ impl Cipher {
         for _ in 0..50 {
             owner_key = md5(&[&owner_key]);
         }
-        let owner = twenty(&owner_key, &PADDING);
+        let owner = rc4_twenty_rounds(&owner_key, &PADDING);
         let permissions = PERMISSIONS.to_le_bytes();
         let mut key = md5(&[&PADDING, &owner, &permissions, id]);
         for _ in 0..50 {
             key = md5(&[&key]);
         }
-        let mut user = twenty(&key, &md5(&[&PADDING, id]));
+        let mut user = rc4_twenty_rounds(&key, &md5(&[&PADDING, id]));
         user.resize(32, 0);
         let dictionary = format!(
             "<</Filter/Standard/V 2/R 3/Length 128/P {PERMISSIONS}/O<{}>/U<{}>>>",
@@ -113,7 +113,7 @@ impl Cipher {
         );
         Cipher::Aes {
             key,
-            vectors: rng.bits(),
+            vectors: rng.next_u64(),
             dictionary,
         }
     }
@@ -123,14 +123,14 @@ impl Cipher {
 fn entry(password: &[u8], user: &[u8], key: &[u8; 32], rng: &mut Rng) -> (Vec<u8>, Vec<u8>) {
     let check = rng.bytes::<8>();
     let salt = rng.bytes::<8>();
-    let mut entry = hardened(password, &check, user).to_vec();
+    let mut entry = hash_2b(password, &check, user).to_vec();
     entry.extend(check);
     entry.extend(salt);
-    (entry, cbc256(&hardened(password, &salt, user), key))
+    (entry, cbc256(&hash_2b(password, &salt, user), key))
 }
 
 /// Algorithm 2.B.
-fn hardened(password: &[u8], salt: &[u8], user: &[u8]) -> [u8; 32] {
+fn hash_2b(password: &[u8], salt: &[u8], user: &[u8]) -> [u8; 32] {
     let mut k = Sha256::digest([password, salt, user].concat()).to_vec();
     let mut round = 0;
     loop {
@@ -167,7 +167,7 @@ fn md5(parts: &[&[u8]]) -> [u8; 16] {
 }
 
 /// RC4 under the key, then under nineteen variations of it.
-fn twenty(key: &[u8; 16], data: &[u8]) -> Vec<u8> {
+fn rc4_twenty_rounds(key: &[u8; 16], data: &[u8]) -> Vec<u8> {
     (0..20u8).fold(data.to_vec(), |data, n| {
         rc4(&key.map(|byte| byte ^ n), &data)
     })

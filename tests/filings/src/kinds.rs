@@ -12,30 +12,30 @@ mod release;
 mod statements;
 
 use crate::fonts::{Face, Family};
-use crate::manuscript::{Block, Foot, Heading, Look, Manuscript, Style};
-use crate::plan::Section;
+use crate::manuscript::{Block, Manuscript, ManuscriptHeading, PageFooter, TextStyle, Typography};
+use crate::plan::PlannedSection;
 use crate::random::Rng;
-use crate::words::{self, Titles};
-use crate::{Facts, Kind, Spec};
+use crate::words::{self, UniqueTitles};
+use crate::{CoverFacts, FilingKind, Spec};
 
 /// The manuscript of a specification.
 pub(crate) fn manuscript(spec: &Spec) -> Manuscript {
     match spec.kind {
-        Kind::TenK => annual::manuscript(spec),
-        Kind::TenQ => quarterly::manuscript(spec),
-        Kind::EightKWithAgreement => agreement::manuscript(spec),
-        Kind::Manual => manual::manuscript(spec),
-        Kind::ChineseReport => chinese::manuscript(spec),
-        Kind::TwoColumnPaper => paper::manuscript(spec),
-        Kind::EarningsRelease => release::manuscript(spec),
-        Kind::Agreements => bundle::manuscript(spec),
-        Kind::Integrated => integrated::manuscript(spec),
+        FilingKind::TenK => annual::manuscript(spec),
+        FilingKind::TenQ => quarterly::manuscript(spec),
+        FilingKind::EightKWithAgreement => agreement::manuscript(spec),
+        FilingKind::Manual => manual::manuscript(spec),
+        FilingKind::ChineseReport => chinese::manuscript(spec),
+        FilingKind::TwoColumnPaper => paper::manuscript(spec),
+        FilingKind::EarningsRelease => release::manuscript(spec),
+        FilingKind::Agreements => bundle::manuscript(spec),
+        FilingKind::Integrated => integrated::manuscript(spec),
     }
 }
 
 /// Typography of an English filing.
-fn look(rng: &mut Rng) -> Look {
-    Look {
+fn english_typography(rng: &mut Rng) -> Typography {
+    Typography {
         family: if rng.chance(60) {
             Family::Times
         } else {
@@ -49,11 +49,11 @@ fn look(rng: &mut Rng) -> Look {
         back_link: rng.chance(50),
         running_head: rng.chance(50),
         foot: rng.pick(&[
-            Foot::Centered,
-            Foot::Outer,
-            Foot::Page,
-            Foot::Dashes,
-            Foot::Named,
+            PageFooter::Centered,
+            PageFooter::Outer,
+            PageFooter::Page,
+            PageFooter::Dashes,
+            PageFooter::WithRegistrant,
         ]),
         contents_title: Some(rng.pick(&["TABLE OF CONTENTS", "Table of Contents", "INDEX"])),
         contents_levels: 2,
@@ -63,7 +63,7 @@ fn look(rng: &mut Rng) -> Look {
 }
 
 /// Characters of prose that `pages` pages hold, after `fixed` pages of other content.
-fn room(look: &Look, pages: u32, fixed: f32) -> usize {
+fn prose_capacity(look: &Typography, pages: u32, fixed: f32) -> usize {
     let per_em = if look.family == Family::Times {
         2.32
     } else {
@@ -102,29 +102,33 @@ impl Registrant {
 
     /// The cover of a periodic report.
     fn cover(&self, form: &str, period: &[String], size: f32) -> Vec<Block> {
-        let center = |text: &str, style: Style| Block::Line(text.to_owned(), style.centered());
+        let center = |text: &str, style: TextStyle| Block::Line(text.to_owned(), style.centered());
         let mut blocks = vec![
-            center("UNITED STATES", Style::bold(size + 2.0)),
+            center("UNITED STATES", TextStyle::bold(size + 2.0)),
             center(
                 "SECURITIES AND EXCHANGE COMMISSION",
-                Style::bold(size + 2.0),
+                TextStyle::bold(size + 2.0),
             ),
-            center("Washington, D.C. 20549", Style::plain(size)),
+            center("Washington, D.C. 20549", TextStyle::plain(size)),
             Block::Gap(14.0),
-            center(&format!("FORM {form}"), Style::bold(size + 6.0)),
+            center(&format!("FORM {form}"), TextStyle::bold(size + 6.0)),
             Block::Gap(10.0),
         ];
-        blocks.extend(period.iter().map(|line| center(line, Style::plain(size))));
+        blocks.extend(
+            period
+                .iter()
+                .map(|line| center(line, TextStyle::plain(size))),
+        );
         blocks.extend([
-            center(&format!("Commission file number {}", self.file_number), Style::plain(size)),
+            center(&format!("Commission file number {}", self.file_number), TextStyle::plain(size)),
             Block::Gap(16.0),
-            center(&self.name, Style::bold(size + 8.0)),
-            center("(Exact name of registrant as specified in its charter)", Style::plain(size - 1.5)),
+            center(&self.name, TextStyle::bold(size + 8.0)),
+            center("(Exact name of registrant as specified in its charter)", TextStyle::plain(size - 1.5)),
             Block::Gap(12.0),
-            center("Delaware          41-0000000", Style::plain(size)),
-            center("(State of incorporation)          (I.R.S. Employer Identification No.)", Style::plain(size - 1.5)),
-            center("100 Example Plaza, Springfield", Style::plain(size)),
-            center("(Address of principal executive offices)", Style::plain(size - 1.5)),
+            center("Delaware          41-0000000", TextStyle::plain(size)),
+            center("(State of incorporation)          (I.R.S. Employer Identification No.)", TextStyle::plain(size - 1.5)),
+            center("100 Example Plaza, Springfield", TextStyle::plain(size)),
+            center("(Address of principal executive offices)", TextStyle::plain(size - 1.5)),
             Block::Gap(12.0),
             Block::Prose("Indicate by check mark whether the registrant has submitted every interactive data file required to be submitted during the preceding twelve months. Yes [x] No [ ]".to_owned().into()),
             Block::Prose("Indicate by check mark whether the registrant is a shell company. Yes [ ] No [x]".to_owned().into()),
@@ -132,8 +136,8 @@ impl Registrant {
         blocks
     }
 
-    fn facts(&self, form: &str, period: &str, end: &str) -> Facts {
-        Facts {
+    fn facts(&self, form: &str, period: &str, end: &str) -> CoverFacts {
+        CoverFacts {
             issuer: Some(self.name.clone()),
             form: Some(form.to_owned()),
             fiscal_year: Some(self.year.to_string()),
@@ -147,16 +151,16 @@ impl Registrant {
 
 /// How a document writes `Item n` headings.
 #[derive(Debug, Clone, Copy)]
-struct ItemManner {
+struct ItemHeadingFormat {
     shape: usize,
-    style: Style,
+    style: TextStyle,
     pages: bool,
 }
 
-impl ItemManner {
+impl ItemHeadingFormat {
     fn new(rng: &mut Rng, size: f32) -> Self {
         let shape = if rng.chance(8) { 4 } else { rng.below(4) };
-        let style = Style::bold(size + rng.pick(&[0.0, 1.0, 2.0]));
+        let style = TextStyle::bold(size + rng.pick(&[0.0, 1.0, 2.0]));
         let style = if shape == 1 && rng.chance(50) {
             style.centered()
         } else {
@@ -169,8 +173,8 @@ impl ItemManner {
         }
     }
 
-    /// The heading of an Item: `number` like `1A`.
-    fn heading(&self, number: &str, name: &str, level: u16) -> Heading {
+    /// The heading of an Item: `number_sections` like `1A`.
+    fn heading(&self, number: &str, name: &str, level: u16) -> ManuscriptHeading {
         let title = match self.shape {
             0 => format!("Item {number}. {name}"),
             1 => format!("ITEM {number}. {}", name.to_uppercase()),
@@ -178,8 +182,8 @@ impl ItemManner {
             3 => format!("Item {number}. {name}"),
             _ => format!("{number} {name}"),
         };
-        let mut heading = Heading::new(title, level, self.style)
-            .known_as(format!("item {}", number.to_lowercase()));
+        let mut heading = ManuscriptHeading::new(title, level, self.style)
+            .with_key(format!("item {}", number.to_lowercase()));
         heading.new_page = self.pages;
         if self.shape == 3 {
             heading.tab = Some(format!("Item {number}.").len());
@@ -189,20 +193,20 @@ impl ItemManner {
 }
 
 /// Sub-headings of an English filing: sentences below risk factors, short titles elsewhere.
-fn sub_heading(size: f32) -> impl Fn(&mut Rng, &mut Titles, u16, &str) -> Heading {
+fn sub_heading(size: f32) -> impl Fn(&mut Rng, &mut UniqueTitles, u16, &str) -> ManuscriptHeading {
     move |rng, titles, level, topic| {
         if topic.contains("risk") {
-            Heading::new(
+            ManuscriptHeading::new(
                 titles.danger(rng),
                 level,
-                Style {
+                TextStyle {
                     face: Face::Bold,
                     size,
                     centered: false,
                 },
             )
         } else {
-            Heading::new(
+            ManuscriptHeading::new(
                 titles.short(rng),
                 level,
                 crate::plan::sub_style(size, level),
@@ -212,16 +216,16 @@ fn sub_heading(size: f32) -> impl Fn(&mut Rng, &mut Titles, u16, &str) -> Headin
 }
 
 /// Sections called `names`, one level below `level`, of equal weight.
-fn children(names: &[&str], level: u16, weight: usize, size: f32) -> Vec<Section> {
+fn children(names: &[&str], level: u16, weight: usize, size: f32) -> Vec<PlannedSection> {
     let style = crate::plan::sub_style(size, level);
     names
         .iter()
-        .map(|name| Section::new(Heading::new(*name, level, style), weight))
+        .map(|name| PlannedSection::new(ManuscriptHeading::new(*name, level, style), weight))
         .collect()
 }
 
-/// Puts `number` before every title: `1`, `1.1`, `1.1.1`; planned depth is at most six.
-fn number(sections: &mut [Section], above: &str, last: &str) {
+/// Puts `number_sections` before every title: `1`, `1.1`, `1.1.1`; planned depth is at most six.
+fn number_sections(sections: &mut [PlannedSection], above: &str, last: &str) {
     for (n, section) in sections.iter_mut().enumerate() {
         let own = format!("{above}{}", n + 1);
         let mark = if above.is_empty() { last } else { "" };
@@ -230,6 +234,6 @@ fn number(sections: &mut [Section], above: &str, last: &str) {
             .heading
             .key
             .get_or_insert_with(|| format!("section {own}"));
-        number(&mut section.children, &format!("{own}."), last);
+        number_sections(&mut section.children, &format!("{own}."), last);
     }
 }

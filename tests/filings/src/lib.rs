@@ -35,11 +35,14 @@ mod years;
 
 pub use assemble::typeset;
 pub use fonts::{Face, Family};
-pub use manuscript::{Block, Foot, Heading, Look, Manuscript, Numbering, Prose, Style, Table};
-pub use spec::{Contents, Edit, Encryption, Kind, Spec};
-pub use text::{TextKind, TextNode, TextTruth, markdown, plain_text};
-pub use truth::{Answer, Facts, Filing, Truth, TruthNode, TruthReference};
-pub use years::{Became, Years, years};
+pub use manuscript::{
+    Block, FigureTable, Manuscript, ManuscriptHeading, Numbering, PageFooter, Paragraph, TextStyle,
+    Typography,
+};
+pub use spec::{ContentsMode, Edit, Encryption, FilingKind, Spec};
+pub use text::{GeneratedTextTruth, HeadingLine, TextKind, markdown, plain_text};
+pub use truth::{CoverFacts, Filing, HeadingTruth, PlantedAnswer, ReferenceTruth, Truth};
+pub use years::{YearChange, YearPair, year_pair};
 
 /// Generates the filing of a specification: pure, the same bytes every time.
 pub fn generate(spec: &Spec) -> Filing {

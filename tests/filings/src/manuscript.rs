@@ -1,17 +1,17 @@
 //! A document before it is laid out: blocks in reading order, and how they should look.
 
-use crate::Facts;
+use crate::CoverFacts;
 use crate::fonts::{Face, Family};
 
 /// A document before layout. Public so that a document with a text of its own (not a generated one) can be typeset.
 #[derive(Debug, Clone)]
 pub struct Manuscript {
     /// Typography.
-    pub look: Look,
+    pub typography: Typography,
     /// Title in the document information.
     pub title: String,
     /// What the cover says.
-    pub facts: Facts,
+    pub facts: CoverFacts,
     /// Pages before the contents, without printed numbers.
     pub cover: Vec<Block>,
     /// Everything after the contents.
@@ -20,7 +20,7 @@ pub struct Manuscript {
 
 /// Typographic choices that hold for a whole document. Lengths in points.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Look {
+pub struct Typography {
     /// Typeface of the text.
     pub family: Family,
     /// Size of the text.
@@ -38,7 +38,7 @@ pub struct Look {
     /// Whether pages carry a running head (see [`Block::RunningHead`]).
     pub running_head: bool,
     /// How page numbers are printed.
-    pub foot: Foot,
+    pub foot: PageFooter,
     /// Heading of the contents page; `None`: the document has no contents page whatever the specification says.
     pub contents_title: Option<&'static str>,
     /// Deepest level that the contents page lists.
@@ -51,7 +51,7 @@ pub struct Look {
 
 /// How a page number is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Foot {
+pub enum PageFooter {
     /// The number alone, centered.
     Centered,
     /// The number alone, outer edge (right on odd pages).
@@ -61,7 +61,7 @@ pub enum Foot {
     /// `- 12 -`.
     Dashes,
     /// `12 | Registrant`: the number with the running foot beside it.
-    Named,
+    WithRegistrant,
 }
 
 /// How the following pages are numbered in print.
@@ -130,15 +130,15 @@ pub(crate) fn roman(mut n: u32) -> String {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
     /// A heading: a node of the truth.
-    Heading(Heading),
+    Heading(ManuscriptHeading),
     /// A paragraph.
-    Prose(Prose),
+    Prose(Paragraph),
     /// Items behind bullets.
     Bullets(Vec<String>),
     /// A table.
-    Table(Table),
+    Table(FigureTable),
     /// Lines that are no heading (cover, signatures, captions); folded where too long.
-    Line(String, Style),
+    Line(String, TextStyle),
     /// White space.
     Gap(f32),
     /// What follows starts a page.
@@ -164,13 +164,13 @@ pub enum Block {
 
 /// A heading and how it is printed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Heading {
+pub struct ManuscriptHeading {
     /// Its title in one line.
     pub title: String,
     /// 1 is the highest.
     pub level: u16,
     /// Style in print.
-    pub style: Style,
+    pub style: TextStyle,
     /// Printed instead of the title, line by line (letter-spaced, or with a break at a place of its own).
     pub printed: Option<Vec<String>>,
     /// Byte offset behind the number in the title, where number and name are set apart by a wide gap.
@@ -180,14 +180,14 @@ pub struct Heading {
     /// What mentions call it (`note 15`, `item 7`).
     pub key: Option<String>,
     /// Its wording on the contents page, where that differs.
-    pub listed: Option<String>,
+    pub contents_title: Option<String>,
     /// Text that runs on behind the title and a full stop, on the same line and in the same style as all text.
     pub runs_on: Option<String>,
 }
 
-impl Heading {
+impl ManuscriptHeading {
     /// A heading with no peculiarities.
-    pub fn new(title: impl Into<String>, level: u16, style: Style) -> Self {
+    pub fn new(title: impl Into<String>, level: u16, style: TextStyle) -> Self {
         Self {
             title: title.into(),
             level,
@@ -196,19 +196,19 @@ impl Heading {
             tab: None,
             new_page: false,
             key: None,
-            listed: None,
+            contents_title: None,
             runs_on: None,
         }
     }
 
     /// The same, starting a page.
-    pub fn on_new_page(mut self) -> Self {
+    pub fn with_new_page(mut self) -> Self {
         self.new_page = true;
         self
     }
 
     /// The same, known to mentions as `key`.
-    pub fn known_as(mut self, key: impl Into<String>) -> Self {
+    pub fn with_key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
@@ -216,7 +216,7 @@ impl Heading {
 
 /// Style of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Style {
+pub struct TextStyle {
     /// Bold, italic or neither.
     pub face: Face,
     /// Size in points.
@@ -225,7 +225,7 @@ pub struct Style {
     pub centered: bool,
 }
 
-impl Style {
+impl TextStyle {
     /// Upright text at the left.
     pub const fn plain(size: f32) -> Self {
         Self {
@@ -262,7 +262,7 @@ impl Style {
 
 /// A paragraph, with what is known about it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Prose {
+pub struct Paragraph {
     /// The words.
     pub text: String,
     /// Mentions in it, as written, with the key of the heading they lead to.
@@ -271,7 +271,7 @@ pub struct Prose {
     pub answer: Option<(String, String)>,
 }
 
-impl From<String> for Prose {
+impl From<String> for Paragraph {
     fn from(text: String) -> Self {
         Self {
             text,
@@ -282,7 +282,7 @@ impl From<String> for Prose {
 
 /// A table of figures.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Table {
+pub struct FigureTable {
     /// Column heads (without the first column's).
     pub heads: Vec<String>,
     /// Rows: a label and one cell per head.

@@ -4,11 +4,11 @@ use crate::encrypt::Cipher;
 use crate::fonts;
 use crate::manuscript::Numbering;
 use crate::random::Rng;
-use crate::typeset::{SetLink, SetPage, Span};
-use crate::{Encryption, TruthNode};
+use crate::typeset::{SetLink, SetPage, TextSpan};
+use crate::{Encryption, HeadingTruth};
 
 /// What a file declares besides its pages.
-pub(crate) struct Options<'a> {
+pub(crate) struct PdfOptions<'a> {
     pub(crate) title: &'a str,
     pub(crate) page_size: (f32, f32),
     pub(crate) outline: bool,
@@ -27,18 +27,22 @@ const FIRST_FONT: usize = 5;
 const FAN_OUT: usize = 64;
 
 /// The bytes of a file. `nodes` count pages from 0.
-pub(crate) fn write(pages: &[SetPage], nodes: &[TruthNode], options: &Options<'_>) -> Vec<u8> {
+pub(crate) fn write(
+    pages: &[SetPage],
+    nodes: &[HeadingTruth],
+    options: &PdfOptions<'_>,
+) -> Vec<u8> {
     let mut rng = Rng::new(options.seed, "file");
     let id = rng.bytes::<16>();
     let cipher = options
         .encryption
-        .map(|wanted| Cipher::new(wanted, &id, &mut rng));
-    let mut file = File {
+        .map(|encryption| Cipher::new(encryption, &id, &mut rng));
+    let mut file = PdfWriter {
         out: b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec(),
         offsets: Vec::new(),
         cipher,
     };
-    let plan = Plan::new(pages.len(), options);
+    let plan = ObjectNumbers::new(pages.len(), options);
     file.fonts(&plan, options);
     file.image();
     for (n, page) in pages.iter().enumerate() {
@@ -52,15 +56,15 @@ pub(crate) fn write(pages: &[SetPage], nodes: &[TruthNode], options: &Options<'_
 }
 
 /// Which object has which number.
-struct Plan {
+struct ObjectNumbers {
     first_page: usize,
     first_tree_node: usize,
     next: usize,
     fonts: usize,
 }
 
-impl Plan {
-    fn new(pages: usize, options: &Options<'_>) -> Self {
+impl ObjectNumbers {
+    fn new(pages: usize, options: &PdfOptions<'_>) -> Self {
         let fonts = fonts::BASE_FONTS.len() + if options.chinese { 1 } else { 0 };
         // The Chinese font takes four objects: font, descendant, descriptor, mapping.
         let first_page = FIRST_FONT + fonts + if options.chinese { 3 } else { 0 };
@@ -78,14 +82,14 @@ impl Plan {
     }
 }
 
-struct File {
+struct PdfWriter {
     out: Vec<u8>,
     /// Offset of object `n + 1`; 0 where it is not written yet.
     offsets: Vec<usize>,
     cipher: Option<Cipher>,
 }
 
-impl File {
+impl PdfWriter {
     fn open(&mut self, object: usize) {
         if self.offsets.len() < object {
             self.offsets.resize(object, 0);
@@ -105,7 +109,10 @@ impl File {
     }
 
     fn stream(&mut self, object: usize, dictionary: &str, data: &[u8]) {
-        let sealed = self.cipher.as_ref().map(|cipher| cipher.seal(object, data));
+        let sealed = self
+            .cipher
+            .as_ref()
+            .map(|cipher| cipher.encrypt(object, data));
         let data = sealed.as_deref().unwrap_or(data);
         self.open(object);
         self.put(&format!("<<{dictionary}/Length {}>>\nstream\n", data.len()));
@@ -126,7 +133,7 @@ impl File {
         let bytes = self
             .cipher
             .as_ref()
-            .map_or_else(|| plain.clone(), |cipher| cipher.seal(object, &plain));
+            .map_or_else(|| plain.clone(), |cipher| cipher.encrypt(object, &plain));
         if text.is_ascii() && self.cipher.is_none() {
             let mut out = vec![b'('];
             plain.iter().for_each(|&byte| escape(byte, &mut out));
@@ -136,7 +143,7 @@ impl File {
         format!("<{}>", hex(&bytes))
     }
 
-    fn fonts(&mut self, plan: &Plan, options: &Options<'_>) {
+    fn fonts(&mut self, plan: &ObjectNumbers, options: &PdfOptions<'_>) {
         for (n, name) in fonts::BASE_FONTS.iter().enumerate() {
             let widths: Vec<String> = fonts::widths(n).iter().map(u16::to_string).collect();
             let body = format!(
@@ -152,7 +159,7 @@ impl File {
 
     /// The Chinese font. Files of even seeds say which character a code is (`/ToUnicode`); the others leave it to the
     /// reader to know the predefined encoding.
-    fn song(&mut self, song: usize, options: &Options<'_>) {
+    fn song(&mut self, song: usize, options: &PdfOptions<'_>) {
         let below = song + 1;
         let descriptor = song + 2;
         let mapping = song + 3;
@@ -185,7 +192,7 @@ impl File {
         self.stream(IMAGE, dictionary, &deflate(&data));
     }
 
-    fn page(&mut self, n: usize, page: &SetPage, plan: &Plan, options: &Options<'_>) {
+    fn page(&mut self, n: usize, page: &SetPage, plan: &ObjectNumbers, options: &PdfOptions<'_>) {
         let (width, height) = options.page_size;
         let object = plan.page(n);
         let fonts: String = (0..plan.fonts)
@@ -216,7 +223,7 @@ impl File {
         );
     }
 
-    fn page_tree(&mut self, plan: &Plan, pages: usize) {
+    fn page_tree(&mut self, plan: &ObjectNumbers, pages: usize) {
         let nodes = pages.div_ceil(FAN_OUT);
         for node in 0..nodes {
             let range = node * FAN_OUT..pages.min((node + 1) * FAN_OUT);
@@ -235,9 +242,14 @@ impl File {
     }
 
     /// Writes the outline and returns its root object.
-    fn outline(&mut self, nodes: &[TruthNode], plan: &Plan, options: &Options<'_>) -> usize {
+    fn outline(
+        &mut self,
+        nodes: &[HeadingTruth],
+        plan: &ObjectNumbers,
+        options: &PdfOptions<'_>,
+    ) -> usize {
         let root = plan.next;
-        let family = Family::of(nodes);
+        let family = OutlineLinks::from_nodes(nodes);
         let object = |n: Option<usize>| n.map_or(root, |n| root + 1 + n);
         for (n, node) in nodes.iter().enumerate() {
             let mut body = format!(
@@ -274,7 +286,7 @@ impl File {
         root
     }
 
-    fn catalog(&mut self, pages: &[SetPage], outline: Option<usize>, options: &Options<'_>) {
+    fn catalog(&mut self, pages: &[SetPage], outline: Option<usize>, options: &PdfOptions<'_>) {
         let title = self.string(INFO, options.title);
         let producer = self.string(INFO, "Stemma test filings");
         self.object(INFO, &format!("<</Title{title}/Producer{producer}>>"));
@@ -337,15 +349,15 @@ impl File {
 }
 
 /// Who is whose kin among outline entries; index 0 of `children` is the root.
-struct Family {
+struct OutlineLinks {
     parent: Vec<Option<usize>>,
     previous: Vec<Option<usize>>,
     next: Vec<Option<usize>>,
     children: Vec<Option<(usize, usize, usize)>>,
 }
 
-impl Family {
-    fn of(nodes: &[TruthNode]) -> Self {
+impl OutlineLinks {
+    fn from_nodes(nodes: &[HeadingTruth]) -> Self {
         let none = vec![None; nodes.len()];
         let mut family = Self {
             parent: none.clone(),
@@ -376,7 +388,7 @@ impl Family {
 }
 
 /// Half of the seeds link by `/Dest`, the others by a `GoTo` action: both are common.
-fn annotation(link: &SetLink, plan: &Plan, options: &Options<'_>) -> String {
+fn annotation(link: &SetLink, plan: &ObjectNumbers, options: &PdfOptions<'_>) -> String {
     let height = options.page_size.1;
     let [x0, top, x1, bottom] = link.rect;
     let target = destination(link.page, link.y, plan, options);
@@ -394,7 +406,7 @@ fn annotation(link: &SetLink, plan: &Plan, options: &Options<'_>) -> String {
     )
 }
 
-fn destination(page: usize, y: f32, plan: &Plan, options: &Options<'_>) -> String {
+fn destination(page: usize, y: f32, plan: &ObjectNumbers, options: &PdfOptions<'_>) -> String {
     format!(
         "[{} 0 R/XYZ 0 {:.2} null]",
         plan.page(page),
@@ -402,7 +414,7 @@ fn destination(page: usize, y: f32, plan: &Plan, options: &Options<'_>) -> Strin
     )
 }
 
-fn operators(page: &SetPage, options: &Options<'_>) -> Vec<u8> {
+fn operators(page: &SetPage, options: &PdfOptions<'_>) -> Vec<u8> {
     let (width, height) = options.page_size;
     if page.scanned {
         return format!("q {width} 0 0 {height} 0 0 cm /Im Do Q\n").into_bytes();
@@ -419,7 +431,7 @@ fn operators(page: &SetPage, options: &Options<'_>) -> Vec<u8> {
     out
 }
 
-fn show(span: &Span, y: f32, current: &mut (usize, f32), out: &mut Vec<u8>) {
+fn show(span: &TextSpan, y: f32, current: &mut (usize, f32), out: &mut Vec<u8>) {
     if *current != (span.font, span.size) {
         *current = (span.font, span.size);
         out.extend_from_slice(format!("/F{} ", span.font).as_bytes());

@@ -1,13 +1,13 @@
 //! A document as planned: sections with fixed content and a share of the prose, filled to a wanted length.
 
-use crate::manuscript::{Block, Heading, Prose, Style};
+use crate::manuscript::{Block, ManuscriptHeading, Paragraph, TextStyle};
 use crate::random::Rng;
-use crate::words::{self, Titles};
+use crate::words::{self, UniqueTitles};
 
 /// A planned section.
 #[derive(Debug, Clone)]
-pub(crate) struct Section {
-    pub(crate) heading: Heading,
+pub(crate) struct PlannedSection {
+    pub(crate) heading: ManuscriptHeading,
     /// Content of its own that is there at any length, before the prose.
     pub(crate) own: Vec<Block>,
     /// Share of the document's prose; 0 for a stub.
@@ -16,12 +16,12 @@ pub(crate) struct Section {
     pub(crate) topic: String,
     /// Whether it may be divided by sub-headings where it becomes long.
     pub(crate) divisible: bool,
-    pub(crate) children: Vec<Section>,
+    pub(crate) children: Vec<PlannedSection>,
 }
 
-impl Section {
-    pub(crate) fn new(heading: Heading, weight: usize) -> Self {
-        let topic = topic_of(&heading.title);
+impl PlannedSection {
+    pub(crate) fn new(heading: ManuscriptHeading, weight: usize) -> Self {
+        let topic = title_topic(&heading.title);
         Self {
             heading,
             own: Vec::new(),
@@ -32,17 +32,17 @@ impl Section {
         }
     }
 
-    pub(crate) fn about(mut self, topic: &str) -> Self {
+    pub(crate) fn with_topic(mut self, topic: &str) -> Self {
         self.topic = topic.to_owned();
         self
     }
 
-    pub(crate) fn with(mut self, own: Vec<Block>) -> Self {
+    pub(crate) fn with_content(mut self, own: Vec<Block>) -> Self {
         self.own = own;
         self
     }
 
-    pub(crate) fn over(mut self, children: Vec<Section>) -> Self {
+    pub(crate) fn with_children(mut self, children: Vec<PlannedSection>) -> Self {
         self.children = children;
         self
     }
@@ -57,13 +57,13 @@ impl Section {
             + self
                 .children
                 .iter()
-                .map(Section::total_weight)
+                .map(PlannedSection::total_weight)
                 .sum::<usize>()
     }
 }
 
 /// What the prose below a title speaks of: the title without number and full stop, not in capitals.
-fn topic_of(title: &str) -> String {
+fn title_topic(title: &str) -> String {
     let words = title
         .trim_start_matches(|c: char| !c.is_alphabetic())
         .trim_end_matches('.');
@@ -75,9 +75,9 @@ fn topic_of(title: &str) -> String {
 }
 
 /// How the sub-headings of long sections look.
-pub(crate) struct Manner<'a> {
+pub(crate) struct ProseFormat<'a> {
     /// The heading of a sub-section of this level below this topic.
-    pub(crate) heading: &'a dyn Fn(&mut Rng, &mut Titles, u16, &str) -> Heading,
+    pub(crate) heading: &'a dyn Fn(&mut Rng, &mut UniqueTitles, u16, &str) -> ManuscriptHeading,
     /// A paragraph about a topic.
     pub(crate) paragraph: fn(&mut Rng, &str) -> String,
     /// Longest prose, in characters, that stands under one heading.
@@ -90,15 +90,15 @@ pub(crate) struct Manner<'a> {
 
 /// Fills `sections` with about `characters` of prose.
 pub(crate) fn fill(
-    sections: &mut [Section],
+    sections: &mut [PlannedSection],
     characters: usize,
-    manner: &Manner<'_>,
+    manner: &ProseFormat<'_>,
     rng: &mut Rng,
-    titles: &mut Titles,
+    titles: &mut UniqueTitles,
 ) {
     let weight: usize = sections
         .iter()
-        .map(Section::total_weight)
+        .map(PlannedSection::total_weight)
         .sum::<usize>()
         .max(1);
     fill_each(
@@ -112,11 +112,11 @@ pub(crate) fn fill(
 
 /// Planned depth is at most six, so that recursion is bounded.
 fn fill_each(
-    sections: &mut [Section],
+    sections: &mut [PlannedSection],
     per_weight: f64,
-    manner: &Manner<'_>,
+    manner: &ProseFormat<'_>,
     rng: &mut Rng,
-    titles: &mut Titles,
+    titles: &mut UniqueTitles,
 ) {
     for section in sections {
         fill_each(&mut section.children, per_weight, manner, rng, titles);
@@ -126,11 +126,11 @@ fn fill_each(
 }
 
 fn fill_one(
-    section: &mut Section,
+    section: &mut PlannedSection,
     characters: usize,
-    manner: &Manner<'_>,
+    manner: &ProseFormat<'_>,
     rng: &mut Rng,
-    titles: &mut Titles,
+    titles: &mut UniqueTitles,
 ) {
     if section.weight == 0 {
         return;
@@ -148,7 +148,7 @@ fn fill_one(
     write_prose(section, opening, manner, rng);
     for _ in 0..parts {
         let heading = (manner.heading)(rng, titles, level, &section.topic);
-        let mut part = Section::new(heading, 1);
+        let mut part = PlannedSection::new(heading, 1);
         if part.topic.len() > 60 {
             part.topic.clone_from(&section.topic);
         }
@@ -163,7 +163,12 @@ fn fill_one(
     }
 }
 
-fn write_prose(section: &mut Section, characters: usize, manner: &Manner<'_>, rng: &mut Rng) {
+fn write_prose(
+    section: &mut PlannedSection,
+    characters: usize,
+    manner: &ProseFormat<'_>,
+    rng: &mut Rng,
+) {
     let mut written = 0;
     while written == 0 || written + 250 < characters {
         if manner.bullets && rng.chance(6) {
@@ -178,15 +183,15 @@ fn write_prose(section: &mut Section, characters: usize, manner: &Manner<'_>, rn
         } else {
             let text = (manner.paragraph)(rng, &section.topic);
             written += text.chars().count() + 60;
-            section.own.push(Block::Prose(Prose::from(text)));
+            section.own.push(Block::Prose(Paragraph::from(text)));
         }
     }
 }
 
 /// The blocks of `sections` in reading order.
-pub(crate) fn unfold(sections: Vec<Section>) -> Vec<Block> {
+pub(crate) fn into_blocks(sections: Vec<PlannedSection>) -> Vec<Block> {
     let mut blocks = Vec::new();
-    let mut waiting: Vec<Section> = sections.into_iter().rev().collect();
+    let mut waiting: Vec<PlannedSection> = sections.into_iter().rev().collect();
     while let Some(section) = waiting.pop() {
         blocks.push(Block::Heading(section.heading));
         blocks.extend(section.own);
@@ -197,17 +202,17 @@ pub(crate) fn unfold(sections: Vec<Section>) -> Vec<Block> {
 
 /// Puts `prose` among the first blocks of the first section, in reading order, that is `wanted`; whether there was one.
 pub(crate) fn plant(
-    sections: &mut [Section],
-    wanted: impl Fn(&Section) -> bool + Copy,
-    prose: Prose,
+    sections: &mut [PlannedSection],
+    is_target: impl Fn(&PlannedSection) -> bool + Copy,
+    prose: Paragraph,
 ) -> bool {
     for section in sections {
-        if wanted(section) {
+        if is_target(section) {
             let at = section.own.len().min(1);
             section.own.insert(at, Block::Prose(prose));
             return true;
         }
-        if plant(&mut section.children, wanted, prose.clone()) {
+        if plant(&mut section.children, is_target, prose.clone()) {
             return true;
         }
     }
@@ -215,9 +220,13 @@ pub(crate) fn plant(
 }
 
 /// A paragraph that mentions other places, as `(mention, key)`.
-pub(crate) fn mentioning(before: &str, mentions: &[(&str, &str)], after: &str) -> Prose {
+pub(crate) fn paragraph_with_mentions(
+    before: &str,
+    mentions: &[(&str, &str)],
+    after: &str,
+) -> Paragraph {
     let list: Vec<&str> = mentions.iter().map(|(mention, _)| *mention).collect();
-    Prose {
+    Paragraph {
         text: format!("{before} {} {after}", list.join(" and ")),
         mentions: mentions
             .iter()
@@ -228,8 +237,8 @@ pub(crate) fn mentioning(before: &str, mentions: &[(&str, &str)], after: &str) -
 }
 
 /// A paragraph that answers a question: `sentence` must contain `answer`.
-pub(crate) fn answering(question: &str, sentence: String, answer: String) -> Prose {
-    Prose {
+pub(crate) fn paragraph_with_answer(question: &str, sentence: String, answer: String) -> Paragraph {
+    Paragraph {
         text: sentence,
         mentions: Vec::new(),
         answer: Some((question.to_owned(), answer)),
@@ -237,10 +246,10 @@ pub(crate) fn answering(question: &str, sentence: String, answer: String) -> Pro
 }
 
 /// A heading style for sub-headings: italic, bold or bold at a smaller size, one per level.
-pub(crate) fn sub_style(size: f32, level: u16) -> Style {
+pub(crate) fn sub_style(size: f32, level: u16) -> TextStyle {
     match level {
-        0..=3 => Style::bold(size),
-        4 => Style::italic(size),
-        _ => Style::italic(size - 0.5),
+        0..=3 => TextStyle::bold(size),
+        4 => TextStyle::italic(size),
+        _ => TextStyle::italic(size - 0.5),
     }
 }

@@ -14,7 +14,7 @@ impl Rng {
     }
 
     /// The next 64 bits.
-    pub(crate) fn bits(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -24,7 +24,7 @@ impl Rng {
 
     /// A number from 0 to `n - 1`; 0 where `n` is 0.
     pub(crate) fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.bits()) * n as u128) >> 64) as usize
+        ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
     }
 
     /// A number from `low` to `high`, both included.
@@ -44,6 +44,6 @@ impl Rng {
 
     /// `N` bytes.
     pub(crate) fn bytes<const N: usize>(&mut self) -> [u8; N] {
-        std::array::from_fn(|_| (self.bits() >> 56) as u8)
+        std::array::from_fn(|_| (self.next_u64() >> 56) as u8)
     }
 }

@@ -11,9 +11,9 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// What sort of document.
-    pub kind: Kind,
+    pub kind: FilingKind,
     /// What the document offers about its own structure.
-    pub contents: Contents,
+    pub contents: ContentsMode,
     /// How many pages, about (±15 %; each kind has a smallest size of its own). Up to 5,000 and beyond.
     pub pages: u32,
     /// Chooses the registrant, the wording and the typography.
@@ -30,10 +30,10 @@ pub struct Spec {
 
 impl Spec {
     /// A plain specification: links on a contents page, 20 pages, nothing special.
-    pub fn of(kind: Kind, seed: u64) -> Self {
+    pub fn new(kind: FilingKind, seed: u64) -> Self {
         Self {
             kind,
-            contents: Contents::Links,
+            contents: ContentsMode::Links,
             pages: 20,
             seed,
             encryption: None,
@@ -58,7 +58,7 @@ impl Spec {
 
 /// The sorts of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum FilingKind {
     /// Annual report: PART I–IV, Items 1–16, statements and notes.
     TenK,
     /// Quarterly report: the same Item numbers in Part I and Part II.
@@ -79,45 +79,45 @@ pub enum Kind {
     Integrated,
 }
 
-impl Kind {
+impl FilingKind {
     /// All of them.
-    pub const ALL: [Kind; 9] = [
-        Kind::TenK,
-        Kind::TenQ,
-        Kind::EightKWithAgreement,
-        Kind::Manual,
-        Kind::ChineseReport,
-        Kind::TwoColumnPaper,
-        Kind::EarningsRelease,
-        Kind::Agreements,
-        Kind::Integrated,
+    pub const ALL: [FilingKind; 9] = [
+        FilingKind::TenK,
+        FilingKind::TenQ,
+        FilingKind::EightKWithAgreement,
+        FilingKind::Manual,
+        FilingKind::ChineseReport,
+        FilingKind::TwoColumnPaper,
+        FilingKind::EarningsRelease,
+        FilingKind::Agreements,
+        FilingKind::Integrated,
     ];
 
     /// Name for files and command lines: `ten-k`, `ten-q`, …
     pub fn name(self) -> &'static str {
         match self {
-            Kind::TenK => "ten-k",
-            Kind::TenQ => "ten-q",
-            Kind::EightKWithAgreement => "eight-k",
-            Kind::Manual => "manual",
-            Kind::ChineseReport => "chinese-report",
-            Kind::TwoColumnPaper => "paper",
-            Kind::EarningsRelease => "earnings-release",
-            Kind::Agreements => "agreements",
-            Kind::Integrated => "integrated",
+            FilingKind::TenK => "ten-k",
+            FilingKind::TenQ => "ten-q",
+            FilingKind::EightKWithAgreement => "eight-k",
+            FilingKind::Manual => "manual",
+            FilingKind::ChineseReport => "chinese-report",
+            FilingKind::TwoColumnPaper => "paper",
+            FilingKind::EarningsRelease => "earnings-release",
+            FilingKind::Agreements => "agreements",
+            FilingKind::Integrated => "integrated",
         }
     }
 
     /// The kind called `name`.
-    pub fn named(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    pub fn from_name(name: &str) -> Option<FilingKind> {
+        FilingKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// What a document offers about its own structure. [`Kind::EarningsRelease`] and [`Kind::TwoColumnPaper`] never have a
-/// contents page; they have an outline under [`Contents::Outline`] and nothing otherwise.
+/// What a document offers about its own structure. [`FilingKind::EarningsRelease`] and [`FilingKind::TwoColumnPaper`] never have a
+/// contents page; they have an outline under [`ContentsMode::Outline`] and nothing otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Contents {
+pub enum ContentsMode {
     /// An embedded outline of every heading, and a printed contents page without links.
     Outline,
     /// A contents page whose entries are links; no outline.
@@ -130,30 +130,30 @@ pub enum Contents {
     Nothing,
 }
 
-impl Contents {
+impl ContentsMode {
     /// All of them.
-    pub const ALL: [Contents; 5] = [
-        Contents::Outline,
-        Contents::Links,
-        Contents::PrintedOnly,
-        Contents::Unnumbered,
-        Contents::Nothing,
+    pub const ALL: [ContentsMode; 5] = [
+        ContentsMode::Outline,
+        ContentsMode::Links,
+        ContentsMode::PrintedOnly,
+        ContentsMode::Unnumbered,
+        ContentsMode::Nothing,
     ];
 
     /// Name for files and command lines.
     pub fn name(self) -> &'static str {
         match self {
-            Contents::Outline => "outline",
-            Contents::Links => "links",
-            Contents::PrintedOnly => "printed",
-            Contents::Unnumbered => "unnumbered",
-            Contents::Nothing => "nothing",
+            ContentsMode::Outline => "outline",
+            ContentsMode::Links => "links",
+            ContentsMode::PrintedOnly => "printed",
+            ContentsMode::Unnumbered => "unnumbered",
+            ContentsMode::Nothing => "nothing",
         }
     }
 
     /// The mode called `name`.
-    pub fn named(name: &str) -> Option<Contents> {
-        Contents::ALL
+    pub fn from_name(name: &str) -> Option<ContentsMode> {
+        ContentsMode::ALL
             .into_iter()
             .find(|contents| contents.name() == name)
     }

@@ -2,52 +2,55 @@
 
 use super::*;
 
-fn small(kind: Kind, contents: Contents, seed: u64) -> Spec {
+fn small(kind: FilingKind, contents: ContentsMode, seed: u64) -> Spec {
     Spec {
         pages: 14,
         contents,
-        ..Spec::of(kind, seed)
+        ..Spec::new(kind, seed)
     }
 }
 
-fn every(check: impl Fn(&Spec, &Filing)) {
-    for kind in Kind::ALL {
-        for (n, contents) in Contents::ALL.into_iter().enumerate() {
+fn for_each_filing(check: impl Fn(&Spec, &Filing)) {
+    for kind in FilingKind::ALL {
+        for (n, contents) in ContentsMode::ALL.into_iter().enumerate() {
             let spec = small(kind, contents, n as u64 * 7 + 3);
             check(&spec, &generate(&spec));
         }
     }
 }
 
-fn squeezed(text: &str) -> String {
+fn without_whitespace(text: &str) -> String {
     text.split_whitespace().collect()
 }
 
 #[test]
-fn every_title_stands_on_its_page_in_reading_order() {
-    every(|spec, filing| {
+fn titles_appear_on_their_pages_in_order() {
+    for_each_filing(|spec, filing| {
         assert_eq!(filing.page_texts.len(), filing.truth.pages as usize);
         assert!(
             filing.truth.nodes.is_sorted_by_key(|node| node.page),
             "{spec:?}"
         );
         for node in &filing.truth.nodes {
-            let page = squeezed(&filing.page_texts[node.page as usize - 1]);
-            assert!(page.contains(&squeezed(&node.title)), "{spec:?}: {node:?}");
+            let page = without_whitespace(&filing.page_texts[node.page as usize - 1]);
+            assert!(
+                page.contains(&without_whitespace(&node.title)),
+                "{spec:?}: {node:?}"
+            );
         }
     });
 }
 
 #[test]
-fn a_heading_starts_its_page_only_below_furniture() {
-    every(|_, filing| {
+fn starts_page_means_only_furniture_above() {
+    for_each_filing(|_, filing| {
         for node in filing.truth.nodes.iter().filter(|node| node.starts_page) {
             let text = &filing.page_texts[node.page as usize - 1];
-            let start: String = squeezed(&node.title).chars().take(5).collect();
+            let start: String = without_whitespace(&node.title).chars().take(5).collect();
             assert!(
                 text.lines()
                     .take(2)
-                    .any(|line| squeezed(line).starts_with(&start)),
+                    .any(|line| without_whitespace(line).starts_with(&start)),
                 "{node:?}"
             );
         }
@@ -55,13 +58,13 @@ fn a_heading_starts_its_page_only_below_furniture() {
 }
 
 #[test]
-fn answers_and_mentions_stand_where_they_should() {
-    every(|spec, filing| {
+fn answers_and_mentions_appear_on_their_pages() {
+    for_each_filing(|spec, filing| {
         assert!(!filing.answers.is_empty(), "{spec:?}");
         for answer in &filing.answers {
             assert!(
-                squeezed(&filing.page_texts[answer.page as usize - 1])
-                    .contains(&squeezed(&answer.answer))
+                without_whitespace(&filing.page_texts[answer.page as usize - 1])
+                    .contains(&without_whitespace(&answer.answer))
             );
             assert!(answer.node.is_some());
         }
@@ -77,8 +80,8 @@ fn answers_and_mentions_stand_where_they_should() {
 }
 
 #[test]
-fn the_file_is_well_formed_enough_to_find_every_object() {
-    every(|spec, filing| {
+fn every_pdf_object_offset_is_correct() {
+    for_each_filing(|spec, filing| {
         let text = String::from_utf8_lossy(&filing.pdf);
         let start: usize = text.lines().rev().nth(1).unwrap().parse().unwrap();
         let table = std::str::from_utf8(&filing.pdf[start..]).unwrap();
@@ -88,9 +91,9 @@ fn the_file_is_well_formed_enough_to_find_every_object() {
             .take_while(|line| line.ends_with(" n "));
         for (n, line) in offsets.enumerate() {
             let at: usize = line[..10].parse().unwrap();
-            let wanted = format!("{} 0 obj", n + 1);
+            let marker = format!("{} 0 obj", n + 1);
             assert!(
-                filing.pdf[at..].starts_with(wanted.as_bytes()),
+                filing.pdf[at..].starts_with(marker.as_bytes()),
                 "{spec:?}: object {}",
                 n + 1
             );
@@ -99,7 +102,7 @@ fn the_file_is_well_formed_enough_to_find_every_object() {
 }
 
 #[test]
-fn the_same_specification_gives_the_same_bytes() {
+fn generation_is_deterministic() {
     for encryption in [
         None,
         Some(Encryption::EmptyUserRc4),
@@ -107,22 +110,22 @@ fn the_same_specification_gives_the_same_bytes() {
     ] {
         let spec = Spec {
             encryption,
-            ..small(Kind::TenK, Contents::Outline, 5)
+            ..small(FilingKind::TenK, ContentsMode::Outline, 5)
         };
         assert_eq!(generate(&spec), generate(&spec));
     }
     assert_ne!(
-        generate(&Spec::of(Kind::TenK, 5)).pdf,
-        generate(&Spec::of(Kind::TenK, 6)).pdf
+        generate(&Spec::new(FilingKind::TenK, 5)).pdf,
+        generate(&Spec::new(FilingKind::TenK, 6)).pdf
     );
 }
 
 #[test]
 fn changing_a_page_leaves_all_others_alone() {
-    for kind in Kind::ALL {
-        let before = generate(&small(kind, Contents::Links, 2));
+    for kind in FilingKind::ALL {
+        let before = generate(&small(kind, ContentsMode::Links, 2));
         for page in 1..=before.truth.pages {
-            let after = generate(&small(kind, Contents::Links, 2).with_page_changed(page));
+            let after = generate(&small(kind, ContentsMode::Links, 2).with_page_changed(page));
             assert_eq!(after.truth, before.truth);
             for (n, (a, b)) in after.page_texts.iter().zip(&before.page_texts).enumerate() {
                 assert_eq!(
@@ -138,9 +141,9 @@ fn changing_a_page_leaves_all_others_alone() {
 
 #[test]
 fn a_page_at_the_front_moves_everything_by_one() {
-    for kind in Kind::ALL {
-        let before = generate(&small(kind, Contents::Outline, 4));
-        let after = generate(&small(kind, Contents::Outline, 4).with_page_inserted_at_front());
+    for kind in FilingKind::ALL {
+        let before = generate(&small(kind, ContentsMode::Outline, 4));
+        let after = generate(&small(kind, ContentsMode::Outline, 4).with_page_inserted_at_front());
         assert_eq!(after.page_texts[1..], before.page_texts[..]);
         assert_eq!(after.truth.printed[1..], before.truth.printed[..]);
         for (a, b) in after.truth.nodes.iter().zip(&before.truth.nodes) {
@@ -153,18 +156,18 @@ fn a_page_at_the_front_moves_everything_by_one() {
 fn a_scanned_page_has_no_text() {
     let filing = generate(&Spec {
         scanned_page: Some(4),
-        ..Spec::of(Kind::TenQ, 1)
+        ..Spec::new(FilingKind::TenQ, 1)
     });
     assert_eq!(filing.page_texts[3], "");
     assert!(!filing.page_texts[4].is_empty());
 }
 
 #[test]
-fn documents_have_about_the_wanted_size() {
-    for kind in Kind::ALL {
+fn documents_have_about_the_requested_size() {
+    for kind in FilingKind::ALL {
         let filing = generate(&Spec {
             pages: 100,
-            ..Spec::of(kind, 9)
+            ..Spec::new(kind, 9)
         });
         assert!(
             (85..=115).contains(&filing.truth.pages),
@@ -175,9 +178,9 @@ fn documents_have_about_the_wanted_size() {
 }
 
 #[test]
-fn the_truth_has_the_format_of_the_scoring_tool() {
+fn truth_json_matches_the_scoring_format() {
     let truth = Truth {
-        nodes: vec![TruthNode {
+        nodes: vec![HeadingTruth {
             title: "Item 1. Business".into(),
             level: 2,
             page: 3,
@@ -187,6 +190,6 @@ fn the_truth_has_the_format_of_the_scoring_tool() {
         pages: 9,
         ..Truth::default()
     };
-    let wanted = r#"{"doc":"a","nodes":[{"level":2,"page":3,"title":"Item 1. Business"}],"pages":9,"scope":"full","source":"generated"}"#;
-    assert_eq!(truth.to_json("a").to_string(), wanted);
+    let expected = r#"{"doc":"a","nodes":[{"level":2,"page":3,"title":"Item 1. Business"}],"pages":9,"scope":"full","source":"generated"}"#;
+    assert_eq!(truth.to_json("a").to_string(), expected);
 }

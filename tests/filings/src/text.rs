@@ -3,20 +3,20 @@
 use serde_json::{Value, json};
 
 use crate::random::Rng;
-use crate::words::{self, Titles};
+use crate::words::{self, UniqueTitles};
 
 /// The headings of a generated text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TextTruth {
+pub struct GeneratedTextTruth {
     /// Every heading in reading order.
-    pub nodes: Vec<TextNode>,
+    pub nodes: Vec<HeadingLine>,
     /// Number of lines.
     pub lines: u32,
 }
 
 /// A heading of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextNode {
+pub struct HeadingLine {
     /// The title without markup.
     pub title: String,
     /// 1 is the highest; levels may be skipped.
@@ -25,7 +25,7 @@ pub struct TextNode {
     pub line: u32,
 }
 
-impl TextTruth {
+impl GeneratedTextTruth {
     /// The truth in the format of the scoring tool, with `line` in place of `page`.
     pub fn to_json(&self, doc: &str) -> Value {
         let nodes: Vec<Value> = self
@@ -64,11 +64,11 @@ impl TextKind {
 ///
 /// It has front matter, a preface, ATX and setext headings, inline markup in titles, skipped levels, and lines that
 /// only look like headings: in fenced and indented code, in an HTML block, and a `#` without a blank behind it.
-pub fn markdown(seed: u64, sections: u32) -> (String, TextTruth) {
+pub fn markdown(seed: u64, sections: u32) -> (String, GeneratedTextTruth) {
     let rng = &mut Rng::new(seed, "markdown");
-    let mut titles = Titles::default();
-    let mut page = Sheet::default();
-    page.put("---\ntitle: Generated guide\nissuer: Example Registrant\n---\n");
+    let mut titles = UniqueTitles::default();
+    let mut page = TextBuilder::default();
+    page.push_line("---\ntitle: Generated guide\nissuer: Example Registrant\n---\n");
     page.paragraph(rng, "this guide");
     let mut level = 1;
     for n in 0..sections {
@@ -79,17 +79,17 @@ pub fn markdown(seed: u64, sections: u32) -> (String, TextTruth) {
             page.paragraph(rng, &title.to_lowercase());
         }
         if rng.chance(30) {
-            page.trap(rng);
+            page.add_false_heading(rng);
         }
     }
     page.finish()
 }
 
 /// A plain text of about `sections` headings.
-pub fn plain_text(seed: u64, kind: TextKind, sections: u32) -> (String, TextTruth) {
+pub fn plain_text(seed: u64, kind: TextKind, sections: u32) -> (String, GeneratedTextTruth) {
     let rng = &mut Rng::new(seed, "plain text");
-    let mut titles = Titles::default();
-    let mut page = Sheet::default();
+    let mut titles = UniqueTitles::default();
+    let mut page = TextBuilder::default();
     if kind == TextKind::EdgarSubmission {
         return edgar(page, sections, rng);
     }
@@ -132,7 +132,7 @@ fn next_level(level: u16, n: u32, rng: &mut Rng) -> u16 {
     }
 }
 
-fn edgar(mut page: Sheet, sections: u32, rng: &mut Rng) -> (String, TextTruth) {
+fn edgar(mut page: TextBuilder, sections: u32, rng: &mut Rng) -> (String, GeneratedTextTruth) {
     const ITEMS: [(&str, &str); 8] = [
         ("PART I", "Item 1. Business"),
         ("", "Item 1A. Risk Factors"),
@@ -144,9 +144,9 @@ fn edgar(mut page: Sheet, sections: u32, rng: &mut Rng) -> (String, TextTruth) {
         ("PART IV", "Item 15. Exhibits"),
     ];
     let name = words::company(rng).to_uppercase();
-    page.put("<SEC-DOCUMENT>0000000000-00-000000.txt : 20000101\n<SEC-HEADER>\nACCESSION NUMBER: 0000000000-00-000000\nCONFORMED SUBMISSION TYPE: 10-K");
-    page.put(&format!("COMPANY CONFORMED NAME: {name}\n</SEC-HEADER>\n<DOCUMENT>\n<TYPE>10-K\n<SEQUENCE>1\n<TEXT>\n"));
-    page.put(&format!(
+    page.push_line("<SEC-DOCUMENT>0000000000-00-000000.txt : 20000101\n<SEC-HEADER>\nACCESSION NUMBER: 0000000000-00-000000\nCONFORMED SUBMISSION TYPE: 10-K");
+    page.push_line(&format!("COMPANY CONFORMED NAME: {name}\n</SEC-HEADER>\n<DOCUMENT>\n<TYPE>10-K\n<SEQUENCE>1\n<TEXT>\n"));
+    page.push_line(&format!(
         "                    {name}\n                    FORM 10-K\n"
     ));
     let paragraphs = (sections as usize / ITEMS.len()).max(1);
@@ -156,30 +156,30 @@ fn edgar(mut page: Sheet, sections: u32, rng: &mut Rng) -> (String, TextTruth) {
         }
         page.node(item, 2, "");
         (0..paragraphs).for_each(|_| page.wrapped(rng, "the business"));
-        page.put(&format!(
+        page.push_line(&format!(
             "<PAGE>\n                                     {}\n",
             n + 2
         ));
     }
-    page.put("</TEXT>\n</DOCUMENT>\n</SEC-DOCUMENT>");
+    page.push_line("</TEXT>\n</DOCUMENT>\n</SEC-DOCUMENT>");
     page.finish()
 }
 
 /// A text under construction.
 #[derive(Default)]
-struct Sheet {
+struct TextBuilder {
     text: String,
-    truth: TextTruth,
+    truth: GeneratedTextTruth,
 }
 
-impl Sheet {
-    fn put(&mut self, text: &str) {
+impl TextBuilder {
+    fn push_line(&mut self, text: &str) {
         self.text.extend([text, "\n"]);
         self.truth.lines += text.matches('\n').count() as u32 + 1;
     }
 
     fn record(&mut self, title: &str, level: u16) {
-        self.truth.nodes.push(TextNode {
+        self.truth.nodes.push(HeadingLine {
             title: title.to_owned(),
             level,
             line: self.truth.lines + 1,
@@ -189,11 +189,11 @@ impl Sheet {
     /// A heading of a plain text, with a rule below it where `rule` is not empty.
     fn node(&mut self, title: &str, level: u16, rule: &str) {
         self.record(title, level);
-        self.put(title);
+        self.push_line(title);
         if !rule.is_empty() {
-            self.put(rule);
+            self.push_line(rule);
         }
-        self.put("");
+        self.push_line("");
     }
 
     fn markdown_heading(&mut self, title: &str, level: u16, rng: &mut Rng) {
@@ -207,32 +207,32 @@ impl Sheet {
             _ => title.to_owned(),
         };
         match (level, rng.chance(30)) {
-            (1, true) => self.put(&format!("{marked}\n{}", "=".repeat(marked.len()))),
-            (2, true) => self.put(&format!("{marked}\n{}", "-".repeat(marked.len()))),
+            (1, true) => self.push_line(&format!("{marked}\n{}", "=".repeat(marked.len()))),
+            (2, true) => self.push_line(&format!("{marked}\n{}", "-".repeat(marked.len()))),
             _ => {
                 let closing = if rng.chance(20) { " ##" } else { "" };
-                self.put(&format!(
+                self.push_line(&format!(
                     "{} {marked}{closing}",
                     "#".repeat(usize::from(level))
                 ));
             }
         }
-        self.put("");
+        self.push_line("");
     }
 
     /// Something that looks like a heading and is none.
-    fn trap(&mut self, rng: &mut Rng) {
+    fn add_false_heading(&mut self, rng: &mut Rng) {
         match rng.below(4) {
-            0 => self.put("```sh\n# not a heading\nmake install\n```\n"),
-            1 => self.put("    # indented code, not a heading\n"),
-            2 => self.put("<div>\n# inside an HTML block\n</div>\n"),
-            _ => self.put("#hashtag without a blank\n"),
+            0 => self.push_line("```sh\n# not a heading\nmake install\n```\n"),
+            1 => self.push_line("    # indented code, not a heading\n"),
+            2 => self.push_line("<div>\n# inside an HTML block\n</div>\n"),
+            _ => self.push_line("#hashtag without a blank\n"),
         }
     }
 
     fn paragraph(&mut self, rng: &mut Rng, topic: &str) {
         let text = words::paragraph(rng, topic);
-        self.put(&format!("{text}\n"));
+        self.push_line(&format!("{text}\n"));
     }
 
     /// A paragraph in lines of at most 76 characters.
@@ -240,16 +240,16 @@ impl Sheet {
         let mut line = String::new();
         for word in words::paragraph(rng, topic).split(' ') {
             if line.len() + word.len() > 75 {
-                self.put(line.trim_end());
+                self.push_line(line.trim_end());
                 line.clear();
             }
             line.extend([word, " "]);
         }
-        self.put(line.trim_end());
-        self.put("");
+        self.push_line(line.trim_end());
+        self.push_line("");
     }
 
-    fn finish(self) -> (String, TextTruth) {
+    fn finish(self) -> (String, GeneratedTextTruth) {
         (self.text, self.truth)
     }
 }
@@ -258,7 +258,7 @@ impl Sheet {
 mod tests {
     use super::*;
 
-    fn every_title_stands_on_its_line(text: &str, truth: &TextTruth) {
+    fn every_title_stands_on_its_line(text: &str, truth: &GeneratedTextTruth) {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), truth.lines as usize);
         assert!(!truth.nodes.is_empty());
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_stand_where_the_truth_says() {
+    fn headings_appear_on_their_lines() {
         for seed in 0..20 {
             let (text, truth) = markdown(seed, 30);
             every_title_stands_on_its_line(&text, &truth);

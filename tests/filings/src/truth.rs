@@ -10,9 +10,9 @@ pub struct Filing {
     /// Its structure.
     pub truth: Truth,
     /// What its cover says.
-    pub facts: Facts,
+    pub facts: CoverFacts,
     /// Questions whose answer stands on exactly one page.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<PlantedAnswer>,
     /// The text of each page in reading order, one line per line on the page (columns one after the other; cells of a
     /// table row are joined by a space), words separated by single spaces. Empty for a scanned page.
     pub page_texts: Vec<String>,
@@ -22,18 +22,18 @@ pub struct Filing {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Truth {
     /// Every heading in reading order.
-    pub nodes: Vec<TruthNode>,
+    pub nodes: Vec<HeadingTruth>,
     /// Number of physical pages.
     pub pages: u32,
     /// Printed page number of each physical page; `None` where none is printed.
     pub printed: Vec<Option<String>>,
     /// Mentions of other places, in reading order.
-    pub references: Vec<TruthReference>,
+    pub references: Vec<ReferenceTruth>,
 }
 
 /// A heading.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TruthNode {
+pub struct HeadingTruth {
     /// The title in one line, as printed.
     pub title: String,
     /// 1 is the highest.
@@ -48,7 +48,7 @@ pub struct TruthNode {
 
 /// A mention such as `Note 15` in running text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TruthReference {
+pub struct ReferenceTruth {
     /// Physical page (1-based) on which the mention starts.
     pub page: u32,
     /// The mention as written.
@@ -59,7 +59,7 @@ pub struct TruthReference {
 
 /// What a document says about itself on its first pages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Facts {
+pub struct CoverFacts {
     /// The registrant's name as printed.
     pub issuer: Option<String>,
     /// `10-K`, `10-Q`, `8-K`, `earnings_release`, `annual_report`.
@@ -78,7 +78,7 @@ pub struct Facts {
 
 /// A planted statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct PlantedAnswer {
     /// What one could ask.
     pub question: String,
     /// The words that answer it, as printed.
@@ -101,7 +101,7 @@ impl Truth {
     }
 }
 
-impl Facts {
+impl CoverFacts {
     /// The facts that are there, by their stable names.
     pub fn to_json(&self) -> Value {
         let all = [

@@ -1,19 +1,21 @@
 //! Layout: blocks become lines on pages, and the places of headings, mentions and answers become known.
 
 use crate::fonts::{self, Face};
-use crate::manuscript::{Block, Heading, Look, Numbering, Prose, Style, Table};
-use crate::{Answer, TruthNode, TruthReference};
+use crate::manuscript::{
+    Block, FigureTable, ManuscriptHeading, Numbering, Paragraph, TextStyle, Typography,
+};
+use crate::{HeadingTruth, PlantedAnswer, ReferenceTruth};
 
 /// What a line is, for edits: only prose may be reworded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum SetLineRole {
     Prose,
     Fixed,
 }
 
 /// Text at a place; `x` from the left edge in points.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Span {
+pub(crate) struct TextSpan {
     pub(crate) x: f32,
     pub(crate) text: String,
     pub(crate) font: usize,
@@ -24,8 +26,8 @@ pub(crate) struct Span {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SetLine {
     pub(crate) y: f32,
-    pub(crate) role: Role,
-    pub(crate) spans: Vec<Span>,
+    pub(crate) role: SetLineRole,
+    pub(crate) spans: Vec<TextSpan>,
 }
 
 impl SetLine {
@@ -71,21 +73,21 @@ impl SetPage {
 
 /// What layout yields: pages, and the places on them counted from 0 within these pages.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Composed {
+pub(crate) struct TypesetPages {
     pub(crate) pages: Vec<SetPage>,
-    pub(crate) nodes: Vec<TruthNode>,
+    pub(crate) nodes: Vec<HeadingTruth>,
     /// Of each node: what mentions call it.
     pub(crate) keys: Vec<Option<String>>,
     /// Of each node: its wording on the contents page.
-    pub(crate) listed: Vec<String>,
-    pub(crate) references: Vec<(TruthReference, String)>,
-    pub(crate) answers: Vec<Answer>,
-    pub(crate) inner: Vec<Inner>,
+    pub(crate) contents_titles: Vec<String>,
+    pub(crate) references: Vec<(ReferenceTruth, String)>,
+    pub(crate) answers: Vec<PlantedAnswer>,
+    pub(crate) inner: Vec<InnerContents>,
 }
 
 /// Where a contents page of a document bound into another goes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Inner {
+pub(crate) struct InnerContents {
     /// Index of the page before which it stands.
     pub(crate) page: usize,
     /// Index of the first node behind it.
@@ -94,8 +96,8 @@ pub(crate) struct Inner {
 }
 
 /// Lays out `blocks`; the first page is numbered by `numbering`.
-pub(crate) fn compose(blocks: &[Block], look: &Look, numbering: Numbering) -> Composed {
-    let mut setter = Setter::new(look, numbering);
+pub(crate) fn compose(blocks: &[Block], look: &Typography, numbering: Numbering) -> TypesetPages {
+    let mut setter = Typesetter::new(look, numbering);
     for block in blocks {
         setter.block(block);
     }
@@ -103,12 +105,12 @@ pub(crate) fn compose(blocks: &[Block], look: &Look, numbering: Numbering) -> Co
 }
 
 /// Distance from the top of the page to the first baseline below the running head.
-pub(crate) fn first_baseline(look: &Look) -> f32 {
+pub(crate) fn first_baseline(look: &Typography) -> f32 {
     look.margin + look.size
 }
 
 /// The lines into which `text` folds at `width`: byte ranges without the blanks between them.
-pub(crate) fn fold(text: &str, font: usize, size: f32, width: f32) -> Vec<(usize, usize)> {
+pub(crate) fn wrap(text: &str, font: usize, size: f32, width: f32) -> Vec<(usize, usize)> {
     let room = (width * 1000.0 / size) as u32;
     let mut lines = Vec::new();
     let mut start = 0;
@@ -140,9 +142,9 @@ pub(crate) fn fold(text: &str, font: usize, size: f32, width: f32) -> Vec<(usize
     lines
 }
 
-struct Setter<'a> {
-    look: &'a Look,
-    done: Composed,
+struct Typesetter<'a> {
+    look: &'a Typography,
+    done: TypesetPages,
     numbering: Numbering,
     head: String,
     /// Baseline of the line last set, from the top.
@@ -154,11 +156,11 @@ struct Setter<'a> {
     opened: bool,
 }
 
-impl<'a> Setter<'a> {
-    fn new(look: &'a Look, numbering: Numbering) -> Self {
+impl<'a> Typesetter<'a> {
+    fn new(look: &'a Typography, numbering: Numbering) -> Self {
         Self {
             look,
-            done: Composed::default(),
+            done: TypesetPages::default(),
             numbering,
             head: String::new(),
             y: 0.0,
@@ -189,7 +191,7 @@ impl<'a> Setter<'a> {
                 self.end_page();
                 let page = self.done.pages.len();
                 let node = self.done.nodes.len();
-                self.done.inner.push(Inner {
+                self.done.inner.push(InnerContents {
                     page,
                     node,
                     levels: (*from, *to),
@@ -202,7 +204,7 @@ impl<'a> Setter<'a> {
         }
     }
 
-    fn heading(&mut self, heading: &Heading) {
+    fn heading(&mut self, heading: &ManuscriptHeading) {
         if heading.new_page {
             self.end_page();
         }
@@ -214,7 +216,7 @@ impl<'a> Setter<'a> {
         let style = heading.style;
         let texts: Vec<String> = match &heading.printed {
             Some(lines) => lines.clone(),
-            None => fold(&heading.title, font, style.size, self.width())
+            None => wrap(&heading.title, font, style.size, self.width())
                 .into_iter()
                 .map(|(from, to)| heading.title[from..to].to_owned())
                 .collect(),
@@ -231,19 +233,19 @@ impl<'a> Setter<'a> {
                 self.node(heading, starts_page);
             }
             let tabbed = heading.tab.filter(|_| n == 0 && texts.len() == 1);
-            self.set(text, tabbed, style, Role::Fixed);
+            self.set(text, tabbed, style, SetLineRole::Fixed);
         }
         self.gap(style.size * 0.3);
     }
 
     /// A heading in whose line the text begins.
-    fn run_in(&mut self, heading: &Heading, text: &str) {
+    fn run_in(&mut self, heading: &ManuscriptHeading, text: &str) {
         self.reserve(3.0 * self.leading());
         self.open();
         let starts_page = self.fresh;
         let whole = format!("{}. {text}", heading.title);
         let font = fonts::index(self.look.family, Face::Regular);
-        for (n, (from, to)) in fold(&whole, font, self.look.size, self.width())
+        for (n, (from, to)) in wrap(&whole, font, self.look.size, self.width())
             .into_iter()
             .enumerate()
         {
@@ -251,10 +253,10 @@ impl<'a> Setter<'a> {
             if n == 0 {
                 self.node(heading, starts_page);
             }
-            let x = self.left();
+            let x = self.left_edge();
             self.push(
-                Role::Fixed,
-                vec![Span {
+                SetLineRole::Fixed,
+                vec![TextSpan {
                     x,
                     text: whole[from..to].to_owned(),
                     font,
@@ -265,8 +267,8 @@ impl<'a> Setter<'a> {
         self.gap(self.look.size * 0.6);
     }
 
-    fn node(&mut self, heading: &Heading, starts_page: bool) {
-        self.done.nodes.push(TruthNode {
+    fn node(&mut self, heading: &ManuscriptHeading, starts_page: bool) {
+        self.done.nodes.push(HeadingTruth {
             title: heading.title.clone(),
             level: heading.level,
             page: self.done.pages.len() as u32 - 1,
@@ -274,28 +276,28 @@ impl<'a> Setter<'a> {
             baseline: (self.y * 100.0).round() as u32,
         });
         self.done.keys.push(heading.key.clone());
-        self.done.listed.push(
+        self.done.contents_titles.push(
             heading
-                .listed
+                .contents_title
                 .clone()
                 .unwrap_or_else(|| heading.title.clone()),
         );
     }
 
     /// Sets one line of a style at the current baseline.
-    fn set(&mut self, text: &str, tab: Option<usize>, style: Style, role: Role) {
+    fn set(&mut self, text: &str, tab: Option<usize>, style: TextStyle, role: SetLineRole) {
         let font = fonts::index(self.look.family, style.face);
-        let left = self.left();
+        let x_start = self.left_edge();
         let spans = match tab {
             Some(at) if !style.centered => vec![
-                Span {
-                    x: left,
+                TextSpan {
+                    x: x_start,
                     text: text[..at].to_owned(),
                     font,
                     size: style.size,
                 },
-                Span {
-                    x: left + 60.0_f32.max(fonts::width(&text[..at], font, style.size) + 18.0),
+                TextSpan {
+                    x: x_start + 60.0_f32.max(fonts::width(&text[..at], font, style.size) + 18.0),
                     text: text[at..].trim_start().to_owned(),
                     font,
                     size: style.size,
@@ -303,13 +305,13 @@ impl<'a> Setter<'a> {
             ],
             _ => {
                 let slack = self.width() - fonts::width(text, font, style.size);
-                let x = left
+                let x = x_start
                     + if style.centered {
                         slack.max(0.0) / 2.0
                     } else {
                         0.0
                     };
-                vec![Span {
+                vec![TextSpan {
                     x,
                     text: text.to_owned(),
                     font,
@@ -320,19 +322,23 @@ impl<'a> Setter<'a> {
         self.push(role, spans);
     }
 
-    fn prose(&mut self, prose: &Prose) {
-        let style = Style::plain(self.look.size);
+    fn prose(&mut self, prose: &Paragraph) {
+        let style = TextStyle::plain(self.look.size);
         let font = fonts::index(self.look.family, style.face);
-        let ranges = fold(&prose.text, font, style.size, self.width());
-        let known = !prose.mentions.is_empty() || prose.answer.is_some();
-        let role = if known { Role::Fixed } else { Role::Prose };
+        let ranges = wrap(&prose.text, font, style.size, self.width());
+        let has_truth = !prose.mentions.is_empty() || prose.answer.is_some();
+        let role = if has_truth {
+            SetLineRole::Fixed
+        } else {
+            SetLineRole::Prose
+        };
         for &(from, to) in &ranges {
             self.advance(self.leading());
-            let x = self.left();
+            let x = self.left_edge();
             let line = &prose.text[from..to];
             self.push(
                 role,
-                vec![Span {
+                vec![TextSpan {
                     x,
                     text: line.to_owned(),
                     font,
@@ -347,7 +353,7 @@ impl<'a> Setter<'a> {
                     .is_some_and(|at| (from..to).contains(&at))
             };
             for (text, key) in prose.mentions.iter().filter(|(text, _)| here(text)) {
-                let reference = TruthReference {
+                let reference = ReferenceTruth {
                     page,
                     text: text.clone(),
                     target: None,
@@ -358,7 +364,7 @@ impl<'a> Setter<'a> {
                 prose.answer.as_ref().filter(|(_, answer)| here(answer))
             {
                 let node = self.done.nodes.len().checked_sub(1);
-                self.done.answers.push(Answer {
+                self.done.answers.push(PlantedAnswer {
                     question: question.clone(),
                     answer: answer.clone(),
                     page,
@@ -372,30 +378,30 @@ impl<'a> Setter<'a> {
     fn bullet(&mut self, item: &str) {
         let size = self.look.size;
         let font = fonts::index(self.look.family, Face::Regular);
-        for (n, (from, to)) in fold(item, font, size, self.width() - 30.0)
+        for (n, (from, to)) in wrap(item, font, size, self.width() - 30.0)
             .into_iter()
             .enumerate()
         {
             self.advance(self.leading());
-            let text = Span {
-                x: self.left() + 30.0,
+            let text = TextSpan {
+                x: self.left_edge() + 30.0,
                 text: item[from..to].to_owned(),
                 font,
                 size,
             };
-            let mark = Span {
-                x: self.left() + 16.0,
+            let mark = TextSpan {
+                x: self.left_edge() + 16.0,
                 text: "\u{2022}".into(),
                 font,
                 size,
             };
             let spans = if n == 0 { vec![mark, text] } else { vec![text] };
-            self.push(Role::Fixed, spans);
+            self.push(SetLineRole::Fixed, spans);
         }
         self.gap(size * 0.4);
     }
 
-    fn table(&mut self, table: &Table) {
+    fn table(&mut self, table: &FigureTable) {
         let size = self.look.size - 1.0;
         let regular = fonts::index(self.look.family, Face::Regular);
         let bold = fonts::index(self.look.family, Face::Bold);
@@ -403,31 +409,31 @@ impl<'a> Setter<'a> {
         if !table.heads.is_empty() {
             self.advance(self.leading());
             let spans = self.cells(&table.heads, bold, size);
-            self.push(Role::Fixed, spans);
+            self.push(SetLineRole::Fixed, spans);
         }
         for (label, cells) in &table.rows {
             self.advance(self.leading());
-            let mut spans = vec![Span {
-                x: self.left(),
+            let mut spans = vec![TextSpan {
+                x: self.left_edge(),
                 text: label.clone(),
                 font: regular,
                 size,
             }];
             spans.extend(self.cells(cells, regular, size));
-            self.push(Role::Fixed, spans);
+            self.push(SetLineRole::Fixed, spans);
         }
         self.gap(self.look.size);
     }
 
     /// Cells, right-aligned in equal columns at the right side of the text; empty cells leave nothing.
-    fn cells(&self, cells: &[String], font: usize, size: f32) -> Vec<Span> {
+    fn cells(&self, cells: &[String], font: usize, size: f32) -> Vec<TextSpan> {
         let width = (self.width() * 0.6 / cells.len().max(1) as f32).min(90.0);
-        let first = self.left() + self.width() - width * cells.len() as f32;
+        let first = self.left_edge() + self.width() - width * cells.len() as f32;
         cells
             .iter()
             .enumerate()
             .filter(|(_, text)| !text.is_empty())
-            .map(|(n, text): (usize, &String)| Span {
+            .map(|(n, text): (usize, &String)| TextSpan {
                 x: first + width * (n + 1) as f32 - fonts::width(text, font, size),
                 text: text.clone(),
                 font,
@@ -436,11 +442,11 @@ impl<'a> Setter<'a> {
             .collect()
     }
 
-    fn line(&mut self, text: &str, style: Style) {
+    fn line(&mut self, text: &str, style: TextStyle) {
         let font = fonts::index(self.look.family, style.face);
-        for (from, to) in fold(text, font, style.size, self.width()) {
+        for (from, to) in wrap(text, font, style.size, self.width()) {
             self.advance(style.size * 1.25);
-            self.set(&text[from..to], None, style, Role::Fixed);
+            self.set(&text[from..to], None, style, SetLineRole::Fixed);
         }
     }
 
@@ -448,7 +454,7 @@ impl<'a> Setter<'a> {
         self.end_page();
         let numbering = std::mem::replace(&mut self.numbering, Numbering::None);
         self.gap(200.0);
-        self.line(text, Style::plain(self.look.size).centered());
+        self.line(text, TextStyle::plain(self.look.size).centered());
         self.end_page();
         self.numbering = numbering;
     }
@@ -463,7 +469,7 @@ impl<'a> Setter<'a> {
         (whole - gutter * (self.columns - 1) as f32) / self.columns as f32
     }
 
-    fn left(&self) -> f32 {
+    fn left_edge(&self) -> f32 {
         self.look.margin + self.column as f32 * (self.width() + 18.0)
     }
 
@@ -525,7 +531,7 @@ impl<'a> Setter<'a> {
         self.y += points;
     }
 
-    fn push(&mut self, role: Role, spans: Vec<Span>) {
+    fn push(&mut self, role: SetLineRole, spans: Vec<TextSpan>) {
         self.fresh = false;
         let line = SetLine {
             y: self.y,

@@ -329,11 +329,11 @@ pub(crate) fn paragraph(rng: &mut Rng, topic: &str) -> String {
 
 /// Headings that do not repeat within a document.
 #[derive(Debug, Default)]
-pub(crate) struct Titles {
+pub(crate) struct UniqueTitles {
     used: BTreeSet<String>,
 }
 
-impl Titles {
+impl UniqueTitles {
     /// A short heading in title case.
     pub(crate) fn short(&mut self, rng: &mut Rng) -> String {
         self.fresh(rng, |rng| match rng.below(4) {

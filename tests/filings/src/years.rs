@@ -1,25 +1,25 @@
 //! The same filing a year apart: a generated document and what a year made of it, with what is true of each section.
 
 use crate::kinds::manuscript;
-use crate::manuscript::{Block, Heading, Manuscript, Prose};
+use crate::manuscript::{Block, Manuscript, ManuscriptHeading, Paragraph};
 use crate::random::Rng;
-use crate::words::{self, Titles};
-use crate::{Filing, Spec, TruthNode, typeset};
+use crate::words::{self, UniqueTitles};
+use crate::{Filing, HeadingTruth, Spec, typeset};
 
 /// Two years of one filing.
 #[derive(Debug, Clone)]
-pub struct Years {
+pub struct YearPair {
     /// The year before.
     pub before: Filing,
     /// The year after.
     pub after: Filing,
     /// What became of each section, in the order of the year after; removed ones last.
-    pub sections: Vec<Became>,
+    pub sections: Vec<YearChange>,
 }
 
 /// What became of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Became {
+pub struct YearChange {
     /// Its node in the truth of the year before; `None` where it is new.
     pub before: Option<usize>,
     /// Its node in the truth of the year after; `None` where it is gone.
@@ -34,7 +34,7 @@ pub struct Became {
 
 /// A section of a manuscript: its heading and the blocks up to the next.
 #[derive(Debug, Clone)]
-struct Part {
+struct YearSection {
     blocks: Vec<Block>,
     /// Its place in the year before.
     from: Option<usize>,
@@ -43,8 +43,8 @@ struct Part {
     moved: Option<bool>,
 }
 
-impl Part {
-    fn heading(&self) -> Option<&Heading> {
+impl YearSection {
+    fn heading(&self) -> Option<&ManuscriptHeading> {
         self.blocks.iter().find_map(|block| {
             if let Block::Heading(heading) = block {
                 Some(heading)
@@ -61,14 +61,14 @@ impl Part {
 
 /// Makes two years of the filing of a specification. `seed` chooses what the year does: sentences and figures change, and
 /// short sections without a number are renamed, inserted, removed, swapped or put under another section.
-pub fn years(spec: &Spec, seed: u64) -> Years {
+pub fn year_pair(spec: &Spec, seed: u64) -> YearPair {
     let before = manuscript(spec);
     let mut rng = Rng::new(seed, "years");
     let (front, mut parts) = parts(&before);
     (0..parts.len()).for_each(|at| rewrite(&mut parts[at], &mut rng));
-    let mut titles = Titles::default();
+    let mut titles = UniqueTitles::default();
     rename(&mut parts, &mut rng, &mut titles);
-    displace(&mut parts, &mut rng);
+    move_section(&mut parts, &mut rng);
     remove(&mut parts, &mut rng);
     insert(&mut parts, &mut rng, &mut titles);
     let body = front
@@ -81,8 +81,8 @@ pub fn years(spec: &Spec, seed: u64) -> Years {
     };
     let before = typeset(&before, spec);
     let after = typeset(&after, spec);
-    let sections = became(&parts, &before.truth.nodes, &after.truth.nodes);
-    Years {
+    let sections = section_changes(&parts, &before.truth.nodes, &after.truth.nodes);
+    YearPair {
         before,
         after,
         sections,
@@ -90,12 +90,12 @@ pub fn years(spec: &Spec, seed: u64) -> Years {
 }
 
 /// What stands before the first heading, and the sections.
-fn parts(manuscript: &Manuscript) -> (Vec<Block>, Vec<Part>) {
+fn parts(manuscript: &Manuscript) -> (Vec<Block>, Vec<YearSection>) {
     let mut front: Vec<Block> = Vec::new();
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<YearSection> = Vec::new();
     for block in &manuscript.body {
         match (block, parts.last_mut()) {
-            (Block::Heading(_), _) => parts.push(Part {
+            (Block::Heading(_), _) => parts.push(YearSection {
                 blocks: vec![block.clone()],
                 from: Some(parts.len()),
                 same_text: true,
@@ -110,25 +110,25 @@ fn parts(manuscript: &Manuscript) -> (Vec<Block>, Vec<Part>) {
 }
 
 /// Sentences and figures of another year, in two sections of five.
-fn rewrite(part: &mut Part, rng: &mut Rng) {
-    let wanted = rng.chance(40);
+fn rewrite(part: &mut YearSection, rng: &mut Rng) {
+    let is_selected = rng.chance(40);
     let topic = part
         .heading()
         .map(|heading| heading.title.clone())
         .unwrap_or_default();
     for block in &mut part.blocks {
         match block {
-            Block::Prose(prose) if wanted => {
+            Block::Prose(prose) if is_selected => {
                 let text = reworded(&prose.text, &topic, rng);
                 part.same_text &= text == prose.text;
                 // What was mentioned or answered may not stand there any more.
                 *prose = if text == prose.text {
                     prose.clone()
                 } else {
-                    Prose::from(text)
+                    Paragraph::from(text)
                 };
             }
-            Block::Table(table) if wanted => {
+            Block::Table(table) if is_selected => {
                 for (_, cells) in &mut table.rows {
                     cells.iter_mut().for_each(|cell| *cell = words::figure(rng));
                 }
@@ -155,45 +155,48 @@ fn reworded(text: &str, topic: &str, rng: &mut Rng) -> String {
 }
 
 /// Places of sections without sub-sections that have neither number nor name for mentions.
-fn loose(parts: &[Part]) -> Vec<usize> {
+fn movable_sections(parts: &[YearSection]) -> Vec<usize> {
     (0..parts.len())
         .filter(|at: &usize| {
             let leaf = parts
                 .get(at + 1)
                 .is_none_or(|next| next.level() <= parts[*at].level());
-            leaf && parts[*at].heading().is_some_and(|heading: &Heading| {
-                let numbered = heading.title.contains(|c: char| c.is_ascii_digit())
-                    || heading.title.starts_with("Item");
-                heading.key.is_none()
-                    && heading.runs_on.is_none()
-                    && !heading.new_page
-                    && heading.level >= 2
-                    && !numbered
-            }) && parts[*at].blocks.len() > 1
-                && parts[*at].blocks.iter().all(in_place)
+            leaf && parts[*at]
+                .heading()
+                .is_some_and(|heading: &ManuscriptHeading| {
+                    let numbered = heading.title.contains(|c: char| c.is_ascii_digit())
+                        || heading.title.starts_with("Item");
+                    heading.key.is_none()
+                        && heading.runs_on.is_none()
+                        && !heading.new_page
+                        && heading.level >= 2
+                        && !numbered
+                })
+                && parts[*at].blocks.len() > 1
+                && parts[*at].blocks.iter().all(is_movable)
         })
         .collect()
 }
 
 /// Whether a block may stand anywhere.
-fn in_place(block: &Block) -> bool {
+fn is_movable(block: &Block) -> bool {
     matches!(
         block,
         Block::Heading(_) | Block::Prose(_) | Block::Bullets(_) | Block::Gap(_)
     )
 }
 
-fn rename(parts: &mut [Part], rng: &mut Rng, titles: &mut Titles) {
-    for at in loose(parts) {
+fn rename(parts: &mut [YearSection], rng: &mut Rng, titles: &mut UniqueTitles) {
+    for at in movable_sections(parts) {
         if rng.chance(12) {
             let part = &mut parts[at];
             part.renamed = true;
             for block in &mut part.blocks {
                 if let Block::Heading(heading) = block {
-                    *heading = Heading {
+                    *heading = ManuscriptHeading {
                         title: titles.short(rng),
                         printed: None,
-                        listed: None,
+                        contents_title: None,
                         tab: None,
                         ..heading.clone()
                     };
@@ -204,21 +207,23 @@ fn rename(parts: &mut [Part], rng: &mut Rng, titles: &mut Titles) {
 }
 
 /// Two neighbors change places, or a section goes to the end of another sub-section.
-fn displace(parts: &mut Vec<Part>, rng: &mut Rng) {
-    for at in loose(parts) {
+fn move_section(parts: &mut Vec<YearSection>, rng: &mut Rng) {
+    for at in movable_sections(parts) {
         let next = at + 1;
-        if rng.chance(8) && loose(parts).contains(&next) && parts[next].level() == parts[at].level()
+        if rng.chance(8)
+            && movable_sections(parts).contains(&next)
+            && parts[next].level() == parts[at].level()
         {
             parts.swap(at, next);
             (parts[at].moved, parts[next].moved) = (None, None);
         }
     }
-    let all = loose(parts);
+    let all = movable_sections(parts);
     if all.len() < 8 {
         return;
     }
     for _ in 0..all.len() / 12 {
-        let now = loose(parts);
+        let now = movable_sections(parts);
         let from = now[rng.below(now.len())];
         let to = now[rng.below(now.len())];
         // Behind a section of the same level that has another parent.
@@ -234,39 +239,39 @@ fn displace(parts: &mut Vec<Part>, rng: &mut Rng) {
     }
 }
 
-fn parent(parts: &[Part], at: usize) -> Option<usize> {
+fn parent(parts: &[YearSection], at: usize) -> Option<usize> {
     (0..at)
         .rev()
         .find(|above| parts[*above].level() < parts[at].level())
 }
 
-fn remove(parts: &mut Vec<Part>, rng: &mut Rng) {
-    for at in loose(parts).into_iter().rev() {
+fn remove(parts: &mut Vec<YearSection>, rng: &mut Rng) {
+    for at in movable_sections(parts).into_iter().rev() {
         if rng.chance(8) {
             parts.remove(at);
         }
     }
 }
 
-fn insert(parts: &mut Vec<Part>, rng: &mut Rng, titles: &mut Titles) {
-    for at in loose(parts).into_iter().rev() {
+fn insert(parts: &mut Vec<YearSection>, rng: &mut Rng, titles: &mut UniqueTitles) {
+    for at in movable_sections(parts).into_iter().rev() {
         if rng.chance(8) {
             let Some(model) = parts[at].heading() else {
                 continue;
             };
             let title = titles.short(rng);
             let prose = (0..rng.between(1, 3))
-                .map(|_| Block::Prose(Prose::from(words::paragraph(rng, &title))));
+                .map(|_| Block::Prose(Paragraph::from(words::paragraph(rng, &title))));
             let prose: Vec<Block> = prose.collect();
-            let heading = Heading {
+            let heading = ManuscriptHeading {
                 title,
                 printed: None,
-                listed: None,
+                contents_title: None,
                 tab: None,
                 ..model.clone()
             };
             let blocks = [Block::Heading(heading)].into_iter().chain(prose).collect();
-            let part = Part {
+            let part = YearSection {
                 blocks,
                 from: None,
                 same_text: false,
@@ -279,12 +284,16 @@ fn insert(parts: &mut Vec<Part>, rng: &mut Rng, titles: &mut Titles) {
 }
 
 /// Headings stand in the truth in the order of the body, behind those of the cover.
-fn became(parts: &[Part], before: &[TruthNode], after: &[TruthNode]) -> Vec<Became> {
+fn section_changes(
+    parts: &[YearSection],
+    before: &[HeadingTruth],
+    after: &[HeadingTruth],
+) -> Vec<YearChange> {
     let first = after.len() - parts.len();
-    let mut sections: Vec<Became> = parts
+    let mut sections: Vec<YearChange> = parts
         .iter()
         .enumerate()
-        .map(|(at, part)| Became {
+        .map(|(at, part)| YearChange {
             before: part.from.map(|from| from + first),
             after: Some(at + first),
             same_text: part.same_text,
@@ -292,12 +301,12 @@ fn became(parts: &[Part], before: &[TruthNode], after: &[TruthNode]) -> Vec<Beca
             moved: part.moved,
         })
         .collect();
-    let kept: std::collections::BTreeSet<usize> = sections
+    let continued: std::collections::BTreeSet<usize> = sections
         .iter()
         .filter_map(|section| section.before)
         .collect();
-    let gone = (first..before.len()).filter(|at| !kept.contains(at));
-    sections.extend(gone.map(|at| Became {
+    let gone = (first..before.len()).filter(|at| !continued.contains(at));
+    sections.extend(gone.map(|at| YearChange {
         before: Some(at),
         after: None,
         same_text: false,
@@ -310,10 +319,10 @@ fn became(parts: &[Part], before: &[TruthNode], after: &[TruthNode]) -> Vec<Beca
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::FilingKind;
 
     #[test]
-    fn a_year_does_what_it_says() {
+    fn labels_match_the_changes_made() {
         let mut renamed = 0;
         let mut moved = 0;
         let mut new = 0;
@@ -321,14 +330,18 @@ mod tests {
         let mut same = 0;
         let mut all = 0;
         for (seed, kind) in (0..12).zip(
-            [Kind::TenK, Kind::TenQ, Kind::EarningsRelease]
-                .into_iter()
-                .cycle(),
+            [
+                FilingKind::TenK,
+                FilingKind::TenQ,
+                FilingKind::EarningsRelease,
+            ]
+            .into_iter()
+            .cycle(),
         ) {
-            let years = years(
+            let years = year_pair(
                 &Spec {
                     pages: 24,
-                    ..Spec::of(kind, seed)
+                    ..Spec::new(kind, seed)
                 },
                 seed,
             );
@@ -356,14 +369,14 @@ mod tests {
                 renamed += usize::from(section.renamed);
                 moved += usize::from(section.moved == Some(true));
             }
-            let told = years
+            let changes = years
                 .sections
                 .iter()
                 .filter(|section| section.after.is_some())
                 .count();
             assert!(
-                (0..=2).contains(&(after.len() - told)),
-                "{told} of {}",
+                (0..=2).contains(&(after.len() - changes)),
+                "{changes} of {}",
                 after.len()
             );
         }

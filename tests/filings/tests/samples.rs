@@ -11,7 +11,7 @@ fn samples() -> std::path::PathBuf {
 }
 
 #[test]
-fn the_pdf_samples_are_made_again_byte_for_byte() {
+fn pdf_samples_regenerate_byte_identically() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(
         samples().join("constitution.md"),
@@ -21,8 +21,11 @@ fn the_pdf_samples_are_made_again_byte_for_byte() {
     example::write(folder.path()).unwrap();
     for name in ["constitution.pdf", "generated-10-k.pdf"] {
         let again = std::fs::read(folder.path().join(name)).unwrap();
-        let kept = std::fs::read(samples().join(name)).unwrap();
-        assert!(again == kept, "{name} differs: run the example `samples`");
+        let committed = std::fs::read(samples().join(name)).unwrap();
+        assert!(
+            again == committed,
+            "{name} differs: run the example `samples`"
+        );
     }
 }
 

@@ -5,46 +5,46 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use stemma_llm::tokens;
 
-use crate::behavior::{Behavior, Fault};
-use crate::dialect::Dialect;
-use crate::dice::Dice;
-use crate::http::Head;
+use crate::behavior::{Behavior, ReplyFault};
+use crate::dialect::WireDialect;
+use crate::http::HttpHead;
+use crate::malformed::{ReplyText, corrupt};
 use crate::oracle::Oracle;
-use crate::question::Question;
-use crate::report::Ask;
-use crate::spoil::{Said, spoilt};
-use crate::{embed, gullible, lies};
+use crate::question::PromptRequest;
+use crate::report::RequestRecord;
+use crate::seeded::SeededRng;
+use crate::{embed, injection, wrong_answers};
 
 /// Tokens that a chat costs beside its texts.
 const ENVELOPE_TOKENS: u32 = 16;
 
 /// A request as it was understood.
-pub(crate) struct Call {
-    pub(crate) dialect: Dialect,
+pub(crate) struct ProviderCall {
+    pub(crate) dialect: WireDialect,
     pub(crate) digest: blake3::Hash,
     body: Value,
-    asked: Asked,
+    kind: CallKind,
 }
 
-enum Asked {
-    Text(Question),
+enum CallKind {
+    Text(PromptRequest),
     Embedding,
     /// Refused with this status, because of this.
-    Nothing(u16, String),
+    Rejected(u16, String),
 }
 
 /// The good answer to a call, a pure function of it; or a lie, or what a gullible model was made to say.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Answered {
+pub(crate) struct PreparedAnswer {
     outcome: &'static str,
-    said: Said,
+    reply: ReplyText,
     pub(crate) prompt_tokens: u32,
     pub(crate) output_tokens: u32,
 }
 
-impl Answered {
+impl PreparedAnswer {
     pub(crate) fn text(&self) -> &str {
-        &self.said.text
+        &self.reply.text
     }
 
     pub(crate) fn tokens(&self) -> u32 {
@@ -52,37 +52,43 @@ impl Answered {
     }
 }
 
-impl Call {
-    pub(crate) fn of(head: &Head, body: &[u8]) -> Self {
-        let path = head.word(1).split('?').next().unwrap_or_default();
+impl ProviderCall {
+    pub(crate) fn from_request(head: &HttpHead, body: &[u8]) -> Self {
+        let path = head
+            .start_line_word(1)
+            .split('?')
+            .next()
+            .unwrap_or_default();
         let dialect = if path.ends_with("/messages") {
-            Dialect::Anthropic
+            WireDialect::Anthropic
         } else {
-            Dialect::OpenAi
+            WireDialect::OpenAi
         };
-        let known = path.ends_with("/chat/completions") || path.ends_with("/messages");
+        let is_chat_path = path.ends_with("/chat/completions") || path.ends_with("/messages");
         let parsed = serde_json::from_slice::<Value>(body).map_err(|error| error.to_string());
-        let asked = match &parsed {
-            _ if head.word(0) != "POST" => Asked::Nothing(404, "there is no such path".into()),
-            Err(error) => Asked::Nothing(400, error.clone()),
-            Ok(_) if path.ends_with("/embeddings") => Asked::Embedding,
-            Ok(value) if known => match Question::of(value) {
-                Ok(question) => Asked::Text(question),
-                Err(error) => Asked::Nothing(400, error),
+        let kind = match &parsed {
+            _ if head.start_line_word(0) != "POST" => {
+                CallKind::Rejected(404, "there is no such path".into())
+            }
+            Err(error) => CallKind::Rejected(400, error.clone()),
+            Ok(_) if path.ends_with("/embeddings") => CallKind::Embedding,
+            Ok(value) if is_chat_path => match PromptRequest::parse(value) {
+                Ok(question) => CallKind::Text(question),
+                Err(error) => CallKind::Rejected(400, error),
             },
-            Ok(_) => Asked::Nothing(404, "there is no such path".into()),
+            Ok(_) => CallKind::Rejected(404, "there is no such path".into()),
         };
-        let digest = match &asked {
+        let digest = match &kind {
             // What is added to a question to have it answered better or to its end makes no other question of it.
-            Asked::Text(question) => {
-                let Question {
+            CallKind::Text(question) => {
+                let PromptRequest {
                     model,
                     system,
                     schema,
                     ..
                 } = question;
                 blake3::hash(
-                    json!([model, system, question.asked(), schema])
+                    json!([model, system, question.instruction(), schema])
                         .to_string()
                         .as_bytes(),
                 )
@@ -93,50 +99,50 @@ impl Call {
             dialect,
             digest,
             body: parsed.unwrap_or_default(),
-            asked,
+            kind: kind,
         }
     }
 
     pub(crate) fn stage(&self) -> &'static str {
-        match &self.asked {
-            Asked::Text(question) => question.stage.name(),
-            Asked::Embedding => "embedding",
-            Asked::Nothing(..) => "none",
+        match &self.kind {
+            CallKind::Text(question) => question.stage.name(),
+            CallKind::Embedding => "embedding",
+            CallKind::Rejected(..) => "none",
         }
     }
 
     pub(crate) fn sections(&self) -> usize {
-        match &self.asked {
-            Asked::Text(question) => question.named("Section").count(),
+        match &self.kind {
+            CallKind::Text(question) => question.blocks_named("Section").count(),
             _ => 0,
         }
     }
 
     /// Whether an answer is to be continued.
-    pub(crate) fn goes_on(&self) -> bool {
-        matches!(&self.asked, Asked::Text(question) if question.begun.is_some())
+    pub(crate) fn is_continuation(&self) -> bool {
+        matches!(&self.kind, CallKind::Text(question) if question.prefill.is_some())
     }
 
-    pub(crate) fn answered(&self, oracle: &Oracle, behavior: &Behavior) -> Answered {
-        let none = Said {
+    pub(crate) fn answer(&self, oracle: &Oracle, behavior: &Behavior) -> PreparedAnswer {
+        let none = ReplyText {
             text: String::new(),
             is_cut: false,
         };
-        let question = match &self.asked {
-            Asked::Text(question) => question,
-            Asked::Embedding => {
+        let question = match &self.kind {
+            CallKind::Text(question) => question,
+            CallKind::Embedding => {
                 let prompt_tokens = embed::answer(&self.body).map_or(0, |(_, tokens)| tokens);
-                return Answered {
+                return PreparedAnswer {
                     outcome: "good",
-                    said: none,
+                    reply: none,
                     prompt_tokens,
                     output_tokens: 0,
                 };
             }
-            Asked::Nothing(..) => {
-                return Answered {
+            CallKind::Rejected(..) => {
+                return PreparedAnswer {
                     outcome: "refused",
-                    said: none,
+                    reply: none,
                     prompt_tokens: 0,
                     output_tokens: 0,
                 };
@@ -144,38 +150,45 @@ impl Call {
         };
         let judged = oracle.judge(question, behavior.noise, behavior.seed);
         let good = judged.unwrap_or_else(|| oracle.answer(question, behavior.reads));
-        let told = behavior
+        let injected = behavior
             .gullible
-            .then(|| gullible::obey(question, &good))
+            .then(|| injection::obey(question, &good))
             .flatten();
-        let lies = Dice::of(behavior.seed, "lies", self.digest.as_bytes()).happens(behavior.lies);
-        let (outcome, value) = match told {
-            Some(told) => ("obeyed", told),
-            None if lies => ("lie", lies::instead_of(&good, question, behavior.seed)),
+        let lies =
+            SeededRng::new(behavior.seed, "lies", self.digest.as_bytes()).chance(behavior.lies);
+        let (outcome, value) = match injected {
+            Some(injected) => ("obeyed", injected),
+            None if lies => (
+                "lie",
+                wrong_answers::wrong_answer(&good, question, behavior.seed),
+            ),
             None => ("good", good),
         };
         let text = match value {
             Value::String(text) => text,
             value => value.to_string(),
         };
-        let said = bounded(rest(text, question.begun.as_deref()), question.max_tokens);
+        let reply = truncate(
+            continuation(text, question.prefill.as_deref()),
+            question.max_tokens,
+        );
         let schema = if question.schema.is_null() {
             String::new()
         } else {
             question.schema.to_string()
         };
-        let begun = question.begun.as_deref().unwrap_or_default();
-        let parts = [question.system.as_str(), &question.user, begun, &schema];
+        let prefill = question.prefill.as_deref().unwrap_or_default();
+        let parts = [question.system.as_str(), &question.user, prefill, &schema];
         let prompt_tokens = parts
             .into_iter()
             .map(tokens::count)
             .fold(ENVELOPE_TOKENS, u32::saturating_add);
         // What is cut off by the model's own limit is no complete answer.
-        let outcome = if said.is_cut { "cut" } else { outcome };
-        Answered {
+        let outcome = if reply.is_cut { "cut" } else { outcome };
+        PreparedAnswer {
             outcome,
-            output_tokens: tokens::count(&said.text),
-            said,
+            output_tokens: tokens::count(&reply.text),
+            reply,
             prompt_tokens,
         }
     }
@@ -183,64 +196,67 @@ impl Call {
     /// Outcome, status and body of the reply, where it is not an error of the provider.
     pub(crate) fn reply(
         &self,
-        answered: &Answered,
-        fault: Option<Fault>,
+        answered: &PreparedAnswer,
+        fault: Option<ReplyFault>,
         seed: u64,
     ) -> (&'static str, u16, Value) {
-        let question = match &self.asked {
-            Asked::Text(question) => question,
-            Asked::Embedding => {
+        let question = match &self.kind {
+            CallKind::Text(question) => question,
+            CallKind::Embedding => {
                 return match embed::answer(&self.body) {
                     Ok((value, _)) => ("good", 200, value),
                     Err(error) => ("refused", 400, self.dialect.error(400, &error)),
                 };
             }
-            Asked::Nothing(status, error) => {
+            CallKind::Rejected(status, error) => {
                 return ("refused", *status, self.dialect.error(*status, error));
             }
         };
-        let said = match fault {
-            Some(fault) => spoilt(
-                answered.said.text.clone(),
+        let reply_text = match fault {
+            Some(fault) => corrupt(
+                answered.reply.text.clone(),
                 fault,
                 seed,
                 self.digest.as_bytes(),
             ),
-            None => answered.said.clone(),
+            None => answered.reply.clone(),
         };
         let outcome = match fault {
-            Some(Fault::Empty) => "empty",
-            Some(Fault::Truncated) => "truncated",
-            Some(Fault::Malformed) => "malformed",
-            Some(Fault::Schema) => "schema",
+            Some(ReplyFault::Empty) => "empty",
+            Some(ReplyFault::Truncated) => "truncated",
+            Some(ReplyFault::Malformed) => "malformed",
+            Some(ReplyFault::Schema) => "schema",
             _ => answered.outcome,
         };
-        let tokens = [answered.prompt_tokens, tokens::count(&said.text)];
+        let tokens = [answered.prompt_tokens, tokens::count(&reply_text.text)];
         (
             outcome,
             200,
-            self.dialect.reply(&self.body, question, &said, tokens),
+            self.dialect
+                .reply(&self.body, question, &reply_text, tokens),
         )
     }
 
-    /// A line of the record; `said`: the good answer.
+    /// A line of the record; `reply`: the good answer.
     pub(crate) fn record(
         &self,
-        ask: &Ask,
+        ask: &RequestRecord,
         number: usize,
         serving: u32,
         first: Instant,
-        said: Option<&str>,
+        answer_text: Option<&str>,
     ) -> Value {
-        let question = match &self.asked {
-            Asked::Text(question) => Some(question),
+        let question = match &self.kind {
+            CallKind::Text(question) => Some(question),
             _ => None,
         };
         let blocks = question.map(|question| {
             question
                 .blocks
                 .iter()
-                .map(|block: &crate::question::Block| json!([block.name, block.number, block.text]))
+                .map(|block: &crate::question::PromptBlock| {
+                    json!([block.name, block.number, block.text])
+                })
                 .collect::<Vec<_>>()
         });
         json!({
@@ -256,17 +272,17 @@ impl Call {
             "prompt_tokens": ask.prompt_tokens,
             "output_tokens": ask.output_tokens,
             "blocks": blocks,
-            "said": said,
+            "said": answer_text,
         })
     }
 }
 
 /// What follows of an answer that was begun: behind what is there already, where that is how it begins.
-fn rest(text: String, begun: Option<&str>) -> String {
-    let Some(begun) = begun else { return text };
+fn continuation(text: String, prefill: Option<&str>) -> String {
+    let Some(prefill) = prefill else { return text };
     match text
-        .strip_prefix(begun)
-        .or_else(|| text.strip_prefix(begun.trim_end()))
+        .strip_prefix(prefill)
+        .or_else(|| text.strip_prefix(prefill.trim_end()))
     {
         Some(rest) => rest.to_string(),
         None => text,
@@ -274,9 +290,9 @@ fn rest(text: String, begun: Option<&str>) -> String {
 }
 
 /// The text, cut where it is longer than allowed.
-fn bounded(text: String, max_tokens: Option<u32>) -> Said {
+fn truncate(text: String, max_tokens: Option<u32>) -> ReplyText {
     let Some(most) = max_tokens.filter(|most| tokens::count(&text) > *most) else {
-        return Said {
+        return ReplyText {
             text,
             is_cut: false,
         };
@@ -294,7 +310,7 @@ fn bounded(text: String, max_tokens: Option<u32>) -> Said {
             too_long = middle
         }
     }
-    Said {
+    ReplyText {
         text: text[..fits].into(),
         is_cut: true,
     }
@@ -305,26 +321,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_that_is_too_long_is_cut_and_can_be_continued_to_its_end() {
+    fn truncated_answers_can_be_continued() {
         let text = format!("{{\"a\":\"{}\"}}", "word after word ".repeat(40));
-        let mut begun = String::new();
+        let mut prefix = String::new();
         for _ in 0..20 {
-            let said = bounded(
-                rest(
+            let part = truncate(
+                continuation(
                     text.clone(),
-                    Some(&begun)
+                    Some(&prefix)
                         .filter(|text| !text.is_empty())
                         .map(|text| text.as_str()),
                 ),
                 Some(20),
             );
-            assert!(tokens::count(&said.text) <= 20 && !said.text.is_empty());
-            begun.push_str(&said.text);
-            if !said.is_cut {
+            assert!(tokens::count(&part.text) <= 20 && !part.text.is_empty());
+            prefix.push_str(&part.text);
+            if !part.is_cut {
                 break;
             }
         }
-        assert_eq!(begun, text);
-        assert!(!bounded("short".into(), Some(20)).is_cut && !bounded("short".into(), None).is_cut);
+        assert_eq!(prefix, text);
+        assert!(
+            !truncate("short".into(), Some(20)).is_cut && !truncate("short".into(), None).is_cut
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dice::Dice;
+use crate::seeded::SeededRng;
 
 /// How the provider behaves. By default at once, always, rightly, without limit.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -15,9 +15,9 @@ pub struct Behavior {
     /// How long a reply takes.
     pub latency: Latency,
     /// How much may be asked.
-    pub limits: Limits,
+    pub limits: SimulatedLimits,
     /// What goes wrong with single replies.
-    pub faults: Faults,
+    pub faults: ReplyFaults,
     /// A time in which nothing is answered.
     pub outage: Option<Outage>,
     /// Share of questions, from 0 to 1, that get a well-formed answer that is wrong. Which ones depends on the question.
@@ -25,14 +25,14 @@ pub struct Behavior {
     /// Does what the text of a document tells it to.
     pub gullible: bool,
     /// What counts as a table of contents, and what is read from one.
-    pub reads: Reads,
+    pub reads: TocReading,
     /// By how much, at most, scores of sections and documents are off, 0–1.
     pub noise: f64,
 }
 
 impl Behavior {
     /// Always right, after this time.
-    pub fn after(latency: Duration) -> Self {
+    pub fn with_latency(latency: Duration) -> Self {
         let median_ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
         Self {
             latency: Latency {
@@ -46,10 +46,10 @@ impl Behavior {
     /// Never answers.
     pub fn hanging() -> Self {
         Self {
-            faults: Faults {
+            faults: ReplyFaults {
                 always: 1.0,
-                kinds: vec![Fault::Hang],
-                ..Faults::default()
+                kinds: vec![ReplyFault::Hang],
+                ..ReplyFaults::default()
             },
             ..Self::default()
         }
@@ -59,7 +59,7 @@ impl Behavior {
 /// What the oracle takes for a table of contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reads {
+pub enum TocReading {
     /// Only what lists every section that truth knows; rows that truth does not know are no entries. So all of truth can be
     /// found by any method.
     #[default]
@@ -79,11 +79,12 @@ pub struct Latency {
 }
 
 impl Latency {
-    pub(crate) fn of(self, seed: u64, digest: &[u8], serving: u32) -> Duration {
+    pub(crate) fn sample(self, seed: u64, digest: &[u8], serving: u32) -> Duration {
         let factor = if self.sigma == 0.0 {
             1.0
         } else {
-            (self.sigma * Dice::of(seed, &format!("latency {serving}"), digest).normal()).exp()
+            (self.sigma * SeededRng::new(seed, &format!("latency {serving}"), digest).normal())
+                .exp()
         };
         Duration::from_millis(self.median_ms).mul_f64(factor)
     }
@@ -92,21 +93,22 @@ impl Latency {
 /// How much may be asked, and what is said about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct SimulatedLimits {
     /// Requests per minute; `None`: any number.
     pub requests_per_minute: Option<u32>,
     /// Tokens of prompts and replies per minute; `None`: any number.
     pub tokens_per_minute: Option<u32>,
     /// How they are enforced.
-    pub meter: Meter,
+    pub meter: LimitMeter,
     /// What the replies say about them.
-    pub told: Told,
+    #[serde(rename = "told")]
+    pub headers: LimitHeaders,
 }
 
 /// How limits are enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Meter {
+pub enum LimitMeter {
     /// Never more than the limit in any 60 seconds.
     #[default]
     Window,
@@ -117,7 +119,7 @@ pub enum Meter {
 /// What the replies say about the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Told {
+pub enum LimitHeaders {
     /// Limits, what remains of them, and when to come again.
     #[default]
     All,
@@ -130,21 +132,21 @@ pub enum Told {
 /// What goes wrong with single replies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Faults {
+pub struct ReplyFaults {
     /// Share of questions, from 0 to 1, the first servings of which are spoilt: one or two of them.
     pub rate: f64,
     /// Share of questions every serving of which is spoilt.
     pub always: f64,
     /// In which ways; which one depends on the question and the serving.
-    pub kinds: Vec<Fault>,
+    pub kinds: Vec<ReplyFault>,
 }
 
-impl Default for Faults {
+impl Default for ReplyFaults {
     fn default() -> Self {
         Self {
             rate: 0.0,
             always: 0.0,
-            kinds: Fault::ALL.to_vec(),
+            kinds: ReplyFault::ALL.to_vec(),
         }
     }
 }
@@ -152,7 +154,7 @@ impl Default for Faults {
 /// A way in which a reply is spoilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum ReplyFault {
     /// Status 500, 502, 503 or 529.
     Error,
     /// No reply, ever.
@@ -169,7 +171,7 @@ pub enum Fault {
     Schema,
 }
 
-impl Fault {
+impl ReplyFault {
     /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Error,
@@ -181,18 +183,19 @@ impl Fault {
         Self::Schema,
     ];
     /// Servings of one question that are spoilt at most, unless it is always.
-    const SERVINGS: usize = 2;
+    const MAX_FAULTY_SERVINGS: usize = 2;
 }
 
-impl Faults {
+impl ReplyFaults {
     /// What goes wrong with a serving (from 1) of a question.
-    pub(crate) fn of(&self, seed: u64, digest: &[u8], serving: u32) -> Option<Fault> {
-        let mut dice = Dice::of(seed, "fault", digest);
-        let always = dice.happens(self.always);
-        let hit = dice.happens(self.rate);
-        let servings = dice.below(Fault::SERVINGS);
+    pub(crate) fn fault_for(&self, seed: u64, digest: &[u8], serving: u32) -> Option<ReplyFault> {
+        let mut dice = SeededRng::new(seed, "fault", digest);
+        let always = dice.chance(self.always);
+        let hit = dice.chance(self.rate);
+        let servings = dice.below(ReplyFault::MAX_FAULTY_SERVINGS);
         let spoilt = always || (hit && serving as usize <= servings + 1);
-        let which = Dice::of(seed, &format!("kind {serving}"), digest).below(self.kinds.len());
+        let which =
+            SeededRng::new(seed, &format!("kind {serving}"), digest).below(self.kinds.len());
         self.kinds.get(which).copied().filter(|_| spoilt)
     }
 }
@@ -221,24 +224,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_hit_the_first_two_servings_at_most_unless_always() {
-        let faults = Faults {
+    fn faults_affect_at_most_the_first_two_servings() {
+        let faults = ReplyFaults {
             rate: 0.3,
-            ..Faults::default()
+            ..ReplyFaults::default()
         };
         let digests: Vec<[u8; 2]> = (0..2_000_u16).map(u16::to_le_bytes).collect();
-        let hit = |faults: &Faults, serving| {
+        let hit = |faults: &ReplyFaults, serving| {
             digests
                 .iter()
-                .filter(|d| faults.of(1, &d[..], serving).is_some())
+                .filter(|d| faults.fault_for(1, &d[..], serving).is_some())
                 .count()
         };
         assert!((520..680).contains(&hit(&faults, 1)), "{}", hit(&faults, 1));
         assert!(hit(&faults, 2) > 200 && hit(&faults, 2) < hit(&faults, 1));
         assert_eq!(hit(&faults, 3), 0);
-        let always = Faults {
+        let always = ReplyFaults {
             always: 0.05,
-            ..Faults::default()
+            ..ReplyFaults::default()
         };
         assert_eq!(hit(&always, 1), hit(&always, 9));
         assert!((60..140).contains(&hit(&always, 9)), "{}", hit(&always, 9));
@@ -251,7 +254,7 @@ mod tests {
             sigma: 0.5,
         };
         let mut took: Vec<_> = (0..999_u32)
-            .map(|n| latency.of(1, &n.to_le_bytes(), 1))
+            .map(|n| latency.sample(1, &n.to_le_bytes(), 1))
             .collect();
         took.sort();
         let median = took[499].as_millis();
@@ -266,13 +269,13 @@ mod tests {
                 median_ms: 300,
                 sigma: 0.0
             }
-            .of(1, b"x", 1),
+            .sample(1, b"x", 1),
             Duration::from_millis(300)
         );
     }
 
     #[test]
-    fn an_outage_begins_after_the_first_call_and_may_have_no_end() {
+    fn outages_start_after_the_first_call() {
         let covers = |outage: Outage, at| outage.covers(Duration::from_secs(at));
         let outage = Outage {
             after_s: 10.0,
@@ -293,12 +296,12 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_does_not_exist_is_an_error() {
+    fn unknown_settings_are_rejected() {
         let behavior: Behavior =
             serde_json::from_str(r#"{"latency":{"median_ms":5},"reads":"page"}"#).unwrap();
         assert_eq!(
             (behavior.latency.median_ms, behavior.reads),
-            (5, Reads::Page)
+            (5, TocReading::Page)
         );
         assert!(serde_json::from_str::<Behavior>(r#"{"latncy":1}"#).is_err());
     }

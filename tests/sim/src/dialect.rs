@@ -4,25 +4,25 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::behavior::Told;
+use crate::behavior::LimitHeaders;
 use crate::limits::Remaining;
-use crate::question::Question;
-use crate::spoil::Said;
+use crate::malformed::ReplyText;
+use crate::question::PromptRequest;
 
 /// Whose shape a request has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum WireDialect {
     OpenAi,
     Anthropic,
 }
 
-impl Dialect {
+impl WireDialect {
     /// A complete reply.
     pub(crate) fn reply(
         self,
         body: &Value,
-        question: &Question,
-        said: &Said,
+        question: &PromptRequest,
+        reply_text: &ReplyText,
         tokens: [u32; 2],
     ) -> Value {
         let [prompt, output] = tokens;
@@ -31,8 +31,8 @@ impl Dialect {
                 "id": "chatcmpl-sim", "object": "chat.completion", "created": 0, "model": question.model,
                 "choices": [{
                     "index": 0,
-                    "message": { "role": "assistant", "content": said.text, "refusal": null },
-                    "finish_reason": if said.is_cut { "length" } else { "stop" },
+                    "message": { "role": "assistant", "content": reply_text.text, "refusal": null },
+                    "finish_reason": if reply_text.is_cut { "length" } else { "stop" },
                 }],
                 "usage": {
                     "prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output,
@@ -44,7 +44,7 @@ impl Dialect {
                     .as_str()
                     .filter(|_| body["tool_choice"]["type"] != "none");
                 // A tool's input is an object; what is none is said in words.
-                let input = serde_json::from_str::<Value>(&said.text)
+                let input = serde_json::from_str::<Value>(&reply_text.text)
                     .ok()
                     .filter(Value::is_object);
                 let (content, stop) = match (tool, input) {
@@ -52,13 +52,16 @@ impl Dialect {
                         json!([{ "type": "tool_use", "id": "toolu_sim", "name": name, "input": input }]),
                         "tool_use",
                     ),
-                    _ if said.text.is_empty() => (json!([]), "end_turn"),
-                    _ => (json!([{ "type": "text", "text": said.text }]), "end_turn"),
+                    _ if reply_text.text.is_empty() => (json!([]), "end_turn"),
+                    _ => (
+                        json!([{ "type": "text", "text": reply_text.text }]),
+                        "end_turn",
+                    ),
                 };
                 json!({
                     "id": "msg_sim", "type": "message", "role": "assistant", "model": question.model,
                     "content": content,
-                    "stop_reason": if said.is_cut { "max_tokens" } else { stop },
+                    "stop_reason": if reply_text.is_cut { "max_tokens" } else { stop },
                     "stop_sequence": null,
                     "usage": {
                         "input_tokens": prompt, "output_tokens": output,
@@ -95,29 +98,29 @@ impl Dialect {
         self,
         remaining: [Option<Remaining>; 2],
         pause: Option<Duration>,
-        told: Told,
+        detail: LimitHeaders,
     ) -> String {
         let mut lines = String::new();
         for (name, remaining) in ["requests", "tokens"].iter().zip(remaining) {
             let Some(Remaining {
                 limit,
-                left,
+                available,
                 full_in,
-            }) = remaining.filter(|_| told == Told::All)
+            }) = remaining.filter(|_| detail == LimitHeaders::All)
             else {
                 continue;
             };
             let [prefix, infix, reset] = match self {
-                Self::OpenAi => ["x-ratelimit", "", &span(full_in)],
+                Self::OpenAi => ["x-ratelimit", "", &format_duration(full_in)],
                 Self::Anthropic => [
                     "anthropic-ratelimit",
                     name,
-                    &timestamp(SystemTime::now() + full_in),
+                    &format_timestamp(SystemTime::now() + full_in),
                 ],
             };
             for (what, value) in [
                 ("limit", &limit.to_string()),
-                ("remaining", &left.to_string()),
+                ("remaining", &available.to_string()),
                 ("reset", &reset.to_string()),
             ] {
                 let header = if infix.is_empty() {
@@ -128,7 +131,7 @@ impl Dialect {
                 lines.push_str(&format!("{header}: {value}\r\n"));
             }
         }
-        if let Some(pause) = pause.filter(|_| told != Told::Nothing) {
+        if let Some(pause) = pause.filter(|_| detail != LimitHeaders::Nothing) {
             lines.push_str(&format!("retry-after: {}\r\n", pause.as_secs_f64().ceil()));
             if self == Self::OpenAi {
                 lines.push_str(&format!("retry-after-ms: {}\r\n", pause.as_millis() + 1));
@@ -139,7 +142,7 @@ impl Dialect {
 }
 
 /// A span as OpenAI writes it: `120ms`, `6.5s`, `1m30s`.
-fn span(span: Duration) -> String {
+fn format_duration(span: Duration) -> String {
     let seconds = span.as_secs_f64();
     match (span.as_secs() / 60, seconds) {
         (0, seconds) if seconds < 1.0 => format!("{}ms", span.as_millis()),
@@ -149,7 +152,7 @@ fn span(span: Duration) -> String {
 }
 
 /// A time as RFC 3339 writes it, in whole seconds of UTC (days to date after Howard Hinnant's `civil_from_days`).
-fn timestamp(at: SystemTime) -> String {
+fn format_timestamp(at: SystemTime) -> String {
     let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let days = seconds / 86_400 + 719_468;
     let time = seconds % 86_400;
@@ -179,33 +182,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written_as_the_providers_write_them() {
+    fn times_are_formatted_like_the_providers() {
         assert_eq!(
             ["0ms", "120ms"],
-            [span(Duration::ZERO), span(Duration::from_millis(120))]
-                .map(|s| s)
-                .each_ref()
-                .map(String::as_str)
+            [
+                format_duration(Duration::ZERO),
+                format_duration(Duration::from_millis(120))
+            ]
+            .map(|s| s)
+            .each_ref()
+            .map(String::as_str)
         );
-        assert_eq!(span(Duration::from_millis(6_500)), "6.500s");
-        assert_eq!(span(Duration::from_secs(90)), "1m30.000s");
-        let at = |seconds| timestamp(UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(format_duration(Duration::from_millis(6_500)), "6.500s");
+        assert_eq!(format_duration(Duration::from_secs(90)), "1m30.000s");
+        let at = |seconds| format_timestamp(UNIX_EPOCH + Duration::from_secs(seconds));
         assert_eq!(at(0), "1970-01-01T00:00:00Z");
         assert_eq!(at(951_827_696), "2000-02-29T12:34:56Z");
         assert_eq!(at(1_767_225_599), "2025-12-31T23:59:59Z");
     }
 
     #[test]
-    fn headers_say_as_much_as_is_to_be_told() {
-        let left = Remaining {
+    fn limit_headers_follow_the_configured_detail() {
+        let remaining = Remaining {
             limit: 60,
-            left: 3,
+            available: 3,
             full_in: Duration::from_secs(2),
         };
-        let said = |dialect: Dialect, told| {
-            dialect.headers([Some(left), None], Some(Duration::from_millis(1_500)), told)
+        let headers = |dialect: WireDialect, detail| {
+            dialect.headers(
+                [Some(remaining), None],
+                Some(Duration::from_millis(1_500)),
+                detail,
+            )
         };
-        let all = said(Dialect::OpenAi, Told::All);
+        let all = headers(WireDialect::OpenAi, LimitHeaders::All);
         for line in [
             "x-ratelimit-limit-requests: 60",
             "x-ratelimit-reset-requests: 2.000s",
@@ -214,12 +224,15 @@ mod tests {
         ] {
             assert!(all.contains(&format!("{line}\r\n")), "{all}");
         }
-        let all = said(Dialect::Anthropic, Told::All);
+        let all = headers(WireDialect::Anthropic, LimitHeaders::All);
         assert!(
             all.contains("anthropic-ratelimit-requests-remaining: 3\r\n") && all.contains("T"),
             "{all}"
         );
-        assert_eq!(said(Dialect::Anthropic, Told::Pause), "retry-after: 2\r\n");
-        assert_eq!(said(Dialect::OpenAi, Told::Nothing), "");
+        assert_eq!(
+            headers(WireDialect::Anthropic, LimitHeaders::Pause),
+            "retry-after: 2\r\n"
+        );
+        assert_eq!(headers(WireDialect::OpenAi, LimitHeaders::Nothing), "");
     }
 }

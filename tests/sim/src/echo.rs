@@ -5,17 +5,17 @@
 
 use serde_json::{Map, Value};
 
-use crate::dice::Dice;
-use crate::question::Question;
+use crate::question::PromptRequest;
+use crate::seeded::SeededRng;
 
 /// Deepest schema that is filled: one that refers to itself has to end.
-const DEEPEST: usize = 12;
+const MAX_SCHEMA_DEPTH: usize = 12;
 /// Words of an excerpt, at most.
 const EXCERPT_WORDS: usize = 12;
 
 /// An answer of the shape that is asked for; without a shape, a text.
-pub(crate) fn fill(question: &Question) -> Value {
-    let mut echo = Echo::of(question);
+pub(crate) fn fill(question: &PromptRequest) -> Value {
+    let mut echo = SchemaFiller::new(question);
     if question.schema.is_null() {
         echo.excerpt(usize::MAX).into()
     } else {
@@ -23,28 +23,27 @@ pub(crate) fn fill(question: &Question) -> Value {
     }
 }
 
-struct Echo {
-    dice: Dice,
+struct SchemaFiller {
+    rng: SeededRng,
     lines: Vec<String>,
 }
 
-impl Echo {
-    fn of(question: &Question) -> Self {
-        let said = format!(
+impl SchemaFiller {
+    fn new(question: &PromptRequest) -> Self {
+        let seed_text = format!(
             "{}\0{}\0{}",
             question.system, question.user, question.schema
         );
         let lines = question.user.lines().filter(|line| !line.trim().is_empty());
         Self {
-            dice: Dice::of(0, "echo", said.as_bytes()),
+            rng: SeededRng::new(0, "echo", seed_text.as_bytes()),
             lines: lines.map(str::to_string).collect(),
         }
     }
 
     /// A number below `sides`, which is not 0.
     fn below(&mut self, sides: u64) -> u64 {
-        self.dice
-            .below(usize::try_from(sides).unwrap_or(usize::MAX)) as u64
+        self.rng.below(usize::try_from(sides).unwrap_or(usize::MAX)) as u64
     }
 
     /// Some words of one line of what was asked, at most `longest` characters.
@@ -61,7 +60,7 @@ impl Echo {
     }
 
     fn fill(&mut self, schema: &Value, root: &Value, depth: usize) -> Value {
-        if depth > DEEPEST {
+        if depth > MAX_SCHEMA_DEPTH {
             return Value::Null;
         }
         if let Some(reference) = schema["$ref"].as_str() {
@@ -87,7 +86,7 @@ impl Echo {
             let way = self.below(ways.len() as u64) as usize;
             return self.fill(&ways[way], root, depth + 1);
         }
-        match self.kind(&schema["type"]).as_str() {
+        match self.pick_type(&schema["type"]).as_str() {
             "object" => self.object(schema, root, depth),
             "array" => self.array(schema, root, depth),
             "boolean" => (self.below(2) == 1).into(),
@@ -105,7 +104,7 @@ impl Echo {
     }
 
     /// The type to make, where several are allowed one of them.
-    fn kind(&mut self, kinds: &Value) -> String {
+    fn pick_type(&mut self, kinds: &Value) -> String {
         match kinds {
             Value::Array(several) if !several.is_empty() => several
                 [self.below(several.len() as u64) as usize]
@@ -165,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    fn question(text: &str) -> Question {
+    fn question(text: &str) -> PromptRequest {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -179,8 +178,10 @@ mod tests {
         let message = json!({"role": "user", "content": text});
         let format =
             json!({"type": "json_schema", "json_schema": {"name": "toc", "schema": schema}});
-        Question::of(&json!({"model": "echo", "messages": [message], "response_format": format}))
-            .unwrap()
+        PromptRequest::parse(
+            &json!({"model": "echo", "messages": [message], "response_format": format}),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -207,13 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn the_same_question_gets_the_same_answer_and_others_get_others() {
+    fn answers_are_deterministic_per_question() {
         let of = |n: u64| fill(&question(&format!("page {n}\nItem 1\nItem 2")));
         assert_eq!(of(1), of(1));
         let answers: std::collections::BTreeSet<_> = (0..20).map(|n| of(n).to_string()).collect();
         assert!(answers.len() > 10, "{}", answers.len());
         let plain =
-            Question::of(&json!({"messages": [{"role": "user", "content": "hi you"}]})).unwrap();
+            PromptRequest::parse(&json!({"messages": [{"role": "user", "content": "hi you"}]}))
+                .unwrap();
         assert_eq!(fill(&plain), "hi you");
     }
 }

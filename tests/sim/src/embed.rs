@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_with_common_words_are_near() {
+    fn texts_sharing_words_have_near_vectors() {
         let near = |a: &str, b: &str| -> f32 {
             vector(a, 256)
                 .iter()

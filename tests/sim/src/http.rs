@@ -11,19 +11,19 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// Longest head, in bytes.
-const HEAD_BYTES: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Longest body that is read whole, in bytes.
-const BODY_BYTES: usize = 16 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 /// The head of a request or a reply as it came.
 #[derive(Debug)]
-pub struct Head {
+pub struct HttpHead {
     /// All bytes, to be passed on.
     pub bytes: Vec<u8>,
     lines: Vec<String>,
 }
 
-impl Head {
+impl HttpHead {
     /// Reads a head; `None` where the connection ended before it.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Head {
                 return Ok(None);
             }
             ensure!(
-                count > 0 && head.bytes.len() <= HEAD_BYTES,
+                count > 0 && head.bytes.len() <= MAX_HEAD_BYTES,
                 "a head that does not end"
             );
             let line = String::from_utf8_lossy(&head.bytes[begin..])
@@ -54,7 +54,7 @@ impl Head {
     }
 
     /// A word of the first line: method, path and version, or version, status and reason.
-    pub fn word(&self, n: usize) -> &str {
+    pub fn start_line_word(&self, n: usize) -> &str {
         self.lines
             .first()
             .and_then(|line| line.split(' ').nth(n))
@@ -92,7 +92,7 @@ impl Head {
     /// A body that is too long, or ends early.
     pub async fn body(&self, reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Vec<u8>> {
         let length = self.content_length()?;
-        ensure!(length <= BODY_BYTES, "a body of {length} bytes");
+        ensure!(length <= MAX_BODY_BYTES, "a body of {length} bytes");
         let mut body = vec![0; length];
         reader.read_exact(&mut body).await?;
         Ok(body)
@@ -119,11 +119,13 @@ pub async fn get(address: SocketAddr, path: &str, limit: Duration) -> Result<(u1
         .await
         .context("no reply in time")??;
     let mut rest = bytes.as_slice();
-    let Some(head) = Head::read(&mut rest).await? else {
+    let Some(head) = HttpHead::read(&mut rest).await? else {
         bail!("{address} closed without a reply")
     };
     Ok((
-        head.word(1).parse().context("the status of a reply")?,
+        head.start_line_word(1)
+            .parse()
+            .context("the status of a reply")?,
         rest.to_vec(),
     ))
 }
@@ -144,17 +146,20 @@ pub async fn exchange(address: SocketAddr, request: &[u8]) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    async fn read(text: &str) -> Result<Option<Head>> {
-        Head::read(&mut text.as_bytes()).await
+    async fn read(text: &str) -> Result<Option<HttpHead>> {
+        HttpHead::read(&mut text.as_bytes()).await
     }
 
     #[tokio::test]
-    async fn a_head_ends_at_its_empty_line() {
+    async fn head_ends_at_the_empty_line() {
         let head = read("POST /v1 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc")
             .await
             .unwrap()
             .unwrap();
-        assert_eq!((head.word(0), head.word(1)), ("POST", "/v1"));
+        assert_eq!(
+            (head.start_line_word(0), head.start_line_word(1)),
+            ("POST", "/v1")
+        );
         assert_eq!(head.content_length().unwrap(), 3);
         assert!(head.bytes.ends_with(b"\r\n\r\n"));
         assert!(read("").await.unwrap().is_none());

@@ -6,7 +6,7 @@
 //!
 //! A [`Behavior`] says what else happens: latency, limits with the headers of real providers, faults of the first servings
 //! of a question, lies, an outage, obedience to what a document says. Everything that chance decides follows from a seed and
-//! from the question. A [`Report`] counts what was asked.
+//! from the question. A [`ProviderReport`] counts what was asked.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -22,27 +22,30 @@
 
 mod answer;
 mod behavior;
-mod contents;
 mod dialect;
-mod dice;
 mod echo;
 mod embed;
-mod gullible;
 pub mod http;
-mod lies;
+mod injection;
 mod limits;
+mod malformed;
 mod oracle;
 pub mod pages;
 mod provider;
 mod question;
 mod report;
-mod spoil;
+mod seeded;
 mod titles;
+mod toc;
 mod truth;
+mod wrong_answers;
 
-pub use behavior::{Behavior, Fault, Faults, Latency, Limits, Meter, Outage, Reads, Told};
+pub use behavior::{
+    Behavior, Latency, LimitHeaders, LimitMeter, Outage, ReplyFault, ReplyFaults, SimulatedLimits,
+    TocReading,
+};
 pub use oracle::{Gold, Oracle, is_whole};
 pub use provider::{Provider, Setup};
-pub use question::{Block, Question, Stage};
-pub use report::{Ask, Report, Sections, Sum, Window};
-pub use truth::{Library, Node, Texts, Truth};
+pub use question::{PromptBlock, PromptRequest, RequestStage};
+pub use report::{CallTotals, PeakMinute, ProviderReport, RequestRecord, SectionCounts};
+pub use truth::{KnownOutline, KnownSection, Library, PageTexts};

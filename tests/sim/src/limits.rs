@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::behavior::{Limits, Meter};
+use crate::behavior::{LimitMeter, SimulatedLimits};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// What a bucket holds, as a share of a minute.
@@ -11,35 +11,40 @@ const BURST: f64 = 1.0 / 6.0;
 
 /// How much of the limits is used.
 #[derive(Debug, Default)]
-pub(crate) struct Used {
-    requests: Count,
-    tokens: Count,
+pub(crate) struct LimitUsage {
+    requests: LimitCounter,
+    tokens: LimitCounter,
 }
 
 /// What remains of one limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Remaining {
     pub(crate) limit: u32,
-    pub(crate) left: u32,
+    pub(crate) available: u32,
     /// Until all of it is there again.
     pub(crate) full_in: Duration,
 }
 
-impl Used {
+impl LimitUsage {
     /// Lets a call of so many tokens through and counts it, or says how long it has to stay away.
     pub(crate) fn admit(
         &mut self,
-        limits: &Limits,
+        limits: &SimulatedLimits,
         tokens: u32,
         now: Instant,
     ) -> Result<(), Duration> {
         let requests = limits
             .requests_per_minute
             .map(|limit| self.requests.wait(limits.meter, limit, 1, now));
-        let held = limits
+        let token_wait = limits
             .tokens_per_minute
             .map(|limit| self.tokens.wait(limits.meter, limit, tokens, now));
-        match requests.into_iter().chain(held).max().unwrap_or_default() {
+        match requests
+            .into_iter()
+            .chain(token_wait)
+            .max()
+            .unwrap_or_default()
+        {
             Duration::ZERO => {
                 self.requests.take(1, now);
                 self.tokens.take(tokens, now);
@@ -50,7 +55,11 @@ impl Used {
     }
 
     /// What remains of requests and tokens.
-    pub(crate) fn remaining(&mut self, limits: &Limits, now: Instant) -> [Option<Remaining>; 2] {
+    pub(crate) fn remaining(
+        &mut self,
+        limits: &SimulatedLimits,
+        now: Instant,
+    ) -> [Option<Remaining>; 2] {
         let meter = limits.meter;
         [
             limits
@@ -64,33 +73,33 @@ impl Used {
 }
 
 #[derive(Debug, Default)]
-struct Count {
+struct LimitCounter {
     /// What was let through in the last minute.
-    taken: VecDeque<(Instant, u32)>,
+    admitted: VecDeque<(Instant, u32)>,
     sum: u64,
     /// What is missing in the bucket, and when that was so.
-    missing: f64,
+    deficit: f64,
     at: Option<Instant>,
 }
 
-impl Count {
-    fn wait(&mut self, meter: Meter, limit: u32, amount: u32, now: Instant) -> Duration {
-        self.pass(limit, now);
+impl LimitCounter {
+    fn wait(&mut self, meter: LimitMeter, limit: u32, amount: u32, now: Instant) -> Duration {
+        self.refill(limit, now);
         match meter {
-            Meter::Bucket => {
+            LimitMeter::Bucket => {
                 // A call larger than the bucket passes when the bucket is full.
                 let room = f64::from(limit) * BURST;
-                let excess = (self.missing + f64::from(amount).min(room) - room).max(0.0);
+                let excess = (self.deficit + f64::from(amount).min(room) - room).max(0.0);
                 MINUTE.mul_f64(excess / f64::from(limit.max(1)))
             }
-            Meter::Window => {
+            LimitMeter::Window => {
                 let mut excess = (self.sum + u64::from(amount)).saturating_sub(u64::from(limit));
                 let mut wait = Duration::ZERO;
-                for (at, taken) in &self.taken {
+                for (at, tokens) in &self.admitted {
                     if excess == 0 {
                         break;
                     }
-                    excess = excess.saturating_sub(u64::from(*taken));
+                    excess = excess.saturating_sub(u64::from(*tokens));
                     wait = MINUTE.saturating_sub(now.duration_since(*at));
                 }
                 wait
@@ -99,47 +108,47 @@ impl Count {
     }
 
     fn take(&mut self, amount: u32, now: Instant) {
-        self.taken.push_back((now, amount));
+        self.admitted.push_back((now, amount));
         self.sum += u64::from(amount);
-        self.missing += f64::from(amount);
+        self.deficit += f64::from(amount);
     }
 
-    fn remaining(&mut self, meter: Meter, limit: u32, now: Instant) -> Remaining {
-        self.pass(limit, now);
+    fn remaining(&mut self, meter: LimitMeter, limit: u32, now: Instant) -> Remaining {
+        self.refill(limit, now);
         let (room, missing) = match meter {
-            Meter::Bucket => (f64::from(limit) * BURST, self.missing),
-            Meter::Window => (f64::from(limit), self.sum as f64),
+            LimitMeter::Bucket => (f64::from(limit) * BURST, self.deficit),
+            LimitMeter::Window => (f64::from(limit), self.sum as f64),
         };
         let full_in = match meter {
-            Meter::Bucket => MINUTE.mul_f64(missing / f64::from(limit.max(1))),
-            Meter::Window => self.taken.back().map_or(Duration::ZERO, |(at, _)| {
+            LimitMeter::Bucket => MINUTE.mul_f64(missing / f64::from(limit.max(1))),
+            LimitMeter::Window => self.admitted.back().map_or(Duration::ZERO, |(at, _)| {
                 MINUTE - now.duration_since(*at).min(MINUTE)
             }),
         };
         Remaining {
             limit,
-            left: (room - missing).max(0.0) as u32,
+            available: (room - missing).max(0.0) as u32,
             full_in,
         }
     }
 
     /// Time passes.
-    fn pass(&mut self, limit: u32, now: Instant) {
+    fn refill(&mut self, limit: u32, now: Instant) {
         let gone = self
             .at
             .map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
-        self.missing =
-            (self.missing - gone.as_secs_f64() / MINUTE.as_secs_f64() * f64::from(limit)).max(0.0);
+        self.deficit =
+            (self.deficit - gone.as_secs_f64() / MINUTE.as_secs_f64() * f64::from(limit)).max(0.0);
         self.at = Some(now);
         while let Some((at, amount)) = self
-            .taken
+            .admitted
             .front()
             .copied()
             .filter(|(at, _)| now.duration_since(*at) >= MINUTE)
         {
             debug_assert!(at <= now);
             self.sum -= u64::from(amount);
-            self.taken.pop_front();
+            self.admitted.pop_front();
         }
     }
 }
@@ -148,19 +157,19 @@ impl Count {
 mod tests {
     use super::*;
 
-    fn limits(meter: Meter, requests: Option<u32>, tokens: Option<u32>) -> Limits {
-        Limits {
+    fn limits(meter: LimitMeter, requests: Option<u32>, tokens: Option<u32>) -> SimulatedLimits {
+        SimulatedLimits {
             requests_per_minute: requests,
             tokens_per_minute: tokens,
             meter,
-            ..Limits::default()
+            ..SimulatedLimits::default()
         }
     }
 
     /// Seconds at which calls are let through by someone who comes every 0.1 s for `seconds`.
-    fn admitted(limits: &Limits, tokens: u32, seconds: u32) -> Vec<f64> {
+    fn admitted(limits: &SimulatedLimits, tokens: u32, seconds: u32) -> Vec<f64> {
         let begin = Instant::now();
-        let mut used = Used::default();
+        let mut used = LimitUsage::default();
         let times = (0..seconds * 10).map(|n| f64::from(n) / 10.0);
         times
             .filter(|at| {
@@ -171,25 +180,25 @@ mod tests {
     }
 
     #[test]
-    fn a_window_never_holds_more_than_the_limit() {
-        let at = admitted(&limits(Meter::Window, Some(30), None), 1, 180);
+    fn window_never_exceeds_the_limit() {
+        let at = admitted(&limits(LimitMeter::Window, Some(30), None), 1, 180);
         assert!(at[29] < 3.0 && at[30] >= 60.0, "{at:?}");
         assert_eq!(at.len(), 90);
-        let at = admitted(&limits(Meter::Window, None, Some(1_000)), 100, 60);
+        let at = admitted(&limits(LimitMeter::Window, None, Some(1_000)), 100, 60);
         assert_eq!(at.len(), 10);
     }
 
     #[test]
-    fn a_bucket_lets_through_evenly_after_a_short_burst() {
-        let at = admitted(&limits(Meter::Bucket, Some(300), None), 1, 120);
+    fn bucket_admits_evenly_after_a_burst() {
+        let at = admitted(&limits(LimitMeter::Bucket, Some(300), None), 1, 120);
         assert!((645..=655).contains(&at.len()), "{}", at.len());
-        let at = admitted(&limits(Meter::Bucket, Some(60), Some(6_000)), 300, 120);
+        let at = admitted(&limits(LimitMeter::Bucket, Some(60), Some(6_000)), 300, 120);
         assert!(
             (42..=45).contains(&at.len()),
             "tokens are the tighter limit: {}",
             at.len()
         );
-        let large = admitted(&limits(Meter::Bucket, None, Some(6_000)), 3_000, 120);
+        let large = admitted(&limits(LimitMeter::Bucket, None, Some(6_000)), 3_000, 120);
         assert!(
             (3..=6).contains(&large.len()),
             "larger than the bucket: {large:?}"
@@ -197,10 +206,10 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_as_told_is_let_through() {
-        for meter in [Meter::Bucket, Meter::Window] {
+    fn waiting_the_given_time_is_enough() {
+        for meter in [LimitMeter::Bucket, LimitMeter::Window] {
             let limits = limits(meter, Some(20), Some(900));
-            let mut used = Used::default();
+            let mut used = LimitUsage::default();
             let mut now = Instant::now();
             for _ in 0..100 {
                 if let Err(wait) = used.admit(&limits, 50, now) {
@@ -209,7 +218,7 @@ mod tests {
                 }
             }
             let [requests, tokens] = used.remaining(&limits, now);
-            assert!(requests.unwrap().left < 20 && tokens.unwrap().full_in > Duration::ZERO);
+            assert!(requests.unwrap().available < 20 && tokens.unwrap().full_in > Duration::ZERO);
         }
     }
 }

@@ -65,10 +65,10 @@ fn flags(mut words: impl Iterator<Item = String>) -> Result<Vec<(String, String)
     Ok(flags)
 }
 
-fn paths(flags: &[(String, String)], wanted: &str) -> Vec<PathBuf> {
+fn paths(flags: &[(String, String)], flag: &str) -> Vec<PathBuf> {
     flags
         .iter()
-        .filter(|(name, _)| name == wanted)
+        .filter(|(name, _)| name == flag)
         .map(|(_, value)| value.into())
         .collect()
 }
@@ -105,8 +105,8 @@ async fn serve(flags: &[(String, String)]) -> Result<()> {
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,
     ];
-    let oracle = Oracle::new(library).knowing(golds(&paths(flags, "questions"))?);
-    let provider = Provider::set_up(Setup {
+    let oracle = Oracle::new(library).with_golds(golds(&paths(flags, "questions"))?);
+    let provider = Provider::start_with(Setup {
         behavior,
         oracle,
         port,

@@ -4,16 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use stemma_document::{Body, Source};
-use stemma_extract::{Job, Limits, extract};
+use stemma_document::{Source, SourceBody};
+use stemma_extract::{ExtractJob, Limits, extract};
 
-use crate::truth::Texts;
+use crate::truth::PageTexts;
 
 /// Reads a document, or every `*.pdf` in a folder. The name of a document is that of its file, without extension.
 ///
 /// # Errors
 /// A file or folder that cannot be read; a document that can not be is passed over and named on stderr.
-pub fn read(path: &Path) -> Result<Vec<Texts>> {
+pub fn read(path: &Path) -> Result<Vec<PageTexts>> {
     let mut files = vec![path.to_path_buf()];
     if path.is_dir() {
         let entries =
@@ -26,7 +26,7 @@ pub fn read(path: &Path) -> Result<Vec<Texts>> {
     }
     let mut texts = Vec::new();
     for file in files {
-        match of(&file) {
+        match read_file(&file) {
             Ok(one) => texts.push(one),
             Err(error) => eprintln!("sim: {error:#}"),
         }
@@ -34,19 +34,19 @@ pub fn read(path: &Path) -> Result<Vec<Texts>> {
     Ok(texts)
 }
 
-fn of(file: &Path) -> Result<Texts> {
+fn read_file(file: &Path) -> Result<PageTexts> {
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let name = file
         .file_name()
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    let job = Job {
+    let job = ExtractJob {
         threads: 2,
-        ..Job::new(name, bytes, None, Limits::default())
+        ..ExtractJob::new(name, bytes, None, Limits::default())
     };
     let Ok(Source {
-        body: Body::Pages(pages),
+        body: SourceBody::Pages(pages),
         ..
     }) = extract(job)
     else {
@@ -58,17 +58,17 @@ fn of(file: &Path) -> Result<Texts> {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    Ok(Texts {
+    Ok(PageTexts {
         doc,
         pages: pages
             .iter()
             .map(|page: &stemma_document::Page| {
-                let kept = page
+                let body_lines = page
                     .lines
                     .iter()
                     .filter(|line| !line.is_furniture())
                     .map(|line| line.text.as_str());
-                kept.collect::<Vec<_>>().join("\n")
+                body_lines.collect::<Vec<_>>().join("\n")
             })
             .collect(),
     })
@@ -78,7 +78,7 @@ fn of(file: &Path) -> Result<Texts> {
 ///
 /// # Errors
 /// A folder that cannot be written to.
-pub fn write(texts: &[Texts], folder: &Path) -> Result<()> {
+pub fn write(texts: &[PageTexts], folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for one in texts {
         let path = folder.join(format!("{}.json", one.doc));

@@ -16,21 +16,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use crate::answer::{Answered, Call};
-use crate::behavior::{Behavior, Fault};
-use crate::dialect::Dialect;
-use crate::http::{Head, reply};
-use crate::limits::Used;
+use crate::answer::{PreparedAnswer, ProviderCall};
+use crate::behavior::{Behavior, ReplyFault};
+use crate::dialect::WireDialect;
+use crate::http::{HttpHead, reply};
+use crate::limits::LimitUsage;
 use crate::oracle::Oracle;
-use crate::report::{Ask, Report};
+use crate::report::{ProviderReport, RequestRecord};
 
 /// How often a request that hangs looks whether its peer is still there.
-const LOOK: Duration = Duration::from_millis(100);
+const PEER_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A running provider; it ends with this value.
 pub struct Provider {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ProviderShared>,
     accepting: JoinHandle<()>,
 }
 
@@ -47,19 +47,19 @@ pub struct Setup {
     pub record: Option<File>,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct ProviderShared {
     oracle: Oracle,
-    state: Mutex<State>,
+    state: Mutex<ProviderState>,
 }
 
-struct State {
+struct ProviderState {
     behavior: Behavior,
     record: Option<File>,
-    asks: Vec<Ask>,
+    requests: Vec<RequestRecord>,
     servings: HashMap<blake3::Hash, u32>,
     /// Good answers, so that each is found once.
-    answers: HashMap<blake3::Hash, Arc<Answered>>,
-    used: Used,
+    answers: HashMap<blake3::Hash, Arc<PreparedAnswer>>,
+    usage: LimitUsage,
     in_flight: HashSet<usize>,
     peak: usize,
 }
@@ -70,7 +70,7 @@ impl Provider {
     /// # Errors
     /// When no port can be had.
     pub async fn start(behavior: Behavior) -> Result<Self> {
-        Self::set_up(Setup {
+        Self::start_with(Setup {
             behavior,
             ..Setup::default()
         })
@@ -81,20 +81,20 @@ impl Provider {
     ///
     /// # Errors
     /// When no port can be had.
-    pub async fn set_up(setup: Setup) -> Result<Self> {
+    pub async fn start_with(setup: Setup) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", setup.port)).await?;
         let address = listener.local_addr()?;
-        let state = State {
+        let state = ProviderState {
             behavior: setup.behavior,
             record: setup.record,
-            asks: Vec::new(),
+            requests: Vec::new(),
             servings: HashMap::new(),
             answers: HashMap::new(),
-            used: Used::default(),
+            usage: LimitUsage::default(),
             in_flight: HashSet::new(),
             peak: 0,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ProviderShared {
             oracle: setup.oracle,
             state: Mutex::new(state),
         });
@@ -117,7 +117,7 @@ impl Provider {
     }
 
     /// Behaves differently from the next request on.
-    pub fn behave(&self, behavior: Behavior) {
+    pub fn set_behavior(&self, behavior: Behavior) {
         let mut state = self.shared.state();
         state.answers.clear();
         state.behavior = behavior;
@@ -129,17 +129,17 @@ impl Provider {
     }
 
     /// How many requests there were so far.
-    pub fn asked(&self) -> usize {
-        self.shared.state().asks.len()
+    pub fn request_count(&self) -> usize {
+        self.shared.state().requests.len()
     }
 
     /// Every request so far, by arrival.
-    pub fn asks(&self) -> Vec<Ask> {
-        self.shared.state().asks.clone()
+    pub fn requests(&self) -> Vec<RequestRecord> {
+        self.shared.state().requests.clone()
     }
 
     /// What came of all requests so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> ProviderReport {
         self.shared.report()
     }
 }
@@ -150,19 +150,19 @@ impl Drop for Provider {
     }
 }
 
-impl Shared {
+impl ProviderShared {
     /// What a panicking connection left behind is still whole: every change is one assignment.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ProviderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> ProviderReport {
         let state = self.state();
-        Report::of(&state.asks, &state.behavior.limits, state.peak)
+        ProviderReport::from_requests(&state.requests, &state.behavior.limits, state.peak)
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<ProviderShared>) {
     // Dropped with this task, which ends the connections.
     let mut connections = JoinSet::new();
     while let Ok((stream, peer)) = listener.accept().await {
@@ -172,31 +172,31 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 /// Serves one connection until it ends; what is wrong with it is its sender's matter.
-async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>) -> Result<()> {
+async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<ProviderShared>) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
-    while let Some(head) = Head::read(&mut stream).await? {
+    while let Some(head) = HttpHead::read(&mut stream).await? {
         let body = head.body(&mut stream).await?;
         // Neither costs anything, so neither counts. A provider without a list of models serves any.
-        let told = match head
-            .word(1)
+        let document = match head
+            .start_line_word(1)
             .rsplit('/')
             .next()
-            .filter(|_| head.word(0) == "GET")
+            .filter(|_| head.start_line_word(0) == "GET")
         {
             Some("report") => Some(serde_json::to_vec_pretty(&shared.report())?),
             Some("models") => Some(br#"{"object":"list","data":[]}"#.to_vec()),
             _ => None,
         };
-        if let Some(told) = told {
+        if let Some(document) = document {
             stream
                 .get_mut()
-                .write_all(&reply(200, "", "application/json", &told))
+                .write_all(&reply(200, "", "application/json", &document))
                 .await?;
             continue;
         }
-        let call = Call::of(&head, &body);
-        let turn = Turn::begin(&shared, &call, &head, peer);
+        let call = ProviderCall::from_request(&head, &body);
+        let turn = InFlightRequest::begin(&shared, &call, &head, peer);
         if !turn.serve(&call, stream.get_mut()).await? {
             break;
         }
@@ -205,7 +205,7 @@ async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>) -> Resu
 }
 
 /// Whether the other side has closed; nothing is written to it then.
-async fn gone(stream: &TcpStream) -> bool {
+async fn is_closed(stream: &TcpStream) -> bool {
     matches!(
         timeout(Duration::from_millis(1), stream.peek(&mut [0])).await,
         Ok(Ok(0) | Err(_))
@@ -213,25 +213,25 @@ async fn gone(stream: &TcpStream) -> bool {
 }
 
 /// One request; in flight until dropped.
-struct Turn<'a> {
-    shared: &'a Shared,
+struct InFlightRequest<'a> {
+    shared: &'a ProviderShared,
     number: usize,
     serving: u32,
     behavior: Behavior,
-    fate: Fate,
+    fate: ReplyPlan,
 }
 
 /// What is decided about a request when it arrives.
-enum Fate {
+enum ReplyPlan {
     /// Nobody is there.
     Outage,
     /// It came too soon.
     Throttled(Duration),
     /// It is answered, perhaps badly, with this.
-    Served(Option<Fault>, Arc<Answered>),
+    Served(Option<ReplyFault>, Arc<PreparedAnswer>),
 }
 
-impl Fate {
+impl ReplyPlan {
     /// The status that is meant for it, while it has none; 0 where nobody will answer.
     fn status(&self) -> u16 {
         match self {
@@ -242,41 +242,51 @@ impl Fate {
     }
 }
 
-impl<'a> Turn<'a> {
-    fn begin(shared: &'a Shared, call: &Call, head: &Head, peer: SocketAddr) -> Self {
-        let answered = shared.answered(call);
+impl<'a> InFlightRequest<'a> {
+    fn begin(
+        shared: &'a ProviderShared,
+        call: &ProviderCall,
+        head: &HttpHead,
+        peer: SocketAddr,
+    ) -> Self {
+        let answered = shared.answer_for(call);
         let now = Instant::now();
         let mut state = shared.state();
         let behavior = state.behavior.clone();
         let since = state
-            .asks
+            .requests
             .first()
             .map_or(Duration::ZERO, |first| now.duration_since(first.arrived));
         let mut serving = 0;
         let fate = if behavior.outage.is_some_and(|outage| outage.covers(since)) {
-            Fate::Outage
-        } else if let Err(wait) = state.used.admit(&behavior.limits, answered.tokens(), now) {
-            Fate::Throttled(wait)
+            ReplyPlan::Outage
+        } else if let Err(wait) = state.usage.admit(&behavior.limits, answered.tokens(), now) {
+            ReplyPlan::Throttled(wait)
         } else {
             let servings = state.servings.entry(call.digest).or_default();
             *servings += 1;
             serving = *servings;
-            Fate::Served(
+            ReplyPlan::Served(
                 behavior
                     .faults
-                    .of(behavior.seed, call.digest.as_bytes(), serving),
+                    .fault_for(behavior.seed, call.digest.as_bytes(), serving),
                 answered.clone(),
             )
         };
         // The URL knows better: a client may name itself differently from who started it.
-        let named = head
+        let process_header = head
             .header("x-stemma-process")
-            .filter(|_| head.word(1).starts_with("/v1/"))
+            .filter(|_| head.start_line_word(1).starts_with("/v1/"))
             .map(str::to_string);
-        let ask = Ask {
+        let ask = RequestRecord {
             digest: call.digest,
-            process: named
-                .unwrap_or_else(|| head.word(1).split('/').nth(1).unwrap_or_default().into()),
+            process: process_header.unwrap_or_else(|| {
+                head.start_line_word(1)
+                    .split('/')
+                    .nth(1)
+                    .unwrap_or_default()
+                    .into()
+            }),
             peer,
             arrived: now,
             delivered: None,
@@ -287,8 +297,8 @@ impl<'a> Turn<'a> {
             output_tokens: answered.output_tokens,
             sections: call.sections(),
         };
-        state.asks.push(ask);
-        let number = state.asks.len() - 1;
+        state.requests.push(ask);
+        let number = state.requests.len() - 1;
         state.in_flight.insert(number);
         state.peak = state.peak.max(state.in_flight.len());
         drop(state);
@@ -302,29 +312,29 @@ impl<'a> Turn<'a> {
     }
 
     /// Answers; `false` where the connection has ended with it.
-    async fn serve(&self, call: &Call, stream: &mut TcpStream) -> Result<bool> {
+    async fn serve(&self, call: &ProviderCall, stream: &mut TcpStream) -> Result<bool> {
         let seed = self.behavior.seed;
         let dialect = call.dialect;
         let (outcome, status, bytes) = match &self.fate {
-            Fate::Outage => match self.behavior.outage.and_then(|outage| outage.status) {
+            ReplyPlan::Outage => match self.behavior.outage.and_then(|outage| outage.status) {
                 Some(status) => ("outage", status, self.error(dialect, status, None)),
                 None => return self.reset(call, "outage", stream, &[]).await,
             },
-            Fate::Throttled(wait) => ("throttled", 429, self.error(dialect, 429, Some(*wait))),
-            Fate::Served(fault, answered) => {
-                let hangs = *fault == Some(Fault::Hang);
+            ReplyPlan::Throttled(wait) => ("throttled", 429, self.error(dialect, 429, Some(*wait))),
+            ReplyPlan::Served(fault, answered) => {
+                let hangs = *fault == Some(ReplyFault::Hang);
                 sleep(
                     self.behavior
                         .latency
-                        .of(seed, call.digest.as_bytes(), self.serving),
+                        .sample(seed, call.digest.as_bytes(), self.serving),
                 )
                 .await;
-                while hangs && !gone(stream).await {
-                    sleep(LOOK).await;
+                while hangs && !is_closed(stream).await {
+                    sleep(PEER_CHECK_INTERVAL).await;
                 }
                 match fault {
-                    Some(Fault::Hang) => return self.reset(call, "hang", stream, &[]).await,
-                    Some(Fault::Error) => {
+                    Some(ReplyFault::Hang) => return self.reset(call, "hang", stream, &[]).await,
+                    Some(ReplyFault::Error) => {
                         let status = [500, 502, 503, 529][self.serving as usize % 4];
                         ("error", status, self.error(dialect, status, None))
                     }
@@ -336,7 +346,7 @@ impl<'a> Turn<'a> {
                             "application/json",
                             value.to_string().as_bytes(),
                         );
-                        if *fault == Some(Fault::Reset) {
+                        if *fault == Some(ReplyFault::Reset) {
                             return self
                                 .reset(call, "reset", stream, &bytes[..bytes.len() / 2])
                                 .await;
@@ -349,12 +359,12 @@ impl<'a> Turn<'a> {
         if self.has_failed_since() {
             return self.reset(call, "outage", stream, &[]).await;
         }
-        let is_there = !gone(stream).await;
+        let is_there = !is_closed(stream).await;
         if is_there {
             stream.write_all(&bytes).await?;
             stream.flush().await?;
         }
-        self.ended(
+        self.record_end(
             call,
             if is_there { outcome } else { "left" },
             status,
@@ -367,11 +377,11 @@ impl<'a> Turn<'a> {
     fn has_failed_since(&self) -> bool {
         let state = self.shared.state();
         let first = state
-            .asks
+            .requests
             .first()
             .map(|first| first.arrived.elapsed())
             .unwrap_or_default();
-        !matches!(self.fate, Fate::Outage)
+        !matches!(self.fate, ReplyPlan::Outage)
             && self
                 .behavior
                 .outage
@@ -380,19 +390,19 @@ impl<'a> Turn<'a> {
 
     async fn reset(
         &self,
-        call: &Call,
+        call: &ProviderCall,
         outcome: &'static str,
         stream: &mut TcpStream,
         begin: &[u8],
     ) -> Result<bool> {
-        self.ended(call, outcome, 0, None);
+        self.record_end(call, outcome, 0, None);
         stream.write_all(begin).await?;
         stream.flush().await?;
         stream.set_zero_linger()?;
         Ok(false)
     }
 
-    fn error(&self, dialect: Dialect, status: u16, pause: Option<Duration>) -> Vec<u8> {
+    fn error(&self, dialect: WireDialect, status: u16, pause: Option<Duration>) -> Vec<u8> {
         let message = if status == 429 {
             "too many requests, come again later"
         } else {
@@ -407,46 +417,52 @@ impl<'a> Turn<'a> {
         )
     }
 
-    fn headers(&self, dialect: Dialect, pause: Option<Duration>) -> String {
+    fn headers(&self, dialect: WireDialect, pause: Option<Duration>) -> String {
         let limits = &self.behavior.limits;
-        let remaining = self.shared.state().used.remaining(limits, Instant::now());
-        dialect.headers(remaining, pause, limits.told)
+        let remaining = self.shared.state().usage.remaining(limits, Instant::now());
+        dialect.headers(remaining, pause, limits.headers)
     }
 
-    fn ended(&self, call: &Call, outcome: &'static str, status: u16, delivered: Option<Instant>) {
+    fn record_end(
+        &self,
+        call: &ProviderCall,
+        outcome: &'static str,
+        status: u16,
+        delivered: Option<Instant>,
+    ) {
         let mut state = self.shared.state();
-        let ask = &mut state.asks[self.number];
+        let ask = &mut state.requests[self.number];
         (ask.outcome, ask.status, ask.delivered) = (outcome, status, delivered);
         let ask = ask.clone();
-        let first = state.asks[0].arrived;
+        let first = state.requests[0].arrived;
         if let Some(file) = &mut state.record {
-            let said = match &self.fate {
-                Fate::Served(_, answered) => Some(answered.text()),
+            let answer_text = match &self.fate {
+                ReplyPlan::Served(_, answered) => Some(answered.text()),
                 _ => None,
             };
-            let line = call.record(&ask, self.number, self.serving, first, said);
+            let line = call.record(&ask, self.number, self.serving, first, answer_text);
             // Whoever reads the record finds fewer lines than calls.
             let _ = writeln!(file, "{line}");
         }
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for InFlightRequest<'_> {
     fn drop(&mut self) {
         self.shared.state().in_flight.remove(&self.number);
     }
 }
 
-impl Shared {
+impl ProviderShared {
     /// The good answer to a call, found once.
-    fn answered(&self, call: &Call) -> Arc<Answered> {
-        let known = self.state().answers.get(&call.digest).cloned();
-        if let Some(answered) = known.filter(|_| !call.goes_on()) {
+    fn answer_for(&self, call: &ProviderCall) -> Arc<PreparedAnswer> {
+        let cached = self.state().answers.get(&call.digest).cloned();
+        if let Some(answered) = cached.filter(|_| !call.is_continuation()) {
             return answered;
         }
         let behavior = self.state().behavior.clone();
-        let answered = Arc::new(call.answered(&self.oracle, &behavior));
-        if !call.goes_on() {
+        let answered = Arc::new(call.answer(&self.oracle, &behavior));
+        if !call.is_continuation() {
             self.state()
                 .answers
                 .insert(call.digest, Arc::clone(&answered));

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// A request for text, read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct PromptRequest {
     /// The model it names.
     pub model: String,
     /// Instructions.
@@ -12,20 +12,20 @@ pub struct Question {
     /// What the first message of the user says.
     pub user: String,
     /// What the model had begun to answer, where it is to go on.
-    pub begun: Option<String>,
+    pub prefill: Option<String>,
     /// Tokens of the answer at most.
     pub max_tokens: Option<u32>,
     /// The shape of the answer; null where none is asked for.
     pub schema: Value,
     /// Who asks.
-    pub stage: Stage,
+    pub stage: RequestStage,
     /// The texts of the user's message.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<PromptBlock>,
 }
 
 /// A text between marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
+pub struct PromptBlock {
     /// `Page`, `Title`, `Section` …
     pub name: String,
     /// The number behind the name; 1 where there is none.
@@ -36,7 +36,7 @@ pub struct Block {
 
 /// The stages of the walk that ask, by the properties of their answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stage {
+pub enum RequestStage {
     /// Is this page a table of contents?
     DetectToc,
     /// What does it list?
@@ -83,7 +83,7 @@ pub enum Stage {
     Other,
 }
 
-impl Stage {
+impl RequestStage {
     /// Properties of the answer, and whose they are. A stage is known by all of the properties of its line.
     const PROPERTIES: [(&'static [&'static str], Self); 22] = [
         (&["is_contents"], Self::DetectToc),
@@ -110,12 +110,12 @@ impl Stage {
         (&["judged_verdict"], Self::Judge),
     ];
 
-    fn of(schema: &Value) -> Self {
+    fn from_schema(schema: &Value) -> Self {
         let properties = &schema["properties"];
-        let known = Self::PROPERTIES
+        let matching = Self::PROPERTIES
             .iter()
             .find(|(names, _)| names.iter().all(|name| !properties[*name].is_null()));
-        known.map_or(Self::Other, |(_, stage)| *stage)
+        matching.map_or(Self::Other, |(_, stage)| *stage)
     }
 
     /// Its name in reports.
@@ -160,12 +160,12 @@ impl Stage {
     }
 }
 
-impl Question {
+impl PromptRequest {
     /// Reads a body in the shape of OpenAI's chat completions or of Anthropic's messages.
     ///
     /// # Errors
     /// What is wrong with it, for its sender.
-    pub fn of(body: &Value) -> Result<Self, String> {
+    pub fn parse(body: &Value) -> Result<Self, String> {
         let messages = body["messages"]
             .as_array()
             .filter(|all| !all.is_empty())
@@ -173,7 +173,7 @@ impl Question {
         if body["stream"] == true {
             return Err("stream: this provider does not".into());
         }
-        let said = |roles: &[&str]| {
+        let texts_of_roles = |roles: &[&str]| {
             let of_role = messages
                 .iter()
                 .filter(|message| message["role"].as_str().is_some_and(|r| roles.contains(&r)));
@@ -181,10 +181,10 @@ impl Question {
                 .map(|message| text_of(&message["content"]))
                 .collect::<Vec<_>>()
         };
-        let mut system = said(&["system", "developer"]);
+        let mut system = texts_of_roles(&["system", "developer"]);
         system.extend(Some(text_of(&body["system"])).filter(|text| !text.is_empty()));
         let system = system.join("\n");
-        let user = said(&["user"])
+        let user = texts_of_roles(&["user"])
             .into_iter()
             .next()
             .ok_or("messages: none of the user")?;
@@ -197,9 +197,9 @@ impl Question {
             .find_map(|name| body[*name].as_u64());
         Ok(Self {
             model: body["model"].as_str().unwrap_or_default().into(),
-            begun: begun(messages),
+            prefill: prefill_of(messages),
             max_tokens: max_tokens.and_then(|n| u32::try_from(n).ok()),
-            stage: Stage::of(&schema),
+            stage: RequestStage::from_schema(&schema),
             blocks: blocks(&user),
             schema,
             system,
@@ -208,20 +208,20 @@ impl Question {
     }
 
     /// What the user asks, without what is said after the last of its texts: of how to answer, and what was wrong before.
-    pub(crate) fn asked(&self) -> &str {
+    pub(crate) fn instruction(&self) -> &str {
         let end = self.user.rfind("\n[/").filter(|_| !self.blocks.is_empty());
         let close = end.and_then(|at| Some(at + self.user[at..].find(']')? + 1));
         &self.user[..close.unwrap_or(self.user.len())]
     }
 
     /// The blocks of a name, in their order.
-    pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Block> {
+    pub fn blocks_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a PromptBlock> {
         self.blocks.iter().filter(move |block| block.name == name)
     }
 }
 
 /// What was answered already, where the model is to go on with it: its part is the last, or what follows says so.
-fn begun(messages: &[Value]) -> Option<String> {
+fn prefill_of(messages: &[Value]) -> Option<String> {
     let at = messages
         .iter()
         .rposition(|message| message["role"] == "assistant")?;
@@ -293,7 +293,7 @@ fn schema_in(text: &str) -> Option<Value> {
 }
 
 /// The fenced texts: `Name 3:`, `[mark]`, text, `[/mark]`.
-fn blocks(user: &str) -> Vec<Block> {
+fn blocks(user: &str) -> Vec<PromptBlock> {
     let mut blocks = Vec::new();
     let mut rest = user;
     while let Some((head, after)) = rest.split_once(":\n[") {
@@ -311,7 +311,7 @@ fn blocks(user: &str) -> Vec<Block> {
             body.find(&format!("\n{close}"))
         };
         let Some(end) = end else { continue };
-        blocks.push(Block {
+        blocks.push(PromptBlock {
             name: name.trim().into(),
             number,
             text: body[..end].into(),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn both_dialects_ask_the_same_question() {
+    fn both_dialects_parse_to_the_same_request() {
         let user = fence("Page", "0123456789abcdef", "Item 1.\nBusiness");
         let openai = json!({
             "model": "m", "max_tokens": 9,
@@ -359,15 +359,15 @@ mod tests {
             "messages": [{"role": "user", "content": [{"type": "text", "text": user}]}],
             "tools": [{"name": "answer", "input_schema": schema(&["is_contents"])}],
         });
-        let question = Question::of(&openai).unwrap();
-        assert_eq!(question, Question::of(&anthropic).unwrap());
+        let question = PromptRequest::parse(&openai).unwrap();
+        assert_eq!(question, PromptRequest::parse(&anthropic).unwrap());
         assert_eq!(
             (question.stage, question.max_tokens),
-            (Stage::DetectToc, Some(9))
+            (RequestStage::DetectToc, Some(9))
         );
         assert_eq!(
             question.blocks,
-            [Block {
+            [PromptBlock {
                 name: "Page".into(),
                 number: 1,
                 text: "Item 1.\nBusiness".into()
@@ -376,8 +376,8 @@ mod tests {
     }
 
     #[test]
-    fn the_stage_is_known_by_the_shape_also_where_it_is_only_told() {
-        let stage = |names: &[&str]| Stage::of(&schema(names)).name();
+    fn stage_is_inferred_from_the_schema() {
+        let stage = |names: &[&str]| RequestStage::from_schema(&schema(names)).name();
         assert_eq!(stage(&["is_contents", "has_page_numbers"]), "detect_toc");
         assert_eq!(stage(&["page"]), "repair");
         assert_eq!(stage(&["found"]), "locate");
@@ -391,47 +391,52 @@ mod tests {
             schema(&["entries"])
         );
         let body = json!({ "messages": [{"role": "system", "content": system}, {"role": "user", "content": "x"}] });
-        assert_eq!(Question::of(&body).unwrap().stage, Stage::ReadContents);
-        assert!(Question::of(&json!({ "messages": [] })).is_err());
+        assert_eq!(
+            PromptRequest::parse(&body).unwrap().stage,
+            RequestStage::ReadContents
+        );
+        assert!(PromptRequest::parse(&json!({ "messages": [] })).is_err());
     }
 
     #[test]
-    fn what_is_said_about_an_answer_makes_no_other_question() {
+    fn repair_notes_do_not_change_the_question() {
         let user = fence("Page", "0123456789abcdef", "Item 1.\nBusiness");
-        let asked = |after: &[(&str, &str)], note: &str| {
+        let instruction_with = |after: &[(&str, &str)], note: &str| {
             let mut messages = vec![json!({"role": "user", "content": format!("{user}{note}")})];
             messages.extend(
                 after
                     .iter()
                     .map(|(role, text)| json!({"role": role, "content": text})),
             );
-            Question::of(&json!({ "messages": messages })).unwrap()
+            PromptRequest::parse(&json!({ "messages": messages })).unwrap()
         };
         let go_on = "Your answer broke off. Go on.";
         let again = "That answer cannot be used.";
         assert_eq!(
-            asked(&[("assistant", "{\"a"), ("user", go_on)], "")
-                .begun
+            instruction_with(&[("assistant", "{\"a"), ("user", go_on)], "")
+                .prefill
                 .as_deref(),
             Some("{\"a")
         );
         assert_eq!(
-            asked(&[("assistant", "{\"a")], "").begun.as_deref(),
+            instruction_with(&[("assistant", "{\"a")], "")
+                .prefill
+                .as_deref(),
             Some("{\"a")
         );
         assert_eq!(
-            asked(&[("assistant", "{\"a"), ("user", again)], "").begun,
+            instruction_with(&[("assistant", "{\"a"), ("user", again)], "").prefill,
             None
         );
         assert_eq!(
-            asked(&[], "").asked(),
-            asked(&[], "\n\nWrite the answer as text.").asked()
+            instruction_with(&[], "").instruction(),
+            instruction_with(&[], "\n\nWrite the answer as text.").instruction()
         );
-        assert_eq!(asked(&[], "").asked(), user);
+        assert_eq!(instruction_with(&[], "").instruction(), user);
     }
 
     #[test]
-    fn blocks_are_what_stands_between_marks_and_nothing_inside_makes_another() {
+    fn blocks_span_their_marks_and_ignore_nested_marks() {
         let inner = fence("Page 9", "00000000", "not a block of its own");
         let text = [
             fence("Before", "aaaaaaaaaaaaaaaa", &inner),
@@ -439,12 +444,12 @@ mod tests {
             fence("Page 2", "cccccccccccccccc", "Note:\n[1]\nend"),
         ];
         let blocks = blocks(&text.join("\n\n"));
-        let found: Vec<_> = blocks
+        let actual: Vec<_> = blocks
             .iter()
             .map(|block| (block.name.as_str(), block.number, block.text.as_str()))
             .collect();
         assert_eq!(
-            found,
+            actual,
             [
                 ("Before", 1, inner.as_str()),
                 ("Page", 1, ""),

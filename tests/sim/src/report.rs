@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::behavior::Limits;
+use crate::behavior::SimulatedLimits;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// One request to the provider.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct RequestRecord {
     /// Of the question: what is asked again has the same.
     pub digest: blake3::Hash,
     /// Which process asked.
@@ -37,7 +37,7 @@ pub struct Ask {
     pub sections: usize,
 }
 
-impl Ask {
+impl RequestRecord {
     /// A question that is answered rightly, and of which nothing else is known.
     pub fn new(digest: blake3::Hash, process: &str, arrived: Instant) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Ask {
 
 /// All of it, for people and programs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Report {
+pub struct ProviderReport {
     /// Requests.
     pub calls: usize,
     /// Different questions.
@@ -76,9 +76,9 @@ pub struct Report {
     /// Seconds from the first request to the last reply.
     pub seconds: f64,
     /// By stage.
-    pub stages: BTreeMap<&'static str, Sum>,
+    pub stages: BTreeMap<&'static str, CallTotals>,
     /// All stages together.
-    pub all: Sum,
+    pub all: CallTotals,
     /// Requests by what became of them.
     pub outcomes: BTreeMap<&'static str, usize>,
     /// Requests for what had been answered, completely and to someone, before they came.
@@ -86,16 +86,16 @@ pub struct Report {
     /// Requests without a reply yet, at most.
     pub peak_concurrency: usize,
     /// The busiest 60 seconds.
-    pub worst_minute: Window,
+    pub worst_minute: PeakMinute,
     /// Requests and those of them answered 429, per minute from the first.
     pub throttled_by_minute: Vec<[usize; 2]>,
     /// Sections in the requests for summaries.
-    pub sections: Sections,
+    pub sections: SectionCounts,
 }
 
 /// Calls and tokens. Tokens are those of replies with status 200: what is paid for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Sum {
+pub struct CallTotals {
     /// Requests.
     pub calls: usize,
     /// Those that were answered completely.
@@ -108,7 +108,7 @@ pub struct Sum {
 
 /// The most within any 60 seconds, each on its own, beside what is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Window {
+pub struct PeakMinute {
     /// Requests that were let through.
     pub requests: u64,
     /// Tokens of those.
@@ -121,7 +121,7 @@ pub struct Window {
 
 /// Sections that travel together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Sections {
+pub struct SectionCounts {
     /// Requests for summaries.
     pub calls: usize,
     /// Sections of all of them.
@@ -130,9 +130,13 @@ pub struct Sections {
     pub most: usize,
 }
 
-impl Report {
+impl ProviderReport {
     /// Of all requests in the order of their arrival.
-    pub fn of(asks: &[Ask], limits: &Limits, peak_concurrency: usize) -> Self {
+    pub fn from_requests(
+        asks: &[RequestRecord],
+        limits: &SimulatedLimits,
+        peak_concurrency: usize,
+    ) -> Self {
         let Some(first) = asks.first().map(|ask| ask.arrived) else {
             return Self::default();
         };
@@ -147,7 +151,7 @@ impl Report {
             report.all.add(ask);
             *report.outcomes.entry(ask.outcome).or_default() += 1;
             if ask.sections > 0 {
-                let Sections { calls, all, most } = &mut report.sections;
+                let SectionCounts { calls, all, most } = &mut report.sections;
                 (*calls, *all, *most) = (*calls + 1, *all + ask.sections, ask.sections.max(*most));
             }
             report.repeated += usize::from(
@@ -181,13 +185,13 @@ impl Report {
             .max()
             .unwrap_or(first);
         report.seconds = (last - first).as_secs_f64();
-        report.worst_minute = Window::of(asks, limits);
+        report.worst_minute = PeakMinute::from_requests(asks, limits);
         report
     }
 }
 
-impl Sum {
-    fn add(&mut self, ask: &Ask) {
+impl CallTotals {
+    fn add(&mut self, ask: &RequestRecord) {
         self.calls += 1;
         self.answered += usize::from(ask.was_answered());
         if ask.status == 200 && ask.delivered.is_some() {
@@ -197,10 +201,11 @@ impl Sum {
     }
 }
 
-impl Window {
-    fn of(asks: &[Ask], limits: &Limits) -> Self {
-        let admitted: Vec<&Ask> = asks.iter().filter(|ask| ask.was_admitted()).collect();
-        let tokens = |ask: &Ask| u64::from(ask.prompt_tokens) + u64::from(ask.output_tokens);
+impl PeakMinute {
+    fn from_requests(asks: &[RequestRecord], limits: &SimulatedLimits) -> Self {
+        let admitted: Vec<&RequestRecord> = asks.iter().filter(|ask| ask.was_admitted()).collect();
+        let tokens =
+            |ask: &RequestRecord| u64::from(ask.prompt_tokens) + u64::from(ask.output_tokens);
         let [requests, tokens] = [most(&admitted, |_| 1), most(&admitted, tokens)];
         let share = |most: u64, limit: Option<u32>| {
             limit.map_or(0.0, |limit| most as f64 / f64::from(limit.max(1)))
@@ -216,7 +221,7 @@ impl Window {
 }
 
 /// The most of something within any minute.
-fn most(asks: &[&Ask], amount: impl Fn(&Ask) -> u64) -> u64 {
+fn most(asks: &[&RequestRecord], amount: impl Fn(&RequestRecord) -> u64) -> u64 {
     let mut first = 0;
     let mut sum = 0;
     let mut most = 0;
@@ -235,9 +240,9 @@ fn most(asks: &[&Ask], amount: impl Fn(&Ask) -> u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn ask(begin: Instant, what: &str, second: u64, outcome: &'static str) -> Ask {
+    fn ask(begin: Instant, what: &str, second: u64, outcome: &'static str) -> RequestRecord {
         let arrived = begin + Duration::from_secs(second);
-        Ask {
+        RequestRecord {
             digest: blake3::hash(what.as_bytes()),
             process: "w".into(),
             peer: ([127, 0, 0, 1], 1).into(),
@@ -257,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_answered_and_is_asked_again_counts_and_the_busiest_minute_slides() {
+    fn repeats_and_the_busiest_minute_are_counted() {
         let begin = Instant::now();
         let ask = |what, second, outcome| ask(begin, what, second, outcome);
         let asks = [
@@ -269,12 +274,12 @@ mod tests {
             ask("c", 65, "hang"),
             ask("b", 66, "good"),
         ];
-        let limits = Limits {
+        let limits = SimulatedLimits {
             requests_per_minute: Some(10),
             tokens_per_minute: Some(1_000),
-            ..Limits::default()
+            ..SimulatedLimits::default()
         };
-        let report = Report::of(&asks, &limits, 4);
+        let report = ProviderReport::from_requests(&asks, &limits, 4);
         assert_eq!((report.calls, report.questions, report.repeated), (7, 3, 2));
         assert_eq!(report.outcomes["good"], 4);
         assert_eq!((report.all.answered, report.all.prompt_tokens), (4, 500));
@@ -290,12 +295,15 @@ mod tests {
         assert_eq!(report.throttled_by_minute, [[5, 1], [2, 0]]);
         assert_eq!(
             report.sections,
-            Sections {
+            SectionCounts {
                 calls: 7,
                 all: 21,
                 most: 3
             }
         );
-        assert_eq!(Report::of(&[], &limits, 0), Report::default());
+        assert_eq!(
+            ProviderReport::from_requests(&[], &limits, 0),
+            ProviderReport::default()
+        );
     }
 }

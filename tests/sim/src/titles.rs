@@ -6,11 +6,11 @@ use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 
 /// Characters of a text that are compared.
-const COMPARED: usize = 400;
+const MAX_COMPARED_CHARS: usize = 400;
 /// Lines a title is broken over at most.
-const LINES: usize = 5;
+const MAX_TITLE_LINES: usize = 5;
 /// A run-in heading is known by so many characters at least.
-const RUN_IN: usize = 8;
+const MIN_RUN_IN_CHARS: usize = 8;
 
 #[expect(
     clippy::unwrap_used,
@@ -31,13 +31,13 @@ pub(crate) fn squash(text: &str) -> String {
     let folded = text.nfkc().flat_map(char::to_lowercase);
     folded
         .filter(|c| c.is_alphanumeric())
-        .take(COMPARED)
+        .take(MAX_COMPARED_CHARS)
         .collect()
 }
 
 /// A title, prepared for comparing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Title {
+pub(crate) struct NormalizedTitle {
     /// The number it carries, without the word before it.
     pub(crate) number: String,
     /// Squashed, and squashed without its number.
@@ -45,17 +45,17 @@ pub(crate) struct Title {
     core: String,
 }
 
-impl Title {
-    pub(crate) fn of(text: &str) -> Self {
+impl NormalizedTitle {
+    pub(crate) fn parse(text: &str) -> Self {
         let text = text.trim();
         let full = squash(text);
-        let found = NUMBER.captures(text);
-        let number = found
+        let captures = NUMBER.captures(text);
+        let number = captures
             .as_ref()
-            .and_then(|found| found.iter().skip(1).flatten().next());
+            .and_then(|captures| captures.iter().skip(1).flatten().next());
         let number = number.map_or("", |number| number.as_str()).to_string();
-        let core = found
-            .and_then(|found| Some(squash(&text[found.get(0)?.end()..])))
+        let core = captures
+            .and_then(|captures| Some(squash(&text[captures.get(0)?.end()..])))
             .filter(|core| !core.is_empty());
         Self {
             number,
@@ -86,7 +86,7 @@ impl Title {
         if numbered(self) && numbered(other) && (bare(self, other) || bare(other, self)) {
             return 0.9;
         }
-        let begins = |a: &str, b: &str| a.len() >= RUN_IN && b.starts_with(a);
+        let begins = |a: &str, b: &str| a.len() >= MIN_RUN_IN_CHARS && b.starts_with(a);
         if begins(&self.core, &other.core) || begins(&other.core, &self.core) {
             return 0.9;
         }
@@ -96,14 +96,14 @@ impl Title {
         if short * 2 < long {
             0.0
         } else {
-            dice(&self.core, &other.core)
+            dice_coefficient(&self.core, &other.core)
         }
     }
 
     /// How well the title stands at a line: as one or a few whole lines best, then at the beginning of one.
     fn stands_at(&self, lines: &[String], at: usize) -> f64 {
         let mut joined = String::new();
-        for line in lines[at..].iter().take(LINES) {
+        for line in lines[at..].iter().take(MAX_TITLE_LINES) {
             joined.push_str(line);
             if joined == self.full && !joined.is_empty() {
                 return 1.0;
@@ -115,11 +115,11 @@ impl Title {
                 break;
             }
         }
-        let begins = |title: &str| title.len() >= RUN_IN && joined.starts_with(title);
+        let begins = |title: &str| title.len() >= MIN_RUN_IN_CHARS && joined.starts_with(title);
         if begins(&self.full) {
             0.8
         } else if begins(&self.core)
-            && lines[at].starts_with(&self.core[..self.core.floor_char_boundary(RUN_IN)])
+            && lines[at].starts_with(&self.core[..self.core.floor_char_boundary(MIN_RUN_IN_CHARS)])
         {
             0.7
         } else {
@@ -143,18 +143,20 @@ impl Title {
 }
 
 /// A title as its number, with the word before it, and what follows; one that has nothing else is all title.
-pub(crate) fn parts(title: &str) -> (&str, &str) {
+pub(crate) fn split_number(title: &str) -> (&str, &str) {
     let whole = ("", title);
-    let Some(found) = NUMBER.captures(title) else {
+    let Some(captures) = NUMBER.captures(title) else {
         return whole;
     };
-    let end = found
+    let end = captures
         .iter()
         .skip(1)
         .flatten()
         .next()
         .map_or(0, |number| number.end());
-    let rest = found.get(0).map_or("", |found| &title[found.end()..]);
+    let rest = captures
+        .get(0)
+        .map_or("", |captures| &title[captures.end()..]);
     if rest.is_empty() || rest.starts_with(',') {
         whole
     } else {
@@ -163,12 +165,12 @@ pub(crate) fn parts(title: &str) -> (&str, &str) {
 }
 
 /// The lines of a text, squashed.
-pub(crate) fn squashed(text: &str) -> Vec<String> {
+pub(crate) fn squashed_lines(text: &str) -> Vec<String> {
     text.lines().map(squash).collect()
 }
 
 /// Dice coefficient of the pairs of characters.
-fn dice(a: &str, b: &str) -> f64 {
+fn dice_coefficient(a: &str, b: &str) -> f64 {
     let pairs = |text: &str| {
         let bytes = text.as_bytes();
         let mut pairs: Vec<_> = bytes.windows(2).map(|pair| [pair[0], pair[1]]).collect();
@@ -199,21 +201,21 @@ pub(crate) const ALIKE: f64 = 0.8;
 
 /// Which of `wanted` each of `given` is: the pairs that score most (from [`ALIKE`] on) in the same order on both sides, each
 /// at most once.
-pub(crate) fn aligned(
-    given: usize,
-    wanted: usize,
+pub(crate) fn align(
+    given_count: usize,
+    expected_count: usize,
     score: impl Fn(usize, usize) -> f64,
 ) -> Vec<Option<usize>> {
-    let scores: Vec<f64> = (0..given)
-        .flat_map(|i| (0..wanted).map(move |j| (i, j)))
+    let scores: Vec<f64> = (0..given_count)
+        .flat_map(|i| (0..expected_count).map(move |j| (i, j)))
         .map(|(i, j)| score(i, j))
         .collect();
-    let like = |i: usize, j: usize| scores[i * wanted + j];
+    let like = |i: usize, j: usize| scores[i * expected_count + j];
     // Of given[i..] and wanted[j..].
-    let mut best = vec![0.0_f64; (given + 1) * (wanted + 1)];
-    let at = |i: usize, j: usize| i * (wanted + 1) + j;
-    for i in (0..given).rev() {
-        for j in (0..wanted).rev() {
+    let mut best = vec![0.0_f64; (given_count + 1) * (expected_count + 1)];
+    let at = |i: usize, j: usize| i * (expected_count + 1) + j;
+    for i in (0..given_count).rev() {
+        for j in (0..expected_count).rev() {
             let pair = if like(i, j) >= ALIKE {
                 like(i, j) + best[at(i + 1, j + 1)]
             } else {
@@ -222,12 +224,12 @@ pub(crate) fn aligned(
             best[at(i, j)] = pair.max(best[at(i + 1, j)]).max(best[at(i, j + 1)]);
         }
     }
-    let mut found = vec![None; given];
+    let mut assigned = vec![None; given_count];
     let mut i = 0;
     let mut j = 0;
-    while i < given && j < wanted {
+    while i < given_count && j < expected_count {
         if like(i, j) >= ALIKE && best[at(i, j)] == like(i, j) + best[at(i + 1, j + 1)] {
-            found[i] = Some(j);
+            assigned[i] = Some(j);
             (i, j) = (i + 1, j + 1);
         } else if best[at(i, j)] == best[at(i + 1, j)] {
             i += 1;
@@ -235,7 +237,7 @@ pub(crate) fn aligned(
             j += 1;
         }
     }
-    found
+    assigned
 }
 
 #[cfg(test)]
@@ -243,12 +245,12 @@ mod tests {
     use super::*;
 
     fn likeness(a: &str, b: &str) -> f64 {
-        Title::of(a).likeness(&Title::of(b))
+        NormalizedTitle::parse(a).likeness(&NormalizedTitle::parse(b))
     }
 
     #[test]
-    fn numbers_are_told_from_titles() {
-        let number = |title: &str| Title::of(title).number;
+    fn numbers_are_split_from_titles() {
+        let number = |title: &str| NormalizedTitle::parse(title).number;
         assert_eq!(number("Item 1A. Risk Factors"), "1A");
         assert_eq!(number("PART II—OTHER INFORMATION"), "II");
         assert_eq!(number("2.1 Computing the EMD"), "2.1");
@@ -272,25 +274,31 @@ mod tests {
     }
 
     #[test]
-    fn a_title_is_parted_into_number_and_rest() {
-        assert_eq!(parts("Item 1A. Risk Factors"), ("Item 1A", "Risk Factors"));
+    fn titles_split_into_number_and_text() {
         assert_eq!(
-            parts("PART II \u{2014} OTHER INFORMATION"),
+            split_number("Item 1A. Risk Factors"),
+            ("Item 1A", "Risk Factors")
+        );
+        assert_eq!(
+            split_number("PART II \u{2014} OTHER INFORMATION"),
             ("PART II", "OTHER INFORMATION")
         );
-        assert_eq!(parts("2.1 Computing the EMD"), ("2.1", "Computing the EMD"));
         assert_eq!(
-            parts("Items 10, 11 and 12. Directors"),
+            split_number("2.1 Computing the EMD"),
+            ("2.1", "Computing the EMD")
+        );
+        assert_eq!(
+            split_number("Items 10, 11 and 12. Directors"),
             ("", "Items 10, 11 and 12. Directors")
         );
         assert_eq!(
-            [parts("PART I"), parts("Dividend")],
+            [split_number("PART I"), split_number("Dividend")],
             [("", "PART I"), ("", "Dividend")]
         );
     }
 
     #[test]
-    fn case_spaces_ligatures_and_missing_numbers_do_not_matter_but_other_numbers_do() {
+    fn titles_match_despite_case_spacing_and_missing_numbers() {
         assert_eq!(likeness("R I S K  FACTORS", "Risk factors"), 1.0);
         assert_eq!(likeness("Of\u{fb01}cers", "OFFICERS"), 1.0);
         assert!(likeness("Item 1A. Risk Factors", "Risk Factors") > 0.95);
@@ -300,32 +308,45 @@ mod tests {
     }
 
     #[test]
-    fn a_title_stands_as_lines_of_its_own_before_it_stands_anywhere_else() {
-        let page = squashed(
+    fn own_lines_outrank_run_in_titles() {
+        let page = squashed_lines(
             "See Item 1A. Risk Factors below for more.\nItem 1A.\nRisk\nFactors\nOur business",
         );
-        assert_eq!(Title::of("Item 1A. Risk Factors").line(&page), Some(1));
-        assert_eq!(Title::of("RISK FACTORS").line(&page), Some(2));
-        assert_eq!(Title::of("Legal Proceedings").line(&page), None);
-        let run_in = squashed("Something\nShare repurchases The company bought shares.");
-        assert_eq!(Title::of("Share repurchases").line(&run_in), Some(1));
+        assert_eq!(
+            NormalizedTitle::parse("Item 1A. Risk Factors").line(&page),
+            Some(1)
+        );
+        assert_eq!(NormalizedTitle::parse("RISK FACTORS").line(&page), Some(2));
+        assert_eq!(
+            NormalizedTitle::parse("Legal Proceedings").line(&page),
+            None
+        );
+        let run_in = squashed_lines("Something\nShare repurchases The company bought shares.");
+        assert_eq!(
+            NormalizedTitle::parse("Share repurchases").line(&run_in),
+            Some(1)
+        );
     }
 
     #[test]
-    fn titles_are_aligned_in_order_and_used_once() {
-        let titles = |all: &[&str]| all.iter().map(|title| Title::of(title)).collect::<Vec<_>>();
-        let wanted = titles(&["A. One", "General", "B. Two", "General", "C. Three"]);
-        let found = |given: &[&str]| {
-            let given = titles(given);
-            aligned(given.len(), wanted.len(), |i, j| {
-                given[i].likeness(&wanted[j])
+    fn titles_align_monotonically_and_once() {
+        let titles = |all: &[&str]| {
+            all.iter()
+                .map(|title| NormalizedTitle::parse(title))
+                .collect::<Vec<_>>()
+        };
+        let expected = titles(&["A. One", "General", "B. Two", "General", "C. Three"]);
+        let aligned_titles = |input: &[&str]| {
+            let input = titles(input);
+            align(input.len(), expected.len(), |i, j| {
+                input[i].likeness(&expected[j])
             })
         };
         assert_eq!(
-            found(&["One", "Two", "General", "x"]),
+            aligned_titles(&["One", "Two", "General", "x"]),
             [Some(0), Some(2), Some(3), None]
         );
-        assert_eq!(found(&["General"]), [Some(1)]);
-        assert_eq!(found(&[]), []);
+        assert_eq!(aligned_titles(&["General"]), [Some(1)]);
+        assert_eq!(aligned_titles(&[]), []);
     }
 }

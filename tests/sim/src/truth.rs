@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::contents;
-use crate::titles::{Title, squash, squashed};
+use crate::titles::{NormalizedTitle, squash, squashed_lines};
+use crate::toc;
 
 /// Words of a shingle.
 const SHINGLE: usize = 6;
@@ -17,13 +17,13 @@ const SHARE: f64 = 0.6;
 
 /// A document as a truth folder states it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Truth {
+pub struct KnownOutline {
     /// Its name, which nothing is decided by.
     pub doc: String,
     /// Physical pages.
     pub pages: u32,
     /// Its sections in reading order.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<KnownSection>,
     /// Pages of its table of contents, where the truth says so.
     #[serde(default)]
     pub toc_pages: Vec<u32>,
@@ -31,7 +31,7 @@ pub struct Truth {
 
 /// A section in truth.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Node {
+pub struct KnownSection {
     /// Its title in one line.
     pub title: String,
     /// 1 is the highest.
@@ -42,7 +42,7 @@ pub struct Node {
 
 /// The text of a document's pages, as its questions show them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Texts {
+pub struct PageTexts {
     /// The name of the document, by which it is paired with its truth when both are loaded.
     pub doc: String,
     /// One per page.
@@ -51,9 +51,9 @@ pub struct Texts {
 
 /// A document that is known.
 #[derive(Debug, Clone)]
-pub struct Known {
-    pub(crate) truth: Truth,
-    pub(crate) titles: Vec<Title>,
+pub struct KnownDocument {
+    pub(crate) truth: KnownOutline,
+    pub(crate) titles: Vec<NormalizedTitle>,
     /// Squashed lines of each page; empty where the text is not known.
     lines: Vec<Vec<String>>,
     /// Pages that are tables of contents, from 1.
@@ -65,34 +65,34 @@ pub struct Known {
 /// Everything that is known.
 #[derive(Debug, Clone, Default)]
 pub struct Library {
-    pub(crate) documents: Vec<Known>,
-    shingles: HashMap<u64, Vec<Place>>,
+    pub(crate) documents: Vec<KnownDocument>,
+    shingles: HashMap<u64, Vec<PageRef>>,
 }
 
 /// A page of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub(crate) struct PageRef {
     pub(crate) doc: usize,
     /// From 1.
     pub(crate) page: u32,
 }
 
-impl Known {
-    fn of(truth: Truth, pages: &[String]) -> Self {
+impl KnownDocument {
+    fn new(truth: KnownOutline, pages: &[String]) -> Self {
         let titles: Vec<_> = truth
             .nodes
             .iter()
-            .map(|node| Title::of(&node.title))
+            .map(|node| NormalizedTitle::parse(&node.title))
             .collect();
-        let mut known = Self {
+        let mut document = Self {
             titles,
-            lines: pages.iter().map(|text| squashed(text)).collect(),
+            lines: pages.iter().map(|text| squashed_lines(text)).collect(),
             contents: vec![],
             complete: false,
             truth,
         };
-        (known.contents, known.complete) = contents::of(&known, pages);
-        known
+        (document.contents, document.complete) = toc::find_toc(&document, pages);
+        document
     }
 
     fn outline(&self) -> (&str, usize, &[u32], bool) {
@@ -105,7 +105,7 @@ impl Known {
     }
 
     /// Sections that start on a page.
-    pub(crate) fn starting(&self, page: u32) -> impl Iterator<Item = usize> {
+    pub(crate) fn sections_starting(&self, page: u32) -> impl Iterator<Item = usize> {
         (0..self.truth.nodes.len()).filter(move |at| self.truth.nodes[*at].page == page)
     }
 
@@ -119,7 +119,7 @@ impl Known {
 
 impl Library {
     /// Of truths and the texts they are paired with by name; a document that is known already stays as it was first told.
-    pub fn new(truths: Vec<Truth>, texts: Vec<Texts>) -> Self {
+    pub fn new(truths: Vec<KnownOutline>, texts: Vec<PageTexts>) -> Self {
         let texts: BTreeMap<_, _> = texts
             .into_iter()
             .map(|texts| (texts.doc, texts.pages))
@@ -152,27 +152,27 @@ impl Library {
         Ok(Self::new(truths.concat(), texts.concat()))
     }
 
-    fn add(&mut self, truth: Truth, pages: &[String]) {
+    fn add(&mut self, truth: KnownOutline, pages: &[String]) {
         let doc = self.documents.len();
         for (page, text) in (1..).zip(pages) {
             for shingle in shingles(text) {
                 let places = self.shingles.entry(shingle).or_default();
-                let place = Place { doc, page };
+                let place = PageRef { doc, page };
                 if places.last() != Some(&place) {
                     places.push(place);
                 }
             }
         }
-        self.documents.push(Known::of(truth, pages));
+        self.documents.push(KnownDocument::new(truth, pages));
     }
 
     /// Names of the documents, how many sections and contents pages each has, and whether those list all.
     pub fn outline(&self) -> impl Iterator<Item = (&str, usize, &[u32], bool)> {
-        self.documents.iter().map(Known::outline)
+        self.documents.iter().map(KnownDocument::outline)
     }
 
     /// Which page each of the texts of one question is: all of one document, one after the other where several are alike.
-    pub(crate) fn places(&self, texts: &[&str]) -> Vec<Option<Place>> {
+    pub(crate) fn match_pages(&self, texts: &[&str]) -> Vec<Option<PageRef>> {
         let candidates: Vec<_> = texts.iter().map(|text| self.candidates(text)).collect();
         let mut votes: BTreeMap<usize, f64> = BTreeMap::new();
         for candidates in &candidates {
@@ -210,9 +210,9 @@ impl Library {
     }
 
     /// Pages that a text may be (part of), with the share of its shingles they have.
-    fn candidates(&self, text: &str) -> Vec<(Place, f64)> {
+    fn candidates(&self, text: &str) -> Vec<(PageRef, f64)> {
         let own = shingles(text);
-        let mut hits: BTreeMap<Place, u32> = BTreeMap::new();
+        let mut hits: BTreeMap<PageRef, u32> = BTreeMap::new();
         for place in own
             .iter()
             .filter_map(|shingle| self.shingles.get(shingle))
@@ -228,8 +228,8 @@ impl Library {
 
     /// The document most of whose titles are among these lines, where no page is known.
     pub(crate) fn by_titles(&self, lines: &[String]) -> Option<usize> {
-        let found = |known: &Known| {
-            known
+        let matching_titles = |document: &KnownDocument| {
+            document
                 .titles
                 .iter()
                 .filter(|title| title.line(lines).is_some())
@@ -239,10 +239,10 @@ impl Library {
             .documents
             .iter()
             .enumerate()
-            .filter(|(_, known)| known.lines.is_empty());
+            .filter(|(_, document)| document.lines.is_empty());
         let counts = unknown
-            .map(|(doc, known)| (found(known), doc))
-            .filter(|(found, _)| *found > 0);
+            .map(|(doc, document)| (matching_titles(document), doc))
+            .filter(|(matching_titles, _)| *matching_titles > 0);
         counts
             .reduce(|a, b| if b.0 > a.0 { b } else { a })
             .map(|(_, doc)| doc)
@@ -302,7 +302,7 @@ mod tests {
         let page = |words: &str, n: u32| {
             format!("Heading {n}\n{}", format!("{words} number {n} ").repeat(3))
         };
-        let texts = |doc: &str, words: &str| Texts {
+        let texts = |doc: &str, words: &str| PageTexts {
             doc: doc.into(),
             pages: (1..=5)
                 .map(|n| {
@@ -314,10 +314,10 @@ mod tests {
                 })
                 .collect(),
         };
-        let truth = |doc: &str| Truth {
+        let truth = |doc: &str| KnownOutline {
             doc: doc.into(),
             pages: 5,
-            nodes: vec![Node {
+            nodes: vec![KnownSection {
                 title: "Heading 2".into(),
                 level: 1,
                 page: 2,
@@ -332,11 +332,11 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_known_by_its_words_and_so_is_a_part_of_it() {
+    fn pages_are_recognized_from_parts_of_their_text() {
         let library = library();
         let at = |texts: &[&str]| {
             library
-                .places(texts)
+                .match_pages(texts)
                 .iter()
                 .map(|p| p.map(|p| (p.doc, p.page)))
                 .collect::<Vec<_>>()
@@ -361,11 +361,11 @@ mod tests {
     }
 
     #[test]
-    fn the_first_truth_of_a_document_counts() {
-        let truth = |title: &str| Truth {
+    fn first_loaded_truth_wins() {
+        let truth = |title: &str| KnownOutline {
             doc: "a".into(),
             pages: 1,
-            nodes: vec![Node {
+            nodes: vec![KnownSection {
                 title: title.into(),
                 level: 1,
                 page: 1,
@@ -375,6 +375,9 @@ mod tests {
         let library = Library::new(vec![truth("one"), truth("two")], vec![]);
         assert_eq!(library.documents.len(), 1);
         assert_eq!(library.documents[0].truth.nodes[0].title, "one");
-        assert_eq!(library.by_titles(&squashed("nothing\nOne\n")), Some(0));
+        assert_eq!(
+            library.by_titles(&squashed_lines("nothing\nOne\n")),
+            Some(0)
+        );
     }
 }

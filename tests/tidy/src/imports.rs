@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Every crate of ours, and what it may import of ours. `docs/adr/0007` says why a line is longer than it was drawn.
-pub const OURS: &[(&str, &[&str])] = &[
+pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ("stemma-document", &[]),
     ("stemma-engine", &[]),
     ("stemma-extract", &["stemma-document"]),
@@ -17,7 +17,7 @@ pub const OURS: &[(&str, &[&str])] = &[
             "stemma-llm",
         ],
     ),
-    // Of extract, only the reader of packed sources: see `NARROW`.
+    // Of extract, only the reader of packed sources: see `RESTRICTED_IMPORTS`.
     (
         "stemma-search",
         &[
@@ -78,7 +78,7 @@ pub const OURS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that only reach for a part of another one: the importer, the imported crate, the names it may use.
-pub const NARROW: &[(&str, &str, &[&str])] = &[
+pub const RESTRICTED_IMPORTS: &[(&str, &str, &[&str])] = &[
     (
         "shared/search/",
         "stemma_extract",
@@ -93,7 +93,7 @@ pub const NARROW: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Outside crates that one room only may name, by the beginning of their names.
-pub const OUTSIDE: &[(&str, &[&str])] = &[
+pub const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("hayro", &["stemma-extract"]),
     ("lopdf", &["stemma-extract"]),
     ("pulldown-cmark", &["stemma-extract"]),
@@ -156,14 +156,14 @@ pub fn dependencies(metadata: &Value) -> Vec<Dependency> {
 }
 
 /// What the tables do not allow. Crates under `tests/` may import anything; others may use those for their own tests.
-pub fn complaints(dependencies: &[Dependency]) -> Vec<String> {
+pub fn violations(dependencies: &[Dependency]) -> Vec<String> {
     let judged = dependencies
         .iter()
         .filter(|dependency| !dependency.from_tests);
-    judged.filter_map(complaint).collect()
+    judged.filter_map(violation).collect()
 }
 
-fn complaint(
+fn violation(
     Dependency {
         from,
         to,
@@ -179,25 +179,25 @@ fn complaint(
         return None; // its own tests, with its feature for tests
     }
     if to.starts_with("stemma") {
-        return match OURS.iter().find(|(name, _)| name == from) {
+        return match WORKSPACE_CRATES.iter().find(|(name, _)| name == from) {
             None => Some(format!(
                 "{from} has no line in the import table (tests/tidy/src/imports.rs)"
             )),
             Some((_, allowed)) if allowed.contains(&to.as_str()) => None,
             Some((_, allowed)) => Some(format!(
                 "{from} imports {to}; it may import {}",
-                named(allowed)
+                quoted_list(allowed)
             )),
         };
     }
-    let (_, rooms) = OUTSIDE
+    let (_, rooms) = RESTRICTED_DEPENDENCIES
         .iter()
         .find(|(beginning, _)| to.starts_with(beginning))?;
     (!rooms.contains(&from.as_str()))
-        .then(|| format!("{from} names {to}; only {} may", named(rooms)))
+        .then(|| format!("{from} names {to}; only {} may", quoted_list(rooms)))
 }
 
-fn named(names: &[&str]) -> String {
+fn quoted_list(names: &[&str]) -> String {
     if names.is_empty() {
         "nothing of ours".into()
     } else {
@@ -206,19 +206,19 @@ fn named(names: &[&str]) -> String {
 }
 
 /// Names of another crate that a source file uses without being allowed to; tests may make what they read.
-pub fn narrow_complaints(path: &str, text: &str) -> Vec<String> {
+pub fn restricted_import_violations(path: &str, text: &str) -> Vec<String> {
     let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
-    let rules = NARROW
+    let rules = RESTRICTED_IMPORTS
         .iter()
         .filter(|(importer, ..)| path.starts_with(importer) && !is_test);
     let complaints = rules.flat_map(|(_, imported, allowed)| {
-        let names = names_of(text, imported)
+        let names = imported_names(text, imported)
             .into_iter()
             .filter(|name| !allowed.contains(&name.as_str()));
         names.map(move |name| {
             format!(
                 "{path} uses {imported}::{name}; it may use {}",
-                named(allowed)
+                quoted_list(allowed)
             )
         })
     });
@@ -226,7 +226,7 @@ pub fn narrow_complaints(path: &str, text: &str) -> Vec<String> {
 }
 
 /// The names in `imported::name` and `imported::{name, other}`.
-fn names_of(text: &str, imported: &str) -> Vec<String> {
+fn imported_names(text: &str, imported: &str) -> Vec<String> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let after = text
         .split(imported)
@@ -272,20 +272,20 @@ mod tests {
     }
 
     #[test]
-    fn crates_import_only_what_the_tables_allow() {
+    fn workspace_imports_follow_the_tables() {
         let dependencies = dependencies(&metadata());
         assert!(
             dependencies.contains(&dependency("stemma-pipeline", "stemma-engine")),
             "nothing was looked at"
         );
-        assert_eq!(complaints(&dependencies), [""; 0]);
+        assert_eq!(violations(&dependencies), [""; 0]);
     }
 
     #[test]
-    fn every_line_of_the_table_is_a_crate() {
+    fn every_table_row_names_a_crate() {
         let metadata = metadata();
         let packages = metadata["packages"].as_array().unwrap();
-        for (name, _) in OURS {
+        for (name, _) in WORKSPACE_CRATES {
             assert!(
                 packages.iter().any(|package| package["name"] == **name),
                 "{name} is no crate any more"
@@ -294,18 +294,18 @@ mod tests {
     }
 
     #[test]
-    fn narrow_imports_stay_narrow() {
+    fn restricted_imports_are_respected() {
         let complaints = files(&root())
             .unwrap()
             .iter()
-            .flat_map(|file| narrow_complaints(&file.path, &file.text))
+            .flat_map(|file| restricted_import_violations(&file.path, &file.text))
             .collect::<Vec<_>>();
         assert_eq!(complaints, [""; 0]);
     }
 
     #[test]
-    fn what_is_not_in_the_tables_is_complained_of() {
-        let check = |from, to| complaints(&[dependency(from, to)]).join("");
+    fn unlisted_dependencies_are_violations() {
+        let check = |from, to| violations(&[dependency(from, to)]).join("");
         assert_eq!(
             check("stemma-document", "stemma-engine"),
             "stemma-document imports stemma-engine; it may import nothing of ours"
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn crates_for_tests_import_anything_and_are_imported_by_tests_only() {
+    fn test_crates_are_only_imported_by_tests() {
         let tests = Dependency {
             from_tests: true,
             ..dependency("stemma-bench", "lopdf")
@@ -333,7 +333,7 @@ mod tests {
             ..dependency("stemma-extract", "stemma-filings")
         };
         assert_eq!(
-            complaints(&[
+            violations(&[
                 tests,
                 Dependency {
                     dev: true,
@@ -342,22 +342,22 @@ mod tests {
             ]),
             [""; 0]
         );
-        assert_eq!(complaints(&[filings]).len(), 1);
+        assert_eq!(violations(&[filings]).len(), 1);
     }
 
     #[test]
-    fn a_narrow_import_that_widened_is_complained_of() {
+    fn widened_restricted_imports_are_violations() {
         let text = "use stemma_extract::{Packed, Pool};\nfn f() { stemma_extract::pdf::read() }";
         assert_eq!(
-            narrow_complaints("services/query/src/lib.rs", text).len(),
+            restricted_import_violations("services/query/src/lib.rs", text).len(),
             2
         );
         assert_eq!(
-            narrow_complaints("services/query/src/tests.rs", text),
+            restricted_import_violations("services/query/src/tests.rs", text),
             [""; 0]
         );
         assert_eq!(
-            narrow_complaints("shared/pipeline/src/lib.rs", text),
+            restricted_import_violations("shared/pipeline/src/lib.rs", text),
             [""; 0]
         );
     }

@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Folders that are not part of the repository: products, history, stores and scratch.
-const NOT_OURS: [&str; 4] = ["target", ".git", ".stemma", "node_modules"];
+const IGNORED_FOLDERS: [&str; 4] = ["target", ".git", ".stemma", "node_modules"];
 
 /// A text file of the repository.
 pub struct File {
@@ -47,14 +47,17 @@ pub fn root() -> PathBuf {
 /// # Errors
 /// What the file system said.
 pub fn files(root: &Path) -> io::Result<Vec<File>> {
-    let mut found = Vec::new();
+    let mut collected = Vec::new();
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
             let path = entry.path();
             let kind = entry.file_type()?;
-            if NOT_OURS.iter().any(|name| entry.file_name() == *name) {
+            if IGNORED_FOLDERS
+                .iter()
+                .any(|name| entry.file_name() == *name)
+            {
                 continue;
             }
             if kind.is_dir() {
@@ -62,15 +65,15 @@ pub fn files(root: &Path) -> io::Result<Vec<File>> {
             } else if kind.is_file()
                 && let Ok(text) = fs::read_to_string(&path)
             {
-                found.push(File {
+                collected.push(File {
                     path: below(root, &path),
                     text,
                 });
             }
         }
     }
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(found)
+    collected.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(collected)
 }
 
 fn below(root: &Path, path: &Path) -> String {

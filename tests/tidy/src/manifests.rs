@@ -3,7 +3,7 @@
 use crate::File;
 
 /// Lines that every crate's manifest has: one version, edition, licence and set of lints for all.
-const WANTED: &[&str] = &[
+const REQUIRED_LINES: &[&str] = &[
     "version.workspace = true",
     "edition.workspace = true",
     "rust-version.workspace = true",
@@ -13,19 +13,19 @@ const WANTED: &[&str] = &[
 ];
 
 /// What the workspace's manifest says once for all.
-const WORKSPACE: &[&str] = &[
+const REQUIRED_WORKSPACE_LINES: &[&str] = &[
     "unsafe_code = \"forbid\"",
     "license = \"Apache-2.0\"",
     "unwrap_used = \"warn\"",
 ];
 
 /// The only place that packages come from.
-const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
+const ALLOWED_REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// What is wrong with a manifest or the lock file; nothing for other files.
-pub fn complaints(file: &File) -> Vec<String> {
+pub fn violations(file: &File) -> Vec<String> {
     match file.path.as_str() {
-        "Cargo.toml" => missing(file, WORKSPACE),
+        "Cargo.toml" => missing(file, REQUIRED_WORKSPACE_LINES),
         "Cargo.lock" => foreign_sources(file),
         ".cargo/config.toml" | ".cargo/config" => {
             vec![format!(
@@ -34,7 +34,7 @@ pub fn complaints(file: &File) -> Vec<String> {
             )]
         }
         path if path.ends_with("/Cargo.toml") => {
-            let mut complaints = missing(file, WANTED);
+            let mut complaints = missing(file, REQUIRED_LINES);
             complaints.extend(misnamed(file));
             complaints.extend(own_versions(file));
             complaints
@@ -43,8 +43,8 @@ pub fn complaints(file: &File) -> Vec<String> {
     }
 }
 
-fn missing(file: &File, wanted: &[&str]) -> Vec<String> {
-    let missing = wanted.iter().filter(|line| !file.text.contains(**line));
+fn missing(file: &File, required: &[&str]) -> Vec<String> {
+    let missing = required.iter().filter(|line| !file.text.contains(**line));
     missing
         .map(|line| format!("{} does not say `{}`", file.path, line.replace('\n', " ")))
         .collect()
@@ -55,7 +55,7 @@ fn foreign_sources(file: &File) -> Vec<String> {
         .text
         .lines()
         .filter_map(|line| line.strip_prefix("source = "));
-    let foreign = sources.filter(|source| source.trim_matches('"') != SOURCE);
+    let foreign = sources.filter(|source| source.trim_matches('"') != ALLOWED_REGISTRY);
     foreign
         .map(|source| format!("Cargo.lock takes a package from {source}"))
         .collect()
@@ -97,14 +97,14 @@ mod tests {
     use crate::{files, root};
 
     fn check(path: &str, text: &str) -> Vec<String> {
-        complaints(&File {
+        violations(&File {
             path: path.into(),
             text: text.into(),
         })
     }
 
     #[test]
-    fn manifests_are_alike() {
+    fn manifests_follow_the_rules() {
         let files = files(&root()).unwrap();
         assert!(
             files
@@ -115,16 +115,16 @@ mod tests {
             "nothing was looked at"
         );
         assert_eq!(
-            files.iter().flat_map(complaints).collect::<Vec<_>>(),
+            files.iter().flat_map(violations).collect::<Vec<_>>(),
             [""; 0]
         );
     }
 
     #[test]
-    fn what_differs_is_complained_of() {
+    fn deviating_manifests_are_violations() {
         let good = format!(
             "name = \"stemma-x\"\n{}\n[dependencies]\nserde.workspace = true\n",
-            WANTED.join("\n")
+            REQUIRED_LINES.join("\n")
         );
         assert_eq!(check("shared/x/Cargo.toml", &good), [""; 0]);
         assert_eq!(
@@ -144,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn packages_come_from_one_place() {
+    fn packages_come_from_one_registry() {
         let git = "name = \"x\"\nsource = \"git+https://example.com/x\"\n";
         assert_eq!(
             check("Cargo.lock", git),
             ["Cargo.lock takes a package from \"git+https://example.com/x\""]
         );
         assert_eq!(
-            check("Cargo.lock", &format!("source = \"{SOURCE}\"\n")),
+            check("Cargo.lock", &format!("source = \"{ALLOWED_REGISTRY}\"\n")),
             [""; 0]
         );
         assert_eq!(check(".cargo/config.toml", "").len(), 1);

@@ -5,28 +5,28 @@ use std::collections::BTreeMap;
 use crate::File;
 
 /// The document.
-pub const TABLE: &str = "docs/METRICS.md";
+pub const METRICS_DOC: &str = "docs/METRICS.md";
 
 /// Labels that would have as many values as there is work.
 const UNBOUNDED: [&str; 6] = ["doc", "document", "run", "job", "task", "key"];
 
 /// Kind and labels of a metric.
-type Shape = (String, Vec<String>);
+type MetricSignature = (String, Vec<String>);
 
 /// Where table and source differ.
-pub fn complaints(files: &[File]) -> Vec<String> {
+pub fn violations(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     let emitted = emitted(files, &mut complaints);
     let table = files
         .iter()
-        .find(|file| file.path == TABLE)
+        .find(|file| file.path == METRICS_DOC)
         .map(|file| rows(&file.text))
         .unwrap_or_default();
     for (name, shape) in &emitted {
         match table.get(name) {
-            None => complaints.push(format!("{name} is emitted and not in {TABLE}")),
+            None => complaints.push(format!("{name} is emitted and not in {METRICS_DOC}")),
             Some(row) if row != shape => {
-                complaints.push(format!("{name} is {shape:?}, and {row:?} in {TABLE}"))
+                complaints.push(format!("{name} is {shape:?}, and {row:?} in {METRICS_DOC}"))
             }
             Some(_) => {}
         }
@@ -39,13 +39,14 @@ pub fn complaints(files: &[File]) -> Vec<String> {
         );
     }
     let unknown = table.keys().filter(|name| !emitted.contains_key(*name));
-    complaints.extend(unknown.map(|name| format!("{name} is in {TABLE} and emitted nowhere")));
+    complaints
+        .extend(unknown.map(|name| format!("{name} is in {METRICS_DOC} and emitted nowhere")));
     complaints
 }
 
 /// What the sources of services emit.
-fn emitted(files: &[File], complaints: &mut Vec<String>) -> BTreeMap<String, Shape> {
-    let mut emitted: BTreeMap<String, Shape> = BTreeMap::new();
+fn emitted(files: &[File], complaints: &mut Vec<String>) -> BTreeMap<String, MetricSignature> {
+    let mut emitted: BTreeMap<String, MetricSignature> = BTreeMap::new();
     for file in files
         .iter()
         .filter(|file: &&File| file.path.ends_with(".rs") && !file.path.starts_with("tests/"))
@@ -92,7 +93,7 @@ fn labels(call: &str) -> Vec<String> {
 }
 
 /// The rows of the table that begin with a metric's name.
-fn rows(text: &str) -> BTreeMap<String, Shape> {
+fn rows(text: &str) -> BTreeMap<String, MetricSignature> {
     text.lines()
         .filter_map(|line: &str| {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
@@ -124,29 +125,29 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_what_is_emitted() {
+    fn documented_metrics_match_the_source() {
         let files = files(&root()).unwrap();
         assert!(
             emitted(&files, &mut Vec::new()).len() > 10,
             "nothing was looked at"
         );
-        assert_eq!(complaints(&files), [""; 0]);
+        assert_eq!(violations(&files), [""; 0]);
     }
 
     #[test]
-    fn what_differs_is_complained_of() {
+    fn metric_differences_are_violations() {
         let source =
             "fn f() { counter!(\"stemma_a_total\", \"stage\" => s, \"run\" => r).increment(1); }";
         let table = "| `stemma_a_total` | gauge | stage, run | x |\n| `stemma_b` | gauge | | x |";
-        let found = complaints(&[file("shared/x.rs", source), file(TABLE, table)]);
-        assert_eq!(found.len(), 3, "{found:?}");
+        let reported = violations(&[file("shared/x.rs", source), file(METRICS_DOC, table)]);
+        assert_eq!(reported.len(), 3, "{reported:?}");
         let table = "| `stemma_a_total` | counter | run, stage | x |";
         assert_eq!(
-            complaints(&[file("shared/x.rs", source), file(TABLE, table)]).len(),
+            violations(&[file("shared/x.rs", source), file(METRICS_DOC, table)]).len(),
             1
         );
         assert_eq!(
-            complaints(&[file("shared/x.rs", "gauge!(NAME).set(1.0);")]).len(),
+            violations(&[file("shared/x.rs", "gauge!(NAME).set(1.0);")]).len(),
             1
         );
     }

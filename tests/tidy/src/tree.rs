@@ -3,7 +3,7 @@
 use crate::File;
 
 /// What may stand at the top, beside files whose names begin with a dot.
-const TOP: &[&str] = &[
+const ALLOWED_TOP_LEVEL: &[&str] = &[
     "Cargo.lock",
     "Cargo.toml",
     "CHANGELOG.md",
@@ -24,13 +24,13 @@ const MAX_LINES: usize = 700;
 const LONG_LINES: usize = 500;
 
 /// What is wrong with where a file is and what it looks like.
-pub fn complaints(file: &File) -> Vec<String> {
+pub fn violations(file: &File) -> Vec<String> {
     [
         misplaced(file),
         too_deep(file),
         too_long(file),
         without_doc(file),
-        empty_room(file),
+        empty_folder(file),
     ]
     .into_iter()
     .flatten()
@@ -38,7 +38,7 @@ pub fn complaints(file: &File) -> Vec<String> {
 }
 
 /// Source files that are long, longest first: worth a look, no reason to fail.
-pub fn long(files: &[File]) -> Vec<(usize, &str)> {
+pub fn long_files(files: &[File]) -> Vec<(usize, &str)> {
     let lengths = files
         .iter()
         .filter(|file| is_source(file))
@@ -50,8 +50,8 @@ pub fn long(files: &[File]) -> Vec<(usize, &str)> {
 
 fn misplaced(file: &File) -> Option<String> {
     let top = file.path.split('/').next().unwrap_or_default();
-    let known = top.starts_with('.') || TOP.contains(&top);
-    (!known).then(|| {
+    let is_allowed = top.starts_with('.') || ALLOWED_TOP_LEVEL.contains(&top);
+    (!is_allowed).then(|| {
         format!(
             "{}: `{top}` has no place at the top of the repository",
             file.path
@@ -89,7 +89,7 @@ fn without_doc(file: &File) -> Option<String> {
 }
 
 /// A room is built when its first use is.
-fn empty_room(file: &File) -> Option<String> {
+fn empty_folder(file: &File) -> Option<String> {
     let code = file
         .text
         .lines()
@@ -112,7 +112,7 @@ mod tests {
     use crate::{files, root};
 
     fn check(path: &str, text: &str) -> usize {
-        complaints(&File {
+        violations(&File {
             path: path.into(),
             text: text.into(),
         })
@@ -120,19 +120,19 @@ mod tests {
     }
 
     #[test]
-    fn files_are_where_they_belong() {
+    fn repository_layout_follows_the_rules() {
         let files = files(&root()).unwrap();
-        for (lines, path) in long(&files) {
+        for (lines, path) in long_files(&files) {
             println!("long: {path} has {lines} lines");
         }
         assert_eq!(
-            files.iter().flat_map(complaints).collect::<Vec<_>>(),
+            files.iter().flat_map(violations).collect::<Vec<_>>(),
             [""; 0]
         );
     }
 
     #[test]
-    fn what_is_out_of_place_is_complained_of() {
+    fn misplaced_files_are_violations() {
         assert_eq!(check("common/x.md", ""), 1);
         assert_eq!(check("shared/x/src/a/b/c.rs", ""), 0);
         assert_eq!(check("shared/x/src/a/b/c/d.rs", ""), 1);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn long_files_are_named_longest_first() {
+    fn long_files_are_sorted_by_length() {
         let file = |path: &str, lines| File {
             path: path.into(),
             text: "\n".repeat(lines),
@@ -155,6 +155,6 @@ mod tests {
             file("c.rs", 500),
             file("d.md", 900),
         ];
-        assert_eq!(long(&files), [(600, "b.rs"), (501, "a.rs")]);
+        assert_eq!(long_files(&files), [(600, "b.rs"), (501, "a.rs")]);
     }
 }

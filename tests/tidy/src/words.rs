@@ -4,7 +4,7 @@
 use crate::File;
 
 /// Words that stand in the way of the reader; written apart so that this file passes its own rule.
-const SOURCE_WORDS: &[(&str, &str)] = &[
+const FORBIDDEN_WORDS: &[(&str, &str)] = &[
     (concat!("TO", "DO"), "do it, or open an issue"),
     (concat!("FIX", "ME"), "do it, or open an issue"),
     (concat!("to", "do!("), "no stubs"),
@@ -32,10 +32,10 @@ const MACHINE_PATHS: &[&str] = &[
 ];
 
 /// Kinds of files whose words are looked at; samples and snapshots quote documents.
-const WRITTEN_BY_US: &[&str] = &[".rs", ".toml", ".sh", ".yaml", ".yml", ".md"];
+const CHECKED_EXTENSIONS: &[&str] = &[".rs", ".toml", ".sh", ".yaml", ".yml", ".md"];
 
 /// The lines of a file that say what they must not.
-pub fn complaints(file: &File) -> Vec<String> {
+pub fn violations(file: &File) -> Vec<String> {
     if file.path.starts_with("docs/samples/") {
         return Vec::new();
     }
@@ -45,17 +45,17 @@ pub fn complaints(file: &File) -> Vec<String> {
         .enumerate()
         .map(|(at, line)| (at + 1, line));
     numbered
-        .flat_map(|(number, line)| line_complaints(file, number, line))
+        .flat_map(|(number, line)| line_violations(file, number, line))
         .collect()
 }
 
-fn line_complaints(file: &File, number: usize, line: &str) -> Vec<String> {
+fn line_violations(file: &File, number: usize, line: &str) -> Vec<String> {
     let at = format!("{}:{number}", file.path);
-    let written = WRITTEN_BY_US
+    let written = CHECKED_EXTENSIONS
         .iter()
         .any(|ending| file.path.ends_with(ending))
         || !file.path.contains('.');
-    let words = SOURCE_WORDS
+    let words = FORBIDDEN_WORDS
         .iter()
         .filter(|(word, _)| written && has_word(line, word));
     let words = words.map(|(word, instead)| format!("{at} says `{word}`: {instead}"));
@@ -84,7 +84,7 @@ fn has_path(line: &str, path: &str) -> bool {
 }
 
 /// Rooms whose files the documents name.
-const ROOMS: &[&str] = &["services/", "shared/", "tests/", "docs/"];
+const DOCUMENTED_FOLDERS: &[&str] = &["services/", "shared/", "tests/", "docs/"];
 
 /// Files and folders that a document names in code marks, and that do not exist.
 pub fn missing_paths(file: &File, exists: impl Fn(&str) -> bool) -> Vec<String> {
@@ -94,7 +94,8 @@ pub fn missing_paths(file: &File, exists: impl Fn(&str) -> bool) -> Vec<String> 
     let quoted = file.text.split('`').skip(1).step_by(2);
     let paths = quoted.filter_map(|code| code.split_whitespace().next());
     let paths = paths.filter(|path| {
-        ROOMS.iter().any(|room| path.starts_with(room)) && !path.contains(['*', '{', '<', '…'])
+        DOCUMENTED_FOLDERS.iter().any(|room| path.starts_with(room))
+            && !path.contains(['*', '{', '<', '…'])
     });
     let missing = paths.filter(|path| !exists(path));
     missing
@@ -108,7 +109,7 @@ mod tests {
     use crate::{files, root};
 
     fn check(path: &str, text: &str) -> usize {
-        complaints(&File {
+        violations(&File {
             path: path.into(),
             text: text.into(),
         })
@@ -116,18 +117,18 @@ mod tests {
     }
 
     #[test]
-    fn no_file_says_what_it_must_not() {
+    fn no_file_contains_forbidden_text() {
         let files = files(&root()).unwrap();
         assert!(files.len() > 100, "nothing was looked at");
         assert_eq!(
-            files.iter().flat_map(complaints).collect::<Vec<_>>(),
+            files.iter().flat_map(violations).collect::<Vec<_>>(),
             [""; 0]
         );
     }
 
     #[test]
-    fn promises_and_switches_are_complained_of() {
-        for (word, _) in SOURCE_WORDS {
+    fn forbidden_words_are_violations() {
+        for (word, _) in FORBIDDEN_WORDS {
             assert_eq!(check("a.rs", &format!("x {word} y")), 1, "{word}");
         }
         assert_eq!(check("a.rs", concat!("the TO", "DOs of a MASTODON")), 0);
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_paths_are_complained_of() {
+    fn machine_paths_are_violations() {
         for path in MACHINE_PATHS {
             assert_eq!(check("a.json", &format!("\"{path}x\"")), 1, "{path}");
             assert_eq!(check("a.json", &format!("file://{path}x")), 1, "{path}");
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_documents_name_exists() {
+    fn documented_paths_exist() {
         let (root, files) = (root(), files(&root()).unwrap());
         let missing = files
             .iter()
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_nothing_is_complained_of() {
+    fn missing_documented_paths_are_violations() {
         let text = "see `shared/a.rs` and `tests/run --quick`, not `shared/b/{x}` nor shared/c";
         let file = File {
             path: "docs/x.md".into(),

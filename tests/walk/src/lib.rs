@@ -21,28 +21,28 @@ use bytes::Bytes;
 use serde_json::Value;
 use stemma_document::DocumentVersion;
 use stemma_engine::blobs::MemoryBlobs;
-use stemma_engine::jobs::{self, Report};
+use stemma_engine::jobs::{self, JobReport};
 use stemma_engine::{Env, Failure, JobId};
-use stemma_extract::{ExtractError, Extractor, Job};
-use stemma_pipeline::originals::Originals;
+use stemma_extract::{ExtractError, ExtractJob, Extractor};
+use stemma_pipeline::sources::SourceStore;
 
 /// The one document there is, as it is now.
-pub struct Document(pub Bytes);
+pub struct SingleDocument(pub Bytes);
 
 #[async_trait]
-impl Originals for Document {
+impl SourceStore for SingleDocument {
     async fn read(&self, _version: &DocumentVersion, _max_bytes: u64) -> Result<Bytes, Failure> {
         Ok(self.0.clone())
     }
 }
 
 /// Reads documents in this process.
-pub struct Reading;
+pub struct InProcessExtractor;
 
 #[async_trait]
-impl Extractor for Reading {
-    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
-        stemma_pipeline::stages::read(job)
+impl Extractor for InProcessExtractor {
+    async fn extract(&self, job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
+        stemma_pipeline::stages::extract_document(job)
     }
 }
 
@@ -65,7 +65,7 @@ pub fn simulate<F: Future>(future: F) -> io::Result<F::Output> {
 ///
 /// # Errors
 /// What went wrong.
-pub async fn report(env: &Env, store: &MemoryBlobs, job: &JobId) -> Result<Report, String> {
+pub async fn report(env: &Env, store: &MemoryBlobs, job: &JobId) -> Result<JobReport, String> {
     let wait = async {
         loop {
             match jobs::report(store, job).await {
@@ -82,17 +82,20 @@ pub async fn report(env: &Env, store: &MemoryBlobs, job: &JobId) -> Result<Repor
 
 /// Trees, artifacts and versions: what every schedule must come to. Of versions, only which job claimed them first is
 /// the schedule's own.
-pub fn results(store: &MemoryBlobs) -> BTreeMap<String, Bytes> {
-    let wanted = |key: &str| {
+pub fn comparable_results(store: &MemoryBlobs) -> BTreeMap<String, Bytes> {
+    let is_result = |key: &str| {
         ["/a/", "/trees/", "/versions/"]
             .iter()
             .any(|part| key.contains(part))
     };
-    let objects = store.snapshot().into_iter().filter(|(key, _)| wanted(key));
+    let objects = store
+        .snapshot()
+        .into_iter()
+        .filter(|(key, _)| is_result(key));
     objects
         .map(|(key, bytes)| {
             if key.contains("/versions/") {
-                (key, unsigned(&bytes))
+                (key, without_owner(&bytes))
             } else {
                 (key, bytes)
             }
@@ -100,7 +103,7 @@ pub fn results(store: &MemoryBlobs) -> BTreeMap<String, Bytes> {
         .collect()
 }
 
-fn unsigned(version: &Bytes) -> Bytes {
+fn without_owner(version: &Bytes) -> Bytes {
     match serde_json::from_slice::<Value>(version) {
         Ok(mut header) => {
             header["opened_by"] = Value::Null;
@@ -112,11 +115,11 @@ fn unsigned(version: &Bytes) -> Bytes {
 
 /// Keys whose bytes differ.
 pub fn differences(
-    found: &BTreeMap<String, Bytes>,
-    wanted: &BTreeMap<String, Bytes>,
+    actual: &BTreeMap<String, Bytes>,
+    expected: &BTreeMap<String, Bytes>,
 ) -> Vec<String> {
-    let all = found.keys().chain(wanted.keys());
-    all.filter(|key| found.get(*key) != wanted.get(*key))
+    let all = actual.keys().chain(expected.keys());
+    all.filter(|key| actual.get(*key) != expected.get(*key))
         .cloned()
         .collect()
 }

@@ -8,21 +8,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use stemma_coordinator::{Order, no_observer, submit};
+use stemma_coordinator::{SubmitRequest, no_observer, submit};
 use stemma_document::{Collection, Digest, Origin};
 use stemma_engine::blobs::MemoryBlobs;
-use stemma_engine::flow::Terms;
-use stemma_engine::jobs::{self, Budget, PauseReason};
-use stemma_engine::presence::Presence;
+use stemma_engine::flow::JobOptions;
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::jobs::{self, JobBudget, PauseReason};
 use stemma_engine::queue::Lane;
-use stemma_engine::{Class, Env, JobId, Ports};
-use stemma_filings::{Filing, Kind, Spec, generate};
+use stemma_engine::{Env, JobId, Ports, Priority};
+use stemma_filings::{Filing, FilingKind, Spec, generate};
 use stemma_llm::calls::{self, CallRecord};
-use stemma_llm::gate::{Gate, GateSettings};
+use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::prices::Prices;
-use stemma_llm::request::{Llm, LlmError, Reply, Request, Usage};
-use stemma_pipeline::{ModelSettings, Settings, StructureMode, Submission, Tools};
-use stemma_walk::{Document, Reading, report, simulate};
+use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
+use stemma_pipeline::{ModelSettings, RunSettings, StructureMode, Submission, WorkerDeps};
+use stemma_walk::{InProcessExtractor, SingleDocument, report, simulate};
 use stemma_worker::WorkerSettings;
 use tokio_util::sync::CancellationToken;
 
@@ -34,11 +34,11 @@ const PRICES: Prices = Prices {
 
 /// Answers as the schema asks, and remembers what it was asked.
 #[derive(Default)]
-struct Echo(Mutex<Vec<String>>);
+struct RecordingEcho(Mutex<Vec<String>>);
 
 #[async_trait]
-impl Llm for Echo {
-    async fn complete(&self, request: &Request) -> Result<Reply, LlmError> {
+impl Llm for RecordingEcho {
+    async fn complete(&self, request: &LlmRequest) -> Result<LlmReply, LlmError> {
         tokio::time::sleep(Duration::from_millis(300)).await;
         self.0.lock().unwrap().push(request.digest());
         let sections = request
@@ -62,53 +62,56 @@ impl Llm for Echo {
                 (name.clone(), value)
             })
             .collect::<serde_json::Map<_, _>>();
-        let usage = Usage {
+        let usage = TokenUsage {
             prompt_tokens: request.prompt_tokens(),
             cached_tokens: 0,
             output_tokens: 40,
         };
-        Ok(Reply::new(Value::Object(text).to_string(), usage))
+        Ok(LlmReply::new(Value::Object(text).to_string(), usage))
     }
 }
 
-fn settings() -> Settings {
+fn settings() -> RunSettings {
     let model = Some(ModelSettings {
         name: "echo".into(),
         ..ModelSettings::default()
     });
-    Settings {
+    RunSettings {
         structure: StructureMode::Llm,
         model,
-        ..Settings::default()
+        ..RunSettings::default()
     }
 }
 
 /// A world of its own over `store`: whatever is no blob is new.
-struct World {
+struct BudgetScenario {
     env: Env,
     ports: Ports,
-    echo: Arc<Echo>,
+    echo: Arc<RecordingEcho>,
     stop: CancellationToken,
 }
 
-impl World {
+impl BudgetScenario {
     fn start(env: &Env, store: &Arc<MemoryBlobs>, pdf: &[u8]) -> Self {
         let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(store));
-        let echo = Arc::new(Echo::default());
-        let gate = GateSettings {
+        let echo = Arc::new(RecordingEcho::default());
+        let client = ModelClientSettings {
             prices: PRICES,
-            ..GateSettings::unlimited("echo", "here")
+            ..ModelClientSettings::unlimited("echo", "here")
         };
-        let gate = Gate::new(
+        let client = ModelClient::new(
             env.clone(),
             Arc::clone(&ports.limiter),
-            Arc::<Echo>::clone(&echo),
-            gate,
+            Arc::<RecordingEcho>::clone(&echo),
+            client,
         );
-        let tools = Tools::new(Arc::new(Document(pdf.to_vec().into())), Arc::new(Reading));
-        let tools = Arc::new(tools.with_models([Arc::new(gate)]));
+        let tools = WorkerDeps::new(
+            Arc::new(SingleDocument(pdf.to_vec().into())),
+            Arc::new(InProcessExtractor),
+        );
+        let tools = Arc::new(tools.with_models([Arc::new(client)]));
         let stop = CancellationToken::new();
-        let presence = |name: &str| Presence::new(env, name, name);
+        let presence = |name: &str| HeartbeatReporter::new(env, name, name);
         let lanes = vec![(Lane::Cpu, 2), (Lane::Llm, 6)];
         let worker = WorkerSettings {
             lanes,
@@ -138,10 +141,10 @@ impl World {
     }
 
     /// Waits until `job` is paused for its budget, and what was under way has ended.
-    async fn paused(&self, job: &JobId) {
+    async fn wait_until_paused(&self, job: &JobId) {
         let wait = async {
             loop {
-                let stands = jobs::standing(self.ports.blobs.as_ref(), job)
+                let stands = jobs::load_control(self.ports.blobs.as_ref(), job)
                     .await
                     .unwrap();
                 if stands
@@ -166,7 +169,7 @@ impl World {
     }
 }
 
-async fn spent(store: &MemoryBlobs, job: &JobId) -> (u64, u64) {
+async fn total_spend(store: &MemoryBlobs, job: &JobId) -> (u64, u64) {
     let mut nanodollars = 0;
     let mut tokens = 0;
     let add = |record: CallRecord| {
@@ -182,30 +185,30 @@ async fn spent(store: &MemoryBlobs, job: &JobId) -> (u64, u64) {
     (nanodollars, tokens)
 }
 
-async fn submitted(world: &World, filing: &Filing, budget: Budget) -> JobId {
+async fn submit_job(scenario: &BudgetScenario, filing: &Filing, budget: JobBudget) -> JobId {
     let submission = Submission {
         stated: BTreeMap::new(),
         origin: Origin::default(),
         uri: "memory:a.pdf".into(),
         name: "a.pdf".into(),
         path: "a.pdf".into(),
-        source: Digest::of(&filing.pdf),
+        source: Digest::from_content(&filing.pdf),
         size_bytes: filing.pdf.len() as u64,
         retry_failed: false,
     };
     let collection = Collection::default();
     let documents = std::slice::from_ref(&submission);
-    let terms = Terms {
+    let terms = JobOptions {
         budget: Some(budget),
-        ..Terms::default()
+        ..JobOptions::default()
     };
-    let order = Order {
+    let order = SubmitRequest {
         collection: &collection,
         settings: &settings(),
-        class: Class::Bulk,
+        class: Priority::Bulk,
         terms,
     };
-    submit(&world.env, &world.ports, order, documents)
+    submit(&scenario.env, &scenario.ports, order, documents)
         .await
         .unwrap()
         .job
@@ -214,36 +217,36 @@ async fn submitted(world: &World, filing: &Filing, budget: Budget) -> JobId {
 fn filing() -> Filing {
     generate(&Spec {
         pages: 16,
-        ..Spec::of(Kind::TenK, 11)
+        ..Spec::new(FilingKind::TenK, 11)
     })
 }
 
 /// What the whole document costs.
-fn whole(filing: &Filing) -> (u64, u64) {
+fn full_cost(filing: &Filing) -> (u64, u64) {
     simulate(async {
         let env = Env::simulated(1);
         let store = Arc::<MemoryBlobs>::default();
-        let world = World::start(&env, &store, &filing.pdf);
-        let job = submitted(
-            &world,
+        let scenario = BudgetScenario::start(&env, &store, &filing.pdf);
+        let job = submit_job(
+            &scenario,
             filing,
-            Budget {
+            JobBudget {
                 nanodollars: None,
                 tokens: Some(u64::MAX >> 12),
             },
         )
         .await;
         report(&env, &store, &job).await.unwrap();
-        world.end().await;
-        spent(&store, &job).await
+        scenario.end().await;
+        total_spend(&store, &job).await
     })
     .unwrap()
 }
 
 #[test]
-fn a_budget_is_never_exceeded_and_the_job_goes_on_with_more() {
+fn budget_pauses_job_until_raised() {
     let filing = filing();
-    let (money, tokens) = whole(&filing);
+    let (money, tokens) = full_cost(&filing);
     assert!(money > 0 && tokens > 0);
     for in_money in [true, false] {
         let all = if in_money { money } else { tokens };
@@ -251,12 +254,12 @@ fn a_budget_is_never_exceeded_and_the_job_goes_on_with_more() {
             let some = Some(limit);
             let none = None;
             if in_money {
-                Budget {
+                JobBudget {
                     nanodollars: some,
                     tokens: none,
                 }
             } else {
-                Budget {
+                JobBudget {
                     nanodollars: none,
                     tokens: some,
                 }
@@ -265,12 +268,12 @@ fn a_budget_is_never_exceeded_and_the_job_goes_on_with_more() {
         simulate(async {
             let env = Env::simulated(2);
             let store = Arc::<MemoryBlobs>::default();
-            let world = World::start(&env, &store, &filing.pdf);
-            let job = submitted(&world, &filing, budget(all / 2)).await;
-            world.paused(&job).await;
-            let first = world.end().await;
+            let scenario = BudgetScenario::start(&env, &store, &filing.pdf);
+            let job = submit_job(&scenario, &filing, budget(all / 2)).await;
+            scenario.wait_until_paused(&job).await;
+            let first = scenario.end().await;
             let paid = async || {
-                let (money, tokens) = spent(&store, &job).await;
+                let (money, tokens) = total_spend(&store, &job).await;
                 if in_money { money } else { tokens }
             };
             let at_pause = paid().await;
@@ -281,16 +284,16 @@ fn a_budget_is_never_exceeded_and_the_job_goes_on_with_more() {
             );
 
             // Everything but the blobs is lost; with more it goes on, and asks nothing twice.
-            let world = World::start(&env, &store, &filing.pdf);
-            jobs::allow(&env, &world.ports, &job, budget(all * 2))
+            let scenario = BudgetScenario::start(&env, &store, &filing.pdf);
+            jobs::set_budget(&env, &scenario.ports, &job, budget(all * 2))
                 .await
                 .unwrap();
-            jobs::resume(&env, &world.ports, &job).await.unwrap();
+            jobs::resume(&env, &scenario.ports, &job).await.unwrap();
             report(&env, &store, &job).await.unwrap();
-            let second = world.end().await;
-            let kept: BTreeSet<_> = first.iter().collect();
+            let second = scenario.end().await;
+            let first_requests: BTreeSet<_> = first.iter().collect();
             assert!(
-                !second.is_empty() && second.iter().all(|digest| !kept.contains(digest)),
+                !second.is_empty() && second.iter().all(|digest| !first_requests.contains(digest)),
                 "asked twice"
             );
             assert!(paid().await <= all * 2);

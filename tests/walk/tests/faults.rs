@@ -13,19 +13,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use stemma_coordinator::{Order, no_observer, submit};
+use stemma_coordinator::{SubmitRequest, no_observer, submit};
 use stemma_document::{Collection, Digest};
 use stemma_engine::blobs::MemoryBlobs;
-use stemma_engine::flow::Terms;
-use stemma_engine::jobs::Counts;
-use stemma_engine::presence::Presence;
-use stemma_engine::queue::{Depth, Lane, Message, Queue, QueueName, Rung, Subscription};
-use stemma_engine::{Class, Env, PortError, Ports};
-use stemma_engine_testing::fault::{Chances, Fault, Faults, Plan};
-use stemma_extract::{ExtractError, Extractor, Job};
-use stemma_filings::{Contents, Kind, Spec, generate};
-use stemma_pipeline::{Settings, Submission, Tools};
-use stemma_walk::{Document, differences, report, results, simulate};
+use stemma_engine::flow::JobOptions;
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::jobs::EntryCounts;
+use stemma_engine::queue::{Depth, Lane, Message, Queue, QueueName, RetryDelay, Subscription};
+use stemma_engine::{Env, PortError, Ports, Priority};
+use stemma_engine_testing::fault::{FaultInjector, FaultPlan, FaultRates, PortFault};
+use stemma_extract::{ExtractError, ExtractJob, Extractor};
+use stemma_filings::{ContentsMode, FilingKind, Spec, generate};
+use stemma_pipeline::{RunSettings, Submission, WorkerDeps};
+use stemma_walk::{SingleDocument, comparable_results, differences, report, simulate};
 use stemma_worker::WorkerSettings;
 use tokio_util::sync::CancellationToken;
 
@@ -34,45 +34,45 @@ const ALL_OF_THE_FIRST: u64 = 100;
 const SAMPLED: u64 = 50;
 
 /// Reads in this process, and counts how often it is asked. What it read is kept: reading is pure, and slow.
-struct Reading {
-    asked: AtomicU32,
+struct CountingExtractor {
+    calls: AtomicU32,
     packed: Arc<OnceLock<Vec<u8>>>,
 }
 
 #[async_trait]
-impl Extractor for Reading {
-    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+impl Extractor for CountingExtractor {
+    async fn extract(&self, job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         if let Some(packed) = self.packed.get() {
             return Ok(packed.clone());
         }
-        let packed = stemma_pipeline::stages::read(job)?;
+        let packed = stemma_pipeline::stages::extract_document(job)?;
         Ok(self.packed.get_or_init(|| packed).clone())
     }
 }
 
 /// A small filing, and what is known of it between schedules.
-struct Scene {
+struct FaultFixture {
     pdf: Vec<u8>,
     packed: Arc<OnceLock<Vec<u8>>>,
 }
 
 /// How a schedule ended.
-struct Ended {
+struct ScheduleOutcome {
     objects: BTreeMap<String, Bytes>,
-    counts: Counts,
+    counts: EntryCounts,
     /// Port calls until the report.
     calls: u64,
     /// How often the document was read.
     read: u32,
 }
 
-impl Scene {
+impl FaultFixture {
     fn new() -> Self {
         let spec = Spec {
             pages: 4,
-            contents: Contents::Nothing,
-            ..Spec::of(Kind::EarningsRelease, 5)
+            contents: ContentsMode::Nothing,
+            ..Spec::new(FilingKind::EarningsRelease, 5)
         };
         Self {
             pdf: generate(&spec).pdf,
@@ -80,27 +80,31 @@ impl Scene {
         }
     }
 
-    fn play(&self, plan: Plan) -> Ended {
-        simulate(self.perform(plan, |queue| queue)).unwrap()
+    fn run(&self, plan: FaultPlan) -> ScheduleOutcome {
+        simulate(self.run_async(plan, |queue| queue)).unwrap()
     }
 
     /// Plays a schedule; `mail` may put something before the queue.
-    async fn perform(&self, plan: Plan, mail: impl Fn(Arc<dyn Queue>) -> Arc<dyn Queue>) -> Ended {
+    async fn run_async(
+        &self,
+        plan: FaultPlan,
+        mail: impl Fn(Arc<dyn Queue>) -> Arc<dyn Queue>,
+    ) -> ScheduleOutcome {
         let env = Env::simulated(1);
         let store = Arc::new(MemoryBlobs::default());
-        let faults = Faults::new(env.clone(), plan);
+        let faults = FaultInjector::new(env.clone(), plan);
         let mut ports = faults.wrap(&Ports::embedded(Arc::<MemoryBlobs>::clone(&store)));
         ports.queue = mail(ports.queue);
-        let reading = Arc::new(Reading {
-            asked: AtomicU32::new(0),
+        let extractor = Arc::new(CountingExtractor {
+            calls: AtomicU32::new(0),
             packed: Arc::clone(&self.packed),
         });
-        let tools = Arc::new(Tools::new(
-            Arc::new(Document(self.pdf.clone().into())),
-            Arc::<Reading>::clone(&reading),
+        let tools = Arc::new(WorkerDeps::new(
+            Arc::new(SingleDocument(self.pdf.clone().into())),
+            Arc::<CountingExtractor>::clone(&extractor),
         ));
         let stop = CancellationToken::new();
-        let presence = |name: &str| Presence::new(&env, name, name);
+        let presence = |name: &str| HeartbeatReporter::new(&env, name, name);
         let grace = Duration::from_secs(10);
         let working = presence("worker");
         let settings = WorkerSettings {
@@ -133,9 +137,9 @@ impl Scene {
                 .expect("drains")
                 .unwrap();
         }
-        let read = reading.asked.load(Ordering::Relaxed);
-        Ended {
-            objects: results(&store),
+        let read = extractor.calls.load(Ordering::Relaxed);
+        ScheduleOutcome {
+            objects: comparable_results(&store),
             counts: report.counts,
             calls,
             read,
@@ -145,38 +149,38 @@ impl Scene {
     /// Submits, again and again where a port is away.
     async fn submit(&self, env: &Env, ports: &Ports) -> stemma_engine::JobId {
         let collection = Collection::default();
-        let settings = Settings::default();
+        let settings = RunSettings::default();
         let submission = Submission {
             stated: BTreeMap::new(),
             uri: "memory:release.pdf".into(),
             name: "release.pdf".into(),
             path: "release.pdf".into(),
-            source: Digest::of(&self.pdf),
+            source: Digest::from_content(&self.pdf),
             origin: Default::default(),
             size_bytes: self.pdf.len() as u64,
             retry_failed: false,
         };
         loop {
             let documents = std::slice::from_ref(&submission);
-            let order = Order {
+            let order = SubmitRequest {
                 collection: &collection,
                 settings: &settings,
-                class: Class::Bulk,
-                terms: Terms::default(),
+                class: Priority::Bulk,
+                terms: JobOptions::default(),
             };
             match submit(env, ports, order, documents).await {
                 Ok(manifest) => return manifest.job,
-                Err(error) => assert!(error.passing, "{error}"),
+                Err(error) => assert!(error.transient, "{error}"),
             }
         }
     }
 }
 
 /// The same bytes, one document done, and read no more often than it must be.
-fn assert_as_wanted(ended: &Ended, wanted: &Ended, what: &str) {
-    let differ = differences(&ended.objects, &wanted.objects);
+fn assert_same_outcome(ended: &ScheduleOutcome, expected: &ScheduleOutcome, what: &str) {
+    let differ = differences(&ended.objects, &expected.objects);
     assert!(differ.is_empty(), "{what}: differ {differ:?}");
-    let Counts {
+    let EntryCounts {
         done,
         done_with_gaps,
         unchanged,
@@ -192,7 +196,7 @@ fn assert_as_wanted(ended: &Ended, wanted: &Ended, what: &str) {
 }
 
 /// Calls to fail, of `calls`.
-fn points(calls: u64) -> Vec<u64> {
+fn fault_points(calls: u64) -> Vec<u64> {
     let rest = calls.saturating_sub(ALL_OF_THE_FIRST);
     let sampled =
         (0..SAMPLED.min(rest)).map(|n| ALL_OF_THE_FIRST + 1 + n * rest / SAMPLED.min(rest).max(1));
@@ -200,38 +204,42 @@ fn points(calls: u64) -> Vec<u64> {
 }
 
 #[test]
-fn whichever_call_fails_once_the_bytes_are_the_same() {
-    let scene = Scene::new();
-    let wanted = scene.play(Plan::default());
-    assert_eq!(wanted.read, 1);
+fn single_call_failure_keeps_output_identical() {
+    let fixture = FaultFixture::new();
+    let expected = fixture.run(FaultPlan::default());
+    assert_eq!(expected.read, 1);
     assert_eq!(
-        wanted
+        expected
             .objects
             .keys()
             .filter(|key| key.contains("/trees/"))
             .count(),
         1
     );
-    let points = points(wanted.calls);
+    let points = fault_points(expected.calls);
     println!(
         "{} calls; {} of them fail in turn, before and after they take effect, or happen twice",
-        wanted.calls,
+        expected.calls,
         points.len()
     );
     assert!(points.len() > 20, "{points:?}");
     for call in points {
-        for fault in [Fault::FailBefore, Fault::FailAfter, Fault::Duplicate] {
-            let ended = scene.play(Plan::nth(call, fault));
-            assert_as_wanted(&ended, &wanted, &format!("call {call}, {fault:?}"));
+        for fault in [
+            PortFault::FailBefore,
+            PortFault::FailAfter,
+            PortFault::Duplicate,
+        ] {
+            let ended = fixture.run(FaultPlan::nth(call, fault));
+            assert_same_outcome(&ended, &expected, &format!("call {call}, {fault:?}"));
         }
     }
 }
 
 /// Publishes every message twice.
-struct Twice(Arc<dyn Queue>);
+struct DuplicatingQueue(Arc<dyn Queue>);
 
 #[async_trait]
-impl Queue for Twice {
+impl Queue for DuplicatingQueue {
     async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
         let twice = messages
             .into_iter()
@@ -244,7 +252,7 @@ impl Queue for Twice {
         &self,
         queue: QueueName,
         message: Message,
-        rung: Rung,
+        rung: RetryDelay,
     ) -> Result<(), PortError> {
         self.0.publish_later(queue, message.clone(), rung).await?;
         self.0.publish_later(queue, message, rung).await
@@ -269,28 +277,31 @@ impl Queue for Twice {
 }
 
 #[test]
-fn with_every_message_twice_the_bytes_are_the_same() {
-    let scene = Scene::new();
-    let wanted = scene.play(Plan::default());
-    let ended = simulate(scene.perform(Plan::default(), |queue| Arc::new(Twice(queue)))).unwrap();
-    println!("{} calls instead of {}", ended.calls, wanted.calls);
-    assert!(ended.calls > wanted.calls);
-    assert_as_wanted(&ended, &wanted, "every message twice");
+fn duplicated_messages_keep_output_identical() {
+    let fixture = FaultFixture::new();
+    let expected = fixture.run(FaultPlan::default());
+    let ended = simulate(fixture.run_async(FaultPlan::default(), |queue| {
+        Arc::new(DuplicatingQueue(queue))
+    }))
+    .unwrap();
+    println!("{} calls instead of {}", ended.calls, expected.calls);
+    assert!(ended.calls > expected.calls);
+    assert_same_outcome(&ended, &expected, "every message twice");
 }
 
 #[test]
-fn with_one_call_in_five_failing_the_bytes_are_the_same() {
-    let scene = Scene::new();
-    let wanted = scene.play(Plan::default());
+fn random_failures_keep_output_identical() {
+    let fixture = FaultFixture::new();
+    let expected = fixture.run(FaultPlan::default());
     for seed in 0..10 {
-        let chances = Chances {
+        let chances = FaultRates {
             fail_before: 100,
             fail_after: 100,
             duplicate: 100,
-            ..Chances::default()
+            ..FaultRates::default()
         };
-        let ended = scene.play(Plan::random(seed, chances));
-        let differ = differences(&ended.objects, &wanted.objects);
+        let ended = fixture.run(FaultPlan::random(seed, chances));
+        let differ = differences(&ended.objects, &expected.objects);
         assert!(differ.is_empty(), "seed {seed}: differ {differ:?}");
         assert_eq!(ended.counts.failed, 0, "seed {seed}");
     }

@@ -13,34 +13,34 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::Digest;
 use stemma_engine::blobs::MemoryBlobs;
-use stemma_engine::consume::Consumer;
-use stemma_engine::coordinate::Coordinator;
-use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
-use stemma_engine::message::Ending;
-use stemma_engine::perform::Performer;
-use stemma_engine::presence::Presence;
+use stemma_engine::consumer::Consumer;
+use stemma_engine::coordinator::Coordinator;
+use stemma_engine::executor::TaskExecutor;
+use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
-use stemma_engine::replay::{Replay, Stop};
-use stemma_engine::stage::{Output, Registry, Stage, Task, Work};
+use stemma_engine::replay::{FlowStop, Replay};
+use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
 use stemma_engine::{
-    Class, Env, Failure, Identity, JobId, PortError, Ports, RunHeader, RunId, RunRef, jobs,
-    settings,
+    Env, Failure, JobId, PortError, Ports, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder,
+    jobs, settings,
 };
-use stemma_filings::{Filing, Kind, Spec, generate};
+use stemma_filings::{Filing, FilingKind, Spec, generate};
 use stemma_walk::{report, simulate};
 use tokio_util::sync::CancellationToken;
 
 /// The kind of work.
-struct Pages;
+struct PageFlow;
 
-impl Work for Pages {
+impl Work for PageFlow {
     type Settings = ();
-    type Tools = Desk;
+    type Tools = PageLog;
 }
 
 /// The versions of the one document, and a book of what was done.
 #[derive(Default)]
-struct Desk {
+struct PageLog {
     versions: Vec<Vec<String>>,
     ran: Mutex<Vec<String>>,
 }
@@ -54,7 +54,7 @@ struct Version {
 }
 
 #[derive(Serialize, Deserialize)]
-struct ReadPage {
+struct ReadPageStage {
     text: Digest,
     /// Where the text is: no part of the key.
     version: usize,
@@ -62,21 +62,21 @@ struct ReadPage {
 }
 
 #[async_trait]
-impl Stage for ReadPage {
-    type Work = Pages;
+impl Stage for ReadPageStage {
+    type Work = PageFlow;
     type Outcome = Digest;
     const NAME: &'static str = "read_page";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Llm;
 
-    fn identity(&self, (): &(), identity: &mut Identity) {
+    fn identity(&self, (): &(), identity: &mut TaskKeyBuilder) {
         identity.bytes(self.text.as_bytes());
     }
 
-    async fn run(&self, task: &Task<'_, Pages>) -> Result<Output<Digest>, Failure> {
-        task.tools.note(format!("read_page {}", self.page + 1));
+    async fn run(&self, task: &TaskContext<'_, PageFlow>) -> Result<StageOutput<Digest>, Failure> {
+        task.tools.record(format!("read_page {}", self.page + 1));
         let text = &task.tools.versions[self.version][self.page];
-        Ok(Digest::of(text.to_uppercase().as_bytes()).into())
+        Ok(Digest::from_content(text.to_uppercase().as_bytes()).into())
     }
 }
 
@@ -89,72 +89,72 @@ struct SummarizeSection {
 
 #[async_trait]
 impl Stage for SummarizeSection {
-    type Work = Pages;
+    type Work = PageFlow;
     type Outcome = Digest;
     const NAME: &'static str = "summarize_section";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Llm;
 
-    fn identity(&self, (): &(), identity: &mut Identity) {
+    fn identity(&self, (): &(), identity: &mut TaskKeyBuilder) {
         for page in &self.pages {
             identity.bytes(page.as_bytes());
         }
     }
 
-    async fn run(&self, task: &Task<'_, Pages>) -> Result<Output<Digest>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, PageFlow>) -> Result<StageOutput<Digest>, Failure> {
         task.tools
-            .note(format!("summarize_section {}", self.number + 1));
+            .record(format!("summarize_section {}", self.number + 1));
         Ok(joined(&self.pages).into())
     }
 }
 
 #[derive(Serialize, Deserialize)]
-struct Describe {
+struct DescribeStage {
     summaries: Vec<Digest>,
 }
 
 #[async_trait]
-impl Stage for Describe {
-    type Work = Pages;
+impl Stage for DescribeStage {
+    type Work = PageFlow;
     type Outcome = Digest;
     const NAME: &'static str = "describe";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Llm;
 
-    fn identity(&self, (): &(), identity: &mut Identity) {
+    fn identity(&self, (): &(), identity: &mut TaskKeyBuilder) {
         for summary in &self.summaries {
             identity.bytes(summary.as_bytes());
         }
     }
 
-    async fn run(&self, task: &Task<'_, Pages>) -> Result<Output<Digest>, Failure> {
-        task.tools.note("describe".into());
+    async fn run(&self, task: &TaskContext<'_, PageFlow>) -> Result<StageOutput<Digest>, Failure> {
+        task.tools.record("describe".into());
         Ok(joined(&self.summaries).into())
     }
 }
 
 /// Writes the result under the version: the one task that every version has of its own, and so not in the book.
 #[derive(Serialize, Deserialize)]
-struct Publish {
+struct PublishStage {
     version: usize,
     description: Digest,
 }
 
 #[async_trait]
-impl Stage for Publish {
-    type Work = Pages;
+impl Stage for PublishStage {
+    type Work = PageFlow;
     type Outcome = ();
     const NAME: &'static str = "publish";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Llm;
 
-    fn identity(&self, (): &(), identity: &mut Identity) {
+    fn identity(&self, (): &(), identity: &mut TaskKeyBuilder) {
         identity
             .number(self.version as u64)
             .bytes(self.description.as_bytes());
     }
 
-    async fn run(&self, task: &Task<'_, Pages>) -> Result<Output<()>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, PageFlow>) -> Result<StageOutput<()>, Failure> {
         let key = format!("{}.tree", task.run.header);
         task.ports
             .blobs
@@ -165,7 +165,7 @@ impl Stage for Publish {
 }
 
 fn joined(digests: &[Digest]) -> Digest {
-    Digest::of(
+    Digest::from_content(
         &digests
             .iter()
             .flat_map(|digest| digest.as_bytes())
@@ -174,8 +174,8 @@ fn joined(digests: &[Digest]) -> Digest {
     )
 }
 
-impl Desk {
-    fn note(&self, what: String) {
+impl PageLog {
+    fn record(&self, what: String) {
         self.ran.lock().unwrap().push(what);
     }
 }
@@ -185,21 +185,21 @@ fn version_of(run: &RunHeader) -> Version {
 }
 
 #[async_trait]
-impl Flow for Pages {
+impl Flow for PageFlow {
     const REVISION: u32 = 1;
 
-    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
+    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop> {
         let Version {
             number,
             pages,
             sections,
         } = version_of(run);
-        let tasks = pages.iter().enumerate().map(|(page, text)| ReadPage {
+        let tasks = pages.iter().enumerate().map(|(page, text)| ReadPageStage {
             text: *text,
             version: number,
             page,
         });
-        let read = flattened(replay.all(tasks)?)?;
+        let read = collect_outcomes(replay.results(tasks)?)?;
         let tasks = sections
             .iter()
             .enumerate()
@@ -207,21 +207,21 @@ impl Flow for Pages {
                 pages: read[*first..=*last].to_vec(),
                 number,
             });
-        let summaries = flattened(replay.all(tasks.collect::<Vec<_>>())?)?;
-        let description = replay.one(&Describe { summaries })?;
-        replay.one(&Publish {
+        let summaries = collect_outcomes(replay.results(tasks.collect::<Vec<_>>())?)?;
+        let description = replay.outcome(&DescribeStage { summaries })?;
+        replay.outcome(&PublishStage {
             version: number,
             description,
         })?;
-        Ok(Finish { gaps: 0 })
+        Ok(FlowOutput { gaps: 0 })
     }
 
     async fn claim(
         _: &Env,
         ports: &Ports,
-        job: &Manifest,
+        job: &JobManifest,
         entry: &JobEntry,
-    ) -> Result<Claim, PortError> {
+    ) -> Result<ClaimOutcome, PortError> {
         let version: Version = serde_json::from_value(entry.input.clone()).unwrap();
         let header = format!("c/x/d/one/versions/{:012}", version.number);
         let run = RunId(format!("one-{}", version.number));
@@ -244,19 +244,25 @@ impl Flow for Pages {
                 serde_json::to_vec(&header).unwrap().into(),
             )
             .await?;
-        Ok(Claim::Run(header))
+        Ok(ClaimOutcome::Run(header))
     }
 
-    async fn ending(_: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
+    async fn run_outcome(
+        _: &Env,
+        ports: &Ports,
+        run: &RunHeader,
+    ) -> Result<Option<RunOutcome>, PortError> {
         let tree = ports.blobs.size(&format!("{}.tree", run.at.header)).await?;
-        Ok(tree.map(|_| Ending::Done))
+        Ok(tree.map(|_| RunOutcome::Done))
     }
 }
 
-fn flattened<T>(outcomes: Vec<Result<T, stemma_engine::FailureRecord>>) -> Result<Vec<T>, Stop> {
+fn collect_outcomes<T>(
+    outcomes: Vec<Result<T, stemma_engine::FailureRecord>>,
+) -> Result<Vec<T>, FlowStop> {
     outcomes
         .into_iter()
-        .map(|outcome| outcome.map_err(Stop::Failed))
+        .map(|outcome| outcome.map_err(FlowStop::Failed))
         .collect()
 }
 
@@ -292,7 +298,7 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
         .iter()
         .map(|filing| filing.page_texts.clone())
         .collect();
-    let desk = Arc::new(Desk {
+    let log = Arc::new(PageLog {
         versions,
         ran: Mutex::default(),
     });
@@ -301,8 +307,8 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
         let store = Arc::new(MemoryBlobs::default());
         let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
         let stop = CancellationToken::new();
-        let presence = Presence::new(&env, "walk", "all");
-        let coordinator = Coordinator::<Pages>::new(
+        let presence = HeartbeatReporter::new(&env, "walk", "all");
+        let coordinator = Coordinator::<PageFlow>::new(
             env.clone(),
             ports.clone(),
             4,
@@ -310,20 +316,20 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
             Arc::clone(&presence),
         );
         env.spawn(coordinator.run(stop.clone()));
-        let registry = Registry::default()
-            .with::<ReadPage>()
-            .with::<SummarizeSection>()
-            .with::<Describe>()
-            .with::<Publish>();
-        let performer = Arc::new(Performer::<Pages>::new(
+        let registry = StageRegistry::default()
+            .with_stage::<ReadPageStage>()
+            .with_stage::<SummarizeSection>()
+            .with_stage::<DescribeStage>()
+            .with_stage::<PublishStage>();
+        let performer = Arc::new(TaskExecutor::<PageFlow>::new(
             env.clone(),
             ports.clone(),
             registry,
-            Arc::clone(&desk),
+            Arc::clone(&log),
             Arc::clone(&presence),
         ));
         let queue = Arc::clone(&ports.queue);
-        let name = QueueName::Lane(Lane::Llm, Class::Bulk);
+        let name = QueueName::Lane(Lane::Llm, Priority::Bulk);
         let world = env.clone();
         let grace = Duration::from_secs(1);
         let consumer = Consumer {
@@ -340,9 +346,13 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
         for (number, filing) in filings.iter().enumerate() {
             let job = submit(&env, &ports, number, filing).await;
             assert_eq!(report(&env, &store, &job).await.unwrap().counts.done, 1);
-            let book = std::mem::take(&mut *desk.ran.lock().unwrap());
-            let once: BTreeSet<String> = book.iter().cloned().collect();
-            assert_eq!(once.len(), book.len(), "something ran twice: {book:?}");
+            let executed = std::mem::take(&mut *log.ran.lock().unwrap());
+            let once: BTreeSet<String> = executed.iter().cloned().collect();
+            assert_eq!(
+                once.len(),
+                executed.len(),
+                "something ran twice: {executed:?}"
+            );
             ran.push(once);
         }
         stop.cancel();
@@ -355,7 +365,7 @@ async fn submit(env: &Env, ports: &Ports, number: usize, filing: &Filing) -> Job
     let pages = filing
         .page_texts
         .iter()
-        .map(|text| Digest::of(text.as_bytes()))
+        .map(|text| Digest::from_content(text.as_bytes()))
         .collect();
     let version = Version {
         number,
@@ -364,13 +374,13 @@ async fn submit(env: &Env, ports: &Ports, number: usize, filing: &Filing) -> Job
     };
     let input = serde_json::to_value(version).unwrap();
     let job = JobId(format!("job-{number}"));
-    let manifest = Manifest {
+    let manifest = JobManifest {
         job: job.clone(),
         collection: "x".into(),
-        settings: settings::freeze::<Pages>(env, ports.blobs.as_ref(), &())
+        settings: settings::freeze::<PageFlow>(env, ports.blobs.as_ref(), &())
             .await
             .unwrap(),
-        class: Class::Bulk,
+        class: Priority::Bulk,
         entries: 1,
         submitted_ms: env.now_ms(),
         terms: Default::default(),
@@ -383,14 +393,14 @@ async fn submit(env: &Env, ports: &Ports, number: usize, filing: &Filing) -> Job
 
 /// What must run when these pages (counted from 0) are new: they, the sections that hold them, the description. Of
 /// sections that lie on the same pages only the first runs: they read the same.
-fn readers(filing: &Filing, pages: &[usize]) -> BTreeSet<String> {
+fn expected_tasks(filing: &Filing, pages: &[usize]) -> BTreeSet<String> {
     let mut expected: BTreeSet<String> = pages
         .iter()
         .map(|page| format!("read_page {}", page + 1))
         .collect();
-    let mut known = BTreeSet::new();
+    let mut ranges = BTreeSet::new();
     for (number, (first, last)) in sections(filing).into_iter().enumerate() {
-        if pages.iter().any(|page| (first..=last).contains(page)) && known.insert((first, last)) {
+        if pages.iter().any(|page| (first..=last).contains(page)) && ranges.insert((first, last)) {
             expected.insert(format!("summarize_section {}", number + 1));
         }
     }
@@ -409,10 +419,10 @@ fn by_stage(ran: &BTreeSet<String>) -> BTreeMap<&str, usize> {
 }
 
 #[test]
-fn a_changed_page_runs_only_what_reads_it() {
+fn changed_page_runs_only_its_readers() {
     let spec = Spec {
         pages: 16,
-        ..Spec::of(Kind::TenK, 11)
+        ..Spec::new(FilingKind::TenK, 11)
     };
     let before = generate(&spec);
     for page in [2, 7, 12] {
@@ -424,15 +434,15 @@ fn a_changed_page_runs_only_what_reads_it() {
             ran[1]
         );
         assert!(ran[0].len() > before.page_texts.len(), "{:?}", ran[0]);
-        assert_eq!(ran[1], readers(&after, &[page as usize - 1]));
+        assert_eq!(ran[1], expected_tasks(&after, &[page as usize - 1]));
     }
 }
 
 #[test]
-fn a_page_inserted_at_the_front_runs_only_what_reads_it_though_all_pages_moved() {
+fn inserted_front_page_runs_only_its_readers() {
     let spec = Spec {
         pages: 16,
-        ..Spec::of(Kind::TenK, 11)
+        ..Spec::new(FilingKind::TenK, 11)
     };
     let before = generate(&spec);
     let after = generate(&spec.clone().with_page_inserted_at_front());
@@ -442,7 +452,7 @@ fn a_page_inserted_at_the_front_runs_only_what_reads_it_though_all_pages_moved()
         by_stage(&ran[0]),
         ran[1]
     );
-    assert_eq!(ran[1], readers(&after, &[0]));
+    assert_eq!(ran[1], expected_tasks(&after, &[0]));
     assert_eq!(
         by_stage(&ran[1]),
         BTreeMap::from([("describe", 1), ("read_page", 1), ("summarize_section", 1)])
@@ -450,10 +460,10 @@ fn a_page_inserted_at_the_front_runs_only_what_reads_it_though_all_pages_moved()
 }
 
 #[test]
-fn the_same_pages_again_run_nothing() {
+fn unchanged_pages_run_nothing() {
     let filing = generate(&Spec {
         pages: 12,
-        ..Spec::of(Kind::TenQ, 4)
+        ..Spec::new(FilingKind::TenQ, 4)
     });
     let ran = run_versions(&[&filing, &filing]);
     assert!(!ran[0].is_empty());

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use stemma_document::{FilingFacts, FilingItem, ItemStatus, SectionTree};
 use stemma_extract::{Limits, pdf};
-use stemma_filings::{Contents, Filing, Kind, Spec, generate};
-use stemma_outline::sections::{SectionSettings, finish};
+use stemma_filings::{ContentsMode, Filing, FilingKind, Spec, generate};
+use stemma_outline::enrich::{SectionSettings, finish};
 use stemma_outline::structure::{StructureSettings, outline};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -15,7 +15,7 @@ fn map(filing: &Filing) -> Result<Vec<FilingItem>> {
     Ok(tree(filing)?.items)
 }
 
-fn stated(filing: &Filing) -> Result<FilingFacts> {
+fn filing_facts(filing: &Filing) -> Result<FilingFacts> {
     Ok(tree(filing)?.facts)
 }
 
@@ -81,20 +81,20 @@ fn is_number(word: &str) -> bool {
         && word[digits..].bytes().all(|b| b.is_ascii_uppercase())
 }
 
-fn check(kind: Kind, form: &str) -> Result<()> {
+fn check(kind: FilingKind, form: &str) -> Result<()> {
     let mut all = 0;
     let mut pages = 0;
     let mut statuses = 0;
     let mut judged = 0;
     let mut wrong = Vec::new();
     for seed in 0..24 {
-        let contents = Contents::ALL[seed as usize % Contents::ALL.len()];
+        let contents = ContentsMode::ALL[seed as usize % ContentsMode::ALL.len()];
         let filing = generate(&Spec {
             contents,
             pages: 14 + 8 * (seed % 3) as u32,
-            ..Spec::of(kind, seed)
+            ..Spec::new(kind, seed)
         });
-        let found: BTreeMap<String, FilingItem> = map(&filing)?
+        let actual: BTreeMap<String, FilingItem> = map(&filing)?
             .into_iter()
             .map(|item| (item.id.clone(), item))
             .collect();
@@ -102,7 +102,7 @@ fn check(kind: Kind, form: &str) -> Result<()> {
         assert!(expected.len() >= 10, "{kind:?} {seed}: {expected:?}");
         for (id, (page, status)) in &expected {
             all += 1;
-            let item = found.get(id);
+            let item = actual.get(id);
             let start = item
                 .and_then(|item| item.pages)
                 .map(|span| span.start().get());
@@ -117,7 +117,7 @@ fn check(kind: Kind, form: &str) -> Result<()> {
             }
         }
         // Nothing that is not there is claimed without a flag.
-        for (id, item) in found.iter().filter(|(id, _)| !expected.contains_key(*id)) {
+        for (id, item) in actual.iter().filter(|(id, _)| !expected.contains_key(*id)) {
             let claimed = item.section.is_some() && !item.boundary_unverifiable;
             assert!(
                 !claimed,
@@ -140,47 +140,47 @@ fn check(kind: Kind, form: &str) -> Result<()> {
 }
 
 #[test]
-fn items_of_annual_reports_stub_combined_and_by_reference() -> Result<()> {
-    check(Kind::TenK, "10-K")
+fn annual_report_items() -> Result<()> {
+    check(FilingKind::TenK, "10-K")
 }
 
 #[test]
-fn items_of_quarterly_reports() -> Result<()> {
-    check(Kind::TenQ, "10-Q")
+fn quarterly_report_items() -> Result<()> {
+    check(FilingKind::TenQ, "10-Q")
 }
 
 #[test]
-fn facts_on_generated_covers() -> Result<()> {
+fn cover_facts() -> Result<()> {
     let mut all = 0;
     let mut right = 0;
     let mut wrong = Vec::new();
     for seed in 0..42 {
-        let kind = Kind::ALL[seed as usize % Kind::ALL.len()];
+        let kind = FilingKind::ALL[seed as usize % FilingKind::ALL.len()];
         let filing = generate(&Spec {
             pages: 8,
-            ..Spec::of(kind, seed)
+            ..Spec::new(kind, seed)
         });
-        let facts = stated(&filing)?;
-        let found: BTreeMap<&str, &str> = facts
-            .known()
+        let facts = filing_facts(&filing)?;
+        let actual: BTreeMap<&str, &str> = facts
+            .entries()
             .into_iter()
             .map(|(name, fact)| (name, fact.value.as_str()))
             .collect();
         let truth = filing.facts.to_json();
         for (name, value) in truth.as_object().into_iter().flatten() {
             // These quarterly reports nowhere say when their year ends, and a manual's company is no registrant.
-            if kind == Kind::Manual && name == "company"
-                || kind == Kind::TenQ && name.starts_with("fiscal")
+            if kind == FilingKind::Manual && name == "company"
+                || kind == FilingKind::TenQ && name.starts_with("fiscal")
             {
                 continue;
             }
             all += 1;
-            let same = found.get(name.as_str()).copied() == value.as_str();
+            let same = actual.get(name.as_str()).copied() == value.as_str();
             right += u32::from(same);
             if !same {
                 wrong.push(format!(
                     "{kind:?} {seed} {name}: {value}, got {:?}",
-                    found.get(name.as_str())
+                    actual.get(name.as_str())
                 ));
             }
         }
@@ -198,14 +198,14 @@ fn facts_on_generated_covers() -> Result<()> {
 }
 
 #[test]
-fn items_of_a_cross_reference_index_are_pointed_at_and_never_sure() -> Result<()> {
+fn cross_index_items_are_located_but_unverified() -> Result<()> {
     let mut pointed = 0;
     for seed in 0..10 {
-        let contents = Contents::ALL[seed as usize % Contents::ALL.len()];
+        let contents = ContentsMode::ALL[seed as usize % ContentsMode::ALL.len()];
         let filing = generate(&Spec {
             contents,
             pages: 30,
-            ..Spec::of(Kind::Integrated, seed)
+            ..Spec::new(FilingKind::Integrated, seed)
         });
         let items = map(&filing)?;
         let sure: Vec<&FilingItem> = items
@@ -218,10 +218,13 @@ fn items_of_a_cross_reference_index_are_pointed_at_and_never_sure() -> Result<()
             .filter(|item| item.status == ItemStatus::CrossIndex)
             .collect();
         let content = |item: &&FilingItem| item.pages.is_some() || !item.content.is_empty();
-        let told = |item: &&FilingItem| {
-            item.nothing.is_some() || (item.boundary_unverifiable && content(item))
+        let has_answer = |item: &&FilingItem| {
+            item.empty_reason.is_some() || (item.boundary_unverifiable && content(item))
         };
-        assert!(cross.iter().all(told), "{seed} {contents:?}: {cross:?}");
+        assert!(
+            cross.iter().all(has_answer),
+            "{seed} {contents:?}: {cross:?}"
+        );
         pointed += usize::from(cross.len() >= 8);
     }
     assert!(pointed >= 9, "in {pointed} of 10 the index is read");

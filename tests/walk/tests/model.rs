@@ -14,52 +14,56 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use stemma_coordinator::{Order, no_observer, submit};
+use stemma_coordinator::{SubmitRequest, no_observer, submit};
 use stemma_document::{
     Collection, Digest, Origin, PublishedTree, Section, SectionSpan, TreeObject, text,
 };
 use stemma_engine::blobs::MemoryBlobs;
-use stemma_engine::flow::Terms;
-use stemma_engine::jobs::Counts;
-use stemma_engine::presence::Presence;
+use stemma_engine::flow::JobOptions;
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::jobs::EntryCounts;
 use stemma_engine::queue::Lane;
-use stemma_engine::{Class, Env, Ports};
-use stemma_extract::{Job, Limits, extract};
-use stemma_filings::{Filing, Kind, Spec, generate};
+use stemma_engine::{Env, Ports, Priority};
+use stemma_extract::{ExtractJob, Limits, extract};
+use stemma_filings::{Filing, FilingKind, Spec, generate};
 use stemma_llm::calls::CallRecord;
-use stemma_llm::gate::{Gate, GateSettings};
-use stemma_llm::request::{Llm, LlmError, Reply, Request, Usage};
+use stemma_llm::client::{ModelClient, ModelClientSettings};
+use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 use stemma_llm::tokens;
-use stemma_pipeline::{ModelSettings, OnModelFailure, Settings, StructureMode, Submission, Tools};
-use stemma_walk::{Document, Reading, differences, report, results, simulate};
+use stemma_pipeline::{
+    ModelSettings, OnModelFailure, RunSettings, StructureMode, Submission, WorkerDeps,
+};
+use stemma_walk::{
+    InProcessExtractor, SingleDocument, comparable_results, differences, report, simulate,
+};
 use stemma_worker::WorkerSettings;
 use tokio_util::sync::CancellationToken;
 
 /// Tokens of a prompt about several sections at most: 8,000 of their own, and what stands around them.
-const PROMPT: u32 = 8_600;
+const MAX_PROMPT_TOKENS: u32 = 8_600;
 
 /// Answers as the schema asks, as a pure function of the request: yes, an empty list, the lowest number, a sentence of its
 /// own. What it says of a section depends on its block alone. It names no section: the structure is that of rules.
 #[derive(Default)]
-struct Echo {
+struct DeterministicEcho {
     /// The stage of everything that was asked, and the digest of the request; of a section's block, where it is one of
     /// several.
-    asked: Mutex<Vec<(&'static str, String)>>,
+    questions: Mutex<Vec<(&'static str, String)>>,
     /// The stage and digest of each call.
     calls: Mutex<Vec<(&'static str, String)>>,
     /// The texts of the sections it was asked about.
-    shown: Mutex<Vec<String>>,
+    section_texts: Mutex<Vec<String>>,
     /// Stages whose questions are refused.
     refuses: BTreeSet<&'static str>,
     /// Replies that are no JSON, to begin with.
     garbled: Mutex<u32>,
     /// Sections it answers of each call at most; no reply to a call about more is JSON, where it is 0.
-    patience: Option<usize>,
+    max_answered: Option<usize>,
 }
 
 #[async_trait]
-impl Llm for Echo {
-    async fn complete(&self, request: &Request) -> Result<Reply, LlmError> {
+impl Llm for DeterministicEcho {
+    async fn complete(&self, request: &LlmRequest) -> Result<LlmReply, LlmError> {
         tokio::time::sleep(Duration::from_millis(300)).await;
         let name = request.schema.name;
         let blocks = blocks(&request.user);
@@ -70,7 +74,7 @@ impl Llm for Echo {
                 message: String::new(),
             });
         }
-        let usage = |text: &str| Usage {
+        let usage = |text: &str| TokenUsage {
             prompt_tokens: request.prompt_tokens(),
             cached_tokens: 0,
             output_tokens: tokens::count(text),
@@ -78,25 +82,28 @@ impl Llm for Echo {
         let garbled = std::mem::take(&mut *self.garbled.lock().unwrap());
         if garbled > 0 {
             *self.garbled.lock().unwrap() = garbled - 1;
-            return Ok(Reply::new("Certainly!", usage("Certainly!")));
+            return Ok(LlmReply::new("Certainly!", usage("Certainly!")));
         }
         if name == "summarize" {
-            let question = Request {
+            let question = LlmRequest {
                 follow_up: None,
                 ..request.clone()
             }
             .prompt_tokens();
-            assert!(question <= PROMPT || blocks.len() == 1, "{question} tokens");
-            let sound = match self.patience {
-                Some(0) if blocks.len() > 1 => return Ok(Reply::new("Certainly!", usage(""))),
+            assert!(
+                question <= MAX_PROMPT_TOKENS || blocks.len() == 1,
+                "{question} tokens"
+            );
+            let sound = match self.max_answered {
+                Some(0) if blocks.len() > 1 => return Ok(LlmReply::new("Certainly!", usage(""))),
                 None | Some(0) => blocks.len(),
                 Some(sound) => sound,
             };
             let blocks = &blocks[..sound.min(blocks.len())];
-            self.shown.lock().unwrap().extend_from_slice(blocks);
+            self.section_texts.lock().unwrap().extend_from_slice(blocks);
             let blocks: Vec<Digest> = blocks
                 .iter()
-                .map(|text| Digest::of(text.as_bytes()))
+                .map(|text| Digest::from_content(text.as_bytes()))
                 .collect();
             assert!(
                 (1..=8).contains(&blocks.len()),
@@ -107,11 +114,14 @@ impl Llm for Echo {
             let text =
                 json!({ "summaries": blocks.iter().enumerate().map(one).collect::<Vec<_>>() })
                     .to_string();
-            let mut asked = self.asked.lock().unwrap();
-            asked.extend(blocks.iter().map(|block| (name, block.to_string())));
-            return Ok(Reply::new(text.clone(), usage(&text)));
+            let mut questions = self.questions.lock().unwrap();
+            questions.extend(blocks.iter().map(|block| (name, block.to_string())));
+            return Ok(LlmReply::new(text.clone(), usage(&text)));
         }
-        self.asked.lock().unwrap().push((name, request.digest()));
+        self.questions
+            .lock()
+            .unwrap()
+            .push((name, request.digest()));
         let mut answer = serde_json::Map::new();
         for (name, property) in request.schema.json["properties"].as_object().unwrap() {
             let value = match property["type"].as_str().unwrap() {
@@ -124,7 +134,7 @@ impl Llm for Echo {
             answer.insert(name.clone(), value);
         }
         let text = Value::Object(answer).to_string();
-        Ok(Reply::new(text.clone(), usage(&text)))
+        Ok(LlmReply::new(text.clone(), usage(&text)))
     }
 }
 
@@ -147,23 +157,23 @@ fn blocks(prompt: &str) -> Vec<String> {
 }
 
 /// What one run came to.
-struct Ran {
-    counts: Counts,
+struct VersionRun {
+    counts: EntryCounts,
     /// Every question that was answered, in the order of their digests.
-    asked: Vec<(&'static str, String)>,
+    questions: Vec<(&'static str, String)>,
     /// The digest of every call, in their order.
     calls: Vec<(&'static str, String)>,
     /// The texts of the sections that were asked about.
-    shown: Vec<String>,
+    section_texts: Vec<String>,
     tree: PublishedTree,
     results: BTreeMap<String, Bytes>,
     records: Vec<CallRecord>,
 }
 
-impl Ran {
+impl VersionRun {
     fn by_stage(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();
-        self.asked
+        self.questions
             .iter()
             .for_each(|(stage, _)| *counts.entry(*stage).or_default() += 1);
         counts
@@ -174,17 +184,17 @@ impl Ran {
     }
 }
 
-fn settings(structure: StructureMode, on_failure: OnModelFailure) -> Settings {
+fn settings(structure: StructureMode, on_failure: OnModelFailure) -> RunSettings {
     let model = ModelSettings {
         name: "echo".into(),
         on_failure,
         ..ModelSettings::default()
     };
     let model = (structure != StructureMode::Layout).then_some(model);
-    Settings {
+    RunSettings {
         structure,
         model,
-        ..Settings::default()
+        ..RunSettings::default()
     }
 }
 
@@ -193,27 +203,30 @@ async fn run(
     seed: u64,
     store: &Arc<MemoryBlobs>,
     pdf: &[u8],
-    echo: Echo,
-    settings: &Settings,
-) -> Ran {
+    echo: DeterministicEcho,
+    settings: &RunSettings,
+) -> VersionRun {
     let env = Env::simulated(seed);
     let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(store));
     let echo = Arc::new(echo);
-    let gate = Gate::new(
+    let client = ModelClient::new(
         env.clone(),
         Arc::clone(&ports.limiter),
-        Arc::<Echo>::clone(&echo),
-        GateSettings {
+        Arc::<DeterministicEcho>::clone(&echo),
+        ModelClientSettings {
             requests_per_minute: 6_000,
-            ..GateSettings::unlimited("echo", "here")
+            ..ModelClientSettings::unlimited("echo", "here")
         },
     );
-    let tools = Tools::new(Arc::new(Document(pdf.to_vec().into())), Arc::new(Reading))
-        .with_models([Arc::new(gate)]);
+    let tools = WorkerDeps::new(
+        Arc::new(SingleDocument(pdf.to_vec().into())),
+        Arc::new(InProcessExtractor),
+    )
+    .with_models([Arc::new(client)]);
     let tools = Arc::new(tools);
     let stop = CancellationToken::new();
     let lanes = vec![(Lane::Cpu, 2), (Lane::Llm, 8 * (3 + seed as u16))];
-    let presence = |name: &str| Presence::new(&env, name, name);
+    let presence = |name: &str| HeartbeatReporter::new(&env, name, name);
     let worker = WorkerSettings {
         lanes,
         grace: Duration::from_secs(10),
@@ -240,17 +253,17 @@ async fn run(
         uri: "memory:a.pdf".into(),
         name: "a.pdf".into(),
         path: "a.pdf".into(),
-        source: Digest::of(pdf),
+        source: Digest::from_content(pdf),
         size_bytes: pdf.len() as u64,
         retry_failed: false,
     };
     let collection = Collection::default();
     let documents = std::slice::from_ref(&submission);
-    let order = Order {
+    let order = SubmitRequest {
         collection: &collection,
         settings,
-        class: Class::Bulk,
-        terms: Terms::default(),
+        class: Priority::Bulk,
+        terms: JobOptions::default(),
     };
     let job = submit(&env, &ports, order, documents).await.unwrap().job;
     let report = report(&env, store, &job).await.unwrap();
@@ -261,11 +274,11 @@ async fn run(
             .expect("drains")
             .unwrap();
     }
-    let mut asked = echo.asked.lock().unwrap().clone();
+    let mut questions = echo.questions.lock().unwrap().clone();
     let mut calls = echo.calls.lock().unwrap().clone();
-    asked.sort();
+    questions.sort();
     calls.sort();
-    let shown = echo.shown.lock().unwrap().clone();
+    let section_texts = echo.section_texts.lock().unwrap().clone();
     let objects = store.snapshot();
     let newest = objects
         .iter()
@@ -281,33 +294,47 @@ async fn run(
     let records = records
         .map(|(_, json)| serde_json::from_slice(json).unwrap())
         .collect();
-    Ran {
+    VersionRun {
         counts: report.counts,
-        asked,
+        questions,
         calls,
-        shown,
+        section_texts,
         tree: *tree,
-        results: results(store),
+        results: comparable_results(store),
         records,
     }
 }
 
 /// Versions of one document, one after the other over the same store.
-fn versions(filings: &[&Filing]) -> Vec<Ran> {
+fn versions(filings: &[&Filing]) -> Vec<VersionRun> {
     simulate(async {
         let store = Arc::new(MemoryBlobs::default());
         let mut ran = Vec::new();
         // Another seed, another name for the job.
         for (seed, filing) in (1..).zip(filings) {
             let settings = settings(StructureMode::Llm, OnModelFailure::Gap);
-            ran.push(run(seed, &store, &filing.pdf, Echo::default(), &settings).await);
+            ran.push(
+                run(
+                    seed,
+                    &store,
+                    &filing.pdf,
+                    DeterministicEcho::default(),
+                    &settings,
+                )
+                .await,
+            );
         }
         ran
     })
     .unwrap()
 }
 
-fn alone(seed: u64, filing: &Filing, echo: Echo, settings: &Settings) -> Ran {
+fn run_alone(
+    seed: u64,
+    filing: &Filing,
+    echo: DeterministicEcho,
+    settings: &RunSettings,
+) -> VersionRun {
     simulate(async { run(seed, &Arc::default(), &filing.pdf, echo, settings).await }).unwrap()
 }
 
@@ -328,7 +355,7 @@ fn own_pages(sections: &[&Section], at: usize, pages: u32) -> std::ops::RangeInc
 
 /// How many sections' summaries read a page: those whose own text is on it, those above them, and those above a small
 /// part that is on it.
-fn summaries_that_read(ran: &Ran, page: u32, pages: u32) -> (usize, usize) {
+fn summaries_that_read(ran: &VersionRun, page: u32, pages: u32) -> (usize, usize) {
     let sections = ran.sections();
     let on_page: Vec<usize> = (0..sections.len())
         .filter(|at| own_pages(&sections, *at, pages).contains(&page))
@@ -358,12 +385,12 @@ fn summaries_that_read(ran: &Ran, page: u32, pages: u32) -> (usize, usize) {
 fn spec() -> Spec {
     Spec {
         pages: 16,
-        ..Spec::of(Kind::TenK, 11)
+        ..Spec::new(FilingKind::TenK, 11)
     }
 }
 
 #[test]
-fn a_changed_page_asks_only_what_reads_it() {
+fn changed_page_reasks_only_its_readers() {
     let before = generate(&spec());
     let pages = before.truth.pages;
     for page in [7, 12] {
@@ -382,23 +409,26 @@ fn a_changed_page_asks_only_what_reads_it() {
             again.get("verify_title").copied().unwrap_or(0) <= titles,
             "titles on the page: {titles}"
         );
-        let asked = again.get("summarize").copied().unwrap_or(0);
+        let asked_again = again.get("summarize").copied().unwrap_or(0);
         assert!(
-            (1..=summaries).contains(&asked),
-            "{asked} summaries asked, {summaries} read the page"
+            (1..=summaries).contains(&asked_again),
+            "{asked_again} summaries asked, {summaries} read the page"
         );
-        assert!(asked < ran[0].by_stage()["summarize"] / 2, "{again:?}");
+        assert!(
+            asked_again < ran[0].by_stage()["summarize"] / 2,
+            "{again:?}"
+        );
         assert_eq!(
-            rewritten(&ran),
-            asked,
+            count_rewritten(&ran),
+            asked_again,
             "what is asked again is what says something else"
         );
-        nothing_twice(&ran);
+        assert_no_repeated_questions(&ran);
     }
 }
 
 #[test]
-fn a_page_inserted_at_the_front_asks_only_what_reads_it_though_all_pages_moved() {
+fn inserted_front_page_reasks_only_its_readers() {
     let before = generate(&spec());
     let after = generate(&spec().with_page_inserted_at_front());
     let ran = versions(&[&before, &after]);
@@ -418,18 +448,18 @@ fn a_page_inserted_at_the_front_asks_only_what_reads_it_though_all_pages_moved()
         again.get("summarize").copied().unwrap_or(0) <= summaries,
         "{again:?}, {summaries}"
     );
-    nothing_twice(&ran);
+    assert_no_repeated_questions(&ran);
 }
 
 /// Sections that say something else than before; whatever is above one of them does too, for it reads it.
-fn rewritten(ran: &[Ran]) -> usize {
+fn count_rewritten(ran: &[VersionRun]) -> usize {
     let before = ran[0].sections();
     let after = ran[1].sections();
-    let said = |section: &Section| section.summary.clone();
+    let summary_of = |section: &Section| section.summary.clone();
     let changed: Vec<&Section> = before
         .iter()
         .zip(&after)
-        .filter(|(a, b)| said(a) != said(b) && b.tokens >= 200)
+        .filter(|(a, b)| summary_of(a) != summary_of(b) && b.tokens >= 200)
         .map(|(_, b)| *b)
         .collect();
     let ids: BTreeSet<_> = changed.iter().map(|section| section.id).collect();
@@ -452,10 +482,10 @@ fn rewritten(ran: &[Ran]) -> usize {
 }
 
 /// No question whose answer was there is asked again, in no version.
-fn nothing_twice(ran: &[Ran]) {
+fn assert_no_repeated_questions(ran: &[VersionRun]) {
     let all: Vec<&String> = ran
         .iter()
-        .flat_map(|ran| &ran.asked)
+        .flat_map(|ran| &ran.questions)
         .map(|(_, digest)| digest)
         .collect();
     let once: BTreeSet<_> = all.iter().collect();
@@ -463,16 +493,30 @@ fn nothing_twice(ran: &[Ran]) {
 }
 
 #[test]
-fn a_changed_prompt_asks_its_stage_again_and_no_other() {
+fn changed_prompt_reasks_only_its_stage() {
     let filing = generate(&spec());
     let ran = simulate(async {
         let store = Arc::new(MemoryBlobs::default());
         let mut settings = settings(StructureMode::Llm, OnModelFailure::Gap);
-        let before = run(1, &store, &filing.pdf, Echo::default(), &settings).await;
+        let before = run(
+            1,
+            &store,
+            &filing.pdf,
+            DeterministicEcho::default(),
+            &settings,
+        )
+        .await;
         settings
             .instructions
             .insert("summarize".into(), "Summarize it in verse.".into());
-        let after = run(2, &store, &filing.pdf, Echo::default(), &settings).await;
+        let after = run(
+            2,
+            &store,
+            &filing.pdf,
+            DeterministicEcho::default(),
+            &settings,
+        )
+        .await;
         [before, after]
     })
     .unwrap();
@@ -488,10 +532,10 @@ fn a_changed_prompt_asks_its_stage_again_and_no_other() {
 }
 
 #[test]
-fn the_same_document_again_asks_nothing_and_every_reply_is_on_record() {
+fn unchanged_document_asks_nothing_and_replies_are_recorded() {
     let filing = generate(&spec());
     let ran = versions(&[&filing, &filing]);
-    assert_eq!((ran[1].asked.len(), ran[1].counts.unchanged), (0, 1));
+    assert_eq!((ran[1].questions.len(), ran[1].counts.unchanged), (0, 1));
     let recorded: BTreeSet<&String> = ran[0]
         .records
         .iter()
@@ -518,7 +562,7 @@ fn the_same_document_again_asks_nothing_and_every_reply_is_on_record() {
         .iter()
         .map(|record| u64::from(record.usage.prompt_tokens))
         .sum();
-    assert_eq!(answers.calls as usize, ran[0].asked.len());
+    assert_eq!(answers.calls as usize, ran[0].questions.len());
     assert!(
         (prompts / 2..prompts).contains(&answers.prompt_tokens),
         "{} of {prompts}",
@@ -528,15 +572,15 @@ fn the_same_document_again_asks_nothing_and_every_reply_is_on_record() {
 }
 
 #[test]
-fn sections_travel_together_and_each_has_its_own_answer() {
+fn sections_are_batched_with_separate_answers() {
     let filing = generate(&Spec {
         pages: 40,
-        ..Spec::of(Kind::TenK, 11)
+        ..Spec::new(FilingKind::TenK, 11)
     });
-    let ran = alone(
+    let ran = run_alone(
         1,
         &filing,
-        Echo::default(),
+        DeterministicEcho::default(),
         &settings(StructureMode::Llm, OnModelFailure::Gap),
     );
     let calls = ran
@@ -553,17 +597,20 @@ fn sections_travel_together_and_each_has_its_own_answer() {
         sections > 30 && calls * 3 <= sections,
         "{sections} sections in {calls} calls"
     );
-    let told: BTreeSet<_> = ran
+    let summaries: BTreeSet<_> = ran
         .sections()
         .iter()
         .filter_map(|section| section.summary.as_ref())
         .map(|s| &s.text)
         .collect();
-    assert!(told.len() >= sections, "no two sections were told the same");
+    assert!(
+        summaries.len() >= sections,
+        "no two sections were told the same"
+    );
 }
 
 /// A text without its white space: a prompt may break lines otherwise. What is said about parts is left out.
-fn packed(text: &str) -> String {
+fn without_whitespace(text: &str) -> String {
     text.lines()
         .filter(|line| !line.starts_with("- "))
         .flat_map(str::split_whitespace)
@@ -571,19 +618,23 @@ fn packed(text: &str) -> String {
 }
 
 #[test]
-fn auto_reads_every_section_once_and_spends_little_around_it() {
+fn auto_mode_sends_each_section_once() {
     let filing = generate(&Spec {
         pages: 80,
-        ..Spec::of(Kind::TenK, 11)
+        ..Spec::new(FilingKind::TenK, 11)
     });
-    let settings = Settings {
+    let settings = RunSettings {
         structure: StructureMode::Auto,
         ..settings(StructureMode::Llm, OnModelFailure::Gap)
     };
-    let ran = alone(1, &filing, Echo::default(), &settings);
-    let job = Job::new("a.pdf".into(), filing.pdf.clone(), None, Limits::default());
+    let ran = run_alone(1, &filing, DeterministicEcho::default(), &settings);
+    let job = ExtractJob::new("a.pdf".into(), filing.pdf.clone(), None, Limits::default());
     let source = extract(job).unwrap();
-    let blocks: Vec<String> = ran.shown.iter().map(|block| packed(block)).collect();
+    let blocks: Vec<String> = ran
+        .section_texts
+        .iter()
+        .map(|block| without_whitespace(block))
+        .collect();
     let long = ran
         .tree
         .tree
@@ -596,7 +647,7 @@ fn auto_reads_every_section_once_and_spends_little_around_it() {
     let lines: Vec<String> = texts
         .iter()
         .flat_map(|text| text.lines())
-        .map(packed)
+        .map(without_whitespace)
         .filter(|line| line.len() > 20)
         .collect();
     let mut times: BTreeMap<&String, usize> = BTreeMap::new();
@@ -607,11 +658,11 @@ fn auto_reads_every_section_once_and_spends_little_around_it() {
     let mut all = 0;
     let mut missing = 0;
     for (line, _) in times.iter().filter(|(_, times)| **times == 1) {
-        let shown = blocks.iter().filter(|block| block.contains(*line)).count();
-        missing += usize::from(shown == 0);
+        let occurrences = blocks.iter().filter(|block| block.contains(*line)).count();
+        missing += usize::from(occurrences == 0);
         // Shorter ones are part of others: generated sentences share their halves, and contents list headings.
         if line.len() > 60 {
-            (all, once) = (all + 1, once + usize::from(shown == 1));
+            (all, once) = (all + 1, once + usize::from(occurrences == 1));
         }
     }
     let pages = filing.truth.pages;
@@ -641,43 +692,43 @@ fn auto_reads_every_section_once_and_spends_little_around_it() {
 }
 
 #[test]
-fn sections_that_are_not_answered_together_are_asked_alone_and_the_tree_is_the_same() {
+fn failed_batches_retry_alone_with_identical_tree() {
     let filing = generate(&spec());
     let settings = settings(StructureMode::Llm, OnModelFailure::Gap);
-    let wanted = alone(1, &filing, Echo::default(), &settings);
+    let expected = run_alone(1, &filing, DeterministicEcho::default(), &settings);
     for patience in [0, 1, 3] {
-        let found = alone(
+        let actual = run_alone(
             1,
             &filing,
-            Echo {
-                patience: Some(patience),
-                ..Echo::default()
+            DeterministicEcho {
+                max_answered: Some(patience),
+                ..DeterministicEcho::default()
             },
             &settings,
         );
-        assert!(found.calls.len() > wanted.calls.len(), "{patience}");
+        assert!(actual.calls.len() > expected.calls.len(), "{patience}");
         assert_eq!(
-            differences(&found.results, &wanted.results),
+            differences(&actual.results, &expected.results),
             Vec::<String>::new(),
             "{patience}"
         );
         assert_eq!(
-            found.asked, wanted.asked,
+            actual.questions, expected.questions,
             "{patience}: nothing was answered twice"
         );
     }
 }
 
 #[test]
-fn a_section_too_long_for_a_prompt_is_summarized_in_stretches() {
+fn long_section_is_summarized_in_stretches() {
     let filing = generate(&Spec {
         pages: 40,
-        ..Spec::of(Kind::TenK, 11)
+        ..Spec::new(FilingKind::TenK, 11)
     });
     let mut settings = settings(StructureMode::Auto, OnModelFailure::Gap);
-    let whole = alone(1, &filing, Echo::default(), &settings);
+    let whole = run_alone(1, &filing, DeterministicEcho::default(), &settings);
     settings.model.as_mut().unwrap().max_prompt_tokens = 2_400;
-    let ran = alone(1, &filing, Echo::default(), &settings);
+    let ran = run_alone(1, &filing, DeterministicEcho::default(), &settings);
     let longest = whole
         .sections()
         .iter()
@@ -715,28 +766,28 @@ fn a_section_too_long_for_a_prompt_is_summarized_in_stretches() {
 }
 
 #[test]
-fn whoever_asks_in_whatever_order_makes_the_same_bytes() {
+fn output_is_independent_of_schedule() {
     let filing = generate(&spec());
     let settings = settings(StructureMode::Llm, OnModelFailure::Gap);
-    let wanted = alone(1, &filing, Echo::default(), &settings);
+    let expected = run_alone(1, &filing, DeterministicEcho::default(), &settings);
     for seed in 2..5 {
-        let found = alone(seed, &filing, Echo::default(), &settings);
+        let actual = run_alone(seed, &filing, DeterministicEcho::default(), &settings);
         assert_eq!(
-            differences(&found.results, &wanted.results),
+            differences(&actual.results, &expected.results),
             Vec::<String>::new()
         );
     }
-    let garbled = alone(
+    let garbled = run_alone(
         9,
         &filing,
-        Echo {
+        DeterministicEcho {
             garbled: Mutex::new(3),
-            ..Echo::default()
+            ..DeterministicEcho::default()
         },
         &settings,
     );
     assert_eq!(
-        differences(&garbled.results, &wanted.results),
+        differences(&garbled.results, &expected.results),
         Vec::<String>::new()
     );
     assert_eq!(
@@ -747,32 +798,32 @@ fn whoever_asks_in_whatever_order_makes_the_same_bytes() {
             .count(),
         3
     );
-    let others = |ran: &Ran| {
+    let others = |ran: &VersionRun| {
         ran.records
             .iter()
             .filter(|record| record.useful && record.stage != "summarize")
             .count()
     };
-    assert_eq!(others(&garbled), others(&wanted));
+    assert_eq!(others(&garbled), others(&expected));
 }
 
 #[test]
-fn the_model_confirms_titles_and_writes_summaries() {
+fn model_confirms_titles_and_writes_summaries() {
     let filing = generate(&spec());
-    let ran = alone(
+    let ran = run_alone(
         1,
         &filing,
-        Echo::default(),
+        DeterministicEcho::default(),
         &settings(StructureMode::Llm, OnModelFailure::Gap),
     );
-    let by_rules = alone(
+    let by_rules = run_alone(
         1,
         &filing,
-        Echo::default(),
+        DeterministicEcho::default(),
         &settings(StructureMode::Layout, OnModelFailure::Gap),
     );
-    assert_eq!(by_rules.asked.len(), 0);
-    let titles = |ran: &Ran| {
+    assert_eq!(by_rules.questions.len(), 0);
+    let titles = |ran: &VersionRun| {
         ran.sections()
             .iter()
             .map(|section| section.title.clone())
@@ -835,13 +886,13 @@ fn the_model_confirms_titles_and_writes_summaries() {
 }
 
 #[test]
-fn what_is_not_answered_becomes_a_gap() {
+fn unanswered_questions_become_gaps() {
     let filing = generate(&spec());
-    let deaf = || Echo {
+    let refusing = || DeterministicEcho {
         refuses: BTreeSet::from(["describe", "summarize", "verify_title"]),
-        ..Echo::default()
+        ..DeterministicEcho::default()
     };
-    let codes = |ran: &Ran| {
+    let codes = |ran: &VersionRun| {
         ran.tree
             .tree
             .gaps
@@ -849,26 +900,26 @@ fn what_is_not_answered_becomes_a_gap() {
             .map(|gap| gap.code.clone())
             .collect::<BTreeSet<_>>()
     };
-    let gap = alone(
+    let gap = run_alone(
         1,
         &filing,
-        deaf(),
+        refusing(),
         &settings(StructureMode::Llm, OnModelFailure::Gap),
     );
     assert_eq!(gap.counts.done_with_gaps, 1);
-    let wanted = [
+    let expected_codes = [
         "model.describe_failed",
         "model.summary_failed",
         "model.verify_failed",
     ]
     .map(String::from);
     assert!(
-        codes(&gap).is_superset(&BTreeSet::from(wanted)),
+        codes(&gap).is_superset(&BTreeSet::from(expected_codes)),
         "{:?}",
         codes(&gap)
     );
     assert!(gap.tree.tree.description.is_some(), "rules describe it");
-    let long = |ran: &Ran| {
+    let long = |ran: &VersionRun| {
         ran.sections()
             .into_iter()
             .filter(|section| section.tokens >= 200)
@@ -884,10 +935,10 @@ fn what_is_not_answered_becomes_a_gap() {
             > 10,
         "rules decide alone"
     );
-    let offline = alone(
+    let offline = run_alone(
         1,
         &filing,
-        deaf(),
+        refusing(),
         &settings(StructureMode::Llm, OnModelFailure::Offline),
     );
     assert!(long(&offline).iter().all(|section| {

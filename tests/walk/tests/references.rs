@@ -2,23 +2,23 @@
 
 use stemma_document::{ReferenceTarget, Section, SectionTree};
 use stemma_extract::{Limits, pdf};
-use stemma_filings::{Contents, Filing, Kind, Spec, TruthReference, generate};
-use stemma_outline::sections::{SectionSettings, finish};
+use stemma_filings::{ContentsMode, Filing, FilingKind, ReferenceTruth, Spec, generate};
+use stemma_outline::enrich::{SectionSettings, finish};
 use stemma_outline::structure::{StructureSettings, outline};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Share of mentions that must lead to the section they name.
-const FLOOR: f64 = 0.90;
+const MIN_RESOLVED_SHARE: f64 = 0.90;
 
 /// The kinds whose documents mention places of their own.
-const KINDS: [Kind; 6] = [
-    Kind::TenK,
-    Kind::TenQ,
-    Kind::EightKWithAgreement,
-    Kind::Manual,
-    Kind::Agreements,
-    Kind::Integrated,
+const KINDS: [FilingKind; 6] = [
+    FilingKind::TenK,
+    FilingKind::TenQ,
+    FilingKind::EightKWithAgreement,
+    FilingKind::Manual,
+    FilingKind::Agreements,
+    FilingKind::Integrated,
 ];
 
 fn tree(filing: &Filing) -> Result<SectionTree> {
@@ -38,16 +38,16 @@ fn first_page(section: &Section) -> Option<u32> {
 }
 
 /// Where the mentions of this wording on its page lead, as titles and pages.
-fn found(tree: &SectionTree, wanted: &TruthReference) -> Vec<Option<(String, u32)>> {
-    let named = wanted.text.to_lowercase();
+fn resolved_targets(tree: &SectionTree, truth: &ReferenceTruth) -> Vec<Option<(String, u32)>> {
+    let wording = truth.text.to_lowercase();
     let same = tree.references.iter().filter(|reference| {
         let text = reference.text.to_lowercase();
-        (named == text || named.starts_with(&format!("{text} ")))
+        (wording == text || wording.starts_with(&format!("{text} ")))
             && tree
                 .section(reference.from)
                 .is_some_and(|section: &Section| {
                     section.span.pages().is_some_and(|span| {
-                        (span.start().get()..=span.end().get()).contains(&wanted.page)
+                        (span.start().get()..=span.end().get()).contains(&truth.page)
                     })
                 })
     });
@@ -61,40 +61,44 @@ fn found(tree: &SectionTree, wanted: &TruthReference) -> Vec<Option<(String, u32
 }
 
 #[test]
-fn mentions_in_generated_filings_lead_to_the_sections_they_name() -> Result<()> {
+fn generated_references_resolve() -> Result<()> {
     let mut all = 0;
     let mut right = 0;
     let mut wrong = Vec::new();
     for seed in 0..20 {
         let kind = KINDS[seed as usize % KINDS.len()];
-        let contents = Contents::ALL[seed as usize % Contents::ALL.len()];
+        let contents = ContentsMode::ALL[seed as usize % ContentsMode::ALL.len()];
         let filing = generate(&Spec {
             contents,
             pages: 12,
-            ..Spec::of(kind, seed)
+            ..Spec::new(kind, seed)
         });
         let tree = tree(&filing)?;
-        for wanted in &filing.truth.references {
-            let Some(target) = wanted.target.and_then(|at| filing.truth.nodes.get(at)) else {
+        for truth in &filing.truth.references {
+            let Some(target) = truth.target.and_then(|at| filing.truth.nodes.get(at)) else {
                 continue;
             };
-            let found = found(&tree, wanted);
+            let targets = resolved_targets(&tree, truth);
             all += 1;
-            if found.iter().flatten().any(|(_, page)| *page == target.page) {
+            if targets
+                .iter()
+                .flatten()
+                .any(|(_, page)| *page == target.page)
+            {
                 right += 1;
             } else {
-                let text = &wanted.text;
+                let text = &truth.text;
                 let title = &target.title;
                 let page = target.page;
                 wrong.push(format!(
-                    "{kind:?} {seed} {contents:?} {text}: {title} p {page}, got {found:?}"
+                    "{kind:?} {seed} {contents:?} {text}: {title} p {page}, got {targets:?}"
                 ));
             }
         }
     }
     assert!(all >= 40, "only {all} mentions");
     assert!(
-        f64::from(right) >= FLOOR * f64::from(all),
+        f64::from(right) >= MIN_RESOLVED_SHARE * f64::from(all),
         "{right}/{all}\n{}",
         wrong.join("\n")
     );

@@ -9,16 +9,16 @@ use std::time::Duration;
 use opentelemetry::trace::SpanId;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
-use stemma_boot::telemetry::Traces;
-use stemma_coordinator::{Order, no_observer, submit};
+use stemma_boot::telemetry::TracePipeline;
+use stemma_coordinator::{SubmitRequest, no_observer, submit};
 use stemma_document::{Collection, Digest};
 use stemma_engine::blobs::MemoryBlobs;
-use stemma_engine::flow::Terms;
-use stemma_engine::presence::Presence;
+use stemma_engine::flow::JobOptions;
+use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::queue::Lane;
-use stemma_engine::{Class, Env, Ports};
-use stemma_pipeline::{Settings, Submission, Tools};
-use stemma_walk::{Document, Reading, report, simulate};
+use stemma_engine::{Env, Ports, Priority};
+use stemma_pipeline::{RunSettings, Submission, WorkerDeps};
+use stemma_walk::{InProcessExtractor, SingleDocument, report, simulate};
 use stemma_worker::WorkerSettings;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::fmt::MakeWriter;
@@ -29,16 +29,19 @@ use tracing_subscriber::{EnvFilter, Layer, fmt};
 const CANARY: &str = "quagmire-canary-5150";
 
 /// Runs one document through coordinator, worker and assembler.
-async fn walk() {
+async fn run_document() {
     let env = Env::simulated(1);
     let store = Arc::new(MemoryBlobs::default());
     let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
     let text =
         format!("# {CANARY}\n\nThe {CANARY} sings.\n\n## Part {CANARY}\n\nAnd again: {CANARY}.\n");
-    let tools = Tools::new(Arc::new(Document(text.clone().into())), Arc::new(Reading));
+    let tools = WorkerDeps::new(
+        Arc::new(SingleDocument(text.clone().into())),
+        Arc::new(InProcessExtractor),
+    );
     let tools = Arc::new(tools);
     let stop = CancellationToken::new();
-    let presence = |name: &str| Presence::new(&env, name, name);
+    let presence = |name: &str| HeartbeatReporter::new(&env, name, name);
     let grace = Duration::from_secs(10);
     let lanes = vec![(Lane::Cpu, 2)];
     let settings = WorkerSettings {
@@ -65,18 +68,18 @@ async fn walk() {
         uri: "memory:song.md".into(),
         name: "song.md".into(),
         path: "song.md".into(),
-        source: Digest::of(text.as_bytes()),
+        source: Digest::from_content(text.as_bytes()),
         origin: Default::default(),
         size_bytes: text.len() as u64,
         retry_failed: false,
     };
     let collection = Collection::default();
-    let settings = Settings::default();
-    let order = Order {
+    let settings = RunSettings::default();
+    let order = SubmitRequest {
         collection: &collection,
         settings: &settings,
-        class: Class::Bulk,
-        terms: Terms::default(),
+        class: Priority::Bulk,
+        terms: JobOptions::default(),
     };
     let job = submit(&env, &ports, order, &[submission])
         .await
@@ -90,9 +93,9 @@ async fn walk() {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Kept(Arc<Mutex<Vec<SpanData>>>);
+struct SpanCollector(Arc<Mutex<Vec<SpanData>>>);
 
-impl SpanExporter for Kept {
+impl SpanExporter for SpanCollector {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         self.0.lock().unwrap().extend(batch);
         Ok(())
@@ -100,18 +103,18 @@ impl SpanExporter for Kept {
 }
 
 #[test]
-fn a_document_is_one_trace_across_all_hops() {
-    let kept = Kept::default();
+fn document_is_one_trace() {
+    let collector = SpanCollector::default();
     simulate(async {
-        let traces = Traces::start(kept.clone(), "all");
+        let traces = TracePipeline::start(collector.clone(), "all");
         let _default =
             tracing::subscriber::set_default(tracing_subscriber::registry().with(traces.layer()));
-        walk().await;
-        traces.end().await;
+        run_document().await;
+        traces.shutdown().await;
     })
     .unwrap();
-    let spans = kept.0.lock().unwrap().clone();
-    let named = |name: &str| {
+    let spans = collector.0.lock().unwrap().clone();
+    let spans_named = |name: &str| {
         spans
             .iter()
             .filter(|span| span.name == name)
@@ -119,11 +122,11 @@ fn a_document_is_one_trace_across_all_hops() {
             .collect::<Vec<_>>()
     };
     let value = |span: &SpanData, key: &str| {
-        let found = span
+        let matching = span
             .attributes
             .iter()
             .find(|attribute| attribute.key.as_str() == key);
-        found
+        matching
             .map(|attribute| attribute.value.as_str().into_owned())
             .unwrap_or_default()
     };
@@ -131,9 +134,9 @@ fn a_document_is_one_trace_across_all_hops() {
         .iter()
         .map(|span| span.span_context.trace_id().to_string())
         .collect();
-    let runs = named("run");
-    let waves = named("wave");
-    let tasks = named("task");
+    let runs = spans_named("run");
+    let waves = spans_named("wave");
+    let tasks = spans_named("task");
     assert_eq!((traces.len(), runs.len()), (1, 1), "{spans:?}");
     assert_eq!(runs[0].parent_span_id, SpanId::INVALID);
     let ids: BTreeSet<_> = waves
@@ -169,9 +172,9 @@ fn a_document_is_one_trace_across_all_hops() {
 
 /// Collects what is logged.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct LogCapture(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Log {
+impl Write for LogCapture {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().extend(bytes);
         Ok(bytes.len())
@@ -182,7 +185,7 @@ impl Write for Log {
     }
 }
 
-impl<'a> MakeWriter<'a> for Log {
+impl<'a> MakeWriter<'a> for LogCapture {
     type Writer = Self;
     fn make_writer(&'a self) -> Self {
         self.clone()
@@ -190,15 +193,15 @@ impl<'a> MakeWriter<'a> for Log {
 }
 
 #[test]
-fn no_word_of_a_document_is_ever_logged() {
-    let log = Log::default();
+fn document_text_is_never_logged() {
+    let log = LogCapture::default();
     let lines = fmt::layer()
         .json()
         .with_writer(log.clone())
         .with_filter(EnvFilter::new("trace"));
     simulate(async {
         let _default = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines));
-        walk().await;
+        run_document().await;
     })
     .unwrap();
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();

@@ -9,11 +9,11 @@
 //! delivers them (`detail-type`).
 
 use serde::Deserialize;
-use stemma_engine::Class;
+use stemma_engine::Priority;
 
 /// One object to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct ReindexRequest {
     /// The bucket.
     pub bucket: String,
     /// The key, decoded.
@@ -21,7 +21,7 @@ pub struct Request {
     /// The collection, where the message names one.
     pub collection: Option<String>,
     /// Who waits.
-    pub class: Class,
+    pub class: Priority,
     /// Whether a version that failed is tried again.
     pub retry_failed: bool,
     /// Whether the sender says that it is gone.
@@ -31,15 +31,15 @@ pub struct Request {
 /// Why a message says nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a reindex message: {0}")]
-pub struct Unreadable(String);
+pub struct MessageError(String);
 
 /// A message as it may come: exactly one of these shapes.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Shape {
+enum RawMessage {
     Notification {
         #[serde(rename = "Records")]
-        records: Vec<Record>,
+        records: Vec<EventRecord>,
     },
     /// What S3 sends when a notification is set up.
     Test {
@@ -49,70 +49,70 @@ enum Shape {
     Bridge {
         #[serde(rename = "detail-type")]
         kind: String,
-        detail: Place,
+        detail: EventObject,
     },
-    Own(Own),
+    Own(OwnMessage),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Own {
+struct OwnMessage {
     source: String,
     #[serde(default)]
     collection: Option<String>,
     #[serde(default)]
-    action: Action,
+    action: ReindexAction,
     #[serde(default)]
-    class: Class,
+    class: Priority,
     #[serde(default)]
     retry_failed: bool,
 }
 
 #[derive(Deserialize, Default, PartialEq)]
 #[serde(rename_all = "snake_case")]
-enum Action {
+enum ReindexAction {
     #[default]
     Index,
     Remove,
 }
 
 #[derive(Deserialize)]
-struct Record {
+struct EventRecord {
     #[serde(rename = "eventName")]
     event: String,
-    s3: Place,
+    s3: EventObject,
 }
 
 #[derive(Deserialize)]
-struct Place {
-    bucket: Named,
-    object: Object,
+struct EventObject {
+    bucket: EventBucket,
+    object: EventObjectKey,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct EventBucket {
     name: String,
 }
 
 #[derive(Deserialize)]
-struct Object {
+struct EventObjectKey {
     key: String,
 }
 
 /// Reads a message; none for what asks for nothing (a test event, an event that is neither creation nor removal).
 ///
 /// # Errors
-/// [`Unreadable`] when it has none of the known shapes.
-pub fn read(body: &[u8]) -> Result<Vec<Request>, Unreadable> {
-    let unreadable = |error: &dyn std::fmt::Display| Unreadable(error.to_string());
+/// [`MessageError`] when it has none of the known shapes.
+pub fn parse(body: &[u8]) -> Result<Vec<ReindexRequest>, MessageError> {
+    let unreadable = |error: &dyn std::fmt::Display| MessageError(error.to_string());
     match serde_json::from_slice(body).map_err(|error| unreadable(&error))? {
-        Shape::Notification { records } => records
+        RawMessage::Notification { records } => records
             .into_iter()
-            .filter_map(|record| notified(record).transpose())
+            .filter_map(|record| request_from_record(record).transpose())
             .collect(),
-        Shape::Test { event } if event.ends_with(":TestEvent") => Ok(Vec::new()),
-        Shape::Test { event } => Err(unreadable(&format!("event `{event}` without records"))),
-        Shape::Bridge { kind, detail } => {
+        RawMessage::Test { event } if event.ends_with(":TestEvent") => Ok(Vec::new()),
+        RawMessage::Test { event } => Err(unreadable(&format!("event `{event}` without records"))),
+        RawMessage::Bridge { kind, detail } => {
             // Keys come undecoded here, unlike in notifications.
             let removed = match kind.as_str() {
                 "Object Created" => false,
@@ -125,50 +125,50 @@ pub fn read(body: &[u8]) -> Result<Vec<Request>, Unreadable> {
                 removed,
             )])
         }
-        Shape::Own(own) => own_request(own).map(|request| vec![request]),
+        RawMessage::Own(own) => own_request(own).map(|request| vec![request]),
     }
 }
 
 /// `ObjectCreated:*` and `ObjectRemoved:*`, with or without `s3:` in front; others ask for nothing.
-fn notified(record: Record) -> Result<Option<Request>, Unreadable> {
+fn request_from_record(record: EventRecord) -> Result<Option<ReindexRequest>, MessageError> {
     let event = record.event.strip_prefix("s3:").unwrap_or(&record.event);
     let removed = match event.split(':').next() {
         Some("ObjectCreated") => false,
         Some("ObjectRemoved" | "LifecycleExpiration") => true,
         _ => return Ok(None),
     };
-    let key = decoded(&record.s3.object.key)
-        .ok_or_else(|| Unreadable("an object key that is not encoded".into()))?;
+    let key = decode_key(&record.s3.object.key)
+        .ok_or_else(|| MessageError("an object key that is not encoded".into()))?;
     Ok(Some(request(record.s3.bucket.name, key, removed)))
 }
 
-fn request(bucket: String, key: String, removed: bool) -> Request {
-    Request {
+fn request(bucket: String, key: String, removed: bool) -> ReindexRequest {
+    ReindexRequest {
         bucket,
         key,
         collection: None,
-        class: Class::Bulk,
+        class: Priority::Bulk,
         retry_failed: false,
         removed,
     }
 }
 
-fn own_request(own: Own) -> Result<Request, Unreadable> {
+fn own_request(own: OwnMessage) -> Result<ReindexRequest, MessageError> {
     let place = own
         .source
         .strip_prefix("s3://")
         .and_then(|place| place.split_once('/'));
     match place {
-        Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => Ok(Request {
+        Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => Ok(ReindexRequest {
             bucket: bucket.into(),
             key: key.into(),
             collection: own.collection,
             class: own.class,
             retry_failed: own.retry_failed,
-            removed: own.action == Action::Remove,
+            removed: own.action == ReindexAction::Remove,
         }),
         // Paths and other URLs would let whoever may send messages choose what this machine reads.
-        _ => Err(Unreadable(format!(
+        _ => Err(MessageError(format!(
             "source `{}` is no s3://bucket/key",
             own.source.escape_debug()
         ))),
@@ -176,7 +176,7 @@ fn own_request(own: Own) -> Result<Request, Unreadable> {
 }
 
 /// A key as notifications write it (form encoding: `+` is a space), decoded once.
-fn decoded(key: &str) -> Option<String> {
+fn decode_key(key: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(key.len());
     let mut rest = key.bytes();
     while let Some(byte) = rest.next() {
@@ -197,8 +197,8 @@ fn decoded(key: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn places(body: &str) -> Vec<(String, bool)> {
-        let requests = read(body.as_bytes()).unwrap();
+    fn requested_keys(body: &str) -> Vec<(String, bool)> {
+        let requests = parse(body.as_bytes()).unwrap();
         requests
             .into_iter()
             .map(|request| {
@@ -211,10 +211,10 @@ mod tests {
     }
 
     #[test]
-    fn our_own_message() {
+    fn parses_own_message() {
         let body =
             r#"{"source":"s3://filings/2024/a b%20c.pdf","class":"interactive","collection":"x"}"#;
-        let request = read(body.as_bytes()).unwrap().remove(0);
+        let request = parse(body.as_bytes()).unwrap().remove(0);
         assert_eq!(
             (request.bucket.as_str(), request.key.as_str()),
             ("filings", "2024/a b%20c.pdf"),
@@ -222,16 +222,16 @@ mod tests {
         );
         assert_eq!(
             (request.class, request.collection.as_deref()),
-            (Class::Interactive, Some("x"))
+            (Priority::Interactive, Some("x"))
         );
         assert_eq!(
-            places(r#"{"source":"s3://f/a.md","action":"remove"}"#),
+            requested_keys(r#"{"source":"s3://f/a.md","action":"remove"}"#),
             [("f/a.md".into(), true)]
         );
     }
 
     #[test]
-    fn notifications_of_s3_with_keys_decoded_once() {
+    fn parses_s3_notifications_and_decodes_keys_once() {
         let record = |event: &str, key: &str| {
             format!(
                 r#"{{"eventVersion":"2.1","eventName":"{event}","s3":{{"bucket":{{"name":"filings"}},
@@ -245,33 +245,33 @@ mod tests {
             record("ObjectTagging:Put", "tagged.pdf")
         );
         assert_eq!(
-            places(&body),
+            requested_keys(&body),
             [
                 ("filings/2024/Q1 a+b%20.pdf".into(), false),
                 ("filings/gone.pdf".into(), true)
             ]
         );
         assert_eq!(
-            places(r#"{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"filings"}"#),
+            requested_keys(r#"{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"filings"}"#),
             []
         );
     }
 
     #[test]
-    fn notifications_of_minio() {
+    fn parses_minio_notifications() {
         let body = r#"{"EventName":"s3:ObjectCreated:Put","Key":"filings/a.pdf","Records":[{"eventName":"s3:ObjectCreated:Put",
             "s3":{"bucket":{"name":"filings"},"object":{"key":"a%C3%A4.pdf","eTag":"x"}}}]}"#;
-        assert_eq!(places(body), [("filings/aä.pdf".into(), false)]);
+        assert_eq!(requested_keys(body), [("filings/aä.pdf".into(), false)]);
     }
 
     #[test]
-    fn events_of_eventbridge() {
+    fn parses_eventbridge_events() {
         let body = r#"{"detail-type":"Object Deleted","source":"aws.s3","detail":{"bucket":{"name":"filings"},"object":{"key":"a+b.pdf"}}}"#;
-        assert_eq!(places(body), [("filings/a+b.pdf".into(), true)]);
+        assert_eq!(requested_keys(body), [("filings/a+b.pdf".into(), true)]);
     }
 
     #[test]
-    fn what_is_none_of_these_is_refused() {
+    fn unknown_message_shapes_are_rejected() {
         for wrong in [
             "",
             "[]",
@@ -282,7 +282,7 @@ mod tests {
             r#"{"source":"s3://b/k","colection":"x"}"#,
             r#"{"Records":[{"eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"b"},"object":{"key":"%zz"}}}]}"#,
         ] {
-            assert!(read(wrong.as_bytes()).is_err(), "{wrong}");
+            assert!(parse(wrong.as_bytes()).is_err(), "{wrong}");
         }
     }
 }

@@ -4,28 +4,28 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use stemma_engine::flow::{Claim, Flow};
-use stemma_engine::message::Ending;
-use stemma_engine::{FailureRecord, RunHeader, coordinate, jobs};
-use stemma_pipeline::Filings;
+use stemma_engine::flow::{ClaimOutcome, Flow};
+use stemma_engine::message::RunOutcome;
+use stemma_engine::{FailureRecord, RunHeader, coordinator, jobs};
+use stemma_pipeline::FilingFlow;
 
 use super::*;
 
 /// A bucket: keys with their ETags.
 #[derive(Clone, Default)]
-struct Bucket(Arc<Mutex<BTreeMap<String, String>>>);
+struct FakeBucket(Arc<Mutex<BTreeMap<String, String>>>);
 
-impl Bucket {
+impl FakeBucket {
     fn put(&self, key: &str, etag: &str) {
         self.0.lock().unwrap().insert(key.into(), etag.into());
     }
 }
 
 #[async_trait]
-impl Look for Bucket {
-    async fn head(&self, _bucket: &str, key: &str) -> Result<Option<Entry>, PortError> {
+impl ObjectLookup for FakeBucket {
+    async fn head(&self, _bucket: &str, key: &str) -> Result<Option<ObjectMeta>, PortError> {
         let etag = self.0.lock().unwrap().get(key).cloned();
-        Ok(etag.map(|etag: String| Entry {
+        Ok(etag.map(|etag: String| ObjectMeta {
             key: key.into(),
             size_bytes: 1,
             etag,
@@ -35,15 +35,15 @@ impl Look for Bucket {
     }
 }
 
-struct Scene {
-    bucket: Bucket,
+struct ReindexFixture {
+    bucket: FakeBucket,
     reindex: Reindex,
 }
 
-impl Scene {
+impl ReindexFixture {
     fn new() -> Self {
-        let bucket = Bucket::default();
-        let source = |prefix: &str, name: &str| Source {
+        let bucket = FakeBucket::default();
+        let source = |prefix: &str, name: &str| ReindexSource {
             collection: name.parse().unwrap(),
             bucket: "filings".into(),
             prefix: prefix.into(),
@@ -53,27 +53,27 @@ impl Scene {
             ports: Ports::memory(),
             objects: Box::new(bucket.clone()),
             sources: vec![source("in/", "all"), source("in/3m/", "3m")],
-            settings: Settings::default(),
+            settings: RunSettings::default(),
         };
         Self { bucket, reindex }
     }
 
-    async fn say(&self, body: &str) -> Disposition {
+    async fn send(&self, body: &str) -> Disposition {
         self.reindex.env.sleep(Duration::from_millis(2)).await; // jobs are listed by the time of their submission
         self.reindex
             .handle(&Message::new(body.to_string()), 0)
             .await
     }
 
-    async fn created(&self, key: &str) -> Disposition {
-        self.say(&format!(
+    async fn notify_created(&self, key: &str) -> Disposition {
+        self.send(&format!(
             r#"{{"Records":[{{"eventName":"ObjectCreated:Put","s3":{{"bucket":{{"name":"filings"}},"object":{{"key":"{key}"}}}}}}]}}"#
         ))
         .await
     }
 
     /// Claims the entry of every job, as a coordinator would.
-    async fn claims(&self) -> Vec<(String, Claim)> {
+    async fn claim_entries(&self) -> Vec<(String, ClaimOutcome)> {
         let env = &self.reindex.env;
         let ports = &self.reindex.ports;
         let mut claims = Vec::new();
@@ -88,7 +88,9 @@ impl Scene {
             {
                 claims.push((
                     manifest.collection.clone(),
-                    Filings::claim(env, ports, &manifest, &entry).await.unwrap(),
+                    FilingFlow::claim(env, ports, &manifest, &entry)
+                        .await
+                        .unwrap(),
                 ));
             }
         }
@@ -96,7 +98,7 @@ impl Scene {
     }
 
     /// Ends a run the short way.
-    async fn fail(&self, run: &RunHeader) {
+    async fn fail_run(&self, run: &RunHeader) {
         let record = FailureRecord {
             code: "test.failed".into(),
             message: "on purpose".into(),
@@ -105,7 +107,7 @@ impl Scene {
             attempts: 1,
             at_ms: 0,
         };
-        let key = coordinate::run_failure_key(&run.at.run);
+        let key = coordinator::run_failure_key(&run.at.run);
         self.reindex
             .ports
             .blobs
@@ -115,19 +117,19 @@ impl Scene {
     }
 }
 
-fn header(claim: &Claim) -> RunHeader {
+fn header(claim: &ClaimOutcome) -> RunHeader {
     match claim {
-        Claim::Run(header) => header.clone(),
-        Claim::Ended(ending) => panic!("{ending:?}"),
+        ClaimOutcome::Run(header) => header.clone(),
+        ClaimOutcome::Ended(ending) => panic!("{ending:?}"),
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_notification_becomes_a_run_in_the_collection_that_lists_it() {
-    let scene = Scene::new();
+async fn notification_starts_run_in_matching_collection() {
+    let scene = ReindexFixture::new();
     scene.bucket.put("in/3m/a.pdf", "1");
-    assert_eq!(scene.created("in/3m/a.pdf").await, Disposition::Ack);
-    let claims = scene.claims().await;
+    assert_eq!(scene.notify_created("in/3m/a.pdf").await, Disposition::Ack);
+    let claims = scene.claim_entries().await;
     assert_eq!(claims.len(), 1);
     assert_eq!(claims[0].0, "3m", "the longest prefix");
     assert_eq!(
@@ -137,37 +139,41 @@ async fn a_notification_becomes_a_run_in_the_collection_that_lists_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_message_twice_is_one_job() {
-    let scene = Scene::new();
+async fn duplicate_message_submits_one_job() {
+    let scene = ReindexFixture::new();
     scene.bucket.put("in/a.pdf", "1");
-    scene.created("in/a.pdf").await;
-    scene.created("in/a.pdf").await;
-    assert_eq!(scene.claims().await.len(), 1);
+    scene.notify_created("in/a.pdf").await;
+    scene.notify_created("in/a.pdf").await;
+    assert_eq!(scene.claim_entries().await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_while_in_work_wait_and_are_one_run() {
-    let scene = Scene::new();
+async fn changes_during_a_run_are_merged_into_one_run() {
+    let scene = ReindexFixture::new();
     scene.bucket.put("in/a.pdf", "1");
-    scene.created("in/a.pdf").await;
-    let first = header(&scene.claims().await[0].1);
+    scene.notify_created("in/a.pdf").await;
+    let first = header(&scene.claim_entries().await[0].1);
     for etag in ["2", "3", "4"] {
         scene.bucket.put("in/a.pdf", etag);
-        let waits = Disposition::Later {
-            rung: Rung::Short,
+        let waits = Disposition::Retry {
+            delay: RetryDelay::Short,
             attempts: 1,
         };
-        assert_eq!(scene.created("in/a.pdf").await, waits, "a run is open");
+        assert_eq!(
+            scene.notify_created("in/a.pdf").await,
+            waits,
+            "a run is open"
+        );
     }
-    scene.fail(&first).await;
+    scene.fail_run(&first).await;
     for _ in 0..3 {
         assert_eq!(
-            scene.created("in/a.pdf").await,
+            scene.notify_created("in/a.pdf").await,
             Disposition::Ack,
             "they come back"
         );
     }
-    let claims = scene.claims().await;
+    let claims = scene.claim_entries().await;
     assert_eq!(claims.len(), 2, "three changes, one more job");
     assert_eq!(
         header(&claims[1].1).input["origin"]["object"]["etag"],
@@ -177,41 +183,44 @@ async fn changes_while_in_work_wait_and_are_one_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_gone_is_withdrawn_whatever_the_message_said() {
-    let scene = Scene::new();
-    scene.created("in/never.pdf").await;
-    let claims = scene.claims().await;
+async fn missing_object_is_removed_even_if_message_says_index() {
+    let scene = ReindexFixture::new();
+    scene.notify_created("in/never.pdf").await;
+    let claims = scene.claim_entries().await;
     assert_eq!(
         claims[0].1,
-        Claim::Ended(Ending::Unchanged),
+        ClaimOutcome::Ended(RunOutcome::Unchanged),
         "nothing was there to be removed"
     );
 
     scene.bucket.put("in/a.pdf", "1");
-    scene.created("in/a.pdf").await;
-    let claims = scene.claims().await;
-    scene.fail(&header(&claims[1].1)).await;
+    scene.notify_created("in/a.pdf").await;
+    let claims = scene.claim_entries().await;
+    scene.fail_run(&header(&claims[1].1)).await;
     scene.bucket.0.lock().unwrap().clear();
-    scene.created("in/a.pdf").await;
-    let claims = scene.claims().await;
+    scene.notify_created("in/a.pdf").await;
+    let claims = scene.claim_entries().await;
     assert_eq!(header(&claims[2].1).input["origin"], "removed");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_listed_is_not_touched() {
-    let scene = Scene::new();
+async fn unlisted_source_is_ignored() {
+    let scene = ReindexFixture::new();
     assert_eq!(
-        scene.created("elsewhere/a.pdf").await,
+        scene.notify_created("elsewhere/a.pdf").await,
         Disposition::Ack,
         "notified of more than is indexed"
     );
-    assert_eq!(scene.created("in/picture.png").await, Disposition::Ack);
+    assert_eq!(
+        scene.notify_created("in/picture.png").await,
+        Disposition::Ack
+    );
     let own = |place: &str| format!(r#"{{"source":"s3://{place}","collection":"all"}}"#);
     assert_eq!(
-        scene.say(&own("secrets/a.pdf")).await,
-        Disposition::Dead,
+        scene.send(&own("secrets/a.pdf")).await,
+        Disposition::DeadLetter,
         "asked for by name"
     );
-    assert_eq!(scene.say("{}").await, Disposition::Dead);
-    assert!(scene.claims().await.is_empty());
+    assert_eq!(scene.send("{}").await, Disposition::DeadLetter);
+    assert!(scene.claim_entries().await.is_empty());
 }

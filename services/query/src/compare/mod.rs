@@ -1,25 +1,28 @@
 //! Two documents side by side: their sections aligned, and what became of each.
 
-mod view;
+mod comparison;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use stemma_catalog::axes::Scope;
-use stemma_catalog::catalogue::Listed;
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_catalog::facets::Scope;
 use stemma_catalog::items;
 use stemma_catalog::locator::{Fragment, ResolveError, resolve_item, section_locator};
-use stemma_diff::{self, AlignError, Alignment, Compared, Options, Outcome, Pair, Reworded, Told};
+use stemma_diff::{
+    self, AlignError, AlignInput, AlignOptions, Alignment, DiffStatus, Pair, QuotedSentence,
+    SentenceRewording,
+};
 use stemma_document::{DocId, PublishedTree, Section, SectionId, SectionTree};
-use stemma_retrieval::find::ItemRef;
+use stemma_retrieval::search::ItemRef;
 
-use crate::documents::rounded;
-use crate::reader::{aside, no_tree};
-use crate::tree::section_of;
-use crate::{DocumentView, Reader, Refusal, SectionView};
-pub use view::{
-    ChurnView, ComparedView, ComparisonView, CountsView, ItemChurnView, PairView, RewordedView,
-    SentenceView, SideView,
+use crate::archive::{no_tree, spawn_cpu};
+use crate::documents::rounded_share;
+use crate::tree::resolve_section;
+use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
+pub use comparison::{
+    ChangedSentence, ComparedSide, Comparison, ItemTextChurn, OutcomeCounts, PairedSection,
+    RewordedSentence, SectionPair, TextChurn,
 };
 
 /// Sentences of each sort of a pair, at most.
@@ -27,7 +30,7 @@ pub const MAX_SENTENCES: usize = 20;
 
 /// What to compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sides {
+pub struct CompareRequest {
     /// The document before: a locator of it, of a section or of an Item; `None`: the filing before `right`.
     pub left: Option<String>,
     /// The document after, or a part of it.
@@ -39,21 +42,21 @@ pub struct Sides {
 }
 
 /// A document opened for comparison.
-struct Side<'a> {
-    listed: &'a Listed,
+struct OpenedSide<'a> {
+    listed: &'a CatalogDocument,
     published: Arc<PublishedTree>,
     /// The one section that is compared.
     within: Option<SectionId>,
 }
 
 /// Two documents as they were aligned, and whether their texts were there.
-pub(crate) struct Aligned {
+pub(crate) struct AlignedDocuments {
     alignment: Alignment,
     has_text: (bool, bool),
 }
 
 /// What an alignment was made of: two versions of documents, the sections compared, the sentences told of each.
-pub(crate) type AlignedKey = [(DocId, u64, Option<SectionId>, usize); 2];
+pub(crate) type AlignmentKey = [(DocId, u64, Option<SectionId>, usize); 2];
 
 /// The section that is meant, in the document after or the one before; with its partner.
 enum Focus {
@@ -61,27 +64,27 @@ enum Focus {
     Right(SectionId),
 }
 
-impl Reader {
+impl Archive {
     /// Aligns the sections of two documents.
     ///
     /// # Errors
-    /// [`Refusal`] when a side names nothing or two things, has no tree or no such Item, when no filing came before, or when
+    /// [`ApiError`] when a side names nothing or two things, has no tree or no such Item, when no filing came before, or when
     /// a document is too large.
-    pub async fn compare(&self, sides: &Sides) -> Result<ComparisonView, Refusal> {
+    pub async fn compare(&self, sides: &CompareRequest) -> Result<Comparison, ApiError> {
         let (after, part) = self.locate(&sides.right)?;
         let (before, earlier_part) = match &sides.left {
             Some(left) => self.locate(left)?,
-            None => (stemma_diff::previous(&self.catalogue, after)?, None),
+            None => (stemma_diff::prior_filing(&self.catalog, after)?, None),
         };
-        let mut left = self.side(before).await?;
-        let mut right = self.side(after).await?;
-        let focus = focus(sides, (&mut left, earlier_part), (&mut right, part))?;
+        let mut left = self.open_side(before).await?;
+        let mut right = self.open_side(after).await?;
+        let focus = resolve_focus(sides, (&mut left, earlier_part), (&mut right, part))?;
         let aligned = self
-            .aligned(&left, &right, sides.sentences.min(MAX_SENTENCES))
+            .alignment(&left, &right, sides.sentences.min(MAX_SENTENCES))
             .await?;
-        let mut view = View::of(&left, &right).comparison(&aligned, focus.as_ref());
+        let mut view = ComparisonBuilder::new(&left, &right).build(&aligned, focus.as_ref());
         if sides.left.is_none() {
-            view.notes.extend(years_between(before, after));
+            view.notes.extend(missing_years_note(before, after));
         }
         Ok(view)
     }
@@ -89,35 +92,35 @@ impl Reader {
     /// The filing of a company for a fiscal year, on `form` where that is named.
     ///
     /// # Errors
-    /// [`Refusal`] when the company is none or several, or has no such filing, or more than one.
-    pub fn filing_of(
+    /// [`ApiError`] when the company is none or several, or has no such filing, or more than one.
+    pub fn filing_for_year(
         &self,
         company: &str,
         form: Option<&str>,
         year: &str,
-    ) -> Result<&Listed, Refusal> {
+    ) -> Result<&CatalogDocument, ApiError> {
         let scope = Scope::parse(
             &format!("/@company/{}", company.trim().trim_matches('/')),
-            &self.catalogue,
+            &self.catalog,
         )?;
-        let named: Vec<&Listed> = self
-            .catalogue
+        let filings: Vec<&CatalogDocument> = self
+            .catalog
             .documents()
             .iter()
-            .filter(|listed| scope.holds(listed))
+            .filter(|listed| scope.contains(listed))
             .collect();
-        Ok(stemma_diff::yearly(
-            &stemma_diff::of_issuers(&self.catalogue, &named),
+        Ok(stemma_diff::filing_for_year(
+            &stemma_diff::filings_of_issuers(&self.catalog, &filings),
             form,
             year,
         )?)
     }
 
-    async fn side<'a>(&self, listed: &'a Listed) -> Result<Side<'a>, Refusal> {
-        let Some(published) = self.tree_of(listed).await? else {
+    async fn open_side<'a>(&self, listed: &'a CatalogDocument) -> Result<OpenedSide<'a>, ApiError> {
+        let Some(published) = self.load_tree(listed).await? else {
             return Err(no_tree(listed));
         };
-        Ok(Side {
+        Ok(OpenedSide {
             listed,
             published: Arc::new(published),
             within: None,
@@ -125,68 +128,77 @@ impl Reader {
     }
 
     /// The alignment, made where it is not kept from before.
-    async fn aligned(
+    async fn alignment(
         &self,
-        left: &Side<'_>,
-        right: &Side<'_>,
+        left: &OpenedSide<'_>,
+        right: &OpenedSide<'_>,
         sentences: usize,
-    ) -> Result<Arc<Aligned>, Refusal> {
-        let named = |side: &Side<'_>| {
+    ) -> Result<Arc<AlignedDocuments>, ApiError> {
+        let key_part = |side: &OpenedSide<'_>| {
             let version = &side.published.version;
             (version.doc, version.seq, side.within, sentences)
         };
-        let key = [named(left), named(right)];
-        if let Some(kept) = self.kept.as_ref().and_then(|kept| kept.aligned(&key)) {
-            return Ok(kept);
+        let key = [key_part(left), key_part(right)];
+        if let Some(cached) = self
+            .cache
+            .as_ref()
+            .and_then(|cached| cached.alignments(&key))
+        {
+            return Ok(cached);
         }
         let one = Arc::clone(&left.published);
         let other = Arc::clone(&right.published);
-        let bodies = (self.body(&one).await?, self.body(&other).await?);
+        let bodies = (self.load_body(&one).await?, self.load_body(&other).await?);
         let from = left.within;
         let to = right.within;
         let work = move || {
             let has_text = (bodies.0.is_some(), bodies.1.is_some());
-            let left = Compared {
+            let left = AlignInput {
                 tree: &one.tree,
                 body: bodies.0.as_ref(),
                 within: from,
             };
-            let right = Compared {
+            let right = AlignInput {
                 tree: &other.tree,
                 body: bodies.1.as_ref(),
                 within: to,
             };
-            let alignment = stemma_diff::align(&left, &right, &Options { sentences })?;
-            Ok::<_, AlignError>(Aligned {
+            let alignment = stemma_diff::align(&left, &right, &AlignOptions { sentences })?;
+            Ok::<_, AlignError>(AlignedDocuments {
                 alignment,
                 has_text,
             })
         };
-        let aligned = match &self.kept {
-            Some(kept) => kept.beside_searches(work).await?,
-            None => aside(work).await?,
+        let aligned = match &self.cache {
+            Some(cached) => cached.run_with_core(work).await?,
+            None => spawn_cpu(work).await?,
         };
         let aligned = Arc::new(aligned?);
-        if let Some(kept) = &self.kept {
-            kept.keep_aligned(key, &aligned, aligned.bytes());
+        if let Some(cached) = &self.cache {
+            cached.put_alignment(key, &aligned, aligned.size_bytes());
         }
         Ok(aligned)
     }
 }
 
-impl Aligned {
+impl AlignedDocuments {
     /// About what it takes in memory.
-    fn bytes(&self) -> usize {
-        let told = |told: &Told| told.text.len() + 64;
+    fn size_bytes(&self) -> usize {
+        let sentence_bytes = |sentence_bytes: &QuotedSentence| sentence_bytes.text.len() + 64;
         self.alignment
             .pairs
             .iter()
             .map(|pair: &Pair| {
-                let alone: usize = pair.removed.iter().chain(&pair.added).map(told).sum();
+                let alone: usize = pair
+                    .removed
+                    .iter()
+                    .chain(&pair.added)
+                    .map(sentence_bytes)
+                    .sum();
                 let both: usize = pair
                     .reworded
                     .iter()
-                    .map(|both| told(&both.left) + told(&both.right))
+                    .map(|both| sentence_bytes(&both.left) + sentence_bytes(&both.right))
                     .sum();
                 160 + alone + both
             })
@@ -195,31 +207,33 @@ impl Aligned {
 }
 
 /// Settles what is compared: two parts with each other; one part, or one Item, with what is its partner.
-fn focus(
-    sides: &Sides,
-    (left, earlier_part): (&mut Side<'_>, Option<Fragment>),
-    (right, part): (&mut Side<'_>, Option<Fragment>),
-) -> Result<Option<Focus>, Refusal> {
-    let section = |side: &Side<'_>, part: &Fragment| {
-        section_of(&side.published.tree, &side.listed.label, part)
+fn resolve_focus(
+    sides: &CompareRequest,
+    (left, earlier_part): (&mut OpenedSide<'_>, Option<Fragment>),
+    (right, part): (&mut OpenedSide<'_>, Option<Fragment>),
+) -> Result<Option<Focus>, ApiError> {
+    let section = |side: &OpenedSide<'_>, part: &Fragment| {
+        resolve_section(&side.published.tree, &side.listed.label, part)
     };
     if let Some(item) = &sides.item {
         if earlier_part.is_some() || part.is_some() {
             let message = "an Item is of whole documents, and a part of one is named";
-            return Err(Refusal::new(
+            return Err(ApiError::new(
                 "comparison.item_of_part",
                 message,
                 "name the documents without `#…`",
             ));
         }
-        let item: ItemRef = item.parse().map_err(|error: stemma_retrieval::FindError| {
-            Refusal::new(
-                "search.item",
-                error.to_string(),
-                "Items are written 1A, 7, II.1A or 2.02",
-            )
-        })?;
-        let of = |side: &Side<'_>| {
+        let item: ItemRef = item
+            .parse()
+            .map_err(|error: stemma_retrieval::SearchError| {
+                ApiError::new(
+                    "search.item",
+                    error.to_string(),
+                    "Items are written 1A, 7, II.1A or 2.02",
+                )
+            })?;
+        let of = |side: &OpenedSide<'_>| {
             resolve_item(
                 &side.published.tree,
                 &side.listed.label,
@@ -245,14 +259,14 @@ fn focus(
 }
 
 /// Two documents whose sections are known by their ids.
-struct View<'v> {
-    sides: [&'v Side<'v>; 2],
-    sections: [HashMap<SectionId, SideView>; 2],
+struct ComparisonBuilder<'v> {
+    sides: [&'v OpenedSide<'v>; 2],
+    sections: [HashMap<SectionId, PairedSection>; 2],
 }
 
 /// What is said where the filing that came before is not of the year before.
-fn years_between(before: &Listed, after: &Listed) -> Option<String> {
-    let year = |listed: &Listed| -> Option<i32> {
+fn missing_years_note(before: &CatalogDocument, after: &CatalogDocument) -> Option<String> {
+    let year = |listed: &CatalogDocument| -> Option<i32> {
         listed
             .entry()?
             .facts
@@ -271,22 +285,22 @@ fn years_between(before: &Listed, after: &Listed) -> Option<String> {
 }
 
 /// The ids of a section and all below it.
-type Below = Option<std::ops::RangeInclusive<u32>>;
+type SubtreeRange = Option<std::ops::RangeInclusive<u32>>;
 
-impl<'v> View<'v> {
-    fn of(left: &'v Side<'v>, right: &'v Side<'v>) -> Self {
+impl<'v> ComparisonBuilder<'v> {
+    fn new(left: &'v OpenedSide<'v>, right: &'v OpenedSide<'v>) -> Self {
         let sides = [left, right];
         Self {
             sides,
-            sections: sides.map(|side| sections(&side.published.tree, &side.listed.label)),
+            sections: sides.map(|side| sections_by_id(&side.published.tree, &side.listed.label)),
         }
     }
 
-    fn comparison(&self, aligned: &Aligned, focus: Option<&Focus>) -> ComparisonView {
+    fn build(&self, aligned: &AlignedDocuments, focus: Option<&Focus>) -> Comparison {
         let alignment = &aligned.alignment;
-        let parts = focus.map(|focus| self.parts(alignment, focus));
+        let parts = focus.map(|focus| self.focus_ranges(alignment, focus));
         let in_focus = |left: Option<SectionId>, right: Option<SectionId>| {
-            let holds = |below: &Below, id: Option<SectionId>| {
+            let holds = |below: &SubtreeRange, id: Option<SectionId>| {
                 below
                     .as_ref()
                     .zip(id)
@@ -301,27 +315,29 @@ impl<'v> View<'v> {
             .iter()
             .filter(|pair| in_focus(pair.left, pair.right))
             .collect();
-        let items: Vec<ItemChurnView> = alignment
+        let items: Vec<ItemTextChurn> = alignment
             .items
             .iter()
             .filter(|item| in_focus(item.left, item.right))
-            .map(|item| ItemChurnView {
+            .map(|item| ItemTextChurn {
                 left: self.section(0, item.left),
                 right: self.section(1, item.right),
-                churn: ChurnView::of(item.churn),
+                churn: TextChurn::from_churn(item.churn),
             })
             .collect();
         // Of an Item its own figure; of a section in one there is none.
-        let whole = parts.is_none().then_some(ChurnView::of(alignment.all));
+        let whole = parts
+            .is_none()
+            .then_some(TextChurn::from_churn(alignment.all));
         let changed = whole
             .or_else(|| items.first().map(|item| item.churn))
             .unwrap_or_default();
         let locators = [0, 1].map(|side| self.locator(side, parts.as_ref()));
         let [left_locator, right_locator] = locators;
-        ComparisonView {
-            left: self.compared(0, left_locator, aligned.has_text.0),
-            right: self.compared(1, right_locator, aligned.has_text.1),
-            counts: CountsView::of(&pairs),
+        Comparison {
+            left: self.compared_side(0, left_locator, aligned.has_text.0),
+            right: self.compared_side(1, right_locator, aligned.has_text.1),
+            counts: OutcomeCounts::from_pairs(&pairs),
             changed,
             items,
             notes: self.notes(aligned),
@@ -330,20 +346,20 @@ impl<'v> View<'v> {
     }
 
     /// The section that is meant and its partner, with all below them.
-    fn parts(&self, alignment: &Alignment, focus: &Focus) -> (Below, Below) {
-        let found = alignment.pairs.iter().find(|pair| match focus {
+    fn focus_ranges(&self, alignment: &Alignment, focus: &Focus) -> (SubtreeRange, SubtreeRange) {
+        let focused = alignment.pairs.iter().find(|pair| match focus {
             Focus::Left(id) => pair.left == Some(*id),
             Focus::Right(id) => pair.right == Some(*id),
         });
         let below = |side: usize, id: Option<SectionId>| {
             let section = id.and_then(|id| self.sides[side].published.tree.section(id))?;
-            Some(section.id.0..=last(section).id.0)
+            Some(section.id.0..=last_descendant(section).id.0)
         };
-        let (left, right) = found.map_or((None, None), |pair| (pair.left, pair.right));
+        let (left, right) = focused.map_or((None, None), |pair| (pair.left, pair.right));
         (below(0, left), below(1, right))
     }
 
-    fn locator(&self, side: usize, parts: Option<&(Below, Below)>) -> String {
+    fn locator(&self, side: usize, parts: Option<&(SubtreeRange, SubtreeRange)>) -> String {
         let label = &self.sides[side].listed.label;
         let part = parts.and_then(|(left, right)| {
             if side == 0 {
@@ -361,15 +377,15 @@ impl<'v> View<'v> {
         }
     }
 
-    fn compared(&self, side: usize, locator: String, has_text: bool) -> ComparedView {
-        ComparedView {
-            document: DocumentView::of(self.sides[side].listed),
+    fn compared_side(&self, side: usize, locator: String, has_text: bool) -> ComparedSide {
+        ComparedSide {
+            document: DocumentInfo::from_catalog(self.sides[side].listed),
             locator,
             has_text,
         }
     }
 
-    fn notes(&self, aligned: &Aligned) -> Vec<String> {
+    fn notes(&self, aligned: &AlignedDocuments) -> Vec<String> {
         let mut notes = Vec::new();
         for (side, has_text) in self
             .sides
@@ -391,46 +407,46 @@ impl<'v> View<'v> {
         notes
     }
 
-    fn section(&self, side: usize, id: Option<SectionId>) -> Option<SideView> {
+    fn section(&self, side: usize, id: Option<SectionId>) -> Option<PairedSection> {
         self.sections[side].get(&id?).cloned()
     }
 
-    fn pair(&self, pair: &Pair) -> PairView {
-        let told = |told: &Told| SentenceView {
-            text: told.text.clone(),
-            page: told.page,
-            line: told.line,
+    fn pair(&self, pair: &Pair) -> SectionPair {
+        let changed_sentence = |changed_sentence: &QuotedSentence| ChangedSentence {
+            text: changed_sentence.text.clone(),
+            page: changed_sentence.page,
+            line: changed_sentence.line,
         };
         // A section that was added stands in the document before, if anywhere.
         let other = if pair.left.is_none() { 0 } else { 1 };
         let stands_in = pair
             .stands_in
             .map(|id| section_locator(&self.sides[other].listed.label, id));
-        PairView {
-            outcome: pair.outcome,
+        SectionPair {
+            outcome: pair.status,
             renamed: pair.renamed,
             moved: pair.moved,
             similarity: pair
                 .similarity
-                .map(|share| told_apart(share, pair.outcome == Outcome::Modified)),
+                .map(|share| rounded_similarity(share, pair.status == DiffStatus::Modified)),
             left: self.section(0, pair.left),
             right: self.section(1, pair.right),
             stands_in,
-            removed: pair.removed.iter().map(told).collect(),
-            added: pair.added.iter().map(told).collect(),
+            removed: pair.removed.iter().map(changed_sentence).collect(),
+            added: pair.added.iter().map(changed_sentence).collect(),
             reworded: pair
                 .reworded
                 .iter()
-                .map(|both: &Reworded| RewordedView {
-                    left: told(&both.left),
-                    right: told(&both.right),
+                .map(|both: &SentenceRewording| RewordedSentence {
+                    left: changed_sentence(&both.left),
+                    right: changed_sentence(&both.right),
                 })
                 .collect(),
         }
     }
 }
 
-fn last(section: &Section) -> &Section {
+fn last_descendant(section: &Section) -> &Section {
     let mut last = section;
     while let Some(child) = last.children.last() {
         last = child;
@@ -438,8 +454,8 @@ fn last(section: &Section) -> &Section {
     last
 }
 
-fn sections(tree: &SectionTree, label: &str) -> HashMap<SectionId, SideView> {
-    let all = items::items(tree);
+fn sections_by_id(tree: &SectionTree, label: &str) -> HashMap<SectionId, PairedSection> {
+    let all = items::section_items(tree);
     let mut item_of: HashMap<SectionId, String> = HashMap::new();
     for item in &all {
         item_of
@@ -451,10 +467,10 @@ fn sections(tree: &SectionTree, label: &str) -> HashMap<SectionId, SideView> {
             let item = item_of.get(&section.id).cloned();
             (
                 section.id,
-                SideView {
+                PairedSection {
                     depth,
                     item,
-                    section: SectionView::of(section, label),
+                    section: SectionInfo::new(section, label),
                 },
             )
         })
@@ -462,11 +478,11 @@ fn sections(tree: &SectionTree, label: &str) -> HashMap<SectionId, SideView> {
 }
 
 /// A share as it is shown: what is modified is never shown as the same.
-fn told_apart(share: f32, modified: bool) -> f64 {
+fn rounded_similarity(share: f32, modified: bool) -> f64 {
     if modified {
-        rounded(share).min(0.999)
+        rounded_share(share).min(0.999)
     } else {
-        rounded(share)
+        rounded_share(share)
     }
 }
 
@@ -476,14 +492,14 @@ mod tests {
 
     use super::*;
 
-    async fn reader() -> Reader {
-        Reader::open(crate::tests::store().await, Collection::default())
+    async fn archive() -> Archive {
+        Archive::open(crate::tests::store().await, Collection::default())
             .await
             .unwrap()
     }
 
-    fn sides(left: Option<&str>, right: &str, item: Option<&str>) -> Sides {
-        Sides {
+    fn compare_request(left: Option<&str>, right: &str, item: Option<&str>) -> CompareRequest {
+        CompareRequest {
             left: left.map(str::to_owned),
             right: right.into(),
             item: item.map(str::to_owned),
@@ -491,14 +507,14 @@ mod tests {
         }
     }
 
-    fn told(view: &ComparisonView) -> Vec<String> {
-        let title = |side: &Option<SideView>| {
+    fn outline_lines(view: &Comparison) -> Vec<String> {
+        let title = |side: &Option<PairedSection>| {
             side.as_ref()
                 .map_or("-".into(), |side| side.section.title.clone())
         };
         view.pairs
             .iter()
-            .map(|pair: &PairView| {
+            .map(|pair: &SectionPair| {
                 format!(
                     "{} = {}: {}",
                     title(&pair.left),
@@ -510,10 +526,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_filing_alone_is_compared_with_the_one_before() {
-        let reader = reader().await;
-        let view = reader
-            .compare(&sides(None, "ACME_2022", None))
+    async fn left_side_defaults_to_the_previous_filing() {
+        let archive = archive().await;
+        let view = archive
+            .compare(&compare_request(None, "ACME_2022", None))
             .await
             .unwrap();
         assert_eq!(
@@ -528,12 +544,12 @@ mod tests {
             "- = PART II: added",
             "- = Item 7. Management's Discussion: added",
         ];
-        assert_eq!(told(&view), expected);
+        assert_eq!(outline_lines(&view), expected);
         assert_eq!(
             (
                 view.counts.added,
                 view.counts.unchanged,
-                view.counts.differing()
+                view.counts.changed_sections()
             ),
             (3, 3, 3)
         );
@@ -544,12 +560,15 @@ mod tests {
         );
         assert_eq!(view.pairs[3].added[0].page, Some(3));
         assert!(view.notes.is_empty());
-        let listed = |name: &str| reader.catalogue.resolve(name).unwrap();
+        let listed = |name: &str| archive.catalog.resolve(name).unwrap();
         assert_eq!(
-            years_between(listed("ACME_2021"), listed("ACME_2022")),
+            missing_years_note(listed("ACME_2021"), listed("ACME_2022")),
             None
         );
-        let skipped = years_between(&of_year(listed("ACME_2021"), "2019"), listed("ACME_2022"));
+        let skipped = missing_years_note(
+            &with_fiscal_year(listed("ACME_2021"), "2019"),
+            listed("ACME_2022"),
+        );
         assert_eq!(
             skipped.unwrap(),
             "`ACME_2021` is for 2019: no filing between 2019 and 2022 is in the collection"
@@ -557,27 +576,27 @@ mod tests {
     }
 
     /// The same document for another year.
-    fn of_year(listed: &Listed, year: &str) -> Listed {
+    fn with_fiscal_year(listed: &CatalogDocument, year: &str) -> CatalogDocument {
         let mut entry = listed.entry().unwrap().clone();
-        entry.facts.fiscal_year = Some(stemma_document::Fact::text(year, None));
-        Listed {
-            record: stemma_catalog::catalogue::Record::Published(Arc::new(entry)),
+        entry.facts.fiscal_year = Some(stemma_document::Fact::from_text(year, None));
+        CatalogDocument {
+            record: stemma_catalog::catalog::DocumentRecord::Published(Arc::new(entry)),
             ..listed.clone()
         }
     }
 
     #[tokio::test]
-    async fn an_item_is_compared_with_its_partner_and_what_is_below_them() {
-        let reader = reader().await;
-        let items = |view: &ComparisonView| {
+    async fn item_comparison_covers_its_subsections() {
+        let archive = archive().await;
+        let items = |view: &Comparison| {
             (
                 view.left.locator.clone(),
                 view.right.locator.clone(),
                 view.pairs.len(),
             )
         };
-        let business = reader
-            .compare(&sides(Some("ACME_2021"), "ACME_2022", Some("1")))
+        let business = archive
+            .compare(&compare_request(Some("ACME_2021"), "ACME_2022", Some("1")))
             .await
             .unwrap();
         assert_eq!(
@@ -586,23 +605,33 @@ mod tests {
         );
         assert_eq!(business.changed.changed, Some(0.0));
         // Only the document before has it: nothing of the document after.
-        let risks = reader
-            .compare(&sides(Some("ACME_2022"), "ACME_2021", Some("1A")))
+        let risks = archive
+            .compare(&compare_request(Some("ACME_2022"), "ACME_2021", Some("1A")))
             .await
             .unwrap();
-        assert_eq!(told(&risks), ["Item 1A. Risk Factors = -: removed"]);
-        let by_part = reader
-            .compare(&sides(Some("ACME_2021#0001"), "ACME_2022#0001", None))
+        assert_eq!(
+            outline_lines(&risks),
+            ["Item 1A. Risk Factors = -: removed"]
+        );
+        let by_part = archive
+            .compare(&compare_request(
+                Some("ACME_2021#0001"),
+                "ACME_2022#0001",
+                None,
+            ))
             .await
             .unwrap();
-        assert_eq!(told(&by_part).len(), 3);
+        assert_eq!(outline_lines(&by_part).len(), 3);
     }
 
     #[tokio::test]
-    async fn what_cannot_be_compared_is_refused_with_what_could_be() {
-        let reader = reader().await;
+    async fn invalid_comparisons_are_refused_with_candidates() {
+        let archive = archive().await;
         let refused = async |left, right, item| {
-            let refusal = reader.compare(&sides(left, right, item)).await.unwrap_err();
+            let refusal = archive
+                .compare(&compare_request(left, right, item))
+                .await
+                .unwrap_err();
             (refusal.code, refusal.candidates)
         };
         let older = vec!["ACME_2022".to_owned()];
@@ -645,8 +674,8 @@ mod tests {
             "locator.folder"
         );
         let year = |form: Option<&str>, year| {
-            reader
-                .filing_of("acme", form, year)
+            archive
+                .filing_for_year("acme", form, year)
                 .map(|listed| listed.label.clone())
         };
         assert_eq!(year(None, "2021").unwrap(), "ACME_2021");
@@ -658,17 +687,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_document_with_itself_says_so() {
-        let reader = reader().await;
-        let view = reader
-            .compare(&sides(Some("manual"), "manual.md", None))
+    async fn comparing_a_document_with_itself_adds_a_note() {
+        let archive = archive().await;
+        let view = archive
+            .compare(&compare_request(Some("manual"), "manual.md", None))
             .await
             .unwrap();
         assert_eq!(view.notes, ["both sides are the same document"]);
         assert_eq!(
             (
                 view.counts.unchanged,
-                view.counts.differing(),
+                view.counts.changed_sections(),
                 view.changed.changed
             ),
             (2, 0, Some(0.0))

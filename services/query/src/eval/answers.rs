@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use stemma_answers::{Answer, Outcome};
+use stemma_answers::{Answer, AnswerOutcome};
 
-use super::Unscored;
-use super::numbers::stated;
-use super::pairing::Pairing;
+use super::SkippedTruth;
+use super::match_documents::DocumentMatcher;
+use super::numbers::states_numbers;
 use super::question::QuestionTruth;
 use super::retrieval::percentile;
-use crate::Reader;
+use crate::Archive;
 
 /// Answers against those of experts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -20,7 +20,7 @@ pub struct AnswersEval {
     /// Means of all, and of each kind of question where there are several.
     pub means: Vec<AnswerMeans>,
     /// Questions that were not asked.
-    pub unscored: Vec<Unscored>,
+    pub unscored: Vec<SkippedTruth>,
 }
 
 /// One question, as it was answered: a line of the file that a run goes on from.
@@ -36,7 +36,7 @@ pub struct AnswerRow {
     /// The stored answer.
     pub answer_id: String,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: AnswerOutcome,
     /// The answer.
     pub answer: String,
     /// The true answer.
@@ -77,7 +77,7 @@ pub struct AnswerRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: AnswerVerdict,
     /// Why, in a sentence.
     pub why: String,
 }
@@ -85,7 +85,7 @@ pub struct Judgement {
 /// Whether an answer is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum AnswerVerdict {
     /// It says what the expert says.
     Right,
     /// It does not.
@@ -129,17 +129,17 @@ pub struct AnswerMeans {
 
 /// Where a question is asked, and where its answer stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Placed {
+pub struct QuestionTarget {
     /// The label of its own document, where it names one.
     pub within: Option<String>,
     /// The pages that answer it: ids of documents, and physical pages.
     pub gold: Vec<(String, u32)>,
 }
 
-impl Reader {
+impl Archive {
     /// Where each question is asked; an error says why one cannot be.
-    pub fn eval_places(&self, truths: &[QuestionTruth]) -> Vec<Result<Placed, String>> {
-        let pairing = Pairing::of(&self.catalogue);
+    pub fn eval_targets(&self, truths: &[QuestionTruth]) -> Vec<Result<QuestionTarget, String>> {
+        let pairing = DocumentMatcher::new(&self.catalog);
         truths
             .iter()
             .map(|truth: &QuestionTruth| {
@@ -160,7 +160,7 @@ impl Reader {
                 let gold = gold
                     .filter_map(Result::transpose)
                     .collect::<Result<_, String>>()?;
-                Ok(Placed {
+                Ok(QuestionTarget {
                     within: own.map(|listed| listed.label.clone()),
                     gold,
                 })
@@ -171,7 +171,7 @@ impl Reader {
 
 impl AnswerRow {
     /// A question as it was answered; `gold` are the pages that answer it, as document id and page.
-    pub fn of(
+    pub fn new(
         truth: &QuestionTruth,
         answer: &Answer,
         gold: &[(String, u32)],
@@ -189,14 +189,15 @@ impl AnswerRow {
             numbers: truth
                 .answer
                 .as_deref()
-                .and_then(|truth| stated(truth, &answer.text)),
+                .and_then(|truth| states_numbers(truth, &answer.text)),
             cited: (!gold.is_empty()).then(|| {
                 answer
                     .citations
                     .iter()
                     .any(|citation: &stemma_answers::Citation| {
                         let page = citation.page.map(|page| (citation.doc_id.clone(), page));
-                        citation.verified.stands() && page.is_some_and(|page| gold.contains(&page))
+                        citation.verified.is_verbatim()
+                            && page.is_some_and(|page| gold.contains(&page))
                     })
             }),
             claims: (
@@ -204,7 +205,7 @@ impl AnswerRow {
                 answer.claims.iter().filter(|claim| claim.verified).count(),
             ),
             degraded: answer
-                .degraded
+                .degradation
                 .as_ref()
                 .map(|degraded| degraded.code.clone()),
             calls: answer.usage.calls,
@@ -214,7 +215,7 @@ impl AnswerRow {
             judge_tokens: 0,
             judge_dollars: None,
             latency_ms,
-            replayed: answer.replayed,
+            replayed: answer.is_replay,
         }
     }
 
@@ -226,7 +227,7 @@ impl AnswerRow {
 
 impl AnswersEval {
     /// Rows with their means.
-    pub fn of(questions: Vec<AnswerRow>, unscored: Vec<Unscored>) -> Self {
+    pub fn from_rows(questions: Vec<AnswerRow>, unscored: Vec<SkippedTruth>) -> Self {
         let mut kinds: BTreeMap<&str, Vec<&AnswerRow>> = BTreeMap::new();
         questions
             .iter()
@@ -255,7 +256,7 @@ fn means_of(set: &str, rows: &[&AnswerRow]) -> AnswerMeans {
     let judged: Vec<bool> = rows
         .iter()
         .filter_map(|row| row.judged.as_ref())
-        .map(|one| one.verdict == Verdict::Right)
+        .map(|one| one.verdict == AnswerVerdict::Right)
         .collect();
     let numbers: Vec<bool> = rows.iter().filter_map(|row| row.numbers).collect();
     let cited: Vec<bool> = rows.iter().filter_map(|row| row.cited).collect();
@@ -265,7 +266,7 @@ fn means_of(set: &str, rows: &[&AnswerRow]) -> AnswerMeans {
     let (claims, verified) = rows.iter().fold((0, 0), |sum, row| {
         (sum.0 + row.claims.0, sum.1 + row.claims.1)
     });
-    let made: Vec<f64> = rows
+    let fresh: Vec<f64> = rows
         .iter()
         .filter(|row| !row.replayed)
         .map(|row| row.latency_ms)
@@ -281,7 +282,7 @@ fn means_of(set: &str, rows: &[&AnswerRow]) -> AnswerMeans {
         questions: rows.len(),
         answered: rows
             .iter()
-            .filter(|row| row.outcome == Outcome::Answered)
+            .filter(|row| row.outcome == AnswerOutcome::Answered)
             .count() as f64
             / count,
         judged: share(&judged),
@@ -293,20 +294,21 @@ fn means_of(set: &str, rows: &[&AnswerRow]) -> AnswerMeans {
         calls: rows.iter().map(|row| f64::from(row.calls)).sum::<f64>() / count,
         tokens: rows.iter().map(|row| row.tokens() as f64).sum::<f64>() / count,
         dollars: dollars.map(|all| all.iter().sum()),
-        p50_ms: percentile(&made, 0.50),
-        p95_ms: percentile(&made, 0.95),
+        p50_ms: percentile(&fresh, 0.50),
+        p95_ms: percentile(&fresh, 0.95),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use stemma_answers::{Answerer, Question, Scripted};
+    use stemma_answers::{Answerer, AskRequest, ScriptedAnswerer};
 
     use super::*;
 
     #[tokio::test]
-    async fn rows_and_means_say_what_was_right() {
-        let scripted = Scripted::default().says("capex", "It was $1,577 million [1].");
+    async fn rows_and_means_count_correct_answers() {
+        let scripted =
+            ScriptedAnswerer::default().with_reply("capex", "It was $1,577 million [1].");
         let truth = |text: &str| {
             let json = format!(
                 r#"{{"id": 1, "question": "{text}", "answer": "$1577.00", "gold_pages": [1]}}"#
@@ -315,15 +317,18 @@ mod tests {
         };
         let mut rows = Vec::new();
         for text in ["capex?", "weather?"] {
-            let answer = scripted.answer(&Question::of(text), &mut ()).await.unwrap();
+            let answer = scripted
+                .answer(&AskRequest::new(text), &mut ())
+                .await
+                .unwrap();
             let gold = [("00000000000000000000000000000000".to_owned(), 1)];
-            rows.push(AnswerRow::of(&truth(text), &answer, &gold, 8.0));
+            rows.push(AnswerRow::new(&truth(text), &answer, &gold, 8.0));
         }
         rows[0].judged = Some(Judgement {
-            verdict: Verdict::Right,
+            verdict: AnswerVerdict::Right,
             why: String::new(),
         });
-        let eval = AnswersEval::of(rows, Vec::new());
+        let eval = AnswersEval::from_rows(rows, Vec::new());
         let means = &eval.means[0];
         assert_eq!(
             (means.answered, means.judged, means.judged_of),

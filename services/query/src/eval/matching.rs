@@ -181,19 +181,19 @@ mod tests {
     }
 
     #[test]
-    fn the_heaviest_matching_wins_over_the_heaviest_pair() {
+    fn total_weight_wins_over_the_heaviest_pair() {
         let all = pairs(&[(0, 0, 10.0), (0, 1, 9.0), (1, 0, 9.0), (5, 7, 1.0)]);
         assert_eq!(best(&all), Some(vec![(0, 1), (1, 0), (5, 7)]));
     }
 
     #[test]
-    fn more_rows_than_columns_leave_some_out() {
+    fn extra_rows_stay_unmatched() {
         let all = pairs(&[(0, 3, 1.0), (1, 3, 3.0), (2, 3, 2.0)]);
         assert_eq!(best(&all), Some(vec![(1, 3)]));
     }
 
     #[test]
-    fn nothing_is_better_than_every_other_matching() {
+    fn matching_has_maximal_weight() {
         // All 3 × 3 matchings of pseudo-random weights, by hand.
         for seed in 0..200_u64 {
             let weight = |l: usize, r: usize| {
@@ -202,7 +202,7 @@ mod tests {
             let all: Vec<_> = (0..3)
                 .flat_map(|l| (0..3).map(move |r| (l, r, weight(l, r))))
                 .collect();
-            let found: f64 = best(&pairs(&all))
+            let total: f64 = best(&pairs(&all))
                 .unwrap()
                 .iter()
                 .map(|(l, r)| weight(*l, *r))
@@ -219,7 +219,7 @@ mod tests {
                 .iter()
                 .map(|order| (0..3).map(|l| weight(l, order[l])).sum::<f64>())
                 .fold(0.0, f64::max);
-            assert_eq!(found, most, "seed {seed}");
+            assert_eq!(total, most, "seed {seed}");
         }
     }
 }

@@ -29,7 +29,7 @@ pub const FACTS: [&str; 15] = [
 /// What became of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum FactVerdict {
     /// As in the truth, also where that is nothing.
     Right,
     /// Another value.
@@ -46,11 +46,13 @@ pub struct JudgedFact {
     /// Its name.
     pub fact: String,
     /// What became of it.
-    pub verdict: Verdict,
+    pub verdict: FactVerdict,
     /// What is true; empty: not stated.
-    pub wanted: Vec<String>,
+    #[serde(rename = "wanted")]
+    pub expected: Vec<String>,
     /// What was found.
-    pub found: Vec<String>,
+    #[serde(rename = "found")]
+    pub actual: Vec<String>,
 }
 
 /// Judges every fact that the truth speaks of.
@@ -58,27 +60,27 @@ pub fn judge(truth: &MetadataTruth, facts: &FilingFacts) -> Vec<JudgedFact> {
     truth
         .facts
         .iter()
-        .filter_map(|(name, wanted): (&String, &Value)| {
-            let wanted = values_of_truth(wanted)?;
-            let found = values(facts, name)?;
-            let verdict = match (wanted.as_slice(), found.as_slice()) {
-                (a, b) if folded(a) == folded(b) => Verdict::Right,
-                ([], _) => Verdict::Invented,
-                (_, []) => Verdict::Missing,
-                _ => Verdict::Wrong,
+        .filter_map(|(name, expected): (&String, &Value)| {
+            let expected = truth_values(expected)?;
+            let actual = values(facts, name)?;
+            let verdict = match (expected.as_slice(), actual.as_slice()) {
+                (a, b) if normalized_values(a) == normalized_values(b) => FactVerdict::Right,
+                ([], _) => FactVerdict::Invented,
+                (_, []) => FactVerdict::Missing,
+                _ => FactVerdict::Wrong,
             };
             Some(JudgedFact {
                 fact: name.clone(),
                 verdict,
-                wanted,
-                found,
+                expected,
+                actual,
             })
         })
         .collect()
 }
 
 /// What a truth says a fact is; `None` where it is neither a value nor a list of values nor nothing.
-pub(super) fn values_of_truth(value: &Value) -> Option<Vec<String>> {
+pub(super) fn truth_values(value: &Value) -> Option<Vec<String>> {
     let plain = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -129,7 +131,7 @@ fn values(facts: &FilingFacts, name: &str) -> Option<Vec<String>> {
 }
 
 /// Without regard to case, white space, the shape of quotes, and the order of several values.
-fn folded(values: &[String]) -> Vec<String> {
+fn normalized_values(values: &[String]) -> Vec<String> {
     let mut folded: Vec<String> = values
         .iter()
         .map(|value: &String| {
@@ -155,8 +157,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_verdict_has_its_case() {
-        let text = |value: &str| Fact::text(value, None);
+    fn every_verdict_is_reached() {
+        let text = |value: &str| Fact::from_text(value, None);
         let ticker = |symbol: &str| Ticker {
             symbol: text(symbol),
             exchange: None,
@@ -177,19 +179,19 @@ mod tests {
             .into_iter()
             .map(|judged| (judged.fact, judged.verdict))
             .collect();
-        let wanted = [
-            ("accession", Verdict::Right),
-            ("cik", Verdict::Invented),
-            ("fiscal_quarter", Verdict::Right),
-            ("fiscal_year", Verdict::Right),
-            ("form", Verdict::Wrong),
-            ("registrant", Verdict::Right),
-            ("state", Verdict::Missing),
-            ("tickers", Verdict::Right),
+        let expected = [
+            ("accession", FactVerdict::Right),
+            ("cik", FactVerdict::Invented),
+            ("fiscal_quarter", FactVerdict::Right),
+            ("fiscal_year", FactVerdict::Right),
+            ("form", FactVerdict::Wrong),
+            ("registrant", FactVerdict::Right),
+            ("state", FactVerdict::Missing),
+            ("tickers", FactVerdict::Right),
         ];
         assert_eq!(
             verdicts,
-            wanted.map(|(name, verdict)| (name.to_string(), verdict))
+            expected.map(|(name, verdict)| (name.to_string(), verdict))
         );
     }
 

@@ -1,13 +1,13 @@
 //! How good trees, texts and facts are, measured against truths (`docs/EVAL.md`).
 //!
-//! The scores are pure functions ([`structure`], [`text`], [`metadata`]); [`Reader`] pairs truths with the documents of
+//! The scores are pure functions ([`structure`], [`text`], [`metadata`]); [`Archive`] pairs truths with the documents of
 //! its collection. A truth without a document is listed, and left out of all means unless it shall count.
 
 pub mod answers;
+mod match_documents;
 mod matching;
 pub mod metadata;
 mod numbers;
-mod pairing;
 pub mod question;
 pub mod retrieval;
 pub mod structure;
@@ -18,19 +18,19 @@ pub mod truth;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_catalog::catalogue::Listed;
-use stemma_document::{Body, FilingFacts};
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_document::{FilingFacts, SourceBody};
 
-use self::metadata::{JudgedFact, Verdict};
-use self::pairing::Pairing;
+use self::match_documents::DocumentMatcher;
+use self::metadata::{FactVerdict, JudgedFact};
 use self::structure::StructureScore;
 use self::text::TextScore;
-use self::truth::{MetadataTruth, Scope, StructureTruth, TextTruth};
-use crate::{Reader, Refusal};
+use self::truth::{MetadataTruth, PageTextTruth, StructureTruth, TruthScope};
+use crate::{ApiError, Archive};
 
 /// A truth that nothing was scored against.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Unscored {
+pub struct SkippedTruth {
     /// What the truth calls its document.
     pub doc: String,
     /// Why.
@@ -45,7 +45,7 @@ pub struct StructureEval {
     /// Means of all, and of each source of truths where there are several.
     pub means: Vec<StructureMeans>,
     /// Truths without a tree.
-    pub unscored: Vec<Unscored>,
+    pub unscored: Vec<SkippedTruth>,
 }
 
 /// A document against its truth.
@@ -58,7 +58,7 @@ pub struct StructureRow {
     /// Where the truth comes from.
     pub source: String,
     /// Which sections it speaks of.
-    pub scope: Scope,
+    pub scope: TruthScope,
     /// Its pages, as the truth has it.
     pub pages: Option<u32>,
     /// The scores.
@@ -111,7 +111,7 @@ pub struct TextEval {
     /// Share of pages with a word F1 below 0.9.
     pub weak_pages: f64,
     /// Truths without a text.
-    pub unscored: Vec<Unscored>,
+    pub unscored: Vec<SkippedTruth>,
 }
 
 /// The pages of a document against their truths.
@@ -148,9 +148,9 @@ pub struct MetadataEval {
     /// Documents scored.
     pub documents: usize,
     /// Facts that are not right, document by document.
-    pub mistakes: Vec<Mistake>,
+    pub mistakes: Vec<WrongFact>,
     /// Truths without a tree.
-    pub unscored: Vec<Unscored>,
+    pub unscored: Vec<SkippedTruth>,
 }
 
 /// How often a fact was right.
@@ -174,7 +174,7 @@ pub struct FactRow {
 
 /// A fact that is not right.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Mistake {
+pub struct WrongFact {
     /// What the truth calls the document.
     pub doc: String,
     /// The fact.
@@ -182,28 +182,30 @@ pub struct Mistake {
     pub fact: JudgedFact,
 }
 
-impl Reader {
+impl Archive {
     /// Scores the trees of the documents that the truths name. With `count_missing`, a truth without a tree counts as
     /// one with an empty tree.
     ///
     /// # Errors
-    /// [`Refusal`] when the store cannot be read.
+    /// [`ApiError`] when the store cannot be read.
     pub async fn eval_structure(
         &self,
         truths: &[StructureTruth],
         count_missing: bool,
-    ) -> Result<StructureEval, Refusal> {
-        let pairing = Pairing::of(&self.catalogue);
+    ) -> Result<StructureEval, ApiError> {
+        let pairing = DocumentMatcher::new(&self.catalog);
         let mut documents = Vec::new();
         let mut unscored = Vec::new();
         for truth in truths {
             let (tree, locator) = match pairing.find(&truth.doc) {
                 Ok(listed) => (
-                    self.tree_of(listed).await?.map(|published| published.tree),
+                    self.load_tree(listed)
+                        .await?
+                        .map(|published| published.tree),
                     Some(listed.label.clone()),
                 ),
                 Err(reason) => {
-                    unscored.push(Unscored {
+                    unscored.push(SkippedTruth {
                         doc: truth.doc.clone(),
                         reason,
                     });
@@ -216,7 +218,7 @@ impl Reader {
             match structure::score(truth, tree.as_ref()) {
                 Some(score) => documents.push(row(truth, locator, score)),
                 None => {
-                    unscored.push(Unscored {
+                    unscored.push(SkippedTruth {
                         doc: truth.doc.clone(),
                         reason: "too many sections to compare".into(),
                     });
@@ -233,32 +235,32 @@ impl Reader {
     /// Scores the texts of the pages that the truths name; a page that the document does not have is empty.
     ///
     /// # Errors
-    /// [`Refusal`] when the store cannot be read.
+    /// [`ApiError`] when the store cannot be read.
     pub async fn eval_text(
         &self,
-        truths: &[TextTruth],
+        truths: &[PageTextTruth],
         count_missing: bool,
-    ) -> Result<TextEval, Refusal> {
-        let pairing = Pairing::of(&self.catalogue);
-        let mut by_doc: BTreeMap<&str, Vec<&TextTruth>> = BTreeMap::new();
+    ) -> Result<TextEval, ApiError> {
+        let pairing = DocumentMatcher::new(&self.catalog);
+        let mut by_doc: BTreeMap<&str, Vec<&PageTextTruth>> = BTreeMap::new();
         truths
             .iter()
             .for_each(|truth| by_doc.entry(&truth.doc).or_default().push(truth));
         let mut documents = Vec::new();
         let mut unscored = Vec::new();
         for (doc, truths) in by_doc {
-            let found = match pairing.find(doc) {
+            let matched = match pairing.find(doc) {
                 Ok(listed) => self
-                    .body_of(listed)
+                    .load_body_of(listed)
                     .await?
                     .map(|body| (body, listed.label.clone()))
                     .ok_or("its text is not in the store".into()),
                 Err(reason) => Err(reason),
             };
-            let (body, locator) = match found {
+            let (body, locator) = match matched {
                 Ok((body, locator)) => (Some(body), Some(locator)),
                 Err(reason) => {
-                    unscored.push(Unscored {
+                    unscored.push(SkippedTruth {
                         doc: doc.into(),
                         reason,
                     });
@@ -299,9 +301,9 @@ impl Reader {
     /// Judges the facts of the documents that the truths name.
     ///
     /// # Errors
-    /// [`Refusal`] when the store cannot be read.
+    /// [`ApiError`] when the store cannot be read.
     pub fn eval_metadata(&self, truths: &[MetadataTruth], count_missing: bool) -> MetadataEval {
-        let pairing = Pairing::of(&self.catalogue);
+        let pairing = DocumentMatcher::new(&self.catalog);
         let mut judged = Vec::new();
         let mut unscored = Vec::new();
         let mut documents = 0;
@@ -309,7 +311,7 @@ impl Reader {
             let facts = match pairing.find(&truth.doc) {
                 Ok(listed) => listed.entry().map(|entry| entry.facts.clone()),
                 Err(reason) => {
-                    unscored.push(Unscored {
+                    unscored.push(SkippedTruth {
                         doc: truth.doc.clone(),
                         reason,
                     });
@@ -321,7 +323,7 @@ impl Reader {
             judged.extend(
                 metadata::judge(truth, &facts)
                     .into_iter()
-                    .map(|fact| Mistake {
+                    .map(|fact| WrongFact {
                         doc: truth.doc.clone(),
                         fact,
                     }),
@@ -331,7 +333,7 @@ impl Reader {
         let mean = facts.iter().map(|row| row.score).sum::<f64>() / facts.len().max(1) as f64;
         let mistakes = judged
             .into_iter()
-            .filter(|judged| judged.fact.verdict != Verdict::Right)
+            .filter(|judged| judged.fact.verdict != FactVerdict::Right)
             .collect();
         MetadataEval {
             facts,
@@ -342,11 +344,11 @@ impl Reader {
         }
     }
 
-    async fn body_of(&self, listed: &Listed) -> Result<Option<Body>, Refusal> {
-        let Some(published) = self.tree_of(listed).await? else {
+    async fn load_body_of(&self, listed: &CatalogDocument) -> Result<Option<SourceBody>, ApiError> {
+        let Some(published) = self.load_tree(listed).await? else {
             return Ok(None);
         };
-        Ok(self.body(&published).await?)
+        Ok(self.load_body(&published).await?)
     }
 }
 
@@ -363,16 +365,16 @@ fn row(truth: &StructureTruth, locator: Option<String>, score: StructureScore) -
     }
 }
 
-fn page_text(body: Option<&Body>, page: u32) -> String {
+fn page_text(body: Option<&SourceBody>, page: u32) -> String {
     match body {
-        Some(Body::Pages(pages)) => {
+        Some(SourceBody::Pages(pages)) => {
             let page = (page as usize)
                 .checked_sub(1)
                 .and_then(|index| pages.get(index));
             page.map(stemma_document::Page::text).unwrap_or_default()
         }
-        Some(Body::Lines(text)) if page == 1 => text.lines.join("\n"),
-        Some(Body::Lines(_)) | None => String::new(),
+        Some(SourceBody::Lines(text)) if page == 1 => text.lines.join("\n"),
+        Some(SourceBody::Lines(_)) | None => String::new(),
     }
 }
 
@@ -396,7 +398,7 @@ fn means(documents: &[StructureRow]) -> Vec<StructureMeans> {
 
 impl StructureMeans {
     /// The figures of one document.
-    pub fn of_one(row: &StructureRow) -> Self {
+    pub fn from_row(row: &StructureRow) -> Self {
         means_of(&row.doc, &[row])
     }
 }
@@ -427,7 +429,7 @@ fn means_of(set: &str, rows: &[&StructureRow]) -> StructureMeans {
     }
 }
 
-fn fact_rows(judged: &[Mistake]) -> Vec<FactRow> {
+fn fact_rows(judged: &[WrongFact]) -> Vec<FactRow> {
     let mut rows: Vec<FactRow> = metadata::FACTS
         .iter()
         .map(|fact| FactRow {
@@ -435,16 +437,16 @@ fn fact_rows(judged: &[Mistake]) -> Vec<FactRow> {
             ..FactRow::default()
         })
         .collect();
-    for Mistake { fact, .. } in judged {
+    for WrongFact { fact, .. } in judged {
         let Some(row) = rows.iter_mut().find(|row| row.fact == fact.fact) else {
             continue;
         };
         row.judged += 1;
         match fact.verdict {
-            Verdict::Right => row.right += 1,
-            Verdict::Wrong => row.wrong += 1,
-            Verdict::Missing => row.missing += 1,
-            Verdict::Invented => row.invented += 1,
+            FactVerdict::Right => row.right += 1,
+            FactVerdict::Wrong => row.wrong += 1,
+            FactVerdict::Missing => row.missing += 1,
+            FactVerdict::Invented => row.invented += 1,
         }
     }
     rows.retain(|row| row.judged > 0);

@@ -1,15 +1,15 @@
 //! Whether an answer states the numbers of a true one.
 
 /// Numbers of a true answer at most for it to be judged by them: a text with many is no figure.
-const MOST: usize = 3;
+const MAX_NUMBERS: usize = 3;
 /// How far two numbers may be apart, as a share of the larger: what rounding to three digits leaves.
-const NEAR: f64 = 0.005;
+const RELATIVE_TOLERANCE: f64 = 0.005;
 /// What one unit may be of another: thousands, millions and billions are often left unsaid.
 const UNITS: [f64; 7] = [1.0, 1e3, 1e-3, 1e6, 1e-6, 1e9, 1e-9];
 
 /// A number in a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Number {
+struct AnswerNumber {
     /// Without its sign: losses stand in parentheses, or are named.
     value: f64,
     /// Half of the last digit that is written.
@@ -19,36 +19,38 @@ struct Number {
 
 /// Whether each number of the true answer stands in the answer, however its unit is written; `None` where the true answer
 /// has no number beside years, or more than three.
-pub fn stated(truth: &str, answer: &str) -> Option<bool> {
-    let wanted = numbers(truth);
-    if wanted.is_empty() || wanted.len() > MOST {
+pub fn states_numbers(truth: &str, answer: &str) -> Option<bool> {
+    let expected = numbers(truth);
+    if expected.is_empty() || expected.len() > MAX_NUMBERS {
         return None;
     }
-    let said = numbers(&without_marks(answer));
+    let actual = numbers(&without_citation_marks(answer));
     Some(
-        wanted
+        expected
             .iter()
-            .all(|one| said.iter().any(|other| same(*one, *other))),
+            .all(|one| actual.iter().any(|other| is_same_number(*one, *other))),
     )
 }
 
-fn same(wanted: Number, said: Number) -> bool {
+fn is_same_number(expected: AnswerNumber, actual: AnswerNumber) -> bool {
     let near = |a: f64, b: f64| {
-        (a - b).abs() <= wanted.half_digit * 1.001 || (a - b).abs() <= NEAR * a.abs().max(b.abs())
+        (a - b).abs() <= expected.half_digit * 1.001
+            || (a - b).abs() <= RELATIVE_TOLERANCE * a.abs().max(b.abs())
     };
     // A share may be written as a percentage.
-    let shares = if wanted.percent != said.percent {
+    let shares = if expected.percent != actual.percent {
         vec![1.0, 100.0, 0.01]
     } else {
         UNITS.to_vec()
     };
     shares.iter().any(|unit| {
-        near(wanted.value, said.value * unit) && (said.value == 0.0) == (wanted.value == 0.0)
+        near(expected.value, actual.value * unit)
+            && (actual.value == 0.0) == (expected.value == 0.0)
     })
 }
 
 /// The numbers of a text that are neither years nor parts of words (`10-K`, `FY22`, `3M`).
-fn numbers(text: &str) -> Vec<Number> {
+fn numbers(text: &str) -> Vec<AnswerNumber> {
     let chars: Vec<char> = text.chars().collect();
     let mut numbers = Vec::new();
     let mut at = 0;
@@ -92,7 +94,7 @@ fn numbers(text: &str) -> Vec<Number> {
         let half_digit = 0.5 * 10_f64.powi(-i32::try_from(decimals).unwrap_or(0)) * scale;
         let percent = rest.trim_start().starts_with('%')
             || rest.trim_start().to_lowercase().starts_with("percent");
-        numbers.push(Number {
+        numbers.push(AnswerNumber {
             value: value * scale,
             half_digit,
             percent,
@@ -118,7 +120,7 @@ fn scale(rest: &str) -> Option<f64> {
 }
 
 /// A text without the marks of its citations.
-fn without_marks(text: &str) -> String {
+fn without_citation_marks(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('[') {
@@ -140,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_the_same_however_they_are_written() {
+    fn equivalent_number_formats_match() {
         for (truth, answer) in [
             (
                 "$1577.00",
@@ -154,12 +156,16 @@ mod tests {
             ("(1,749)", "purchases of $1,749 million"),
             ("$1.9B", "about 1,900 million"),
         ] {
-            assert_eq!(stated(truth, answer), Some(true), "{truth} / {answer}");
+            assert_eq!(
+                states_numbers(truth, answer),
+                Some(true),
+                "{truth} / {answer}"
+            );
         }
     }
 
     #[test]
-    fn another_number_is_none() {
+    fn different_numbers_do_not_match() {
         for (truth, answer) in [
             ("$1577.00", "It was $1,749 million [1]."),
             ("24.26", "In FY2024, see the 10-K, [24]."),
@@ -168,12 +174,16 @@ mod tests {
             ("12", "none"),
             ("0", "7"),
         ] {
-            assert_eq!(stated(truth, answer), Some(false), "{truth} / {answer}");
+            assert_eq!(
+                states_numbers(truth, answer),
+                Some(false),
+                "{truth} / {answer}"
+            );
         }
     }
 
     #[test]
-    fn what_is_no_figure_is_not_judged() {
+    fn answers_without_figures_are_not_judged() {
         for truth in [
             "No, the company is managing its CAPEX well.",
             "In 2022.",
@@ -181,7 +191,7 @@ mod tests {
             "",
             "3M's 10-K of FY22",
         ] {
-            assert_eq!(stated(truth, "1"), None, "{truth}");
+            assert_eq!(states_numbers(truth, "1"), None, "{truth}");
         }
     }
 }

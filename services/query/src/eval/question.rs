@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A question of a file: our own fields, or those of FinanceBench's open-source sample as they are.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "RawQuestion")]
 pub struct QuestionTruth {
     /// Names it in tables and in the file that a run goes on from.
     pub id: String,
@@ -32,7 +32,7 @@ pub struct GoldPage {
 
 /// A question as files have it.
 #[derive(Deserialize)]
-struct Written {
+struct RawQuestion {
     #[serde(alias = "financebench_id")]
     id: Value,
     #[serde(alias = "query")]
@@ -42,7 +42,7 @@ struct Written {
     #[serde(default, alias = "pages")]
     gold_pages: Vec<u32>,
     #[serde(default)]
-    evidence: Vec<Evidence>,
+    evidence: Vec<RawEvidence>,
     #[serde(default)]
     answer: Option<Value>,
     #[serde(default, alias = "question_type")]
@@ -51,7 +51,7 @@ struct Written {
 
 /// A passage that speaks for an answer.
 #[derive(Deserialize)]
-struct Evidence {
+struct RawEvidence {
     #[serde(default, alias = "evidence_doc_name", alias = "doc_name")]
     doc: Option<String>,
     /// From 1.
@@ -62,11 +62,11 @@ struct Evidence {
     evidence_page_num: Option<u32>,
 }
 
-impl TryFrom<Written> for QuestionTruth {
+impl TryFrom<RawQuestion> for QuestionTruth {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
-        let Written {
+    fn try_from(written: RawQuestion) -> Result<Self, String> {
+        let RawQuestion {
             id,
             question,
             doc,
@@ -89,7 +89,7 @@ impl TryFrom<Written> for QuestionTruth {
         if gold.is_empty() {
             gold = evidence
                 .into_iter()
-                .filter_map(|one: Evidence| {
+                .filter_map(|one: RawEvidence| {
                     let page = one
                         .page
                         .or_else(|| one.evidence_page_num.and_then(|page| page.checked_add(1)))?;
@@ -123,7 +123,7 @@ mod tests {
     use crate::eval::truth::read;
 
     #[test]
-    fn both_forms_of_questions_are_read() {
+    fn both_question_formats_are_parsed() {
         let ours = r#"{"id": 7, "question": "Capex?", "doc": "A", "gold_pages": [52, 48, 48], "answer": 1577}"#;
         let theirs = r#"{"financebench_id": "fb_1", "question": "Capex?", "doc_name": "A", "answer": "$1577.00",
             "question_type": "metrics-generated", "justification": "…", "evidence": [
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_question_is_refused() {
+    fn invalid_questions_are_refused() {
         for wrong in [
             r#"{"question": "x"}"#,
             r#"{"id": 1, "question": " "}"#,

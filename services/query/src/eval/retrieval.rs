@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use serde::Serialize;
 use stemma_document::Extent;
-use stemma_retrieval::Finder;
+use stemma_retrieval::SearchService;
 
-use super::Unscored;
-use super::pairing::Pairing;
+use super::SkippedTruth;
+use super::match_documents::DocumentMatcher;
 use super::question::QuestionTruth;
-use crate::{FoundView, Question, Reader, Refusal, document_part, is_of_store};
+use crate::{ApiError, Archive, SearchRequest, SearchResponse, document_part, is_store_error};
 
 /// After how many pages is looked.
 pub const DEPTHS: [usize; 5] = [1, 3, 5, 10, 20];
@@ -25,7 +25,7 @@ pub struct RetrievalEval {
     /// Means of all, and of each kind of question where there are several.
     pub means: Vec<RetrievalMeans>,
     /// Questions that were not asked.
-    pub unscored: Vec<Unscored>,
+    pub unscored: Vec<SkippedTruth>,
 }
 
 /// One question.
@@ -48,7 +48,8 @@ pub struct RetrievalRow {
     /// How long it took, in milliseconds.
     pub latency_ms: f64,
     /// The best pages, as locators.
-    pub found: Vec<String>,
+    #[serde(rename = "found")]
+    pub top_pages: Vec<String>,
 }
 
 /// Means over questions.
@@ -72,13 +73,13 @@ pub struct RetrievalMeans {
     pub p95_ms: f64,
 }
 
-impl FoundView {
+impl SearchResponse {
     /// The pages of all hits, best first, each once: document and physical page.
     pub fn ranked_pages(&self) -> Vec<(String, u32)> {
         let mut pages: Vec<(f64, (String, u32))> = self
             .hits
             .iter()
-            .flat_map(|hit: &crate::FoundHit| {
+            .flat_map(|hit: &crate::SearchHit| {
                 let document = document_part(&hit.locator);
                 hit.best_pages
                     .iter()
@@ -91,32 +92,32 @@ impl FoundView {
     }
 }
 
-impl Reader {
+impl Archive {
     /// Asks questions and looks where the pages that answer them rank. With `everywhere`, all documents are searched also
     /// where a question names its own. `template` says how is searched. With `count_missing` a question whose document is not
     /// there counts as one for which nothing was found.
     ///
     /// # Errors
-    /// [`Refusal`] when the index could not say. A question that is none is not scored.
+    /// [`ApiError`] when the index could not say. A question that is none is not scored.
     pub async fn eval_retrieval(
         &self,
-        finder: &dyn Finder,
+        finder: &dyn SearchService,
         truths: &[QuestionTruth],
-        template: &Question,
+        template: &SearchRequest,
         everywhere: bool,
         count_missing: bool,
-    ) -> Result<RetrievalEval, Refusal> {
-        let pairing = Pairing::of(&self.catalogue);
+    ) -> Result<RetrievalEval, ApiError> {
+        let pairing = DocumentMatcher::new(&self.catalog);
         let mut questions = Vec::new();
         let mut unscored = Vec::new();
         for truth in truths {
             let mut leave_out = |reason: String| {
-                unscored.push(Unscored {
+                unscored.push(SkippedTruth {
                     doc: truth.id.clone(),
                     reason,
                 })
             };
-            let (gold, within) = match places(truth, &pairing) {
+            let (gold, within) = match resolve_gold(truth, &pairing) {
                 Ok(placed) => placed,
                 Err(reason) => {
                     if count_missing && !truth.gold.is_empty() {
@@ -130,16 +131,16 @@ impl Reader {
             };
             let within = within.filter(|_| !everywhere);
             let scopes = within.iter().cloned().collect();
-            let question = Question {
+            let question = SearchRequest {
                 text: truth.question.clone(),
                 scopes,
                 limit: SECTIONS,
                 ..template.clone()
             };
             let began = Instant::now();
-            let view = match self.ask(finder, &question).await {
+            let view = match self.search(finder, &question).await {
                 Ok((view, _)) => view,
-                Err(refusal) if is_of_store(refusal.code) => return Err(refusal),
+                Err(refusal) if is_store_error(refusal.code) => return Err(refusal),
                 Err(refusal) => {
                     leave_out(refusal.message);
                     continue;
@@ -157,9 +158,12 @@ impl Reader {
 }
 
 /// The labels and pages that answer a question, and the label of its own document.
-type Placed = (Vec<(String, u32)>, Option<String>);
+type GoldTarget = (Vec<(String, u32)>, Option<String>);
 
-fn places(truth: &QuestionTruth, pairing: &Pairing<'_>) -> Result<Placed, String> {
+fn resolve_gold(
+    truth: &QuestionTruth,
+    pairing: &DocumentMatcher<'_>,
+) -> Result<GoldTarget, String> {
     let own = truth
         .doc
         .as_deref()
@@ -190,12 +194,12 @@ fn row(
     truth: &QuestionTruth,
     within: Option<String>,
     gold: &[(String, u32)],
-    found: &[(String, u32)],
+    ranked: &[(String, u32)],
     latency_ms: f64,
 ) -> RetrievalRow {
     let mut ranks: Vec<usize> = gold
         .iter()
-        .filter_map(|page| found.iter().position(|other| other == page))
+        .filter_map(|page| ranked.iter().position(|other| other == page))
         .map(|at| at + 1)
         .collect();
     ranks.sort_unstable();
@@ -205,12 +209,12 @@ fn row(
         within,
         gold: gold.len(),
         first: ranks.first().copied(),
-        document: found
+        document: ranked
             .first()
             .is_some_and(|best| gold.iter().any(|(doc, _)| *doc == best.0)),
         ranks,
         latency_ms,
-        found: found
+        top_pages: ranked
             .iter()
             .take(10)
             .map(|(doc, page)| format!("{doc}#p={page}"))
@@ -278,18 +282,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_make_hits_and_recall() {
+    fn hit_rate_and_recall_follow_from_ranks() {
         let truth: QuestionTruth =
             serde_json::from_str(r#"{"id": 1, "question": "q", "doc": "a", "gold_pages": [2, 9]}"#)
                 .unwrap();
         let page = |doc: &str, page| (doc.to_owned(), page);
-        let found = [page("b", 2), page("a", 4), page("a", 9), page("a", 2)];
-        let one = row(&truth, None, &[page("a", 2), page("a", 9)], &found, 4.0);
+        let ranked = [page("b", 2), page("a", 4), page("a", 9), page("a", 2)];
+        let one = row(&truth, None, &[page("a", 2), page("a", 9)], &ranked, 4.0);
         assert_eq!(
             (one.first, one.ranks.as_slice(), one.document),
             (Some(3), [3, 4].as_slice(), false)
         );
-        let none = row(&truth, None, &[page("a", 7)], &found, 2.0);
+        let none = row(&truth, None, &[page("a", 7)], &ranked, 2.0);
         let means = &means(&[one, none])[0];
         assert_eq!(
             (

@@ -6,13 +6,13 @@ use serde::Serialize;
 use stemma_document::{Extent, SectionSpan, SectionTree};
 
 use super::matching::{self, Pairs};
-use super::titles::Title;
-use super::truth::{Scope, StructureTruth};
+use super::titles::TitleKey;
+use super::truth::{StructureTruth, TruthScope};
 
 /// Likeness from which two titles are of one section.
-const LIKE: f64 = 0.8;
+const MIN_TITLE_SIMILARITY: f64 = 0.8;
 /// Truths × sections that are compared at most.
-const MAX_COMPARED: usize = 100_000_000;
+const MAX_COMPARISONS: usize = 100_000_000;
 
 /// The scores of one document. `None`: the truth says nothing about it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -20,7 +20,8 @@ pub struct StructureScore {
     /// Sections of the truth.
     pub truth: usize,
     /// Sections of the tree.
-    pub found: usize,
+    #[serde(rename = "found")]
+    pub actual: usize,
     /// Sections of both.
     pub matched: usize,
     /// Share of found sections (in scope) that are true.
@@ -59,9 +60,9 @@ pub struct StructureScore {
 }
 
 /// A section of either side.
-struct Node {
+struct HeadingNode {
     title: String,
-    ready: Title,
+    normalized: TitleKey,
     depth: usize,
     parent: Option<usize>,
     start: Option<u32>,
@@ -70,27 +71,28 @@ struct Node {
 
 /// Scores a tree, or that there is none; `None` where truth and tree are too large to be compared.
 pub fn score(truth: &StructureTruth, tree: Option<&SectionTree>) -> Option<StructureScore> {
-    let wanted = nodes_of_truth(truth);
-    let found = tree.map(nodes_of_tree).unwrap_or_default();
+    let expected = truth_nodes(truth);
+    let actual = tree.map(tree_nodes).unwrap_or_default();
     let pages = truth
         .pages
         .filter(|_| tree.is_none_or(|tree| matches!(tree.extent, Extent::Pages(_))));
-    let pairs = matching::best(&candidates(&wanted, &found, truth.pages)?)?;
+    let pairs = matching::best(&candidates(&expected, &actual, truth.pages)?)?;
     let to_found: HashMap<usize, usize> = pairs.iter().copied().collect();
     let is_found: HashMap<usize, usize> =
         pairs.iter().map(|(left, right)| (*right, *left)).collect();
     let in_scope = match truth.scope() {
-        Scope::SecItems => found
+        TruthScope::SecItems => actual
             .iter()
             .enumerate()
-            .filter(|(at, node): &(usize, &Node)| {
-                is_found.contains_key(at) || node.ready.is_of_form()
+            .filter(|(at, node): &(usize, &HeadingNode)| {
+                is_found.contains_key(at) || node.normalized.is_item_or_part()
             })
             .count(),
-        Scope::Full | Scope::RecallOnly => found.len(),
+        TruthScope::Full | TruthScope::RecallOnly => actual.len(),
     };
-    let apart =
-        |(left, right): &(usize, usize)| Some(wanted[*left].start?.abs_diff(found[*right].start?));
+    let apart = |(left, right): &(usize, usize)| {
+        Some(expected[*left].start?.abs_diff(actual[*right].start?))
+    };
     let count = |most: u32| {
         pairs
             .iter()
@@ -104,32 +106,32 @@ pub fn score(truth: &StructureTruth, tree: Option<&SectionTree>) -> Option<Struc
             count as f64 / pairs.len() as f64
         }
     };
-    let (precision, recall, f1) = rates(pairs.len(), in_scope, wanted.len());
-    let (_, near_recall, loc_f1) = rates(count(1), in_scope, wanted.len());
-    let selection = truth.scope() == Scope::RecallOnly;
-    let judged = |right: &dyn Fn(&Node, &Node) -> bool| {
+    let (precision, recall, f1) = precision_recall_f1(pairs.len(), in_scope, expected.len());
+    let (_, near_recall, loc_f1) = precision_recall_f1(count(1), in_scope, expected.len());
+    let selection = truth.scope() == TruthScope::RecallOnly;
+    let judged = |right: &dyn Fn(&HeadingNode, &HeadingNode) -> bool| {
         let right = pairs
             .iter()
-            .filter(|(left, other)| right(&wanted[*left], &found[*other]))
+            .filter(|(left, other)| right(&expected[*left], &actual[*other]))
             .count();
         truth.levels_reliable.then(|| share(right))
     };
-    let meets = |wanted: Option<usize>, found: Option<usize>| match (wanted, found) {
+    let meets = |expected: Option<usize>, actual: Option<usize>| match (expected, actual) {
         (None, None) => true,
-        (Some(wanted), Some(found)) => to_found.get(&wanted) == Some(&found),
+        (Some(expected), Some(actual)) => to_found.get(&expected) == Some(&actual),
         _ => false,
     };
-    let above = |nodes: &[Node], node: &Node, matched: &HashMap<usize, usize>| {
+    let above = |nodes: &[HeadingNode], node: &HeadingNode, matched: &HashMap<usize, usize>| {
         let mut at = node.parent;
         while let Some(parent) = at.filter(|parent| !matched.contains_key(parent)) {
             at = nodes[parent].parent;
         }
         at
     };
-    let (faults, outside) = faults(&found, pages);
+    let (faults, outside) = faults(&actual, pages);
     Some(StructureScore {
-        truth: wanted.len(),
-        found: found.len(),
+        truth: expected.len(),
+        actual: actual.len(),
         matched: pairs.len(),
         precision: (!selection).then_some(precision),
         recall,
@@ -137,31 +139,33 @@ pub fn score(truth: &StructureTruth, tree: Option<&SectionTree>) -> Option<Struc
         same_page: share(count(0)),
         near_page: share(count(1)),
         loc_f1: if selection { near_recall } else { loc_f1 },
-        level: judged(&|wanted, found| wanted.depth == found.depth),
-        ancestor: judged(&|a, b| meets(above(&wanted, a, &to_found), above(&found, b, &is_found))),
-        parent: judged(&|wanted, found| meets(wanted.parent, found.parent)),
-        coverage: pages.map(|pages| covered(&found, pages)),
+        level: judged(&|expected, actual| expected.depth == actual.depth),
+        ancestor: judged(&|a, b| {
+            meets(above(&expected, a, &to_found), above(&actual, b, &is_found))
+        }),
+        parent: judged(&|expected, actual| meets(expected.parent, actual.parent)),
+        coverage: pages.map(|pages| coverage_of(&actual, pages)),
         faults,
         outside,
-        missed: unmatched(&wanted, &to_found),
-        extra: unmatched(&found, &is_found),
+        missed: unmatched(&expected, &to_found),
+        extra: unmatched(&actual, &is_found),
         moved: pairs
             .iter()
-            .filter(|(left, right)| wanted[*left].start != found[*right].start)
+            .filter(|(left, right)| expected[*left].start != actual[*right].start)
             .map(|(left, right)| {
                 (
-                    wanted[*left].start,
-                    found[*right].start,
-                    wanted[*left].title.clone(),
+                    expected[*left].start,
+                    actual[*right].start,
+                    expected[*left].title.clone(),
                 )
             })
             .collect(),
     })
 }
 
-fn nodes_of_truth(truth: &StructureTruth) -> Vec<Node> {
+fn truth_nodes(truth: &StructureTruth) -> Vec<HeadingNode> {
     let mut open: Vec<usize> = Vec::new();
-    let mut nodes: Vec<Node> = Vec::with_capacity(truth.nodes.len());
+    let mut nodes: Vec<HeadingNode> = Vec::with_capacity(truth.nodes.len());
     for node in &truth.nodes {
         let depth = usize::from(node.level.get());
         while open.last().is_some_and(|last| nodes[*last].depth >= depth) {
@@ -170,10 +174,10 @@ fn nodes_of_truth(truth: &StructureTruth) -> Vec<Node> {
         let parent = open.last().copied();
         let start = node.page.or(node.line);
         open.push(nodes.len());
-        let ready = Title::new(&node.title);
-        nodes.push(Node {
+        let ready = TitleKey::new(&node.title);
+        nodes.push(HeadingNode {
             title: node.title.clone(),
-            ready,
+            normalized: ready,
             depth,
             parent,
             start,
@@ -183,9 +187,9 @@ fn nodes_of_truth(truth: &StructureTruth) -> Vec<Node> {
     nodes
 }
 
-fn nodes_of_tree(tree: &SectionTree) -> Vec<Node> {
+fn tree_nodes(tree: &SectionTree) -> Vec<HeadingNode> {
     let mut open: Vec<usize> = Vec::new();
-    let mut nodes: Vec<Node> = Vec::new();
+    let mut nodes: Vec<HeadingNode> = Vec::new();
     for (depth, section) in tree.walk() {
         open.truncate(depth - 1);
         let (start, end) = match section.span {
@@ -196,9 +200,9 @@ fn nodes_of_tree(tree: &SectionTree) -> Vec<Node> {
         };
         let parent = open.last().copied();
         open.push(nodes.len());
-        nodes.push(Node {
+        nodes.push(HeadingNode {
             title: section.title.clone(),
-            ready: Title::new(&section.title),
+            normalized: TitleKey::new(&section.title),
             depth,
             parent,
             start,
@@ -210,16 +214,20 @@ fn nodes_of_tree(tree: &SectionTree) -> Vec<Node> {
 
 /// Pairs of like titles. Every pair outweighs any nearness, so that as many as possible are matched; among those, like
 /// titles and near places win.
-fn candidates(wanted: &[Node], found: &[Node], pages: Option<u32>) -> Option<Pairs> {
-    if wanted.len().saturating_mul(found.len()) > MAX_COMPARED {
+fn candidates(
+    expected: &[HeadingNode],
+    actual: &[HeadingNode],
+    pages: Option<u32>,
+) -> Option<Pairs> {
+    if expected.len().saturating_mul(actual.len()) > MAX_COMPARISONS {
         return None;
     }
     let span = f64::from(pages.unwrap_or(0).max(1));
     let mut pairs = Pairs::new();
-    for (left, a) in wanted.iter().enumerate() {
-        for (right, b) in found.iter().enumerate() {
-            let likeness = a.ready.likeness(&b.ready);
-            if likeness < LIKE {
+    for (left, a) in expected.iter().enumerate() {
+        for (right, b) in actual.iter().enumerate() {
+            let likeness = a.normalized.similarity(&b.normalized);
+            if likeness < MIN_TITLE_SIMILARITY {
                 continue;
             }
             let near = a.start.zip(b.start).map_or(0.0, |(a, b)| {
@@ -236,17 +244,17 @@ fn candidates(wanted: &[Node], found: &[Node], pages: Option<u32>) -> Option<Pai
     Some(pairs)
 }
 
-/// Precision, recall and F1 of `right` among `found` and `wanted`.
-fn rates(right: usize, found: usize, wanted: usize) -> (f64, f64, f64) {
-    let precision = match (found, wanted) {
+/// Precision, recall and F1 of `right` among `actual` and `wanted`.
+fn precision_recall_f1(right: usize, actual: usize, expected: usize) -> (f64, f64, f64) {
+    let precision = match (actual, expected) {
         (0, 0) => 1.0,
         (0, _) => 0.0,
-        _ => right as f64 / found as f64,
+        _ => right as f64 / actual as f64,
     };
-    let recall = if wanted == 0 {
+    let recall = if expected == 0 {
         1.0
     } else {
-        right as f64 / wanted as f64
+        right as f64 / expected as f64
     };
     let sum = precision + recall;
     (
@@ -260,16 +268,17 @@ fn rates(right: usize, found: usize, wanted: usize) -> (f64, f64, f64) {
     )
 }
 
-fn unmatched(nodes: &[Node], matched: &HashMap<usize, usize>) -> Vec<(Option<u32>, String)> {
-    let left = nodes
+fn unmatched(nodes: &[HeadingNode], matched: &HashMap<usize, usize>) -> Vec<(Option<u32>, String)> {
+    let unmatched_nodes = nodes
         .iter()
         .enumerate()
         .filter(|(at, _)| !matched.contains_key(at));
-    left.map(|(_, node)| (node.start, node.title.clone()))
+    unmatched_nodes
+        .map(|(_, node)| (node.start, node.title.clone()))
         .collect()
 }
 
-fn covered(nodes: &[Node], pages: u32) -> f64 {
+fn coverage_of(nodes: &[HeadingNode], pages: u32) -> f64 {
     let mut ends: Vec<(u32, u32)> = nodes
         .iter()
         .filter_map(|node| Some((node.start?.max(1), node.end?.min(pages))))
@@ -286,7 +295,7 @@ fn covered(nodes: &[Node], pages: u32) -> f64 {
 
 /// Faults by name, and how many sections leave their parent's pages, which is no fault where parents end at their first
 /// child.
-fn faults(nodes: &[Node], pages: Option<u32>) -> (BTreeMap<&'static str, usize>, usize) {
+fn faults(nodes: &[HeadingNode], pages: Option<u32>) -> (BTreeMap<&'static str, usize>, usize) {
     let mut faults = BTreeMap::new();
     let mut outside = 0;
     let mut count = |name: &'static str, is: bool| {

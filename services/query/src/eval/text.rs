@@ -23,12 +23,12 @@ pub struct TextScore {
 }
 
 /// Scores `found` against `wanted`.
-pub fn score(wanted: &str, found: &str) -> TextScore {
-    let wanted = fold(wanted);
-    let found = fold(found);
+pub fn score(expected: &str, actual: &str) -> TextScore {
+    let expected = fold(expected);
+    let actual = fold(actual);
     let words = |text| str::split_whitespace(text).collect::<Vec<&str>>();
-    let a = words(&wanted);
-    let b = words(&found);
+    let a = words(&expected);
+    let b = words(&actual);
     let letters = |words: &[&str]| {
         words
             .iter()
@@ -38,7 +38,7 @@ pub fn score(wanted: &str, found: &str) -> TextScore {
     TextScore {
         words: f1(&a, &b),
         ordered: 2.0 * common_order(&a, &b) as f64 / (a.len() + b.len()).max(1) as f64,
-        numbers: f1(&numbers(&wanted), &numbers(&found)),
+        numbers: f1(&numbers(&expected), &numbers(&actual)),
         characters: f1(&letters(&a), &letters(&b)),
     }
 }
@@ -61,7 +61,12 @@ impl TextScore {
 fn numbers(text: &str) -> Vec<&str> {
     NUMBER
         .as_ref()
-        .map(|number| number.find_iter(text).map(|found| found.as_str()).collect())
+        .map(|number| {
+            number
+                .find_iter(text)
+                .map(|number_match| number_match.as_str())
+                .collect()
+        })
         .unwrap_or_default()
 }
 
@@ -90,12 +95,12 @@ fn f1<T: Eq + std::hash::Hash>(a: &[T], b: &[T]) -> f64 {
     if a.is_empty() && b.is_empty() {
         return 1.0;
     }
-    let mut left: HashMap<&T, usize> = HashMap::new();
+    let mut remaining: HashMap<&T, usize> = HashMap::new();
     a.iter()
-        .for_each(|item| *left.entry(item).or_default() += 1);
+        .for_each(|item| *remaining.entry(item).or_default() += 1);
     let mut common = 0;
     for item in b {
-        if let Some(count) = left.get_mut(item).filter(|count| **count > 0) {
+        if let Some(count) = remaining.get_mut(item).filter(|count| **count > 0) {
             *count -= 1;
             common += 1;
         }
@@ -134,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_common_order_is_that_of_the_textbook() {
+    fn common_order_is_the_longest_common_subsequence() {
         let textbook = |a: &[&str], b: &[&str]| {
             let mut row = vec![0; b.len() + 1];
             for x in a {
@@ -172,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn order_numbers_and_letters_are_told_apart() {
+    fn scores_distinguish_order_numbers_and_letters() {
         let score = score("Net sales 1,234.5 rose", "rose Net sales 1,234.5");
         assert_eq!(
             (score.words, score.ordered, score.numbers, score.characters),

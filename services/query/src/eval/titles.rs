@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 /// Characters of a title that are compared; the rest of a longer one is left out.
 const MAX_CHARS: usize = 1_000;
 /// Share of letter pairs in common below which the letters themselves are not compared.
-const WORTH_COMPARING: f64 = 0.5;
+const MIN_SHARED_PAIRS: f64 = 0.5;
 
 /// `Part II, Item 7A`, `Items 1 and 2`: the part, the first number and its letter.
 static ITEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -34,7 +34,7 @@ static LEADERS: LazyLock<Option<Regex>> =
 
 /// A title made ready to be compared.
 #[derive(Debug, Clone)]
-pub(super) struct Title {
+pub(super) struct TitleKey {
     /// Folded, with its punctuation.
     folded: String,
     item: Option<String>,
@@ -42,32 +42,34 @@ pub(super) struct Title {
     is_part: bool,
     /// What numbers it, where that is no Item or Part.
     number: Option<String>,
-    whole: Words,
+    whole: TitleWords,
     /// Without what numbers it.
-    core: Words,
+    core: TitleWords,
 }
 
 /// Words without punctuation, and their letter pairs.
 #[derive(Debug, Clone, Default)]
-struct Words {
+struct TitleWords {
     text: String,
     chars: Vec<char>,
     /// Sorted; spaces do not count.
     pairs: Vec<(char, char)>,
 }
 
-impl Title {
+impl TitleKey {
     pub(super) fn new(title: &str) -> Self {
-        let folded = fold(title);
+        let folded = normalize(title);
         let mut item = None;
         let mut part = None;
         let mut is_part = false;
         let mut number = None;
         let mut core = folded.as_str();
-        let found =
+        let captured =
             |rule: &LazyLock<Option<Regex>>| rule.as_ref().and_then(|rule| rule.captures(&folded));
         let text = |captures: &regex::Captures<'_>, name: &str| {
-            captures.name(name).map(|found| found.as_str().to_string())
+            captures
+                .name(name)
+                .map(|captured| captured.as_str().to_string())
         };
         let rest = |captures: &regex::Captures<'_>| {
             captures
@@ -75,19 +77,19 @@ impl Title {
                 .and_then(|all| folded.get(all.end()..))
                 .unwrap_or_default()
         };
-        if let Some(captures) = found(&ITEM) {
+        if let Some(captures) = captured(&ITEM) {
             let letter = text(&captures, "letter").unwrap_or_default();
             item = text(&captures, "number").map(|number| number + &letter);
             part = text(&captures, "part");
             core = rest(&captures);
-        } else if let Some(captures) = found(&PART) {
+        } else if let Some(captures) = captured(&PART) {
             (is_part, part, core) = (true, text(&captures, "part"), rest(&captures));
-        } else if let Some(captures) = found(&NUMBER) {
+        } else if let Some(captures) = captured(&NUMBER) {
             number = captures.get(0).map(|all| words(all.as_str()));
             core = rest(&captures);
         }
-        let whole = Words::of(&folded);
-        let core = Words::of(core);
+        let whole = TitleWords::new(&folded);
+        let core = TitleWords::new(core);
         Self {
             item,
             part,
@@ -100,12 +102,12 @@ impl Title {
     }
 
     /// Whether it heads a PART or an Item.
-    pub(super) fn is_of_form(&self) -> bool {
+    pub(super) fn is_item_or_part(&self) -> bool {
         self.is_part || self.item.is_some()
     }
 
     /// 0–1; at least 0.8 where both mean the same section.
-    pub(super) fn likeness(&self, other: &Title) -> f64 {
+    pub(super) fn similarity(&self, other: &TitleKey) -> f64 {
         if self.whole.text.is_empty() && other.whole.text.is_empty() {
             return if self.folded == other.folded {
                 1.0
@@ -122,12 +124,12 @@ impl Title {
         if self.is_part && other.is_part {
             return 0.95; // one part, with and without its words
         }
-        let whole = if self.whole.shared_pairs(&other.whole) >= WORTH_COMPARING {
+        let whole = if self.whole.shared_pairs(&other.whole) >= MIN_SHARED_PAIRS {
             self.whole.ratio(&other.whole)
         } else {
             0.0
         };
-        let best = whole.max(self.likeness_of_cores(other));
+        let best = whole.max(self.core_similarity(other));
         let one_item = self.item.is_some() && self.item == other.item;
         let worded_alike = || {
             self.core.text.is_empty()
@@ -142,7 +144,7 @@ impl Title {
     }
 
     /// Other Items, other Parts, and a Part against an Item.
-    fn contradicts(&self, other: &Title) -> bool {
+    fn contradicts(&self, other: &TitleKey) -> bool {
         let differ =
             |a: &Option<String>, b: &Option<String>| matches!((a, b), (Some(a), Some(b)) if a != b);
         (self.is_part != other.is_part && (self.item.is_some() || other.item.is_some()))
@@ -151,7 +153,7 @@ impl Title {
             || differ(&self.part, &other.part)
     }
 
-    fn likeness_of_cores(&self, other: &Title) -> f64 {
+    fn core_similarity(&self, other: &TitleKey) -> f64 {
         if self.core.text.is_empty() || other.core.text.is_empty() {
             return 0.0;
         }
@@ -160,10 +162,10 @@ impl Title {
             return if other_number { 0.85 } else { 0.97 };
         }
         let mut best: f64 = 0.0;
-        if self.core.shared_pairs(&other.core) >= WORTH_COMPARING {
+        if self.core.shared_pairs(&other.core) >= MIN_SHARED_PAIRS {
             best = self.core.ratio(&other.core) - if other_number { 0.05 } else { 0.0 };
         }
-        if self.core.is_cut_of(&other.core) || other.core.is_cut_of(&self.core) {
+        if self.core.is_prefix_of(&other.core) || other.core.is_prefix_of(&self.core) {
             best.max(0.85)
         } else {
             best
@@ -171,8 +173,8 @@ impl Title {
     }
 }
 
-impl Words {
-    fn of(text: &str) -> Self {
+impl TitleWords {
+    fn new(text: &str) -> Self {
         let text = words(text);
         let letters: Vec<char> = text.chars().filter(|c| *c != ' ').collect();
         let mut pairs: Vec<(char, char)> = match letters.as_slice() {
@@ -189,7 +191,7 @@ impl Words {
     }
 
     /// Letter pairs in common, as a share of all (Dice's coefficient).
-    fn shared_pairs(&self, other: &Words) -> f64 {
+    fn shared_pairs(&self, other: &TitleWords) -> f64 {
         let mut a = self.pairs.as_slice();
         let mut b = other.pairs.as_slice();
         let mut common = 0;
@@ -207,7 +209,7 @@ impl Words {
 
     /// Characters in common blocks, as a share of all (Ratcliff and Obershelp's gestalt matching): the longest common
     /// block, and the same left and right of it.
-    fn ratio(&self, other: &Words) -> f64 {
+    fn ratio(&self, other: &TitleWords) -> f64 {
         let a = &self.chars;
         let b = &other.chars;
         let mut matched = 0;
@@ -224,7 +226,7 @@ impl Words {
     }
 
     /// Whether it is the beginning of `other`, of three words or more.
-    fn is_cut_of(&self, other: &Words) -> bool {
+    fn is_prefix_of(&self, other: &TitleWords) -> bool {
         let mut others = other.text.split(' ');
         let mut count = 0;
         self.text.split(' ').all(|word| {
@@ -253,7 +255,7 @@ fn longest_block(a: &[char], b: &[char]) -> (usize, usize, usize) {
 
 /// One case, plain quotes and dashes, `and` for `&`, no invisible characters, no `(continued)`, no leader dots with a
 /// page number behind them.
-fn fold(title: &str) -> String {
+fn normalize(title: &str) -> String {
     let title: String = title.chars().take(MAX_CHARS).collect();
     let mut plain = String::new();
     for c in title.nfkc().flat_map(char::to_lowercase) {
@@ -274,7 +276,7 @@ fn fold(title: &str) -> String {
         if let Some(at) = ending
             .as_ref()
             .and_then(|ending| ending.find(&plain))
-            .map(|found| found.start())
+            .map(|leaders| leaders.start())
         {
             plain.truncate(at);
         }
@@ -303,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_section_in_other_words_is_the_same() {
+    fn equivalent_titles_match() {
         let cases = [
             ("Item 1A. Risk Factors", "RISK FACTORS", true),
             (
@@ -331,19 +333,19 @@ mod tests {
             ("***", "---", false),
         ];
         for (a, b, same) in cases {
-            let likeness = Title::new(a).likeness(&Title::new(b));
+            let likeness = TitleKey::new(a).similarity(&TitleKey::new(b));
             assert_eq!(likeness >= 0.8, same, "{a} / {b}: {likeness}");
             assert_eq!(
                 likeness,
-                Title::new(b).likeness(&Title::new(a)),
+                TitleKey::new(b).similarity(&TitleKey::new(a)),
                 "{a} / {b}"
             );
         }
     }
 
     #[test]
-    fn ratios_are_shares_of_common_blocks() {
-        let ratio = |a: &str, b: &str| Words::of(a).ratio(&Words::of(b));
+    fn ratio_is_the_share_of_common_blocks() {
+        let ratio = |a: &str, b: &str| TitleWords::new(a).ratio(&TitleWords::new(b));
         assert_eq!(ratio("abcd", "bcde"), 0.75);
         assert_eq!(ratio("abxcd", "abcd"), 8.0 / 9.0);
         assert_eq!(ratio("abc", "xyz"), 0.0);

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::metadata::{FACTS, values_of_truth};
+use super::metadata::{FACTS, truth_values};
 
 /// Headings of a document, in reading order.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -17,18 +17,18 @@ pub struct StructureTruth {
     #[serde(default)]
     pub source: String,
     /// Which sections the truth speaks of.
-    pub scope: Option<Scope>,
+    pub scope: Option<TruthScope>,
     /// `false`: the levels say nothing, and are not judged.
     #[serde(default = "yes")]
     pub levels_reliable: bool,
     /// The headings.
-    pub nodes: Vec<TruthNode>,
+    pub nodes: Vec<TruthHeading>,
 }
 
 /// Which sections a truth speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scope {
+pub enum TruthScope {
     /// Every heading: whatever else is found is one too many.
     Full,
     /// PARTs and Items only: other sections that are found are neither right nor wrong.
@@ -39,7 +39,7 @@ pub enum Scope {
 
 /// A heading.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct TruthNode {
+pub struct TruthHeading {
     /// Its title.
     pub title: String,
     /// 1 is the highest.
@@ -52,7 +52,7 @@ pub struct TruthNode {
 
 /// The text of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct TextTruth {
+pub struct PageTextTruth {
     /// The document.
     pub doc: String,
     /// Physical page, from 1; a text without pages is page 1.
@@ -87,7 +87,7 @@ impl TryFrom<Map<String, Value>> for MetadataTruth {
         }
         match facts
             .iter()
-            .find(|(_, value)| values_of_truth(value).is_none())
+            .find(|(_, value)| truth_values(value).is_none())
         {
             Some((name, value)) => Err(format!(
                 "`{name}` is {value}, not a value, a list of values or null"
@@ -107,23 +107,23 @@ fn one() -> u32 {
 
 impl StructureTruth {
     /// The scope; where it is not said, it follows from the source.
-    pub fn scope(&self) -> Scope {
+    pub fn scope(&self) -> TruthScope {
         self.scope.unwrap_or(if self.source == "sec-items" {
-            Scope::SecItems
+            TruthScope::SecItems
         } else {
-            Scope::Full
+            TruthScope::Full
         })
     }
 }
 
 /// Why a file is no file of truths.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {what}")]
+#[error("line {line}: {reason}")]
 pub struct TruthError {
     /// Line, from 1.
     pub line: usize,
     /// What is wrong.
-    pub what: String,
+    pub reason: String,
 }
 
 /// The truths in a file: one object, an array of them, or one per line.
@@ -133,7 +133,7 @@ pub struct TruthError {
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, TruthError> {
     let text = text.trim_start_matches('\u{feff}');
     if text.trim_start().starts_with('[') {
-        return serde_json::from_str(text).map_err(|error| placed(&error, 1));
+        return serde_json::from_str(text).map_err(|error| with_line(&error, 1));
     }
     let mut truths = Vec::new();
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<T>();
@@ -146,14 +146,14 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, TruthError> {
             + read.matches('\n').count()
             + rest.get(..blank).unwrap_or_default().matches('\n').count();
         match stream.next() {
-            Some(truth) => truths.push(truth.map_err(|error| placed(&error, line))?),
+            Some(truth) => truths.push(truth.map_err(|error| with_line(&error, line))?),
             None => return Ok(truths),
         }
     }
 }
 
 /// An error about a whole value has no place of its own: it has the line on which the value starts.
-fn placed(error: &serde_json::Error, starts: usize) -> TruthError {
+fn with_line(error: &serde_json::Error, starts: usize) -> TruthError {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let what = error.to_string();
     let line = if error.line() == 0 {
@@ -163,7 +163,7 @@ fn placed(error: &serde_json::Error, starts: usize) -> TruthError {
     };
     TruthError {
         line,
-        what: what.strip_suffix(&place).unwrap_or(&what).to_string(),
+        reason: what.strip_suffix(&place).unwrap_or(&what).to_string(),
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_an_array_and_lines_are_read() {
+    fn objects_arrays_and_json_lines_are_parsed() {
         let one = r#"{"doc": "a", "page": 2, "text": "x"}"#;
         for (text, count) in [
             (one.to_string(), 1),
@@ -181,7 +181,7 @@ mod tests {
             ("\n".into(), 0),
         ] {
             assert_eq!(
-                read::<TextTruth>(&text).map(|truths| truths.len()),
+                read::<PageTextTruth>(&text).map(|truths| truths.len()),
                 Ok(count),
                 "{text}"
             );
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_a_line() {
+    fn errors_name_their_line() {
         let truth = |node: &str| format!("{{\"doc\": \"a\",\n \"nodes\": [\n  {node}\n]}}");
         for (text, line, what) in [
             (truth(r#"{"title": "x"}"#), 3, "missing field `level`"),
@@ -202,17 +202,17 @@ mod tests {
             ("{\"doc\": \"a\",\n nodes".into(), 2, "key must be a string"),
         ] {
             let error = read::<StructureTruth>(&text).unwrap_err();
-            assert_eq!((error.line, error.what.as_str()), (line, what), "{text}");
+            assert_eq!((error.line, error.reason.as_str()), (line, what), "{text}");
         }
         let error =
             read::<MetadataTruth>("{\"doc\": \"a\"}\n{\"doc\": \"b\", \"frm\": 1}").unwrap_err();
         assert!(
-            error.line == 2 && error.what.starts_with("`frm` is no fact"),
+            error.line == 2 && error.reason.starts_with("`frm` is no fact"),
             "{error}"
         );
         let error = read::<MetadataTruth>("[{\"doc\": \"b\",\n\"form\": {}}]").unwrap_err();
         assert!(
-            error.line == 2 && error.what.starts_with("`form` is {}"),
+            error.line == 2 && error.reason.starts_with("`form` is {}"),
             "{error}"
         );
     }

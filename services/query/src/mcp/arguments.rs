@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::error::ToolError;
 
 /// Characters of a text argument at most.
 const MAX_CHARS: usize = 4_000;
@@ -20,7 +20,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     /// The arguments of a call; none is the same as an empty object.
-    pub(super) fn of(sent: Option<JsonObject>) -> Self {
+    pub(super) fn new(sent: Option<JsonObject>) -> Self {
         Self {
             sent: sent.unwrap_or_default(),
             read: Vec::new(),
@@ -36,35 +36,38 @@ impl Arguments {
     }
 
     /// A text, without white space at its ends.
-    pub(super) fn text(&mut self, name: &'static str) -> Result<Option<String>, Failure> {
+    pub(super) fn text(&mut self, name: &'static str) -> Result<Option<String>, ToolError> {
         let text = match self.value(name) {
             None => return Ok(None),
             Some(Value::String(text)) => text.trim().to_owned(),
             Some(Value::Number(number)) => number.to_string(),
-            Some(_) => return Err(Failure::invalid(format!("`{name}` is a text"))),
+            Some(_) => return Err(ToolError::invalid(format!("`{name}` is a text"))),
         };
         let short = text.chars().nth(MAX_CHARS).is_none();
         if short {
             Ok(Some(text))
         } else {
-            Err(Failure::invalid(format!(
+            Err(ToolError::invalid(format!(
                 "`{name}` has more than {MAX_CHARS} characters"
             )))
         }
     }
 
     /// The same, but no number: words.
-    pub(super) fn words(&mut self, name: &'static str) -> Result<Option<String>, Failure> {
+    pub(super) fn non_numeric_text(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<String>, ToolError> {
         match self.sent.get(name) {
-            Some(Value::Number(_)) => Err(Failure::invalid(format!("`{name}` is a text"))),
+            Some(Value::Number(_)) => Err(ToolError::invalid(format!("`{name}` is a text"))),
             _ => self.text(name),
         }
     }
 
     /// A text that cannot be left out.
-    pub(super) fn needed(&mut self, name: &'static str) -> Result<String, Failure> {
+    pub(super) fn required_text(&mut self, name: &'static str) -> Result<String, ToolError> {
         self.text(name)?
-            .ok_or_else(|| Failure::invalid(format!("`{name}` is missing")))
+            .ok_or_else(|| ToolError::invalid(format!("`{name}` is missing")))
     }
 
     /// A whole number within a range.
@@ -72,7 +75,7 @@ impl Arguments {
         &mut self,
         name: &'static str,
         range: RangeInclusive<usize>,
-    ) -> Result<Option<usize>, Failure> {
+    ) -> Result<Option<usize>, ToolError> {
         let number = match self.value(name) {
             None => return Ok(None),
             Some(Value::Number(number)) => whole(&number),
@@ -81,7 +84,7 @@ impl Arguments {
         };
         match number.filter(|number| range.contains(number)) {
             Some(number) => Ok(Some(number)),
-            None => Err(Failure::invalid(format!(
+            None => Err(ToolError::invalid(format!(
                 "`{name}` is a whole number from {} to {}",
                 range.start(),
                 range.end()
@@ -90,13 +93,13 @@ impl Arguments {
     }
 
     /// True or false; false where it is missing.
-    pub(super) fn flag(&mut self, name: &'static str) -> Result<bool, Failure> {
+    pub(super) fn flag(&mut self, name: &'static str) -> Result<bool, ToolError> {
         match self.value(name) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),
             Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(true),
             Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(false),
-            Some(_) => Err(Failure::invalid(format!("`{name}` is true or false"))),
+            Some(_) => Err(ToolError::invalid(format!("`{name}` is true or false"))),
         }
     }
 
@@ -105,24 +108,24 @@ impl Arguments {
         &mut self,
         name: &'static str,
         words: &[&'static str],
-    ) -> Result<&'static str, Failure> {
+    ) -> Result<&'static str, ToolError> {
         let Some(text) = self.text(name)? else {
             return Ok(words[0]);
         };
-        let found = words.iter().find(|word| word.eq_ignore_ascii_case(&text));
-        found
+        let matching = words.iter().find(|word| word.eq_ignore_ascii_case(&text));
+        matching
             .copied()
-            .ok_or_else(|| Failure::invalid(format!("`{name}` is one of: {}", words.join(", "))))
+            .ok_or_else(|| ToolError::invalid(format!("`{name}` is one of: {}", words.join(", "))))
     }
 
     /// Complains of what no one asked for.
-    pub(super) fn none_left(self) -> Result<(), Failure> {
+    pub(super) fn reject_unknown(self) -> Result<(), ToolError> {
         let Some(name) = self.sent.keys().next() else {
             return Ok(());
         };
-        let shown: String = name.chars().take(60).collect();
-        Err(Failure::invalid(format!(
-            "there is no argument `{shown}`; arguments are {}",
+        let short_name: String = name.chars().take(60).collect();
+        Err(ToolError::invalid(format!(
+            "there is no argument `{short_name}`; arguments are {}",
             self.read.join(", ")
         )))
     }
@@ -147,11 +150,11 @@ mod tests {
     use super::*;
 
     fn arguments(value: &Value) -> Arguments {
-        Arguments::of(value.as_object().cloned())
+        Arguments::new(value.as_object().cloned())
     }
 
     #[test]
-    fn what_can_be_meant_in_one_way_is_taken() {
+    fn unambiguous_arguments_are_coerced() {
         let mut sent = arguments(
             &json!({"a": "5", "b": 7.0, "c": "TRUE", "d": " x ", "e": null, "f": 9, "g": " "}),
         );
@@ -162,18 +165,20 @@ mod tests {
         assert_eq!(sent.text("e").unwrap(), None);
         assert_eq!(sent.text("f").unwrap().as_deref(), Some("9"));
         assert_eq!(sent.text("g").unwrap(), None);
-        assert!(sent.none_left().is_ok());
+        assert!(sent.reject_unknown().is_ok());
     }
 
     #[test]
-    fn what_cannot_is_refused_by_name() {
+    fn ambiguous_arguments_are_refused_by_name() {
         let wrong = |value: Value| {
             let mut sent = arguments(&value);
             let read = sent
                 .number("n", 1..=9)
                 .and_then(|_| sent.flag("f"))
                 .and_then(|_| sent.choice("c", &["one"]));
-            read.and_then(|_| sent.none_left()).unwrap_err().message
+            read.and_then(|_| sent.reject_unknown())
+                .unwrap_err()
+                .message
         };
         assert_eq!(wrong(json!({"n": 10})), "`n` is a whole number from 1 to 9");
         assert_eq!(

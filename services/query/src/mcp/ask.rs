@@ -1,26 +1,26 @@
-//! `ask`: a question answered in words, with citations that were checked; only where a model is configured.
+//! `acquire_model_permit`: a question answered in words, with citations that were checked; only where a model is configured.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{Resource, Tool, ToolAnnotations};
 use serde_json::{Value, json};
-use stemma_answers::{self, AnswerError, Answerer, Outcome, Verified};
+use stemma_answers::{self, AnswerError, AnswerOutcome, Answerer, QuoteMatch};
 
-use super::answer::{Answer, fence};
 use super::arguments::Arguments;
-use super::call::{Call, is_root, link, page_address, section_address};
-use super::failure::{Failure, Kind};
-use super::tools::{items, reading};
-use crate::Question;
+use super::error::{ToolError, ToolErrorKind};
+use super::tool_context::{ToolContext, is_root, link, page_address, section_address};
+use super::tool_result::{ToolResult, delimited};
+use super::tools::{items, read_only_tool};
+use crate::SearchRequest;
 
 pub(super) const NAME: &str = "ask";
 /// How long a call waits for an answer, below the 20 s after which clients may give up.
-const WAIT: Duration = Duration::from_secs(17);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(17);
 /// How often it looks.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// What to do where there is no answer of an id.
-const AGAIN: &str =
+const RETRY_HINT: &str =
     "Call ask(question: …) again: an answer that was given is told at once, under its id";
 /// Citations linked to.
 const MAX_LINKS: usize = 5;
@@ -45,41 +45,44 @@ pub(super) fn tool() -> Tool {
         .destructive(false)
         .idempotent(true)
         .open_world(false);
-    reading(NAME, about, takes, &[], gives).with_annotations(annotations)
+    read_only_tool(NAME, about, takes, &[], gives).with_annotations(annotations)
 }
 
 /// Calls it.
-pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
-    let text = arguments.words("question")?;
+pub(super) async fn call(
+    call: &mut ToolContext<'_>,
+    mut arguments: Arguments,
+) -> Result<ToolResult, ToolError> {
+    let text = arguments.non_numeric_text("question")?;
     let id = arguments.text("answer_id")?;
     let scope = arguments.text("scope")?.filter(|scope| !is_root(scope));
-    arguments.none_left()?;
+    arguments.reject_unknown()?;
     let answerer = call.answerer()?;
     match (text, id) {
-        (Some(text), None) => asked(call, &answerer, text, scope).await,
-        (None, Some(id)) => made(call, &answerer, &id).await,
-        _ => Err(Failure::invalid(
+        (Some(text), None) => start_answer(call, &answerer, text, scope).await,
+        (None, Some(id)) => wait_for_answer(call, &answerer, &id).await,
+        _ => Err(ToolError::invalid(
             "say `question`, or `answer_id` of an answer that was not ready",
         )),
     }
 }
 
 /// Asks, and waits; the answer is made to its end also where no one waits for it any more.
-async fn asked(
-    call: &Call<'_>,
+async fn start_answer(
+    call: &ToolContext<'_>,
     answerer: &Arc<dyn Answerer>,
     text: String,
     scope: Option<String>,
-) -> Result<Answer, Failure> {
+) -> Result<ToolResult, ToolError> {
     let began_ms = call.env.now_ms();
-    let place = call.ask().await?;
-    let question = Question {
+    let place = call.acquire_model_permit().await?;
+    let question = SearchRequest {
         text,
         scopes: scope.into_iter().collect(),
-        ..Question::default()
+        ..SearchRequest::default()
     };
-    let question = call.reader.inquiry(&question)?;
-    let id = answerer.id_of(&question);
+    let question = call.archive.ask_request(&question)?;
+    let id = answerer.answer_id(&question);
     let answering = Arc::clone(answerer);
     let answering = async move {
         let _place = place;
@@ -87,12 +90,12 @@ async fn asked(
     };
     let mut answer = call.env.spawn(answering); // ends with the answer
     let waited = Duration::from_millis(call.env.now_ms().saturating_sub(began_ms));
-    let looks = WAIT.saturating_sub(waited).as_millis() / LOOK_EVERY.as_millis();
+    let looks = ANSWER_TIMEOUT.saturating_sub(waited).as_millis() / POLL_INTERVAL.as_millis();
     for look in 0..looks {
-        match tokio::time::timeout(LOOK_EVERY, &mut answer).await {
-            Ok(Ok(Ok(answer))) => return Ok(told(&answer)),
-            Ok(Ok(Err(error))) => return Err(failed(error)),
-            Ok(Err(_)) => return Err(failed(AnswerError::Broken)),
+        match tokio::time::timeout(POLL_INTERVAL, &mut answer).await {
+            Ok(Ok(Ok(answer))) => return Ok(answer_result(&answer)),
+            Ok(Ok(Err(error))) => return Err(answer_error(error)),
+            Ok(Err(_)) => return Err(answer_error(AnswerError::Internal)),
             Err(_) => progress(call, look, looks).await,
         }
     }
@@ -100,54 +103,61 @@ async fn asked(
 }
 
 /// Waits for an answer that was begun before, by this process or another.
-async fn made(call: &Call<'_>, answerer: &Arc<dyn Answerer>, id: &str) -> Result<Answer, Failure> {
-    let looks = WAIT.as_millis() / LOOK_EVERY.as_millis();
+async fn wait_for_answer(
+    call: &ToolContext<'_>,
+    answerer: &Arc<dyn Answerer>,
+    id: &str,
+) -> Result<ToolResult, ToolError> {
+    let looks = ANSWER_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis();
     for look in 0..looks {
         // In this order: what ends in between is stored.
-        let making = answerer.is_making(id);
+        let making = answerer.is_in_flight(id);
         match answerer.stored(id).await {
-            Ok(Some(answer)) => return Ok(told(&answer)),
+            Ok(Some(answer)) => return Ok(answer_result(&answer)),
             Ok(None) if !making => {
                 let message = "there is no answer of this id, and none is being made here";
-                return Err(Failure::new(Kind::NotFound, "answer.unknown", message).option(AGAIN));
+                return Err(
+                    ToolError::new(ToolErrorKind::NotFound, "answer.unknown", message)
+                        .with_option(RETRY_HINT),
+                );
             }
             Ok(None) => progress(call, look, looks).await,
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(answer_error(error)),
         }
-        call.env.sleep(LOOK_EVERY).await;
+        call.env.sleep(POLL_INTERVAL).await;
     }
     Ok(running(id))
 }
 
-async fn progress(call: &Call<'_>, look: u128, looks: u128) {
+async fn progress(call: &ToolContext<'_>, look: u128, looks: u128) {
     if look % 8 == 7 {
-        call.tell(look as f64 / looks as f64, "the answer is being made")
+        call.report_progress(look as f64 / looks as f64, "the answer is being made")
             .await;
     }
 }
 
-fn running(id: &str) -> Answer {
+fn running(id: &str) -> ToolResult {
     let data = json!({ "answer_id": id, "status": "running" });
-    Answer::new(data, "The answer is still being made")
-        .option(format!("Call {NAME}(answer_id: \"{id}\") in some seconds"))
+    ToolResult::new(data, "The answer is still being made")
+        .with_option(format!("Call {NAME}(answer_id: \"{id}\") in some seconds"))
 }
 
-fn failed(error: AnswerError) -> Failure {
+fn answer_error(error: AnswerError) -> ToolError {
     match error {
-        AnswerError::Find(error) => error.into(),
-        AnswerError::Question { message, .. } => Failure::invalid(message),
-        AnswerError::Late { .. } => {
-            Failure::new(Kind::Internal, "answer.timeout", error.to_string())
+        AnswerError::Search(error) => error.into(),
+        AnswerError::Question { message, .. } => ToolError::invalid(message),
+        AnswerError::Timeout { .. } => {
+            ToolError::new(ToolErrorKind::Internal, "answer.timeout", error.to_string())
         }
-        AnswerError::Broken => Failure::new(
-            Kind::Internal,
+        AnswerError::Internal => ToolError::new(
+            ToolErrorKind::Internal,
             "answer.failed",
             "the answer could not be made",
         ),
     }
 }
 
-fn told(answer: &stemma_answers::Answer) -> Answer {
+fn answer_result(answer: &stemma_answers::Answer) -> ToolResult {
     let citation = |citation: &stemma_answers::Citation| {
         json!({
             "id": citation.id, "doc_id": citation.doc_id, "name": citation.name, "section_id": citation.section_id,
@@ -162,24 +172,26 @@ fn told(answer: &stemma_answers::Answer) -> Answer {
         "answer": answer.text,
         "citations": citations,
         "claims": answer.claims,
-        "degraded": answer.degraded,
+        "degraded": answer.degradation,
         "confidence": answer.confidence,
     });
     let verified = answer.claims.iter().filter(|claim| claim.verified).count();
-    let summary = match (answer.outcome, &answer.degraded) {
-        (Outcome::Answered, _) => format!("{verified} of {} claims verified", answer.claims.len()),
+    let summary = match (answer.outcome, &answer.degradation) {
+        (AnswerOutcome::Answered, _) => {
+            format!("{verified} of {} claims verified", answer.claims.len())
+        }
         (_, Some(degraded)) => degraded.message.clone(),
         _ => "Not in these documents".into(),
     };
-    let mark = |verified: Verified| {
-        if verified.stands() {
+    let mark = |verified: QuoteMatch| {
+        if verified.is_verbatim() {
             "stands there"
         } else {
             verified.as_str()
         }
     };
-    let found: Vec<String> = match answer.outcome {
-        Outcome::Answered => answer
+    let sources: Vec<String> = match answer.outcome {
+        AnswerOutcome::Answered => answer
             .citations
             .iter()
             .map(|citation: &stemma_answers::Citation| {
@@ -198,8 +210,14 @@ fn told(answer: &stemma_answers::Answer) -> Answer {
             .map(|section| section.locator.clone())
             .collect(),
     };
-    let body = format!("{}\n{}", answer.text, fence("citations", &found.join("\n")));
-    Answer::new(data, summary).body(body).links(links(answer))
+    let body = format!(
+        "{}\n{}",
+        answer.text,
+        delimited("citations", &sources.join("\n"))
+    );
+    ToolResult::new(data, summary)
+        .text_body(body)
+        .resources(links(answer))
 }
 
 fn links(answer: &stemma_answers::Answer) -> Vec<Resource> {

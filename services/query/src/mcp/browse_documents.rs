@@ -2,20 +2,20 @@
 
 use rmcp::model::Tool;
 use serde_json::{Map, Value, json};
-use stemma_catalog::axes::Scope;
-use stemma_catalog::catalogue::{Listed, State};
+use stemma_catalog::catalog::{CatalogDocument, DocumentState};
+use stemma_catalog::facets::Scope;
 use stemma_catalog::filter::Filter;
-use stemma_document::{DocId, moment};
-use stemma_retrieval::{Query, Within};
+use stemma_document::{DocId, time_format};
+use stemma_retrieval::{DocumentScope, Query};
 
-use super::answer::{Answer, cost, fence, fitting};
 use super::arguments::Arguments;
-use super::call::{Call, is_root, name_of, status};
-use super::failure::Failure;
-use super::paging::{Page, paging};
-use super::tools::{items, reading};
-use crate::Refusal;
-use crate::list::Level;
+use super::error::ToolError;
+use super::paging::{PageRequest, page_request};
+use super::tool_context::{ToolContext, is_root, name_of, status};
+use super::tool_result::{ToolResult, delimited, take_fitting, token_cost};
+use super::tools::{items, read_only_tool};
+use crate::ApiError;
+use crate::list::FolderContents;
 
 pub(super) const NAME: &str = "browse_documents";
 /// Documents that a question may rank.
@@ -53,11 +53,14 @@ pub(super) fn tool() -> Tool {
     });
     let about = "List documents and folders, newest period first, or ranked by a question (sort=relevance, query). \
 Folders include axes: /@company, /@form, /@fiscal_year.";
-    reading(NAME, about, takes, &[], gives)
+    read_only_tool(NAME, about, takes, &[], gives)
 }
 
 /// Calls it.
-pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
+pub(super) async fn call(
+    call: &mut ToolContext<'_>,
+    mut arguments: Arguments,
+) -> Result<ToolResult, ToolError> {
     let folder = arguments
         .text("folder_id")?
         .filter(|folder| !is_root(folder))
@@ -66,33 +69,33 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     let query = arguments.text("query")?;
     let sort = arguments.choice("sort", &["time", "relevance"])?;
     let filter = filter(&mut arguments)?;
-    let page = paging(
+    let page = page_request(
         &mut arguments,
         50,
         &format!("{folder} {recursive} {sort} {query:?} {filter:?}"),
     )?;
-    arguments.none_left()?;
+    arguments.reject_unknown()?;
     // A question that came without the word for it is still a question.
     let question = match (sort, query) {
-        ("relevance", None) => return Err(Failure::invalid("sort=relevance needs a `query`")),
+        ("relevance", None) => return Err(ToolError::invalid("sort=relevance needs a `query`")),
         (_, query) => query,
     };
-    let catalogue = call.reader.catalogue();
-    let scope = Scope::parse(&folder, catalogue).map_err(Refusal::from)?;
-    let level = call.reader.level(&scope, recursive);
+    let catalog = call.archive.catalog();
+    let scope = Scope::parse(&folder, catalog).map_err(ApiError::from)?;
+    let level = call.archive.folder_contents(&scope, recursive);
     let folders = folders(&level);
     let documents = match &question {
         // Whatever folder it lies in.
-        Some(_) if !recursive => call.reader.level(&scope, true).documents,
+        Some(_) if !recursive => call.archive.folder_contents(&scope, true).documents,
         _ => level.documents,
     };
-    let mut documents: Vec<&Listed> = documents
+    let mut documents: Vec<&CatalogDocument> = documents
         .into_iter()
-        .filter(|listed| filter.holds(listed))
+        .filter(|listed| filter.matches(listed))
         .collect();
     match &question {
         Some(question) => documents = ranked(call, question, &documents).await?,
-        None => documents.sort_by_cached_key(|listed| std::cmp::Reverse(when(listed))),
+        None => documents.sort_by_cached_key(|listed| std::cmp::Reverse(sort_date(listed))),
     }
     Ok(answer(
         call,
@@ -108,17 +111,17 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
 }
 
 /// The argument `where`, as text or as JSON.
-pub(super) fn filter(arguments: &mut Arguments) -> Result<Filter, Failure> {
+pub(super) fn filter(arguments: &mut Arguments) -> Result<Filter, ToolError> {
     let read = match arguments.value("where") {
         None => return Ok(Filter::default()),
         Some(Value::String(text)) => Filter::parse(&text),
         Some(value) => Filter::from_json(&value),
     };
-    read.map_err(|error| Failure::invalid(error.to_string()))
+    read.map_err(|error| ToolError::invalid(error.to_string()))
 }
 
 /// When a document was filed, or else the end of its period; later ones are greater.
-pub(crate) fn when(listed: &Listed) -> Option<String> {
+pub(crate) fn sort_date(listed: &CatalogDocument) -> Option<String> {
     let facts = &listed.entry()?.facts;
     let fact = facts
         .filed
@@ -130,26 +133,26 @@ pub(crate) fn when(listed: &Listed) -> Option<String> {
 
 /// Documents by the sections that fit best.
 async fn ranked<'a>(
-    call: &Call<'_>,
+    call: &ToolContext<'_>,
     question: &str,
-    among: &[&'a Listed],
-) -> Result<Vec<&'a Listed>, Failure> {
+    among: &[&'a CatalogDocument],
+) -> Result<Vec<&'a CatalogDocument>, ToolError> {
     let docs: Vec<DocId> = among.iter().map(|listed| listed.doc()).collect();
-    let whole = docs.len() == call.reader.catalogue().documents().len();
+    let whole = docs.len() == call.archive.catalog().documents().len();
     let within = if whole {
-        Within::All
+        DocumentScope::All
     } else {
-        Within::Documents(docs)
+        DocumentScope::Documents(docs)
     };
-    let found = call
-        .find(&Query {
+    let response = call
+        .search(&Query {
             within,
             limit: RANKED_SECTIONS,
-            ..Query::of(question)
+            ..Query::new(question)
         })
         .await?;
-    let mut ranked: Vec<&Listed> = Vec::new();
-    for hit in &found.hits {
+    let mut ranked: Vec<&CatalogDocument> = Vec::new();
+    for hit in &response.hits {
         let listed = among.iter().find(|listed| listed.doc() == hit.doc);
         ranked
             .extend(listed.filter(|listed| ranked.iter().all(|there| there.doc() != listed.doc())));
@@ -159,7 +162,7 @@ async fn ranked<'a>(
 
 /// Sub-folders with their numbers of documents, or the values of an axis; then the axes by which the place narrows, with
 /// their numbers of values.
-fn folders(level: &Level<'_>) -> Vec<Value> {
+fn folders(level: &FolderContents<'_>) -> Vec<Value> {
     let real = level.folders.iter();
     let real = real.map(
         |folder| json!({ "id": folder.locator, "name": folder.name, "count": folder.documents }),
@@ -171,51 +174,51 @@ fn folders(level: &Level<'_>) -> Vec<Value> {
 }
 
 fn answer(
-    call: &Call<'_>,
-    documents: &[&Listed],
+    call: &ToolContext<'_>,
+    documents: &[&CatalogDocument],
     folders: &[Value],
-    page: &Page,
+    page: &PageRequest,
     sort: &str,
-) -> Answer {
+) -> ToolResult {
     let room = call
         .form
         .limit(None)
-        .saturating_sub(folders.iter().map(cost).sum());
-    let wanted = documents.iter().skip(page.offset).take(page.limit);
-    let shown = fitting(wanted.map(|listed| document(listed)), room);
-    let next = page.offset + shown.len();
+        .saturating_sub(folders.iter().map(token_cost).sum());
+    let page_documents = documents.iter().skip(page.offset).take(page.limit);
+    let rows = take_fitting(page_documents.map(|listed| document(listed)), room);
+    let next = page.offset + rows.len();
     let has_more = next < documents.len();
     let total = documents.len();
-    let summary = match (shown.len(), folders.len()) {
+    let summary = match (rows.len(), folders.len()) {
         (0, 0) => "No documents here".to_owned(),
-        (shown, folders) => {
-            format!("{shown} of {total} documents, {folders} folders, sorted by {sort}")
+        (rows, folders) => {
+            format!("{rows} of {total} documents, {folders} folders, sorted by {sort}")
         }
     };
-    let body = fence("catalogue", &listing(&shown, folders));
+    let body = delimited("catalogue", &listing(&rows, folders));
     let data = json!({
         "total": total,
-        "documents": shown,
+        "documents": rows,
         "folders": folders,
         "sort": sort,
         "has_more": has_more,
         "next_offset": has_more.then_some(next),
         "next_cursor": has_more.then(|| page.cursor(next)),
     });
-    let mut answer = Answer::new(data, summary).body(body);
+    let mut answer = ToolResult::new(data, summary).text_body(body);
     if total > 0 {
-        answer = answer.option(
+        answer = answer.with_option(
             "Next: get_document(doc_name) with a name from here; check that form, company and year are those meant",
         );
     }
     if has_more {
-        answer = answer.option(format!("More: the same call with offset: {next}"));
+        answer = answer.with_option(format!("More: the same call with offset: {next}"));
     }
     answer
 }
 
 /// A document of a listing.
-fn document(listed: &Listed) -> Value {
+fn document(listed: &CatalogDocument) -> Value {
     let entry = listed.entry();
     json!({
         "name": name_of(listed),
@@ -230,12 +233,12 @@ fn document(listed: &Listed) -> Value {
 }
 
 /// When the tree of a document was published, as far as the store knows: `2023-11-14T22:13:20Z`.
-pub(crate) fn created_at(listed: &Listed) -> Option<String> {
-    listed.published_ms.map(moment::rfc3339)
+pub(crate) fn created_at(listed: &CatalogDocument) -> Option<String> {
+    listed.published_ms.map(time_format::format_rfc3339)
 }
 
 /// One sentence about a document: its own, or why it has none.
-pub(crate) fn description(listed: &Listed) -> String {
+pub(crate) fn description(listed: &CatalogDocument) -> String {
     let own = listed.entry().and_then(|entry| entry.description.clone());
     let text = own
         .or_else(|| {
@@ -249,7 +252,7 @@ pub(crate) fn description(listed: &Listed) -> String {
 }
 
 /// Pages of a document; `None` for texts, and for documents that were not read yet.
-pub(crate) fn page_count(listed: &Listed) -> Option<u32> {
+pub(crate) fn page_count(listed: &CatalogDocument) -> Option<u32> {
     listed.entry().and_then(|entry| match entry.extent {
         stemma_document::Extent::Pages(pages) => Some(pages),
         stemma_document::Extent::Lines(_) => None,
@@ -257,17 +260,17 @@ pub(crate) fn page_count(listed: &Listed) -> Option<u32> {
 }
 
 /// What a document says about itself, the first value of each name.
-pub(crate) fn metadata(listed: &Listed) -> Map<String, Value> {
+pub(crate) fn metadata(listed: &CatalogDocument) -> Map<String, Value> {
     let mut metadata = Map::new();
     for (name, fact) in listed
         .entry()
-        .map(|entry| entry.facts.known())
+        .map(|entry| entry.facts.entries())
         .unwrap_or_default()
     {
         let value: String = fact.value.chars().take(DESCRIPTION_CHARS).collect();
         metadata.entry(name).or_insert_with(|| json!(value));
     }
-    if listed.state == State::DoneWithGaps {
+    if listed.state == DocumentState::DoneWithGaps {
         metadata.insert(
             "gaps".into(),
             json!(listed.entry().map(|entry| entry.gaps.join(", "))),

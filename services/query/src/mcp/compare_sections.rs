@@ -2,16 +2,16 @@
 
 use rmcp::model::{Resource, Tool};
 use serde_json::{Value, json};
-use stemma_diff::Outcome;
+use stemma_diff::DiffStatus;
 use stemma_document::DocId;
 
-use super::answer::{Answer, fence, fitting};
 use super::arguments::Arguments;
-use super::call::{Call, link, section_address};
-use super::failure::Failure;
-use super::paging::{Page, paging};
-use super::tools::{items, reading};
-use crate::{ComparisonView, PairView, Sides};
+use super::error::ToolError;
+use super::paging::{PageRequest, page_request};
+use super::tool_context::{ToolContext, link, section_address};
+use super::tool_result::{ToolResult, delimited, take_fitting};
+use super::tools::{items, read_only_tool};
+use crate::{CompareRequest, Comparison, SectionPair};
 
 pub(super) const NAME: &str = "compare_sections";
 /// Sentences of each sort of a pair.
@@ -43,11 +43,14 @@ pub(super) fn tool() -> Tool {
     });
     let about = "Sections of two filings aligned: modified, added, removed, renamed, moved, with key sentences and pages. \
 Without a model.";
-    reading(NAME, about, takes, &[], gives)
+    read_only_tool(NAME, about, takes, &[], gives)
 }
 
 /// Calls it.
-pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
+pub(super) async fn call(
+    call: &mut ToolContext<'_>,
+    mut arguments: Arguments,
+) -> Result<ToolResult, ToolError> {
     let left = arguments.text("left")?;
     let right = arguments.text("right")?;
     let company = arguments.text("company")?;
@@ -57,32 +60,32 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
         .map(|item| item.trim_start_matches("Item").trim().to_owned());
     let unchanged = arguments.flag("unchanged")?;
     let filters = format!("{left:?} {right:?} {company:?} {years:?} {item:?} {unchanged}");
-    let page = paging(&mut arguments, 200, &filters)?;
-    arguments.none_left()?;
+    let page = page_request(&mut arguments, 200, &filters)?;
+    arguments.reject_unknown()?;
     let (left, right) = match (left, right, company) {
         (left, Some(right), None) => (left, right),
         // One document alone is compared with the filing before it.
         (Some(only), None, None) => (None, only),
-        (None, None, Some(company)) => of_years(call, &company, years.as_deref())?,
+        (None, None, Some(company)) => sides_for_years(call, &company, years.as_deref())?,
         _ => {
-            return Err(Failure::invalid(
+            return Err(ToolError::invalid(
                 "say which documents: `left` and `right`, or `company` and `years`",
             )
-            .option("compare_sections(right: NAME) compares with the filing before it"));
+            .with_option("compare_sections(right: NAME) compares with the filing before it"));
         }
     };
-    let located = |name: &str| -> Result<String, Failure> {
-        let named = call.named(name, None)?;
-        let label = call.listed(&named)?.label.clone();
-        Ok(named
+    let located = |name: &str| -> Result<String, ToolError> {
+        let document = call.resolve_document(name, None)?;
+        let label = call.listed(&document)?.label.clone();
+        Ok(document
             .fragment
             .map_or(label.clone(), |part| format!("{label}#{part}")))
     };
     let left = left.as_deref().map(located).transpose()?;
     let right = located(&right)?;
     let view = call
-        .reader
-        .compare(&Sides {
+        .archive
+        .compare(&CompareRequest {
             left,
             right,
             item,
@@ -93,36 +96,43 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
 }
 
 /// The filings of a company for two years, or for one year and the year before.
-fn of_years(
-    call: &Call<'_>,
+fn sides_for_years(
+    call: &ToolContext<'_>,
     company: &str,
     years: Option<&str>,
-) -> Result<(Option<String>, String), Failure> {
+) -> Result<(Option<String>, String), ToolError> {
     let digits = years
         .unwrap_or_default()
         .split(|c: char| !c.is_ascii_digit());
     let mut years: Vec<&str> = digits.filter(|year| !year.is_empty()).collect();
     years.sort_unstable();
     years.dedup();
-    let of = |year: &str| -> Result<String, Failure> {
-        Ok(call.reader.filing_of(company, None, year)?.label.clone())
+    let of = |year: &str| -> Result<String, ToolError> {
+        Ok(call
+            .archive
+            .filing_for_year(company, None, year)?
+            .label
+            .clone())
     };
     match years.as_slice() {
         [year] => Ok((None, of(year)?)),
         [before, after] => Ok((Some(of(before)?), of(after)?)),
-        _ => {
-            Err(Failure::invalid("`years` are one or two fiscal years")
-                .option("years: \"2022-2023\""))
-        }
+        _ => Err(ToolError::invalid("`years` are one or two fiscal years")
+            .with_option("years: \"2022-2023\"")),
     }
 }
 
-fn answer(call: &Call<'_>, view: &ComparisonView, page: &Page, unchanged: bool) -> Answer {
-    let pairs: Vec<&PairView> = view
+fn answer(
+    call: &ToolContext<'_>,
+    view: &Comparison,
+    page: &PageRequest,
+    unchanged: bool,
+) -> ToolResult {
+    let pairs: Vec<&SectionPair> = view
         .pairs
         .iter()
-        .filter(|pair: &&PairView| {
-            unchanged || pair.outcome != Outcome::Unchanged || pair.renamed || pair.moved
+        .filter(|pair: &&SectionPair| {
+            unchanged || pair.outcome != DiffStatus::Unchanged || pair.renamed || pair.moved
         })
         .collect();
     let total = pairs.len();
@@ -133,7 +143,7 @@ fn answer(call: &Call<'_>, view: &ComparisonView, page: &Page, unchanged: bool) 
         .map(|pair| row(pair));
     let churn: Vec<Value> = view.items.iter().take(MAX_ITEMS).map(churn).collect();
     let room = call.form.limit(None);
-    let rows = fitting(
+    let rows = take_fitting(
         rows,
         room.saturating_sub(if page.offset == 0 {
             churn.len() * 14
@@ -144,7 +154,7 @@ fn answer(call: &Call<'_>, view: &ComparisonView, page: &Page, unchanged: bool) 
     let links = links(view, &pairs[page.offset.min(total)..], rows.len());
     let next = page.offset + rows.len();
     let next = (next < total).then_some(next);
-    let body = fence("comparison", &listing(&rows));
+    let body = delimited("comparison", &listing(&rows));
     let mut data = json!({
         "left": view.left.locator,
         "right": view.right.locator,
@@ -159,14 +169,15 @@ fn answer(call: &Call<'_>, view: &ComparisonView, page: &Page, unchanged: bool) 
     if !view.notes.is_empty() {
         data["notes"] = json!(view.notes);
     }
-    let answer = Answer::new(data, summary(view))
-        .with("pairs", rows.into())
-        .body(body)
-        .links(links);
-    let answer = answer
-        .option("Text of either side: get_page_content(doc_name, section_id); cite both pages");
+    let answer = ToolResult::new(data, summary(view))
+        .with_field("pairs", rows.into())
+        .text_body(body)
+        .resources(links);
+    let answer = answer.with_option(
+        "Text of either side: get_page_content(doc_name, section_id); cite both pages",
+    );
     match next {
-        Some(next) => answer.option(format!(
+        Some(next) => answer.with_option(format!(
             "More: the same call with cursor: \"{}\"",
             page.cursor(next)
         )),
@@ -174,7 +185,7 @@ fn answer(call: &Call<'_>, view: &ComparisonView, page: &Page, unchanged: bool) 
     }
 }
 
-fn summary(view: &ComparisonView) -> String {
+fn summary(view: &Comparison) -> String {
     let counts = &view.counts;
     let changed = view
         .changed
@@ -198,7 +209,7 @@ fn summary(view: &ComparisonView) -> String {
     )
 }
 
-fn churn(item: &crate::ItemChurnView) -> Value {
+fn churn(item: &crate::ItemTextChurn) -> Value {
     let side = item.right.as_ref().or(item.left.as_ref());
     let name = side.and_then(|side| {
         side.item
@@ -208,8 +219,8 @@ fn churn(item: &crate::ItemChurnView) -> Value {
     json!({ "item": name, "changed": item.churn.changed })
 }
 
-fn row(pair: &PairView) -> Value {
-    let side = |side: &crate::SideView| {
+fn row(pair: &SectionPair) -> Value {
+    let side = |side: &crate::PairedSection| {
         let pages = side.section.pages;
         let lines = side.section.lines;
         let span = pages.or(lines).map(|(start, end)| {
@@ -225,14 +236,14 @@ fn row(pair: &PairView) -> Value {
             if pages.is_some() { "pages" } else { "lines" }: span,
         })
     };
-    let sentence = |told: &crate::SentenceView| json!({ "page": told.page, "text": cut(&told.text, SENTENCE_CHARS) });
+    let sentence = |sentences: &crate::ChangedSentence| json!({ "page": sentences.page, "text": cut(&sentences.text, SENTENCE_CHARS) });
     let mut row = json!({ "outcome": pair.outcome.as_str() });
     let sides = [("left", &pair.left), ("right", &pair.right)];
     sides
         .into_iter()
         .filter_map(|(name, of)| Some((name, of.as_ref()?)))
         .for_each(|(name, of)| row[name] = side(of));
-    if pair.outcome == Outcome::Modified {
+    if pair.outcome == DiffStatus::Modified {
         row["similarity"] = json!(pair.similarity);
     }
     [("renamed", pair.renamed), ("moved", pair.moved)]
@@ -242,13 +253,13 @@ fn row(pair: &PairView) -> Value {
     if let Some(place) = &pair.stands_in {
         row["stands_in"] = json!(place);
     }
-    for (name, told) in [("removed", &pair.removed), ("added", &pair.added)] {
-        if !told.is_empty() {
-            row[name] = told.iter().map(sentence).collect();
+    for (name, sentences) in [("removed", &pair.removed), ("added", &pair.added)] {
+        if !sentences.is_empty() {
+            row[name] = sentences.iter().map(sentence).collect();
         }
     }
     if !pair.reworded.is_empty() {
-        row["reworded"] = pair.reworded.iter().map(|both: &crate::RewordedView| json!({ "left": sentence(&both.left), "right": sentence(&both.right) })).collect();
+        row["reworded"] = pair.reworded.iter().map(|both: &crate::RewordedSentence| json!({ "left": sentence(&both.left), "right": sentence(&both.right) })).collect();
     }
     row
 }
@@ -298,8 +309,10 @@ fn listing(rows: &[Value]) -> String {
         }
         lines.push(line);
         for (name, sign) in [("removed", "-"), ("added", "+")] {
-            let told = row[name].as_array().into_iter().flatten();
-            lines.extend(told.map(|told| format!("  {sign} {}", text(&told["text"]))));
+            let sentences = row[name].as_array().into_iter().flatten();
+            lines.extend(
+                sentences.map(|sentences| format!("  {sign} {}", text(&sentences["text"]))),
+            );
         }
         for both in row["reworded"].as_array().into_iter().flatten() {
             lines.push(format!(
@@ -313,17 +326,17 @@ fn listing(rows: &[Value]) -> String {
 }
 
 /// Addresses of the first sections of the document after.
-fn links(view: &ComparisonView, pairs: &[&PairView], shown: usize) -> Vec<Resource> {
+fn links(view: &Comparison, pairs: &[&SectionPair], count: usize) -> Vec<Resource> {
     let Ok(doc) = view.right.document.doc_id.parse::<DocId>() else {
         return Vec::new();
     };
     let sections = pairs
         .iter()
-        .take(shown)
+        .take(count)
         .filter_map(|pair| pair.right.as_ref());
     sections
         .take(MAX_LINKS)
-        .map(|side: &crate::SideView| {
+        .map(|side: &crate::PairedSection| {
             link(
                 section_address(doc, &side.section.section_id),
                 &cut(&side.section.title, 60),

@@ -2,18 +2,18 @@
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
-use stemma_catalog::catalogue::Listed;
+use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::Fragment;
 
-use super::answer::{Answer, DEFAULT_TOKENS, HARD_TOKENS, LEAST_TOKENS, fence};
 use super::arguments::Arguments;
 use super::browse_documents::metadata;
-use super::call::{Call, SCHEME, name_of, page_address, section_address};
-use super::failure::Failure;
-use super::get_page_content::{links, text, wanted};
-use super::reading::{Reading, Wanted};
-use super::tools::reading;
-use crate::ItemView;
+use super::error::ToolError;
+use super::get_page_content::{links, read_request, text};
+use super::text_pages::{ReadRequest, ReadResult};
+use super::tool_context::{SCHEME, ToolContext, name_of, page_address, section_address};
+use super::tool_result::{DEFAULT_TOKENS, MAX_TOKENS, MIN_TOKENS, ToolResult, delimited};
+use super::tools::read_only_tool;
+use crate::ItemInfo;
 
 pub(super) const NAME: &str = "fetch";
 /// Characters of a title.
@@ -27,7 +27,7 @@ fn id_argument() -> Value {
 pub(super) fn tool() -> Tool {
     let takes = json!({
         "id": id_argument(),
-        "max_tokens": { "type": "integer", "minimum": LEAST_TOKENS, "maximum": HARD_TOKENS, "default": DEFAULT_TOKENS },
+        "max_tokens": { "type": "integer", "minimum": MIN_TOKENS, "maximum": MAX_TOKENS, "default": DEFAULT_TOKENS },
     });
     let string = || json!({ "type": "string" });
     let gives = json!({
@@ -40,7 +40,7 @@ pub(super) fn tool() -> Tool {
         "remaining": string(),
         "next_call": { "type": "object" },
     });
-    reading(
+    read_only_tool(
         NAME,
         "Text of a section, Item, pages or document by its id.",
         takes,
@@ -52,7 +52,7 @@ pub(super) fn tool() -> Tool {
 /// The same with nothing but an id.
 pub(super) fn id_only() -> Tool {
     let about = "Fetch the text of a search result by its id; a result that is cut names the id of the rest.";
-    reading(
+    read_only_tool(
         NAME,
         about,
         json!({ "id": id_argument() }),
@@ -62,26 +62,29 @@ pub(super) fn id_only() -> Tool {
 }
 
 /// Calls it.
-pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
-    let id = arguments.needed("id")?;
+pub(super) async fn call(
+    call: &mut ToolContext<'_>,
+    mut arguments: Arguments,
+) -> Result<ToolResult, ToolError> {
+    let id = arguments.required_text("id")?;
     let max_tokens = arguments.number("max_tokens", 1..=1_000_000)?;
-    arguments.none_left()?;
-    let named = call.named(&id, None)?;
-    let (listed, published) = call.published(&named).await?;
-    let (what, item) = match &named.fragment {
+    arguments.reject_unknown()?;
+    let document = call.resolve_document(&id, None)?;
+    let (listed, published) = call.load_published(&document).await?;
+    let (what, item) = match &document.fragment {
         None => (
-            Wanted::Pages(
+            ReadRequest::Pages(
                 stemma_document::PageSpan::new(1, u32::MAX)
                     .into_iter()
                     .collect(),
             ),
             None,
         ),
-        part => wanted(listed, &published, part.as_ref(), None)?,
+        part => read_request(listed, &published, part.as_ref(), None)?,
     };
     let section = match &what {
-        Wanted::Section(id, _) => Some(*id),
-        Wanted::Pages(_) => None,
+        ReadRequest::Section(id, _) => Some(*id),
+        ReadRequest::Pages(_) => None,
     };
     let path = section
         .map(|id| published.tree.path_to(id))
@@ -94,15 +97,17 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     let reading = call
         .read(listed, published, what, call.form.limit(max_tokens))
         .await?;
-    let title = title(listed, named.fragment.as_ref(), &path);
+    let title = title(listed, document.fragment.as_ref(), &path);
     let url = match (section, reading.passages.first()) {
         (Some(id), _) => section_address(listed.doc(), id),
-        (None, Some(first)) if named.fragment.is_some() => page_address(listed.doc(), first.page),
+        (None, Some(first)) if document.fragment.is_some() => {
+            page_address(listed.doc(), first.page)
+        }
         _ => format!("{SCHEME}{}", listed.doc()),
     };
     Ok(answer(
         listed,
-        named.fragment.as_ref(),
+        document.fragment.as_ref(),
         &reading,
         (title, url),
         item,
@@ -110,7 +115,7 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
 }
 
 /// What a person would call it.
-fn title(listed: &Listed, part: Option<&Fragment>, path: &str) -> String {
+fn title(listed: &CatalogDocument, part: Option<&Fragment>, path: &str) -> String {
     let name = name_of(listed);
     let title = match part {
         None => name.to_owned(),
@@ -121,12 +126,12 @@ fn title(listed: &Listed, part: Option<&Fragment>, path: &str) -> String {
 }
 
 fn answer(
-    listed: &Listed,
+    listed: &CatalogDocument,
     part: Option<&Fragment>,
-    reading: &Reading,
+    reading: &ReadResult,
     (title, url): (String, String),
-    item: Option<ItemView>,
-) -> Answer {
+    item: Option<ItemInfo>,
+) -> ToolResult {
     let name = name_of(listed);
     let unit = reading.unit;
     let id = part.map_or_else(
@@ -141,29 +146,29 @@ fn answer(
     about.extend(rest.as_ref().map(|rest| ("rest".to_owned(), json!(rest))));
     let text = text(reading);
     let summary = format!("{title}: {unit}s {}", reading.returned);
-    let body = fence(&format!("{name} {unit}s {}", reading.returned), &text);
+    let body = delimited(&format!("{name} {unit}s {}", reading.returned), &text);
     let data = json!({ "id": id, "title": title, "text": text, "url": url, "truncated": reading.is_truncated() });
     let links = links(listed.doc(), reading);
-    let mut answer = Answer::new(data, summary)
-        .with("metadata", about.into())
-        .body(body)
-        .links(links)
-        .bare_as_json();
+    let mut answer = ToolResult::new(data, summary)
+        .with_field("metadata", about.into())
+        .text_body(body)
+        .resources(links)
+        .without_json_envelope();
     if let Some(rest) = rest {
         answer = answer
-            .with("remaining", json!(reading.remaining))
-            .with(
+            .with_field("remaining", json!(reading.remaining))
+            .with_field(
                 "next_call",
                 json!({ "tool": NAME, "arguments": { "id": rest } }),
             )
-            .option(format!("For the rest: fetch(id: \"{rest}\")"));
+            .with_option(format!("For the rest: fetch(id: \"{rest}\")"));
     }
-    answer.option("Cite the document and the page")
+    answer.with_option("Cite the document and the page")
 }
 
 /// The id under which the rest can be fetched. Pages of a section are fetched whole, which may bring a little of the
 /// sections beside it.
-fn rest(reading: &Reading, label: &str, part: Option<&Fragment>) -> Option<String> {
+fn rest(reading: &ReadResult, label: &str, part: Option<&Fragment>) -> Option<String> {
     let remaining = reading.remaining.as_ref()?;
     let pages = format!("p={remaining}").parse::<Fragment>().ok()?;
     (part != Some(&pages)).then(|| format!("{label}#{pages}"))

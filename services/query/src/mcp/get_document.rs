@@ -2,16 +2,16 @@
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
-use stemma_catalog::catalogue::Listed;
+use stemma_catalog::catalog::CatalogDocument;
 
-use super::answer::{Answer, cost, fence};
 use super::arguments::Arguments;
 use super::browse_documents::{created_at, description, metadata, page_count};
-use super::call::{Call, link, name_of, section_address, status};
-use super::failure::Failure;
-use super::tools::{items, reading};
-use crate::ItemView;
-use crate::documents::rounded;
+use super::error::ToolError;
+use super::tool_context::{ToolContext, link, name_of, section_address, status};
+use super::tool_result::{ToolResult, delimited, token_cost};
+use super::tools::{items, read_only_tool};
+use crate::ItemInfo;
+use crate::documents::rounded_share;
 
 pub(super) const NAME: &str = "get_document";
 /// Items named at most.
@@ -39,23 +39,26 @@ pub(super) fn tool() -> Tool {
     });
     let about =
         "Status, metadata and Item map (pages and tokens of each Item of a filing) of a document.";
-    reading(NAME, about, takes, &["doc_name"], gives)
+    read_only_tool(NAME, about, takes, &["doc_name"], gives)
 }
 
 /// Calls it.
-pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
-    let name = arguments.needed("doc_name")?;
+pub(super) async fn call(
+    call: &mut ToolContext<'_>,
+    mut arguments: Arguments,
+) -> Result<ToolResult, ToolError> {
+    let name = arguments.required_text("doc_name")?;
     let folder = arguments.text("folder_id")?;
     let wait = arguments.flag("wait_for_completion")?;
-    arguments.none_left()?;
-    let named = call.named(&name, folder.as_deref())?;
+    arguments.reject_unknown()?;
+    let document = call.resolve_document(&name, folder.as_deref())?;
     if wait {
-        call.wait_for(&named).await?;
+        call.wait_until_ready(&document).await?;
     }
-    let listed = call.listed(&named)?;
+    let listed = call.listed(&document)?;
     let state = status(listed.state);
     let items = match listed.entry() {
-        Some(_) => call.reader.items(&listed.label).await?.items,
+        Some(_) => call.archive.items(&listed.label).await?.items,
         None => Vec::new(),
     };
     let rows = rows(call, &items);
@@ -68,28 +71,28 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     });
     let links = links.take(5).collect();
     let name = name_of(listed);
-    let body = fence(name, &overview(listed, &rows));
-    let answer = Answer::new(data(listed, &rows), summary(listed))
-        .body(body)
-        .links(links);
+    let body = delimited(name, &overview(listed, &rows));
+    let answer = ToolResult::new(data(listed, &rows), summary(listed))
+        .text_body(body)
+        .resources(links);
     Ok(match state {
         "completed" => answer
-            .option(format!(
+            .with_option(format!(
                 "Sections: get_document_structure(doc_name: \"{name}\")"
             ))
-            .option(format!(
+            .with_option(format!(
                 "Text: get_page_content(doc_name: \"{name}\", pages: \"1-3\"), or item: \"7\""
             )),
         "failed" => {
-            answer.option("It has to be ingested again; other documents: browse_documents()")
+            answer.with_option("It has to be ingested again; other documents: browse_documents()")
         }
-        _ => answer.option(format!(
+        _ => answer.with_option(format!(
             "Later: get_document(doc_name: \"{name}\", wait_for_completion: true)"
         )),
     })
 }
 
-fn summary(listed: &Listed) -> String {
+fn summary(listed: &CatalogDocument) -> String {
     let name = name_of(listed);
     match (page_count(listed), listed.entry()) {
         (Some(pages), _) => format!("{name}: completed, {pages} pages"),
@@ -98,14 +101,14 @@ fn summary(listed: &Listed) -> String {
     }
 }
 
-fn cause(listed: &Listed) -> String {
+fn cause(listed: &CatalogDocument) -> String {
     match &listed.failure {
         Some(failure) => format!("{}: {}", failure.code, failure.message),
         None => "its run has not ended".into(),
     }
 }
 
-fn data(listed: &Listed, items: &[Value]) -> Value {
+fn data(listed: &CatalogDocument, items: &[Value]) -> Value {
     let version = listed.version();
     let entry = listed.entry();
     let folder = version
@@ -127,7 +130,7 @@ fn data(listed: &Listed, items: &[Value]) -> Value {
     if let Some(entry) = entry {
         data["quality"] = json!({
             "method": entry.method,
-            "titles_verified": rounded(entry.accuracy),
+            "titles_verified": rounded_share(entry.accuracy),
             "sections": entry.sections,
             "tokens": entry.tokens,
             "gaps": entry.gaps,
@@ -141,12 +144,12 @@ fn data(listed: &Listed, items: &[Value]) -> Value {
 }
 
 /// The Items, as far as there is room.
-fn rows(call: &Call<'_>, items: &[ItemView]) -> Vec<Value> {
+fn rows(call: &ToolContext<'_>, items: &[ItemInfo]) -> Vec<Value> {
     let mut room = call.form.limit(None) * 3 / 4;
     let mut rows = Vec::new();
     for item in items.iter().take(MAX_ITEMS) {
         let row = row(item);
-        let size = cost(&row);
+        let size = token_cost(&row);
         if size > room {
             break;
         }
@@ -157,7 +160,7 @@ fn rows(call: &Call<'_>, items: &[ItemView]) -> Vec<Value> {
 }
 
 /// An Item: where it stands, and where its content is when that is elsewhere.
-pub(super) fn row(item: &ItemView) -> Value {
+pub(super) fn row(item: &ItemInfo) -> Value {
     let title: String = item.title.chars().take(120).collect();
     let mut row = json!({ "item": item.id.as_ref().unwrap_or(&item.item), "title": title, "tokens": item.tokens });
     if let Some(section) = &item.section_id {
@@ -185,7 +188,7 @@ pub(super) fn row(item: &ItemView) -> Value {
     row
 }
 
-fn overview(listed: &Listed, items: &[Value]) -> String {
+fn overview(listed: &CatalogDocument, items: &[Value]) -> String {
     let mut lines = vec![description(listed)];
     lines.extend(
         metadata(listed)

@@ -3,11 +3,11 @@
 use rmcp::model::Tool;
 use serde_json::{Map, Value, json};
 
-use super::answer::{Answer, cost, fence};
 use super::arguments::Arguments;
-use super::call::{Call, name_of, not_ready};
-use super::failure::Failure;
-use super::tools::{Preset, reading};
+use super::error::ToolError;
+use super::tool_context::{ToolContext, name_of, not_ready};
+use super::tool_result::{ToolResult, delimited, token_cost};
+use super::tools::{Preset, read_only_tool};
 use crate::TreeRow;
 
 pub(super) const NAME: &str = "get_document_structure";
@@ -38,23 +38,23 @@ pub(super) fn tool() -> Tool {
         } },
     });
     let about = "Section tree of a document with ids and pages. Call before get_page_content on long documents.";
-    reading(NAME, about, takes, &["doc_name"], gives)
+    read_only_tool(NAME, about, takes, &["doc_name"], gives)
 }
 
 /// How much is said of a section.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Detail {
+struct OutlineDetail {
     summaries: bool,
     all: bool,
 }
 
 /// Calls it.
 pub(super) async fn call(
-    call: &mut Call<'_>,
+    call: &mut ToolContext<'_>,
     preset: Preset,
     mut arguments: Arguments,
-) -> Result<Answer, Failure> {
-    let name = arguments.needed("doc_name")?;
+) -> Result<ToolResult, ToolError> {
+    let name = arguments.required_text("doc_name")?;
     let part = arguments.number("part", 1..=1_000_000)?.unwrap_or(1);
     let node = arguments.text("node_id")?;
     let depth = arguments.number("depth", 1..=MAX_DEPTH)?;
@@ -65,43 +65,43 @@ pub(super) async fn call(
         ["outline", "summary", "full"]
     };
     let detail = arguments.choice("detail", &details)?;
-    let detail = Detail {
+    let detail = OutlineDetail {
         summaries: detail != "outline",
         all: detail == "full",
     };
     let format = arguments.choice("format", &["json", "outline"])?;
     let folder = arguments.text("folder_id")?;
     let wait = arguments.flag("wait_for_completion")?;
-    arguments.none_left()?;
+    arguments.reject_unknown()?;
     // Agents that go through the parts expect every section in them, and know of no depth.
     let depth = depth.unwrap_or(MAX_DEPTH);
-    let named = call.named(&name, folder.as_deref())?;
+    let document = call.resolve_document(&name, folder.as_deref())?;
     if wait {
-        call.wait_for(&named).await?;
+        call.wait_until_ready(&document).await?;
     }
-    let listed = call.listed(&named)?;
+    let listed = call.listed(&document)?;
     if listed.entry().is_none() {
         return Err(not_ready(listed));
     }
-    let fragment = node.or_else(|| named.fragment.as_ref().map(ToString::to_string));
+    let fragment = node.or_else(|| document.fragment.as_ref().map(ToString::to_string));
     let locator = fragment.map_or_else(
         || listed.label.clone(),
         |fragment| format!("{}#{fragment}", listed.label),
     );
     if crate::document_part(&locator) != listed.label {
-        return Err(Failure::invalid(
+        return Err(ToolError::invalid(
             "`node_id` is a section id such as 0007, or an Item such as item-7",
         ));
     }
-    let view = call.reader.tree(&locator, None, true).await?;
+    let view = call.archive.tree(&locator, None, true).await?;
     let rows = rows(&view.sections, depth);
     let parts = parts(&rows, detail, call.form.limit(None));
     let part = part.min(parts.len());
-    let shown = rows.get(parts[part - 1].clone()).unwrap_or_default();
+    let part_rows = rows.get(parts[part - 1].clone()).unwrap_or_default();
     Ok(answer(
         name_of(listed),
         &rows,
-        shown,
+        part_rows,
         (part, parts.len()),
         detail,
         format,
@@ -110,20 +110,20 @@ pub(super) async fn call(
 }
 
 /// A section that is shown, and how many below it are not.
-struct Row<'a> {
-    row: &'a TreeRow,
-    inner: bool,
+struct OutlineRow<'a> {
+    tree_row: &'a TreeRow,
+    is_inner: bool,
     hidden: usize,
 }
 
-fn rows(all: &[TreeRow], depth: usize) -> Vec<Row<'_>> {
-    let mut rows: Vec<Row<'_>> = Vec::new();
+fn rows(all: &[TreeRow], depth: usize) -> Vec<OutlineRow<'_>> {
+    let mut rows: Vec<OutlineRow<'_>> = Vec::new();
     for (at, row) in all.iter().enumerate() {
         if row.depth <= depth {
             let inner = all.get(at + 1).is_some_and(|next| next.depth > row.depth);
-            rows.push(Row {
-                row,
-                inner,
+            rows.push(OutlineRow {
+                tree_row: row,
+                is_inner: inner,
                 hidden: 0,
             });
         } else if let Some(last) = rows.last_mut() {
@@ -135,13 +135,17 @@ fn rows(all: &[TreeRow], depth: usize) -> Vec<Row<'_>> {
 
 /// Ranges of rows that fit an answer each. A part repeats the sections above its first row, which is why there is some
 /// room to spare.
-fn parts(rows: &[Row<'_>], detail: Detail, limit: usize) -> Vec<std::ops::Range<usize>> {
+fn parts(
+    rows: &[OutlineRow<'_>],
+    detail: OutlineDetail,
+    limit: usize,
+) -> Vec<std::ops::Range<usize>> {
     let limit = limit * 9 / 10;
     let mut parts = Vec::new();
     let mut start = 0;
     let mut used = 0;
     for (at, row) in rows.iter().enumerate() {
-        let size = cost(&Value::Object(node(row, detail)));
+        let size = token_cost(&Value::Object(node(row, detail)));
         if used + size > limit && at > start {
             parts.push(start..at);
             (start, used) = (at, 0);
@@ -154,19 +158,21 @@ fn parts(rows: &[Row<'_>], detail: Detail, limit: usize) -> Vec<std::ops::Range<
 
 fn answer(
     name: &str,
-    rows: &[Row<'_>],
-    shown: &[Row<'_>],
+    rows: &[OutlineRow<'_>],
+    part_rows: &[OutlineRow<'_>],
     (part, total_parts): (usize, usize),
-    detail: Detail,
+    detail: OutlineDetail,
     format: &str,
     sections: usize,
-) -> Answer {
-    let outline = outline(shown, detail.summaries);
+) -> ToolResult {
+    let outline = outline(part_rows, detail.summaries);
     let nodes = || {
-        let first = shown.first().map_or(1, |first| first.row.depth);
-        let mut nested = above(rows, shown, first)
-            .into_iter()
-            .chain(shown.iter().map(|row| (row.row.depth, node(row, detail))));
+        let first = part_rows.first().map_or(1, |first| first.tree_row.depth);
+        let mut nested = above(rows, part_rows, first).into_iter().chain(
+            part_rows
+                .iter()
+                .map(|row| (row.tree_row.depth, node(row, detail))),
+        );
         Value::Array(nest(&mut nested.by_ref().peekable(), 0))
     };
     let data = json!({
@@ -179,41 +185,45 @@ fn answer(
     let hidden: usize = rows.iter().map(|row| row.hidden).sum();
     let summary = format!(
         "{sections} sections, {} shown here, part {part} of {total_parts}",
-        shown.len()
+        part_rows.len()
     );
-    let mut answer = Answer::new(data, summary).body(fence(name, &outline));
+    let mut answer = ToolResult::new(data, summary).text_body(delimited(name, &outline));
     if part < total_parts {
-        answer = answer.option(format!(
+        answer = answer.with_option(format!(
             "More: the same call with part: {}; only the top: depth: 2",
             part + 1
         ));
     }
     if hidden > 0 {
-        answer = answer.option(format!(
+        answer = answer.with_option(format!(
             "{hidden} sections lie deeper: depth: 4, or node_id of one section"
         ));
     }
-    answer.option("Text: get_page_content(doc_name, pages or section_id)")
+    answer.with_option("Text: get_page_content(doc_name, pages or section_id)")
 }
 
 /// The sections above the first row of a later part, by title and pages alone.
-fn above(rows: &[Row<'_>], shown: &[Row<'_>], first: usize) -> Vec<(usize, Map<String, Value>)> {
-    let Some(start) = shown
-        .first()
-        .and_then(|shown| rows.iter().position(|row| std::ptr::eq(row.row, shown.row)))
-    else {
+fn above(
+    rows: &[OutlineRow<'_>],
+    part_rows: &[OutlineRow<'_>],
+    first: usize,
+) -> Vec<(usize, Map<String, Value>)> {
+    let Some(start) = part_rows.first().and_then(|part_rows| {
+        rows.iter()
+            .position(|row| std::ptr::eq(row.tree_row, part_rows.tree_row))
+    }) else {
         return Vec::new();
     };
-    let mut wanted = first;
+    let mut current = first;
     let mut above = Vec::new();
     for row in rows[..start].iter().rev() {
-        if row.row.depth < wanted {
-            wanted = row.row.depth;
+        if row.tree_row.depth < current {
+            current = row.tree_row.depth;
             above.push((
-                wanted,
+                current,
                 node(
                     row,
-                    Detail {
+                    OutlineDetail {
                         summaries: false,
                         all: false,
                     },
@@ -242,8 +252,8 @@ fn nest(
 }
 
 /// A section as PageIndex has it; more of it where all is asked for.
-fn node(row: &Row<'_>, detail: Detail) -> Map<String, Value> {
-    let section = &row.row.section;
+fn node(row: &OutlineRow<'_>, detail: OutlineDetail) -> Map<String, Value> {
+    let section = &row.tree_row.section;
     let mut node = Map::new();
     node.insert("title".into(), json!(cut(&section.title, TITLE_CHARS)));
     node.insert("node_id".into(), json!(section.section_id));
@@ -254,8 +264,8 @@ fn node(row: &Row<'_>, detail: Detail) -> Map<String, Value> {
     if let Some((start, _)) = section.lines {
         node.insert("line_num".into(), json!(start));
     }
-    if let Some(summary) = row.row.summary.as_ref().filter(|_| detail.summaries) {
-        let key = if row.inner {
+    if let Some(summary) = row.tree_row.summary.as_ref().filter(|_| detail.summaries) {
+        let key = if row.is_inner {
             "prefix_summary"
         } else {
             "summary"
@@ -267,13 +277,13 @@ fn node(row: &Row<'_>, detail: Detail) -> Map<String, Value> {
         node.insert("kind".into(), json!(section.kind));
         node.insert("verified".into(), json!(section.verified));
         node.extend(
-            row.row
+            row.tree_row
                 .item
                 .as_ref()
                 .map(|item| ("item".to_owned(), json!(item))),
         );
         node.extend(
-            row.row
+            row.tree_row
                 .status
                 .as_ref()
                 .map(|status| ("status".to_owned(), json!(status))),
@@ -288,9 +298,14 @@ fn cut(text: &str, chars: usize) -> &str {
         .map_or(text, |(at, _)| &text[..at])
 }
 
-fn outline(rows: &[Row<'_>], summaries: bool) -> String {
+fn outline(rows: &[OutlineRow<'_>], summaries: bool) -> String {
     let mut lines = Vec::new();
-    for Row { row, hidden, .. } in rows {
+    for OutlineRow {
+        tree_row: row,
+        hidden,
+        ..
+    } in rows
+    {
         let section = &row.section;
         let indent = "  ".repeat(row.depth - 1);
         let place = match (section.pages, section.lines) {

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
-use stemma_catalog::axes::Scope;
+use stemma_catalog::facets::Scope;
 
-use super::answer::{Answer, cost, fence};
 use super::arguments::Arguments;
-use super::call::Call;
-use super::failure::Failure;
-use super::tools::reading;
+use super::error::ToolError;
+use super::tool_context::ToolContext;
+use super::tool_result::{ToolResult, delimited, token_cost};
+use super::tools::read_only_tool;
 
 pub(super) const NAME: &str = "get_folder_structure";
 
 /// How it is announced.
 pub(super) fn tool() -> Tool {
-    reading(
+    read_only_tool(
         NAME,
         "Folders and virtual folders with their numbers of documents.",
         json!({}),
@@ -26,37 +26,40 @@ pub(super) fn tool() -> Tool {
 }
 
 /// Calls it.
-pub(super) fn call(call: &Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
+pub(super) fn call(
+    call: &ToolContext<'_>,
+    mut arguments: Arguments,
+) -> Result<ToolResult, ToolError> {
     // Its schema is not public; what it may be sent is taken, and all folders are answered.
     arguments.text("folder_id")?;
     arguments.value("max_depth");
-    arguments.none_left()?;
+    arguments.reject_unknown()?;
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for listed in call.reader.catalogue().documents() {
+    for listed in call.archive.catalog().documents() {
         let path = &listed.version().path;
         for (at, _) in path.match_indices('/') {
             *counts.entry(format!("/{}", &path[..at])).or_default() += 1;
         }
     }
     let axes = call
-        .reader
-        .level(&Scope::default(), false)
+        .archive
+        .folder_contents(&Scope::default(), false)
         .axes
         .into_iter()
         .map(|axis| (axis.locator, axis.values));
-    let documents = call.reader.catalogue().documents().len();
+    let documents = call.archive.catalog().documents().len();
     let mut room = call.form.limit(None);
     let mut folders: Vec<Value> = vec![json!({ "id": "root", "count": documents })];
     let all = counts.len();
     for (id, count) in axes.chain(counts) {
         let folder = json!({ "id": id, "count": count });
-        room = match room.checked_sub(cost(&folder)) {
+        room = match room.checked_sub(token_cost(&folder)) {
             Some(room) => room,
             None => break,
         };
         folders.push(folder);
     }
-    let body = fence(
+    let body = delimited(
         "catalogue",
         &folders
             .iter()
@@ -72,8 +75,8 @@ pub(super) fn call(call: &Call<'_>, mut arguments: Arguments) -> Result<Answer, 
     );
     let data = json!({ "folders": folders, "total": all });
     Ok(
-        Answer::new(data, format!("{documents} documents in {all} folders"))
-            .body(body)
-            .option("Documents: browse_documents(folder_id) with an id from here"),
+        ToolResult::new(data, format!("{documents} documents in {all} folders"))
+            .text_body(body)
+            .with_option("Documents: browse_documents(folder_id) with an id from here"),
     )
 }

@@ -2,19 +2,19 @@
 
 use rmcp::model::{Resource, Tool};
 use serde_json::{Value, json};
-use stemma_catalog::catalogue::Listed;
+use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, parse_pages};
 use stemma_document::{DocId, PublishedTree};
 
-use super::answer::{Answer, DEFAULT_TOKENS, HARD_TOKENS, LEAST_TOKENS, fence};
 use super::arguments::Arguments;
-use super::call::{Call, Named, link, name_of, page_address};
-use super::failure::Failure;
+use super::error::ToolError;
 use super::get_document;
-use super::reading::{Reading, Wanted};
-use super::tools::{items, reading};
-use crate::items::{self as items_of, ItemView};
-use crate::tree::section_of;
+use super::text_pages::{ReadRequest, ReadResult};
+use super::tool_context::{DocumentRef, ToolContext, link, name_of, page_address};
+use super::tool_result::{DEFAULT_TOKENS, MAX_TOKENS, MIN_TOKENS, ToolResult, delimited};
+use super::tools::{items, read_only_tool};
+use crate::items::{self as items_of, ItemInfo};
+use crate::tree::resolve_section;
 
 pub(super) const NAME: &str = "get_page_content";
 /// Pages linked to.
@@ -27,7 +27,7 @@ pub(super) fn tool() -> Tool {
         "pages": { "type": "string", "description": "physical pages: 5-7,9" },
         "section_id": { "type": "string", "description": "instead of pages: 0019" },
         "item": { "type": "string", "description": "instead of pages: 1A, II.1A" },
-        "max_tokens": { "type": "integer", "minimum": LEAST_TOKENS, "maximum": HARD_TOKENS, "default": DEFAULT_TOKENS },
+        "max_tokens": { "type": "integer", "minimum": MIN_TOKENS, "maximum": MAX_TOKENS, "default": DEFAULT_TOKENS },
         "folder_id": { "type": ["string", "null"] },
         "wait_for_completion": { "type": "boolean" },
     });
@@ -42,40 +42,43 @@ pub(super) fn tool() -> Tool {
     });
     let about = "Text of pages, of a section or of an Item. Ask for few pages; in long documents find them with \
 get_document_structure or search. What does not fit is named in remaining; next_call gets it.";
-    reading(NAME, about, takes, &["doc_name"], gives)
+    read_only_tool(NAME, about, takes, &["doc_name"], gives)
 }
 
 /// Calls it.
-pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
-    let name = arguments.needed("doc_name")?;
+pub(super) async fn call(
+    call: &mut ToolContext<'_>,
+    mut arguments: Arguments,
+) -> Result<ToolResult, ToolError> {
+    let name = arguments.required_text("doc_name")?;
     let pages = arguments.text("pages")?;
     let section = arguments.text("section_id")?;
     let item = arguments.text("item")?;
     let max_tokens = arguments.number("max_tokens", 1..=1_000_000)?;
     let folder = arguments.text("folder_id")?;
     let wait = arguments.flag("wait_for_completion")?;
-    arguments.none_left()?;
-    let named = call.named(&name, folder.as_deref())?;
+    arguments.reject_unknown()?;
+    let document = call.resolve_document(&name, folder.as_deref())?;
     if wait {
-        call.wait_for(&named).await?;
+        call.wait_until_ready(&document).await?;
     }
-    let part = part(&named, section, item)?;
+    let part = part(&document, section, item)?;
     let pages = pages.map(|pages| {
         parse_pages(&pages).ok_or_else(|| {
-            Failure::invalid(format!("`{pages}` are no pages"))
-                .option("Pages are written 5, 5-10 or 1-3,7,9-12")
+            ToolError::invalid(format!("`{pages}` are no pages"))
+                .with_option("Pages are written 5, 5-10 or 1-3,7,9-12")
         })
     });
     let pages = pages.transpose()?;
     if part.is_none() && pages.is_none() {
-        return Err(Failure::invalid(
+        return Err(ToolError::invalid(
             "say what to read: `pages`, `section_id` or `item`",
         ));
     }
-    let (listed, published) = call.published(&named).await?;
-    let (wanted, item) = wanted(listed, &published, part.as_ref(), pages)?;
+    let (listed, published) = call.load_published(&document).await?;
+    let (read_request, item) = read_request(listed, &published, part.as_ref(), pages)?;
     let limit = call.form.limit(max_tokens);
-    let reading = call.read(listed, published, wanted, limit).await?;
+    let reading = call.read(listed, published, read_request, limit).await?;
     Ok(answer(
         listed,
         &reading,
@@ -87,13 +90,15 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
 
 /// The part of a document that is meant: by argument, or by the name itself.
 fn part(
-    named: &Named,
+    document: &DocumentRef,
     section: Option<String>,
     item: Option<String>,
-) -> Result<Option<Fragment>, Failure> {
+) -> Result<Option<Fragment>, ToolError> {
     let text = match (section, item) {
-        (None, None) => return Ok(named.fragment.clone()),
-        (Some(_), Some(_)) => return Err(Failure::invalid("say `section_id` or `item`, not both")),
+        (None, None) => return Ok(document.fragment.clone()),
+        (Some(_), Some(_)) => {
+            return Err(ToolError::invalid("say `section_id` or `item`, not both"));
+        }
         (Some(section), None) => section.rsplit('#').next().unwrap_or_default().to_owned(),
         (None, Some(item)) => format!(
             "item-{}",
@@ -103,29 +108,30 @@ fn part(
         ),
     };
     text.parse().map(Some).map_err(|()| {
-        Failure::invalid(format!("`{text}` names no part of a document"))
-            .option("A section_id is like 0007, an item like 1A or II.1A")
+        ToolError::invalid(format!("`{text}` names no part of a document"))
+            .with_option("A section_id is like 0007, an item like 1A or II.1A")
     })
 }
 
 /// What a part of a document is as something to read, and the Item it is.
-pub(super) fn wanted(
-    listed: &Listed,
+pub(super) fn read_request(
+    listed: &CatalogDocument,
     published: &PublishedTree,
     part: Option<&Fragment>,
     pages: Option<Vec<stemma_document::PageSpan>>,
-) -> Result<(Wanted, Option<ItemView>), Failure> {
+) -> Result<(ReadRequest, Option<ItemInfo>), ToolError> {
     let tree = &published.tree;
     let label = &listed.label;
     match part {
-        None => Ok((Wanted::Pages(pages.unwrap_or_default()), None)),
-        Some(Fragment::Pages(spans)) => {
-            Ok((Wanted::Pages(pages.unwrap_or_else(|| spans.clone())), None))
-        }
+        None => Ok((ReadRequest::Pages(pages.unwrap_or_default()), None)),
+        Some(Fragment::Pages(spans)) => Ok((
+            ReadRequest::Pages(pages.unwrap_or_else(|| spans.clone())),
+            None,
+        )),
         // Only an index names it: its pages are what can be read.
         Some(Fragment::Item { part, number })
             if let Some((item, spans)) =
-                items_of::indexed(tree, label, part.as_deref(), number) =>
+                items_of::find_indexed_item(tree, label, part.as_deref(), number) =>
         {
             if spans.is_empty() {
                 let message = format!("`{label}` answers Item {number} elsewhere");
@@ -133,27 +139,27 @@ pub(super) fn wanted(
                     .content
                     .iter()
                     .filter_map(|link| link.to.clone().or(link.outside.clone()));
-                return Err(Failure::invalid(message).among(elsewhere.collect()));
+                return Err(ToolError::invalid(message).with_candidates(elsewhere.collect()));
             }
-            Ok((Wanted::Pages(pages.unwrap_or(spans)), Some(item)))
+            Ok((ReadRequest::Pages(pages.unwrap_or(spans)), Some(item)))
         }
         Some(fragment) => {
-            let id = section_of(tree, label, fragment)?;
+            let id = resolve_section(tree, label, fragment)?;
             Ok((
-                Wanted::Section(id, pages),
-                items_of::view_of(tree, label, id),
+                ReadRequest::Section(id, pages),
+                items_of::item_at_section(tree, label, id),
             ))
         }
     }
 }
 
 fn answer(
-    listed: &Listed,
-    reading: &Reading,
-    item: Option<&ItemView>,
+    listed: &CatalogDocument,
+    reading: &ReadResult,
+    item: Option<&ItemInfo>,
     part: Option<&Fragment>,
     max_tokens: Option<usize>,
-) -> Answer {
+) -> ToolResult {
     let name = name_of(listed);
     let unit = reading.unit;
     let mut data = json!({
@@ -192,17 +198,17 @@ fn answer(
         "{unit}s {} of {} of {name}",
         reading.returned, reading.total
     );
-    let body = fence(
+    let body = delimited(
         &format!("{name} {unit}s {}", reading.returned),
         &text(reading),
     );
-    let answer = Answer::new(data, summary)
-        .body(body)
-        .links(links(listed.doc(), reading));
+    let answer = ToolResult::new(data, summary)
+        .text_body(body)
+        .resources(links(listed.doc(), reading));
     answer_options
         .into_iter()
-        .fold(answer, Answer::option)
-        .option("Cite the document and the page")
+        .fold(answer, ToolResult::with_option)
+        .with_option("Cite the document and the page")
 }
 
 fn next_arguments(
@@ -225,11 +231,11 @@ fn next_arguments(
     arguments
 }
 
-fn content(reading: &Reading) -> Vec<Value> {
+fn content(reading: &ReadResult) -> Vec<Value> {
     reading
         .passages
         .iter()
-        .map(|passage: &super::reading::Passage| {
+        .map(|passage: &super::text_pages::TextPassage| {
             let mut value = json!({ "page": passage.page, "text": passage.text });
             if let Some(label) = &passage.label {
                 value["label"] = json!(label);
@@ -243,11 +249,11 @@ fn content(reading: &Reading) -> Vec<Value> {
 }
 
 /// The passages as one text, each under its number.
-pub(super) fn text(reading: &Reading) -> String {
+pub(super) fn text(reading: &ReadResult) -> String {
     reading
         .passages
         .iter()
-        .map(|passage: &super::reading::Passage| {
+        .map(|passage: &super::text_pages::TextPassage| {
             let label = passage
                 .label
                 .as_ref()
@@ -264,7 +270,7 @@ pub(super) fn text(reading: &Reading) -> String {
 }
 
 /// Addresses of the first pages.
-pub(super) fn links(doc: DocId, reading: &Reading) -> Vec<Resource> {
+pub(super) fn links(doc: DocId, reading: &ReadResult) -> Vec<Resource> {
     let pages = reading
         .passages
         .iter()

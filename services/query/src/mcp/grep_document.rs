@@ -6,13 +6,13 @@ use rmcp::model::{Resource, Tool};
 use serde_json::{Value, json};
 use stemma_document::{DocId, text};
 
-use super::answer::{Answer, fence, fitting};
 use super::arguments::Arguments;
-use super::call::{Call, Named, link, name_of, section_address};
-use super::failure::Failure;
-use super::paging::paging;
-use super::tools::{items, reading};
-use crate::{GrepHit, GrepOptions, GrepView};
+use super::error::ToolError;
+use super::paging::page_request;
+use super::tool_context::{DocumentRef, ToolContext, link, name_of, section_address};
+use super::tool_result::{ToolResult, delimited, take_fitting};
+use super::tools::{items, read_only_tool};
+use crate::{GrepHit, GrepOptions, GrepResponse};
 
 pub(super) const NAME: &str = "grep_document";
 /// Lines counted at most.
@@ -46,7 +46,7 @@ pub(super) fn tool() -> Tool {
         "truncated": { "type": "boolean" },
         "next_offset": { "type": ["integer", "null"] },
     });
-    reading(
+    read_only_tool(
         NAME,
         "Lines of a document that match a pattern, with page and section; the count first.",
         takes,
@@ -56,21 +56,24 @@ pub(super) fn tool() -> Tool {
 }
 
 /// Calls it.
-pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
-    let name = arguments.needed("doc_name")?;
-    let pattern = arguments.needed("pattern")?;
+pub(super) async fn call(
+    call: &mut ToolContext<'_>,
+    mut arguments: Arguments,
+) -> Result<ToolResult, ToolError> {
+    let name = arguments.required_text("doc_name")?;
+    let pattern = arguments.required_text("pattern")?;
     let ignore_case = arguments.flag("ignore_case")?;
     let context = arguments.number("context", 0..=MAX_CONTEXT)?.unwrap_or(0);
     let folder = arguments.text("folder_id")?;
-    let page = paging(
+    let page = page_request(
         &mut arguments,
         200,
         &format!("{name} {pattern} {ignore_case}"),
     )?;
-    arguments.none_left()?;
-    let named = call.named(&name, folder.as_deref())?;
-    let listed = call.listed(&named)?;
-    let scope = named.fragment.as_ref().map_or_else(
+    arguments.reject_unknown()?;
+    let document = call.resolve_document(&name, folder.as_deref())?;
+    let listed = call.listed(&document)?;
+    let scope = document.fragment.as_ref().map_or_else(
         || listed.label.clone(),
         |part| format!("{}#{part}", listed.label),
     );
@@ -80,73 +83,74 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
         fixed,
         limit: MAX_COUNTED,
     };
-    let (found, fixed) = match call.reader.grep(&scope, &options(false)).await {
+    let (response, fixed) = match call.archive.grep(&scope, &options(false)).await {
         Err(refusal) if refusal.code == "grep.pattern" => {
-            (call.reader.grep(&scope, &options(true)).await?, true)
+            (call.archive.grep(&scope, &options(true)).await?, true)
         }
-        found => (found?, false),
+        response => (response?, false),
     };
-    let shown: Vec<&GrepHit> = found
+    let hits: Vec<&GrepHit> = response
         .hits
         .iter()
         .skip(page.offset)
         .take(page.limit)
         .collect();
-    let around = around(call, &named, &shown, context).await?;
-    let rows = shown.iter().zip(around).map(|(hit, lines)| row(hit, lines));
-    let matches = fitting(rows, call.form.limit(None));
-    let links = links(named.doc, &shown[..matches.len()]);
+    let around = around(call, &document, &hits, context).await?;
+    let rows = hits.iter().zip(around).map(|(hit, lines)| row(hit, lines));
+    let matches = take_fitting(rows, call.form.limit(None));
+    let links = links(document.doc, &hits[..matches.len()]);
     let name = name_of(listed);
     let as_text = if fixed {
         " (as text: it is no expression)"
     } else {
         ""
     };
-    Ok(answer(name, &found, matches, page.offset, as_text).links(links))
+    Ok(answer(name, &response, matches, page.offset, as_text).resources(links))
 }
 
 fn answer(
     name: &str,
-    found: &GrepView,
+    response: &GrepResponse,
     matches: Vec<Value>,
     offset: usize,
     as_text: &str,
-) -> Answer {
-    let total = found.hits.len();
+) -> ToolResult {
+    let total = response.hits.len();
     let next = offset + matches.len();
     let more = next < total;
-    let at_least = if found.truncated { "at least " } else { "" };
-    let shown = match matches.len() {
+    let at_least = if response.truncated { "at least " } else { "" };
+    let count_text = match matches.len() {
         0 => "none shown".to_owned(),
         _ => format!("shown from {} to {next}", offset + 1),
     };
-    let summary = format!("{at_least}{total} lines of {name} match{as_text}; {shown}");
-    let body = fence(name, &listing(&matches));
+    let summary = format!("{at_least}{total} lines of {name} match{as_text}; {count_text}");
+    let body = delimited(name, &listing(&matches));
     let data = json!({
         "doc_name": name,
         "total": total,
-        "total_is_exact": !found.truncated,
-        "truncated": more || found.truncated,
+        "total_is_exact": !response.truncated,
+        "truncated": more || response.truncated,
         "next_offset": more.then_some(next),
     });
-    let mut answer = Answer::new(data, summary)
-        .with("matches", matches.into())
-        .body(body);
+    let mut answer = ToolResult::new(data, summary)
+        .with_field("matches", matches.into())
+        .text_body(body);
     if more {
-        answer = answer.option(format!("More: the same call with offset: {next}"));
+        answer = answer.with_option(format!("More: the same call with offset: {next}"));
     }
     match total {
-        0 => answer.option("Try ignore_case: true, fewer words, or search()"),
-        _ => answer.option("Text around a line: get_page_content(doc_name, pages), or context: 3"),
+        0 => answer.with_option("Try ignore_case: true, fewer words, or search()"),
+        _ => answer
+            .with_option("Text around a line: get_page_content(doc_name, pages), or context: 3"),
     }
 }
 
 /// Addresses of the first sections, each once.
 fn links(doc: DocId, hits: &[&GrepHit]) -> Vec<Resource> {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut linked: Vec<&str> = Vec::new();
     let first = hits.iter().filter(|hit| {
-        let new = !seen.contains(&hit.section_id.as_str());
-        seen.push(&hit.section_id);
+        let new = !linked.contains(&hit.section_id.as_str());
+        linked.push(&hit.section_id);
         new
     });
     let name = |hit: &GrepHit| hit.title.chars().take(60).collect::<String>();
@@ -158,20 +162,20 @@ fn links(doc: DocId, hits: &[&GrepHit]) -> Vec<Resource> {
 
 /// The lines before and after each match, as they stand in its section.
 async fn around(
-    call: &Call<'_>,
-    named: &Named,
+    call: &ToolContext<'_>,
+    document: &DocumentRef,
     hits: &[&GrepHit],
     context: usize,
-) -> Result<Vec<(Vec<String>, Vec<String>)>, Failure> {
+) -> Result<Vec<(Vec<String>, Vec<String>)>, ToolError> {
     let none = || hits.iter().map(|_| Default::default()).collect();
     if context == 0 || hits.is_empty() {
         return Ok(none());
     }
-    let (_, published) = call.published(named).await?;
-    let Some(body) = call.reader.body(&published).await? else {
+    let (_, published) = call.load_published(document).await?;
+    let Some(body) = call.archive.load_body(&published).await? else {
         return Ok(none());
     };
-    let mut lines_of: HashMap<&str, Vec<text::LineAt<'_>>> = HashMap::new();
+    let mut lines_of: HashMap<&str, Vec<text::BodyLine<'_>>> = HashMap::new();
     let mut around = Vec::new();
     for hit in hits {
         let lines = lines_of.entry(&hit.section_id).or_insert_with(|| {
@@ -191,7 +195,7 @@ async fn around(
             around.push(Default::default());
             continue;
         };
-        let cut = |lines: &[text::LineAt<'_>]| {
+        let cut = |lines: &[text::BodyLine<'_>]| {
             lines
                 .iter()
                 .map(|line| line.text.chars().take(LINE_CHARS).collect())

@@ -4,37 +4,37 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stemma_boot::health::{Health, Serving};
+use stemma_boot::health::{Health, HealthServer};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
-use stemma_engine::presence::Presence;
+use stemma_engine::heartbeat::HeartbeatReporter;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{KeySettings, Means, QuerySettings, ServerSettings, serve};
+use crate::server::{KeySettings, QuerySettings, ServerDeps, ServerSettings, serve};
 use crate::tests as store;
 
-struct Server {
-    serving: Serving,
+struct McpTestServer {
+    serving: HealthServer,
     stop: CancellationToken,
     _cache: tempfile::TempDir,
 }
 
-impl Drop for Server {
+impl Drop for McpTestServer {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-impl Server {
+impl McpTestServer {
     async fn start(query: QuerySettings) -> Self {
         let env = Env::system();
         let blobs = store::store().await;
         let stop = CancellationToken::new();
         let blobs: Arc<dyn Blobs> = blobs;
-        let health = Health::of_blobs(&env, &Presence::new(&env, "q", "query"), &blobs);
+        let health = Health::for_blobs(&env, &HeartbeatReporter::new(&env, "q", "query"), &blobs);
         let collections = vec![Collection::default(), "other".parse().unwrap()];
         let listen = "127.0.0.1:0".parse().unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -51,7 +51,7 @@ impl Server {
             env,
             blobs,
             settings,
-            Means::default(),
+            ServerDeps::default(),
             health,
             None,
             stop.clone(),
@@ -108,8 +108,8 @@ fn result(body: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_request_is_answered_without_a_session() {
-    let server = Server::start(QuerySettings::default()).await;
+async fn requests_need_no_session() {
+    let server = McpTestServer::start(QuerySettings::default()).await;
     let acme = || json!({ "doc_name": "ACME_2022" });
     let (status, body) = server.call("/mcp", "", "get_document", acme()).await;
     assert_eq!(
@@ -155,8 +155,8 @@ async fn a_request_is_answered_without_a_session() {
 }
 
 #[tokio::test]
-async fn other_hosts_and_web_pages_are_refused() {
-    let server = Server::start(QuerySettings::default()).await;
+async fn foreign_hosts_and_origins_are_refused() {
+    let server = McpTestServer::start(QuerySettings::default()).await;
     for (head, status) in [
         ("", 200),
         ("Host: localhost\r\n", 200),
@@ -170,12 +170,12 @@ async fn other_hosts_and_web_pages_are_refused() {
             "{head}"
         );
     }
-    let named = QuerySettings {
+    let settings = QuerySettings {
         hosts: vec!["stemma.example".into()],
         origins: vec!["https://app.example:443".into()],
         ..QuerySettings::default()
     };
-    let server = Server::start(named).await;
+    let server = McpTestServer::start(settings).await;
     let head = "Host: stemma.example\r\nOrigin: https://app.example\r\n";
     assert_eq!(
         server.post("/mcp", head, "tools/list", json!({})).await.0,
@@ -184,7 +184,7 @@ async fn other_hosts_and_web_pages_are_refused() {
 }
 
 #[tokio::test]
-async fn keys_are_those_of_the_other_routes() {
+async fn mcp_uses_the_same_api_keys() {
     let key = |name: &str, collections: &[&str]| -> KeySettings {
         let digest = blake3::hash(name.as_bytes()).to_string();
         serde_json::from_value(
@@ -193,7 +193,7 @@ async fn keys_are_those_of_the_other_routes() {
         .unwrap()
     };
     let keys = vec![key("all", &[]), key("other", &["other"])];
-    let server = Server::start(QuerySettings {
+    let server = McpTestServer::start(QuerySettings {
         keys,
         ..QuerySettings::default()
     })

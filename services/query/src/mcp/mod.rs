@@ -5,18 +5,15 @@
 //! that says what to do, never an error of the protocol; no result is larger than a client takes; no call takes longer
 //! than 20 s; text of documents is marked as such.
 //!
-//! [`serve_stdio`] answers one client over the standard streams; over HTTP a `Desk` answers at `/mcp` of the query
+//! [`serve_stdio`] answers one client over the standard streams; over HTTP a `McpServer` answers at `/mcp` of the query
 //! service, without sessions, so that any replica answers any request.
 
-mod agent;
-mod answer;
+mod agent_tools;
 mod arguments;
 mod ask;
 mod browse_documents;
-mod call;
 mod compare_sections;
-mod desk;
-mod failure;
+mod error;
 mod fetch;
 mod get_document;
 mod get_document_structure;
@@ -28,11 +25,14 @@ mod http;
 mod http_tests;
 mod paging;
 mod prompts;
-mod reading;
 mod resources;
 mod search;
+mod server;
 #[cfg(test)]
 mod tests;
+mod text_pages;
+mod tool_context;
+mod tool_result;
 mod tools;
 
 use std::path::Path;
@@ -46,23 +46,25 @@ use stemma_engine::blobs::Blobs;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::server::Answering;
-use crate::server::archive::Archive;
-use crate::{AnswerSettings, Librarians};
-pub(crate) use agent::AgentTools;
-pub(crate) use desk::Desk;
-use stemma_answers::reason::AnswerModel;
-use stemma_retrieval::meaning::Meaning;
+use crate::server::AnswererFactory;
+use crate::server::collections::Collections;
+use crate::{AnswerService, AnswerSettings};
+pub(crate) use agent_tools::AgentTools;
+pub(crate) use server::McpServer;
+use stemma_answers::tree_search::AnswerModel;
+use stemma_retrieval::embedding::SemanticRouter;
 /// What PageIndex's tools and its cloud say in the same words.
 pub(crate) mod dialect {
-    pub(crate) use super::browse_documents::{created_at, description, metadata, page_count, when};
-    pub(crate) use super::call::{is_root, name_of, status};
+    pub(crate) use super::browse_documents::{
+        created_at, description, metadata, page_count, sort_date,
+    };
+    pub(crate) use super::tool_context::{is_root, name_of, status};
 }
 pub(crate) use http::{McpService, service};
 pub use tools::Preset;
 
 /// What one client is served.
-pub struct Served<'a> {
+pub struct McpOptions<'a> {
     /// The documents.
     pub collection: Collection,
     /// Where this machine keeps the index.
@@ -70,7 +72,7 @@ pub struct Served<'a> {
     /// The model that may be asked; `None`: none.
     pub model: Option<&'a AnswerModel>,
     /// What routes by meaning; `None` where no endpoint for embeddings is configured.
-    pub meaning: Option<Arc<Meaning>>,
+    pub meaning: Option<Arc<SemanticRouter>>,
     /// The tools.
     pub preset: Preset,
     /// What answers may cost.
@@ -84,7 +86,7 @@ pub struct Served<'a> {
 pub async fn serve_stdio(
     env: Env,
     blobs: Arc<dyn Blobs>,
-    served: Served<'_>,
+    served: McpOptions<'_>,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     serve(env, blobs, served, stdio_pipes(), stop).await
@@ -94,7 +96,7 @@ pub async fn serve_stdio(
 async fn serve<R, W>(
     env: Env,
     blobs: Arc<dyn Blobs>,
-    served: Served<'_>,
+    served: McpOptions<'_>,
     streams: (R, W),
     stop: CancellationToken,
 ) -> std::io::Result<()>
@@ -102,7 +104,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let Served {
+    let McpOptions {
         collection,
         cache,
         model,
@@ -114,7 +116,7 @@ where
         .into_iter()
         .map(|meaning| (collection.clone(), meaning))
         .collect();
-    let archive = Archive::follow(
+    let archive = Collections::start(
         &env,
         &blobs,
         vec![collection],
@@ -123,10 +125,11 @@ where
         model,
         &stop,
     );
-    let answering =
-        model.map(|_| Arc::new(Librarians::new(env.clone(), blobs, answer)) as Arc<dyn Answering>);
-    let desk = Desk::alone(env, archive, preset).answering_by(answering);
-    let served = match serve_server_with_ct(desk, streams, stop.clone()).await {
+    let answering = model.map(|_| {
+        Arc::new(AnswerService::new(env.clone(), blobs, answer)) as Arc<dyn AnswererFactory>
+    });
+    let server = McpServer::for_local_client(env, archive, preset).with_answerers(answering);
+    let served = match serve_server_with_ct(server, streams, stop.clone()).await {
         Ok(running) => running
             .waiting()
             .await

@@ -1,13 +1,13 @@
 //! Where a list goes on: by offset, or by a cursor that holds under its own arguments only.
 
 use super::arguments::Arguments;
-use super::failure::{Failure, Kind};
+use super::error::{ToolError, ToolErrorKind};
 
 /// Items that can be passed over at most.
 const MAX_OFFSET: usize = 1_000_000_000;
 
 /// A part of a list.
-pub(super) struct Page {
+pub(super) struct PageRequest {
     /// Items passed over.
     pub(super) offset: usize,
     /// Items wanted.
@@ -16,11 +16,11 @@ pub(super) struct Page {
 }
 
 /// The arguments `offset`, `cursor` and `limit` (10, at most `most`) of a list under `filters`.
-pub(super) fn paging(
+pub(super) fn page_request(
     arguments: &mut Arguments,
     most: usize,
     filters: &str,
-) -> Result<Page, Failure> {
+) -> Result<PageRequest, ToolError> {
     let limit = arguments.number("limit", 1..=most)?.unwrap_or(10);
     let offset = arguments.number("offset", 0..=MAX_OFFSET)?;
     let cursor = arguments.text("cursor")?;
@@ -29,29 +29,29 @@ pub(super) fn paging(
         .chars()
         .take(12)
         .collect();
-    let mut page = Page {
+    let mut page = PageRequest {
         offset: offset.unwrap_or(0),
         limit,
         digest,
     };
     if let Some(cursor) = cursor {
-        page.offset = page.read(&cursor).ok_or_else(|| {
+        page.offset = page.decode_cursor(&cursor).ok_or_else(|| {
             let message =
                 "the cursor is not one of this list: the other arguments must stay the same";
-            Failure::new(Kind::InvalidInput, "cursor.invalid", message)
-                .option("Call again without a cursor")
+            ToolError::new(ToolErrorKind::InvalidInput, "cursor.invalid", message)
+                .with_option("Call again without a cursor")
         })?;
     }
     Ok(page)
 }
 
-impl Page {
+impl PageRequest {
     /// The cursor with which the list goes on at `offset`.
     pub(super) fn cursor(&self, offset: usize) -> String {
         format!("{}.{offset}", self.digest)
     }
 
-    fn read(&self, cursor: &str) -> Option<usize> {
+    fn decode_cursor(&self, cursor: &str) -> Option<usize> {
         let (digest, offset) = cursor.split_once('.')?;
         let offset = offset.parse().ok().filter(|offset| *offset <= MAX_OFFSET);
         offset.filter(|_| digest == self.digest)
@@ -64,16 +64,16 @@ mod tests {
 
     use super::*;
 
-    fn page(arguments: &serde_json::Value, filters: &str) -> Result<Page, Failure> {
-        paging(
-            &mut Arguments::of(arguments.as_object().cloned()),
+    fn page(arguments: &serde_json::Value, filters: &str) -> Result<PageRequest, ToolError> {
+        page_request(
+            &mut Arguments::new(arguments.as_object().cloned()),
             50,
             filters,
         )
     }
 
     #[test]
-    fn a_cursor_goes_on_under_its_own_arguments_only() {
+    fn cursors_are_bound_to_their_arguments() {
         let first = page(&json!({}), "form=10-K").unwrap();
         assert_eq!((first.offset, first.limit), (0, 10));
         let cursor = first.cursor(10);

@@ -2,10 +2,10 @@
 
 use rmcp::model::{ReadResourceResult, ResourceContents, ResourceTemplate};
 
-use super::answer::fence;
-use super::call::{Call, SCHEME, name_of};
-use super::failure::{Failure, Kind};
-use super::get_page_content::{text, wanted};
+use super::error::{ToolError, ToolErrorKind};
+use super::get_page_content::{read_request, text};
+use super::tool_context::{SCHEME, ToolContext, name_of};
+use super::tool_result::delimited;
 
 /// The addresses there are.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
@@ -29,26 +29,33 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// What stands at an address, as far as one answer holds it.
-pub(super) async fn read(call: &Call<'_>, address: &str) -> Result<ReadResourceResult, Failure> {
+pub(super) async fn read(
+    call: &ToolContext<'_>,
+    address: &str,
+) -> Result<ReadResourceResult, ToolError> {
     if !address.starts_with(SCHEME) {
-        return Err(Failure::new(
-            Kind::NotFound,
+        return Err(ToolError::new(
+            ToolErrorKind::NotFound,
             "address.unknown",
             format!("addresses here begin with {SCHEME}"),
         ));
     }
-    let named = call.named(address, None)?;
-    if named.fragment.is_none() {
+    let document = call.resolve_document(address, None)?;
+    if document.fragment.is_none() {
         let message = "an address ends in /section/0007 or /page/47";
-        return Err(Failure::new(Kind::NotFound, "address.unknown", message));
+        return Err(ToolError::new(
+            ToolErrorKind::NotFound,
+            "address.unknown",
+            message,
+        ));
     }
-    let (listed, published) = call.published(&named).await?;
-    let (what, _) = wanted(listed, &published, named.fragment.as_ref(), None)?;
+    let (listed, published) = call.load_published(&document).await?;
+    let (what, _) = read_request(listed, &published, document.fragment.as_ref(), None)?;
     let reading = call
         .read(listed, published, what, call.form.limit(Some(usize::MAX)))
         .await?;
     let from = format!("{} {}s {}", name_of(listed), reading.unit, reading.returned);
-    let mut text = fence(&from, &text(&reading));
+    let mut text = delimited(&from, &text(&reading));
     if let Some(remaining) = &reading.remaining {
         text.push_str(&format!(
             "\n{}s {remaining} are left: {SCHEME}{}/page/{remaining}",

@@ -3,16 +3,16 @@
 use rmcp::model::{Resource, Tool};
 use serde_json::{Value, json};
 use stemma_catalog::locator::{Fragment, Locator, section_locator};
-use stemma_retrieval::find::Total;
-use stemma_retrieval::{Found, Hit, Query, Within, find};
+use stemma_retrieval::search::TotalHits;
+use stemma_retrieval::{DocumentScope, Query, SearchResults, SectionHit, search};
 
-use super::answer::{Answer, fence, fitting};
 use super::arguments::Arguments;
 use super::browse_documents::filter;
-use super::call::{Call, is_root, link, locator_of, name_of, section_address};
-use super::failure::Failure;
-use super::paging::{Page, paging};
-use super::tools::{items, reading};
+use super::error::ToolError;
+use super::paging::{PageRequest, page_request};
+use super::tool_context::{ToolContext, is_root, link, locator_of, name_of, section_address};
+use super::tool_result::{ToolResult, delimited, take_fitting};
+use super::tools::{items, read_only_tool};
 
 pub(super) const NAME: &str = "search";
 /// Its name in prompts written for PageIndex's cloud.
@@ -51,7 +51,7 @@ pub(super) fn tool() -> Tool {
     });
     let about = "Find sections by meaning of words, over all documents or in one. Companies, years, forms and Items in \
 the query narrow it. Without a model.";
-    reading(NAME, about, takes, &["query"], gives)
+    read_only_tool(NAME, about, takes, &["query"], gives)
 }
 
 /// The same under its other name.
@@ -63,7 +63,7 @@ pub(super) fn alias() -> Tool {
 
 /// The same with nothing but a question.
 pub(super) fn query_only() -> Tool {
-    reading(
+    read_only_tool(
         NAME,
         "Search filings; returns results with ids for fetch.",
         json!({ "query": query_argument() }),
@@ -73,15 +73,18 @@ pub(super) fn query_only() -> Tool {
 }
 
 /// Calls it.
-pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
-    let text = arguments.needed("query")?;
+pub(super) async fn call(
+    call: &mut ToolContext<'_>,
+    mut arguments: Arguments,
+) -> Result<ToolResult, ToolError> {
+    let text = arguments.required_text("query")?;
     let scope = arguments.text("scope")?;
     // Prompts for folders name the place like this.
     let folder = arguments.text("folder_id")?;
     let scope = scope.or(folder).filter(|scope| !is_root(scope));
     let filter = filter(&mut arguments)?;
-    let page = paging(&mut arguments, 50, &format!("{text} {scope:?} {filter:?}"))?;
-    arguments.none_left()?;
+    let page = page_request(&mut arguments, 50, &format!("{text} {scope:?} {filter:?}"))?;
+    arguments.reject_unknown()?;
     let (within, item) = within(call, scope.as_deref())?;
     let limit = page.limit;
     let skip = page.offset;
@@ -94,51 +97,54 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
         skip,
         ..Query::default()
     };
-    let found = call.find(&query).await?;
-    Ok(answer(call, &found, &page))
+    let response = call.search(&query).await?;
+    Ok(answer(call, &response, &page))
 }
 
 /// The documents, and the Item, of a scope.
 fn within(
-    call: &Call<'_>,
+    call: &ToolContext<'_>,
     scope: Option<&str>,
-) -> Result<(Within, Option<find::ItemRef>), Failure> {
+) -> Result<(DocumentScope, Option<search::ItemRef>), ToolError> {
     let Some(scope) = scope else {
-        return Ok((Within::All, None));
+        return Ok((DocumentScope::All, None));
     };
     let Locator { document, fragment } = locator_of(scope);
     let docs = call
-        .reader
-        .in_scope(&document)?
+        .archive
+        .documents_in_scope(&document)?
         .iter()
         .map(|listed| listed.doc())
         .collect();
     let item = match fragment {
         None => None,
-        Some(Fragment::Item { part, number }) => Some(find::ItemRef { part, number }),
+        Some(Fragment::Item { part, number }) => Some(search::ItemRef { part, number }),
         Some(other) => {
             return Err(
-                Failure::invalid(format!("a search within `#{other}` is not possible"))
-                    .option("Search the document or an Item of it (…#item-7), or grep_document()"),
+                ToolError::invalid(format!("a search within `#{other}` is not possible"))
+                    .with_option(
+                        "Search the document or an Item of it (…#item-7), or grep_document()",
+                    ),
             );
         }
     };
-    Ok((Within::Documents(docs), item))
+    Ok((DocumentScope::Documents(docs), item))
 }
 
-fn answer(call: &Call<'_>, found: &Found, page: &Page) -> Answer {
-    let results = fitting(
-        found.hits.iter().map(|hit| result(call, hit)),
+fn answer(call: &ToolContext<'_>, response: &SearchResults, page: &PageRequest) -> ToolResult {
+    let results = take_fitting(
+        response.hits.iter().map(|hit| result(call, hit)),
         call.form.limit(None),
     );
     let next = page.offset + results.len();
-    let next = (results.len() < found.hits.len() || found.next.is_some()).then_some(next);
-    let (total, more) = match found.total {
-        Total::Exact(total) => (total, ""),
-        Total::AtLeast(total) => (total, " at least"),
+    let next =
+        (results.len() < response.hits.len() || response.next_skip.is_some()).then_some(next);
+    let (total, more) = match response.total {
+        TotalHits::Exact(total) => (total, ""),
+        TotalHits::AtLeast(total) => (total, " at least"),
     };
-    let chips: Vec<String> = found
-        .routed
+    let chips: Vec<String> = response
+        .applied_filters
         .iter()
         .map(|chip| format!("{}={}", chip.facet, chip.value))
         .collect();
@@ -150,32 +156,32 @@ fn answer(call: &Call<'_>, found: &Found, page: &Page) -> Answer {
     let summary = format!(
         "{} of{more} {total} sections, in {} of {} documents{routed}",
         results.len(),
-        found.searched.documents,
-        found.searched.documents_in_scope
+        response.stats.documents,
+        response.stats.documents_in_scope
     );
-    let body = fence("search results", &listing(&results));
-    let links = links(found, results.len());
+    let body = delimited("search results", &listing(&results));
+    let links = links(response, results.len());
     let data = json!({
         "total": total,
         "results": results,
-        "routed": found.routed.iter().map(|chip| json!({ "facet": chip.facet, "value": chip.value })).collect::<Vec<_>>(),
-        "documents_searched": found.searched.documents,
+        "routed": response.applied_filters.iter().map(|chip| json!({ "facet": chip.facet, "value": chip.value })).collect::<Vec<_>>(),
+        "documents_searched": response.stats.documents,
         "next_cursor": next.map(|next| page.cursor(next)),
     });
-    let mut answer = Answer::new(data, summary)
-        .body(body)
-        .links(links)
-        .bare_as_json();
-    if found.hits.is_empty() {
-        answer =
-            answer.option("Other words, a wider scope, or grep_document() for exact characters");
+    let mut answer = ToolResult::new(data, summary)
+        .text_body(body)
+        .resources(links)
+        .without_json_envelope();
+    if response.hits.is_empty() {
+        answer = answer
+            .with_option("Other words, a wider scope, or grep_document() for exact characters");
     } else {
-        answer = answer.option(
+        answer = answer.with_option(
             "Text: fetch(id), or get_page_content(doc_name, pages); read before you answer",
         );
     }
     match next {
-        Some(next) => answer.option(format!(
+        Some(next) => answer.with_option(format!(
             "More: the same call with cursor: \"{}\"",
             page.cursor(next)
         )),
@@ -183,8 +189,8 @@ fn answer(call: &Call<'_>, found: &Found, page: &Page) -> Answer {
     }
 }
 
-fn result(call: &Call<'_>, hit: &Hit) -> Value {
-    let listed = call.reader.catalogue().get(hit.doc);
+fn result(call: &ToolContext<'_>, hit: &SectionHit) -> Value {
+    let listed = call.archive.catalog().get(hit.doc);
     let (label, name) = listed.map_or_else(
         || (hit.doc.to_string(), hit.name.as_str()),
         |listed| (listed.label.clone(), name_of(listed)),
@@ -194,7 +200,7 @@ fn result(call: &Call<'_>, hit: &Hit) -> Value {
         "id": section_locator(&label, hit.section),
         "title": format!("{name} › {path}"),
         "url": section_address(hit.doc, hit.section),
-        "snippet": hit.excerpt.text,
+        "snippet": hit.snippet.text,
         "page": hit.best_pages.first().map(|page| page.page).or(hit.pages.map(|(start, _)| start)),
         "score": (f64::from(hit.score) * 1000.0).round() / 1000.0,
         "why": hit.why,
@@ -243,9 +249,9 @@ fn listing(results: &[Value]) -> String {
     lines.join("\n")
 }
 
-fn links(found: &Found, shown: usize) -> Vec<Resource> {
-    let hits = found.hits.iter().take(shown.min(MAX_LINKS));
-    let name = |hit: &Hit| {
+fn links(response: &SearchResults, count: usize) -> Vec<Resource> {
+    let hits = response.hits.iter().take(count.min(MAX_LINKS));
+    let name = |hit: &SectionHit| {
         hit.path.last().map_or_else(
             || hit.name.clone(),
             |title| title.chars().take(60).collect(),

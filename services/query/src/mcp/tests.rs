@@ -13,9 +13,9 @@ use super::*;
 use crate::tests as store;
 
 /// More than any answer here takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
-struct Client {
+struct TestClient {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     writer: WriteHalf<DuplexStream>,
     next: u64,
@@ -26,30 +26,30 @@ struct Client {
     _cache: tempfile::TempDir,
 }
 
-impl Drop for Client {
+impl Drop for TestClient {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-impl Client {
+impl TestClient {
     async fn start(preset: Preset) -> Self {
         Self::with_version(preset, "2025-06-18").await
     }
 
     async fn with_version(preset: Preset, version: &str) -> Self {
-        Self::served(preset, version, None).await
+        Self::with_options(preset, version, None).await
     }
 
     /// A client of a server with a model.
-    async fn asking(model: stemma_answers::reason::AnswerModel) -> Self {
-        Self::served(Preset::All, "2025-06-18", Some(model)).await
+    async fn with_model(model: stemma_answers::tree_search::AnswerModel) -> Self {
+        Self::with_options(Preset::All, "2025-06-18", Some(model)).await
     }
 
-    async fn served(
+    async fn with_options(
         preset: Preset,
         version: &str,
-        model: Option<stemma_answers::reason::AnswerModel>,
+        model: Option<stemma_answers::tree_search::AnswerModel>,
     ) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let env = Env::system();
@@ -63,7 +63,7 @@ impl Client {
         let served = async move {
             let collection = Collection::default();
             let answer = crate::AnswerSettings::default();
-            let served = Served {
+            let served = McpOptions {
                 collection,
                 cache: &path,
                 model: model.as_ref(),
@@ -74,8 +74,8 @@ impl Client {
             serve(world, store, served, split(theirs), ended).await
         };
         drop(env.spawn(served)); // ends with `stop`
-        let (reader, writer) = split(ours);
-        let lines = BufReader::new(reader).lines();
+        let (archive, writer) = split(ours);
+        let lines = BufReader::new(archive).lines();
         let mut client = Self {
             lines,
             writer,
@@ -114,7 +114,7 @@ impl Client {
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
             .await;
         loop {
-            let line = tokio::time::timeout(PATIENCE, self.lines.next_line())
+            let line = tokio::time::timeout(REPLY_TIMEOUT, self.lines.next_line())
                 .await
                 .expect("an answer in time");
             let message: Value =
@@ -146,7 +146,7 @@ impl Client {
         assert_ne!(result["isError"], true, "{tool} {arguments}: {result}");
         let schema = &self.tools().await[tool]["outputSchema"];
         let data = &result["structuredContent"];
-        fits(data, schema, tool);
+        assert_matches_schema(data, schema, tool);
         assert_eq!(data["success"], true);
         assert!(
             data["next_steps"]["summary"].is_string() && data["next_steps"]["options"].is_array(),
@@ -169,7 +169,7 @@ impl Client {
     }
 
     /// The envelope of a call that is refused.
-    async fn refused(&mut self, tool: &str, arguments: Value) -> Value {
+    async fn call_error(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments.clone()).await;
         assert_eq!(result["isError"], true, "{tool} {arguments}: {result}");
         let data = result["structuredContent"].clone();
@@ -186,7 +186,7 @@ impl Client {
 }
 
 /// As much of JSON Schema as the tools use.
-fn fits(value: &Value, schema: &Value, at: &str) {
+fn assert_matches_schema(value: &Value, schema: &Value, at: &str) {
     let types: Vec<&str> = match &schema["type"] {
         Value::String(one) => vec![one],
         Value::Array(some) => some.iter().filter_map(Value::as_str).collect(),
@@ -214,11 +214,11 @@ fn fits(value: &Value, schema: &Value, at: &str) {
     }
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
         if let Some(value) = value.get(name) {
-            fits(value, schema, &format!("{at}/{name}"));
+            assert_matches_schema(value, schema, &format!("{at}/{name}"));
         }
     }
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-        fits(item, &schema["items"], &format!("{at}/{index}"));
+        assert_matches_schema(item, &schema["items"], &format!("{at}/{index}"));
     }
 }
 
@@ -227,7 +227,7 @@ fn text(result: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn the_list_of_tools_is_short_and_every_tool_only_reads() {
+async fn tool_list_is_short_and_read_only() {
     for (preset, names) in [
         (
             Preset::All,
@@ -239,10 +239,10 @@ async fn the_list_of_tools_is_short_and_every_tool_only_reads() {
         ),
         (Preset::OpenAi, "fetch search"),
     ] {
-        let mut client = Client::start(preset).await;
+        let mut client = TestClient::start(preset).await;
         let tools = client.tools().await;
-        let found: Vec<&String> = tools.as_object().unwrap().keys().collect();
-        assert_eq!(found, names.split(' ').collect::<Vec<_>>());
+        let tool_names: Vec<&String> = tools.as_object().unwrap().keys().collect();
+        assert_eq!(tool_names, names.split(' ').collect::<Vec<_>>());
         let size = tokens::count(&client.ask("tools/list", json!({})).await.to_string());
         assert!(size <= 3_000, "{preset:?}: {size} tokens");
         for tool in tools.as_object().unwrap().values() {
@@ -257,8 +257,8 @@ async fn the_list_of_tools_is_short_and_every_tool_only_reads() {
 }
 
 #[tokio::test]
-async fn every_tool_answers_in_its_schema_and_says_nothing_twice() {
-    let mut client = Client::start(Preset::All).await;
+async fn tool_results_match_their_schemas_without_repetition() {
+    let mut client = TestClient::start(Preset::All).await;
     let calls = [
         ("browse_documents", json!({})),
         (
@@ -320,8 +320,8 @@ async fn every_tool_answers_in_its_schema_and_says_nothing_twice() {
 
 /// A script as one writes it for PageIndex's tools: it knows nothing of this server.
 #[tokio::test]
-async fn an_agent_for_pageindex_works_unchanged() {
-    let mut client = Client::start(Preset::PageIndex).await;
+async fn pageindex_agents_work_unchanged() {
+    let mut client = TestClient::start(Preset::PageIndex).await;
     let json = |result: Value| -> Value {
         assert_ne!(result["isError"], true, "{result}");
         assert_eq!(result["structuredContent"], Value::Null);
@@ -381,14 +381,14 @@ async fn an_agent_for_pageindex_works_unchanged() {
         json!({ "part": 1, "total_parts": 1, "has_more": false })
     );
     let mut nodes: Vec<Value> = structure["structure"].as_array().unwrap().clone();
-    let mut found = None;
+    let mut section = None;
     while let Some(node) = nodes.pop() {
         nodes.extend(node["nodes"].as_array().into_iter().flatten().cloned());
         if node["title"].as_str().unwrap().contains("Risk Factors") {
-            found = Some(node);
+            section = Some(node);
         }
     }
-    let node = found.expect("the section is in the tree");
+    let node = section.expect("the section is in the tree");
     let pages = format!("{}-{}", node["start_index"], node["end_index"]);
     let content = json(
         client
@@ -426,13 +426,13 @@ async fn an_agent_for_pageindex_works_unchanged() {
 }
 
 #[tokio::test]
-async fn openai_finds_results_with_ids_and_fetches_them() {
-    let mut client = Client::start(Preset::OpenAi).await;
-    let found: Value = serde_json::from_str(text(
+async fn openai_search_results_can_be_fetched() {
+    let mut client = TestClient::start(Preset::OpenAi).await;
+    let results: Value = serde_json::from_str(text(
         &client.call("search", json!({ "query": "anvils" })).await,
     ))
     .unwrap();
-    let first = &found["results"][0];
+    let first = &results["results"][0];
     for name in ["id", "title", "url"] {
         assert!(first[name].is_string(), "{first}");
     }
@@ -450,8 +450,8 @@ async fn openai_finds_results_with_ids_and_fetches_them() {
 }
 
 #[tokio::test]
-async fn what_is_left_can_be_read_to_the_end() {
-    let mut client = Client::start(Preset::All).await;
+async fn truncated_text_can_be_read_to_the_end() {
+    let mut client = TestClient::start(Preset::All).await;
     let mut arguments = json!({ "doc_name": "ACME_2022", "pages": "1-5", "max_tokens": 1 });
     let mut pages = Vec::new();
     for _ in 0..10 {
@@ -501,8 +501,8 @@ async fn what_is_left_can_be_read_to_the_end() {
 }
 
 #[tokio::test]
-async fn a_text_without_pages_is_read_by_lines() {
-    let mut client = Client::start(Preset::All).await;
+async fn unpaged_text_is_read_by_lines() {
+    let mut client = TestClient::start(Preset::All).await;
     let tree = client
         .data("get_document_structure", json!({ "doc_name": "manual.md" }))
         .await;
@@ -532,8 +532,8 @@ async fn a_text_without_pages_is_read_by_lines() {
 }
 
 #[tokio::test]
-async fn grep_counts_first_and_goes_on() {
-    let mut client = Client::start(Preset::All).await;
+async fn grep_counts_matches_and_pages_through_them() {
+    let mut client = TestClient::start(Preset::All).await;
     let ask = |more: Value| {
         let mut arguments = json!({ "doc_name": "ACME_2022", "pattern": "CURRENCY|hedging", "ignore_case": true, "limit": 1 });
         arguments
@@ -586,8 +586,8 @@ async fn grep_counts_first_and_goes_on() {
 }
 
 #[tokio::test]
-async fn lists_go_on_by_offset_and_by_cursor() {
-    let mut client = Client::start(Preset::All).await;
+async fn lists_page_by_offset_and_cursor() {
+    let mut client = TestClient::start(Preset::All).await;
     let all = client
         .data("browse_documents", json!({ "recursive": true }))
         .await;
@@ -616,7 +616,7 @@ async fn lists_go_on_by_offset_and_by_cursor() {
     );
     let other = json!({ "limit": 2, "cursor": first["next_cursor"] });
     assert_eq!(
-        client.refused("browse_documents", other).await["code"],
+        client.call_error("browse_documents", other).await["code"],
         "cursor.invalid"
     );
     let newest = all["documents"][0]["name"].as_str().unwrap();
@@ -627,7 +627,7 @@ async fn lists_go_on_by_offset_and_by_cursor() {
 
 #[tokio::test]
 async fn two_filings_are_compared_section_by_section() {
-    let mut client = Client::start(Preset::All).await;
+    let mut client = TestClient::start(Preset::All).await;
     let by_name = client
         .data(
             "compare_sections",
@@ -680,8 +680,8 @@ async fn two_filings_are_compared_section_by_section() {
 
 /// Nothing a model can send is an error of the protocol, and every refusal says what to do.
 #[tokio::test]
-async fn what_is_wrong_is_an_answer_with_a_code() {
-    let mut client = Client::start(Preset::All).await;
+async fn errors_are_tool_results_with_a_code() {
+    let mut client = TestClient::start(Preset::All).await;
     for (tool, arguments, code) in [
         ("get_document", json!({}), "INVALID_INPUT"),
         (
@@ -828,11 +828,11 @@ async fn what_is_wrong_is_an_answer_with_a_code() {
         ),
         ("no_such_tool", json!({}), "INVALID_INPUT"),
     ] {
-        let refused = client.refused(tool, arguments.clone()).await;
+        let refused = client.call_error(tool, arguments.clone()).await;
         assert_eq!(refused["errorCode"], code, "{tool} {arguments}: {refused}");
     }
     let near = client
-        .refused("get_document", json!({ "doc_name": "ACME" }))
+        .call_error("get_document", json!({ "doc_name": "ACME" }))
         .await;
     assert_eq!(near["candidates"], json!(["ACME_2021", "ACME_2022"]));
     let failed = client
@@ -848,8 +848,8 @@ async fn what_is_wrong_is_an_answer_with_a_code() {
 }
 
 #[tokio::test]
-async fn a_name_of_two_documents_is_refused_with_both() {
-    let mut client = Client::start(Preset::All).await;
+async fn ambiguous_names_are_refused_with_candidates() {
+    let mut client = TestClient::start(Preset::All).await;
     store::publish_now(
         client.blobs.as_ref(),
         "other/ACME_2022.pdf",
@@ -888,8 +888,8 @@ async fn a_name_of_two_documents_is_refused_with_both() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_when_the_document_is_there_and_tells_of_itself() {
-    let mut client = Client::start(Preset::All).await;
+async fn waiting_reports_progress_until_the_document_is_ready() {
+    let mut client = TestClient::start(Preset::All).await;
     let blobs = client.blobs.clone();
     let publishing = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(700)).await;
@@ -925,8 +925,8 @@ async fn a_wait_ends_when_the_document_is_there_and_tells_of_itself() {
 }
 
 #[tokio::test]
-async fn a_client_from_before_structured_content_reads_json() {
-    let mut client = Client::with_version(Preset::All, "2024-11-05").await;
+async fn old_protocol_clients_get_json_text() {
+    let mut client = TestClient::with_version(Preset::All, "2024-11-05").await;
     let result = client
         .call("get_document", json!({ "doc_name": "ACME_2022" }))
         .await;
@@ -938,8 +938,8 @@ async fn a_client_from_before_structured_content_reads_json() {
 }
 
 #[tokio::test]
-async fn resources_and_prompts_are_named_and_read() {
-    let mut client = Client::start(Preset::All).await;
+async fn resources_and_prompts_are_listed_and_read() {
+    let mut client = TestClient::start(Preset::All).await;
     let templates = client.ask("resources/templates/list", json!({})).await;
     let addresses: Vec<&Value> = templates["resourceTemplates"]
         .as_array()
@@ -1006,10 +1006,11 @@ async fn resources_and_prompts_are_named_and_read() {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_in_words_where_there_is_a_model() {
+async fn ask_answers_where_a_model_is_configured() {
     use stemma_sim::{Behavior, Provider};
     let provider = Provider::start(Behavior::default()).await.unwrap();
-    let mut client = Client::asking(crate::answering::tests::model(&provider)).await;
+    let mut client =
+        TestClient::with_model(crate::answer_service::tests::answer_model(&provider)).await;
     let size = tokens::count(&client.ask("tools/list", json!({})).await.to_string());
     assert!(size <= 3_000, "{size} tokens");
     let hints = &client.tools().await["ask"]["annotations"];
@@ -1017,7 +1018,7 @@ async fn a_question_is_answered_in_words_where_there_is_a_model() {
         (&hints["readOnlyHint"], &hints["destructiveHint"]),
         (&json!(false), &json!(false))
     );
-    let hint = client.refused("aks", json!({})).await.to_string();
+    let hint = client.call_error("aks", json!({})).await.to_string();
     assert!(hint.contains("ask"), "{hint}");
     let question = json!({ "question": "How much was R&D spending?", "scope": "ACME_2022" });
     let answer = client.data("ask", question).await;
@@ -1039,7 +1040,7 @@ async fn a_question_is_answered_in_words_where_there_is_a_model() {
     );
     assert_eq!(provider.report().calls, 1);
     let unknown = client
-        .refused("ask", json!({ "answer_id": "a-0123456789abcdef" }))
+        .call_error("ask", json!({ "answer_id": "a-0123456789abcdef" }))
         .await;
     assert_eq!(unknown["code"], "answer.unknown");
     assert!(
@@ -1049,25 +1050,25 @@ async fn a_question_is_answered_in_words_where_there_is_a_model() {
             .contains("ask(question"),
         "{unknown}"
     );
-    let number = client.refused("ask", json!({ "question": 5 })).await;
+    let number = client.call_error("ask", json!({ "question": 5 })).await;
     assert_eq!(number["error"], "`question` is a text", "{number}");
     assert_eq!(
-        client.refused("ask", json!({})).await["errorCode"],
+        client.call_error("ask", json!({})).await["errorCode"],
         "INVALID_INPUT"
     );
     // Who was not offered it does not spend by its name.
-    let model = crate::answering::tests::model(&provider);
-    let mut fewer = Client::served(Preset::OpenAi, "2025-06-18", Some(model)).await;
+    let model = crate::answer_service::tests::answer_model(&provider);
+    let mut fewer = TestClient::with_options(Preset::OpenAi, "2025-06-18", Some(model)).await;
     let refused = fewer
         .call("ask", json!({ "question": "What was capex?" }))
         .await
         .to_string();
     assert!(refused.contains("tool.unknown"), "{refused}");
     assert_eq!(provider.report().calls, 1);
-    let mut without = Client::start(Preset::All).await;
+    let mut without = TestClient::start(Preset::All).await;
     assert!(without.tools().await["ask"].is_null());
     assert_eq!(
-        without.refused("ask", json!({ "question": "x" })).await["code"],
+        without.call_error("ask", json!({ "question": "x" })).await["code"],
         "answer.not_here"
     );
 }

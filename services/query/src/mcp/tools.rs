@@ -7,10 +7,10 @@ use std::sync::Arc;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Form};
 use super::arguments::Arguments;
-use super::call::Call;
-use super::failure::{Failure, Kind};
+use super::error::{ToolError, ToolErrorKind};
+use super::tool_context::ToolContext;
+use super::tool_result::{ResultFormat, ToolResult};
 use super::{
     ask, browse_documents, compare_sections, fetch, get_document, get_document_structure,
     get_folder_structure, get_page_content, grep_document, search,
@@ -42,11 +42,11 @@ impl Preset {
     }
 
     /// In which forms its answers are given.
-    pub(super) fn form(self) -> Form {
+    pub(super) fn form(self) -> ResultFormat {
         if self == Preset::All {
-            Form::Both
+            ResultFormat::Both
         } else {
-            Form::JsonText
+            ResultFormat::JsonText
         }
     }
 }
@@ -55,8 +55,8 @@ impl FromStr for Preset {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|preset| preset.as_str() == name);
-        found.ok_or_else(|| format!("`{name}` is none of all, pageindex, openai"))
+        let matching = Self::ALL.into_iter().find(|preset| preset.as_str() == name);
+        matching.ok_or_else(|| format!("`{name}` is none of all, pageindex, openai"))
     }
 }
 
@@ -95,11 +95,11 @@ pub(super) fn list(preset: Preset, asks: bool) -> Vec<Tool> {
 
 /// Calls a tool by its name, or by the name it has elsewhere; tools of other presets, too, but for the one that costs money.
 pub(super) async fn call(
-    call: &mut Call<'_>,
+    call: &mut ToolContext<'_>,
     preset: Preset,
     name: &str,
     arguments: Arguments,
-) -> Result<Answer, Failure> {
+) -> Result<ToolResult, ToolError> {
     match name {
         browse_documents::NAME => browse_documents::call(call, arguments).await,
         get_document::NAME => get_document::call(call, arguments).await,
@@ -111,31 +111,31 @@ pub(super) async fn call(
         compare_sections::NAME => compare_sections::call(call, arguments).await,
         ask::NAME if preset == Preset::All => ask::call(call, arguments).await,
         get_folder_structure::NAME => get_folder_structure::call(call, arguments),
-        "get_document_image" => Err(Failure::new(
-            Kind::InvalidInput,
+        "get_document_image" => Err(ToolError::new(
+            ToolErrorKind::InvalidInput,
             "tool.no_images",
             "there are no images of pages",
         )
-        .option("get_page_content() has the text of a page")),
+        .with_option("get_page_content() has the text of a page")),
         _ => {
-            let shown: String = name.chars().take(60).collect();
+            let short_name: String = name.chars().take(60).collect();
             let asks = call.answerer().is_ok();
             let names = list(preset, asks)
                 .into_iter()
                 .map(|tool| tool.name.into_owned())
                 .collect::<Vec<_>>();
-            Err(Failure::new(
-                Kind::InvalidInput,
+            Err(ToolError::new(
+                ToolErrorKind::InvalidInput,
                 "tool.unknown",
-                format!("there is no tool `{shown}`"),
+                format!("there is no tool `{short_name}`"),
             )
-            .option(format!("Tools are: {}", names.join(", "))))
+            .with_option(format!("Tools are: {}", names.join(", "))))
         }
     }
 }
 
 /// A tool that reads and changes nothing. `takes` and `gives` are the `properties` of its schemas.
-pub(super) fn reading(
+pub(super) fn read_only_tool(
     name: &'static str,
     about: &'static str,
     takes: Value,

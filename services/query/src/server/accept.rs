@@ -12,7 +12,7 @@ pub(super) struct Accept(Vec<(String, f32)>);
 
 impl Accept {
     /// What these headers say.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let lines = headers
             .get_all(header::ACCEPT)
             .iter()
@@ -20,17 +20,17 @@ impl Accept {
         let ranges = lines
             .flat_map(|line| line.split(','))
             .map(range)
-            .filter(|(named, _)| !named.is_empty());
+            .filter(|(media_type, _)| !media_type.is_empty());
         Self(ranges.collect())
     }
 
     /// What takes all.
-    pub(super) fn all() -> Self {
+    pub(super) fn any() -> Self {
         Self(Vec::new())
     }
 
     /// Whether an answer of this type is accepted.
-    pub(super) fn takes(&self, kind: &str) -> bool {
+    pub(super) fn accepts(&self, kind: &str) -> bool {
         self.quality(kind) > 0.0
     }
 
@@ -38,7 +38,7 @@ impl Accept {
     pub(super) fn prefers(&self, kind: &str, other: &str) -> bool {
         let this = self.quality(kind);
         let other = self.quality(other);
-        this > other || (this > 0.0 && this >= other && self.of_range(kind).is_some())
+        this > other || (this > 0.0 && this >= other && self.quality_of_range(kind).is_some())
     }
 
     /// That of the most particular range it falls into.
@@ -53,17 +53,17 @@ impl Accept {
             .trim()
             .to_ascii_lowercase();
         let group = format!("{}/*", kind.split('/').next().unwrap_or_default());
-        let found = self
-            .of_range(&kind)
-            .or_else(|| self.of_range(&group))
-            .or_else(|| self.of_range("*/*"));
-        found.unwrap_or(0.0)
+        let quality = self
+            .quality_of_range(&kind)
+            .or_else(|| self.quality_of_range(&group))
+            .or_else(|| self.quality_of_range("*/*"));
+        quality.unwrap_or(0.0)
     }
 
-    fn of_range(&self, range: &str) -> Option<f32> {
+    fn quality_of_range(&self, range: &str) -> Option<f32> {
         self.0
             .iter()
-            .filter(|(named, _)| named == range)
+            .filter(|(media_type, _)| media_type == range)
             .map(|(_, quality)| *quality)
             .reduce(f32::max)
     }
@@ -72,7 +72,7 @@ impl Accept {
 /// `text/*;q=0.5` is `text/*` and 0.5; a quality that cannot be read is 1.
 fn range(text: &str) -> (String, f32) {
     let mut parts = text.split(';').map(|part| part.trim().to_ascii_lowercase());
-    let named = parts.next().unwrap_or_default();
+    let media_type = parts.next().unwrap_or_default();
     let quality = parts.find_map(|part| {
         part.strip_prefix("q=")
             .map(|quality| quality.trim().parse::<f32>())
@@ -82,10 +82,10 @@ fn range(text: &str) -> (String, f32) {
         .filter(|quality| quality.is_finite())
         .unwrap_or(1.0);
     (
-        if named == "*" {
+        if media_type == "*" {
             "*/*".to_owned()
         } else {
-            named
+            media_type
         },
         quality.clamp(0.0, 1.0),
     )
@@ -98,14 +98,14 @@ mod tests {
     use super::*;
 
     fn accept(text: &'static str) -> Accept {
-        Accept::of(&HeaderMap::from_iter([(
+        Accept::from_headers(&HeaderMap::from_iter([(
             header::ACCEPT,
             HeaderValue::from_static(text),
         )]))
     }
 
     #[test]
-    fn what_is_accepted_is_answered() {
+    fn accept_header_selects_the_response_type() {
         for text in [
             "*/*",
             "*",
@@ -116,7 +116,7 @@ mod tests {
             "*/*;q=0, application/json",
         ] {
             assert!(
-                accept(text).takes("application/json; charset=utf-8"),
+                accept(text).accepts("application/json; charset=utf-8"),
                 "{text}"
             );
         }
@@ -127,13 +127,13 @@ mod tests {
             "nonsense",
             "*/*, application/json; Q=0.0",
         ] {
-            assert!(!accept(text).takes(JSON), "{text}");
+            assert!(!accept(text).accepts(JSON), "{text}");
         }
-        assert!(Accept::of(&HeaderMap::new()).takes(JSON));
+        assert!(Accept::from_headers(&HeaderMap::new()).accepts(JSON));
     }
 
     #[test]
-    fn events_are_told_to_who_asks_for_them() {
+    fn event_streams_require_an_explicit_accept() {
         for text in [
             "text/event-stream",
             "application/json, text/event-stream",

@@ -8,24 +8,27 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use stemma_answers::{self, Citations, Finding, Limits, MAX_EARLIER, Mode, Turn};
+use stemma_answers::{
+    self, AnswerLimits, AnswerMode, CitationPolicy, ConversationTurn, MAX_EARLIER,
+    RetrievalStrategy,
+};
 use utoipa::ToSchema;
 
 use super::accept::{Accept, EVENTS, JSON};
-use super::asked::{Answer, Asked, json};
-use super::dialogue::refused;
-use super::keys::Reach;
+use super::admission::RequestPermit;
+use super::auth::CollectionScope;
+use super::conversation::answer_problem;
+use super::extract::{ArchiveRequest, HandlerResult, json};
 use super::problem::Problem;
-use super::routes::Site;
-use super::searching::{conditions, read};
-use super::stay::Stay;
-use super::telling::{followed, retold, streamed, told};
-use crate::Question;
+use super::routes::AppState;
+use super::search::{parse_body, parse_filter};
+use super::sse::{sse_response, stored_response, stream_answer, stream_in_progress};
+use crate::SearchRequest;
 
 /// How long an answer in one piece is waited for; then its id is the reply.
-const WAIT: Duration = Duration::from_secs(25);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 /// After how many seconds it may be ready then.
-const ASK_AGAIN: &str = "2";
+const RETRY_AFTER_SECONDS: &str = "2";
 
 /// What `POST /v1/answers` takes.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -48,7 +51,7 @@ pub(super) struct AnswerRequest {
     /// What was said before, oldest first: `{question, answer}`.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
-    earlier: Vec<Turn>,
+    earlier: Vec<ConversationTurn>,
     /// How sections are found: `auto`, `ranked`, `lexical`; or with the model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
     strategy: Option<String>,
     /// `search`: find, then answer; `agent`: the model calls tools until it knows enough.
@@ -59,15 +62,15 @@ pub(super) struct AnswerRequest {
     citations: Option<String>,
     /// What it may cost.
     #[schema(schema_with = super::openapi::limits)]
-    limits: Option<Named>,
+    limits: Option<NamedLimits>,
 }
 
 /// Limits by their names; a list of numbers names none.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "serde_json::Map<String, serde_json::Value>")]
-struct Named(Limits);
+struct NamedLimits(AnswerLimits);
 
-impl TryFrom<serde_json::Map<String, serde_json::Value>> for Named {
+impl TryFrom<serde_json::Map<String, serde_json::Value>> for NamedLimits {
     type Error = serde_json::Error;
 
     fn try_from(map: serde_json::Map<String, serde_json::Value>) -> Result<Self, Self::Error> {
@@ -77,7 +80,7 @@ impl TryFrom<serde_json::Map<String, serde_json::Value>> for Named {
 
 /// An answer that is still being made.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Running {
+pub(super) struct AnswerInProgress {
     /// The id under which it can be read.
     id: String,
     /// `running`.
@@ -92,24 +95,29 @@ pub(super) struct Running {
 #[utoipa::path(post, path = "/v1/answers", tag = "answers", request_body = AnswerRequest,
     responses(
         (status = 200, content((super::openapi::AnswerObject = "application/json"), (super::openapi::FrameObject = "text/event-stream")), description = "the answer, or its events"),
-        (status = 202, body = Running, description = "it is still being made: read it at Location"),
+        (status = 202, body = AnswerInProgress, description = "it is still being made: read it at Location"),
     ))]
 pub(super) async fn ask(
-    site: axum::extract::State<Site>,
+    site: axum::extract::State<AppState>,
     parts: Parts,
     body: Result<Bytes, BytesRejection>,
-) -> Answer {
-    let place = Stay::of(&parts)?.ask().await?;
-    let request: AnswerRequest = read(&parts, body)?;
-    let reader = site.reader(Reach::of(&parts), request.collection.as_deref())?;
-    let answerer = site.answerer(&reader)?;
-    let question = question(request, &reader)?;
-    answerer.check(&question).map_err(refused)?;
-    let id = answerer.id_of(&question);
+) -> HandlerResult {
+    let place = RequestPermit::from_parts(&parts)?
+        .upgrade_for_model()
+        .await?;
+    let request: AnswerRequest = parse_body(&parts, body)?;
+    let archive = site.archive(
+        CollectionScope::from_parts(&parts),
+        request.collection.as_deref(),
+    )?;
+    let answerer = site.answerer(&archive)?;
+    let question = question(request, &archive)?;
+    answerer.check(&question).map_err(answer_problem)?;
+    let id = answerer.answer_id(&question);
     if wants_events(&parts) {
-        return Ok(streamed(
+        return Ok(sse_response(
             &id,
-            told(&site.env, place, answerer, question),
+            stream_answer(&site.env, place, answerer, question),
             &parts.headers,
         ));
     }
@@ -118,9 +126,9 @@ pub(super) async fn ask(
         answerer.answer(&question, &mut ()).await
     };
     let mut answer = site.env.spawn(answering); // ends with the answer, also where its asker has gone
-    match tokio::time::timeout(WAIT, &mut answer).await {
-        Ok(Ok(answered)) => json(answered.map_err(refused)?).await,
-        Ok(Err(_)) => Err(refused(stemma_answers::AnswerError::Broken).into()),
+    match tokio::time::timeout(ANSWER_TIMEOUT, &mut answer).await {
+        Ok(Ok(answered)) => json(answered.map_err(answer_problem)?).await,
+        Ok(Err(_)) => Err(answer_problem(stemma_answers::AnswerError::Internal).into()),
         Err(_) => Ok(running(&id)),
     }
 }
@@ -131,25 +139,29 @@ pub(super) async fn ask(
 /// events as they come. 204 to an `EventSource` that has heard the end.
 #[utoipa::path(get, path = "/v1/answers/{id}", tag = "answers",
     params(("id" = String, Path, pattern = "^a-[0-9a-f]{16}$"), ("collection" = Option<String>, Query)),
-    responses((status = 200, content((super::openapi::AnswerObject = "application/json"), (super::openapi::FrameObject = "text/event-stream"))), (status = 202, body = Running, description = "it is still being made"), (status = 204, description = "`Last-Event-ID` is the end")))]
-pub(super) async fn stored(site: axum::extract::State<Site>, parts: Parts, asked: Asked) -> Answer {
-    asked.parameters.none_left()?;
-    let id = asked.segment("id").to_owned();
-    let answerer = site.answerer(&asked.reader)?;
-    let making = answerer.is_making(&id);
+    responses((status = 200, content((super::openapi::AnswerObject = "application/json"), (super::openapi::FrameObject = "text/event-stream"))), (status = 202, body = AnswerInProgress, description = "it is still being made"), (status = 204, description = "`Last-Event-ID` is the end")))]
+pub(super) async fn stored(
+    site: axum::extract::State<AppState>,
+    parts: Parts,
+    request: ArchiveRequest,
+) -> HandlerResult {
+    request.parameters.reject_unknown()?;
+    let id = request.segment("id").to_owned();
+    let answerer = site.answerer(&request.archive)?;
+    let making = answerer.is_in_flight(&id);
     let events = wants_events(&parts);
-    match answerer.stored(&id).await.map_err(refused)? {
-        Some(answer) if events => Ok(retold(&id, &answer, &parts.headers)),
+    match answerer.stored(&id).await.map_err(answer_problem)? {
+        Some(answer) if events => Ok(stored_response(&id, &answer, &parts.headers)),
         Some(answer) => json(answer).await,
-        None if making && events => Ok(streamed(
+        None if making && events => Ok(sse_response(
             &id,
-            followed(&site.env, answerer, id.clone()),
+            stream_in_progress(&site.env, answerer, id.clone()),
             &parts.headers,
         )),
         None if making => Ok(running(&id)),
         None => Err(
             Problem::new(404, "answer.unknown", "there is no answer of this id")
-                .next("POST /v1/answers")
+                .with_next("POST /v1/answers")
                 .into(),
         ),
     }
@@ -157,8 +169,8 @@ pub(super) async fn stored(site: axum::extract::State<Site>, parts: Parts, asked
 
 fn question(
     request: AnswerRequest,
-    reader: &crate::Reader,
-) -> Result<stemma_answers::Question, super::asked::Stop> {
+    archive: &crate::Archive,
+) -> Result<stemma_answers::AskRequest, super::extract::HandlerError> {
     let AnswerRequest {
         question,
         scopes,
@@ -171,14 +183,14 @@ fn question(
         limits,
         ..
     } = request;
-    let searched = Question {
+    let searched = SearchRequest {
         text: question,
         scopes,
-        filter: conditions(filter)?,
+        filter: parse_filter(filter)?,
         item,
-        ..Question::default()
+        ..SearchRequest::default()
     };
-    let asked = reader.inquiry(&searched)?;
+    let ask_request = archive.ask_request(&searched)?;
     let wrong = |pointer: &str, words: &str| {
         Problem::parameter(
             422,
@@ -187,44 +199,43 @@ fn question(
         )
     };
     let strategy = match strategy.as_deref() {
-        None => Finding::default(),
-        Some(name) => {
-            Finding::named(name).ok_or_else(|| wrong("/strategy", &Finding::names().join(", ")))?
-        }
+        None => RetrievalStrategy::default(),
+        Some(name) => RetrievalStrategy::from_name(name)
+            .ok_or_else(|| wrong("/strategy", &RetrievalStrategy::names().join(", ")))?,
     };
     let mode = match mode.as_deref() {
-        None => Mode::default(),
-        Some(name) => Mode::named(name).ok_or_else(|| wrong("/mode", "search, agent"))?,
+        None => AnswerMode::default(),
+        Some(name) => AnswerMode::from_name(name).ok_or_else(|| wrong("/mode", "search, agent"))?,
     };
     let citations = match citations.as_deref() {
-        None | Some("all") => Citations::All,
-        Some("verified") => Citations::Verified,
+        None | Some("all") => CitationPolicy::All,
+        Some("verified") => CitationPolicy::Verified,
         Some(_) => return Err(wrong("/citations", "all, verified").into()),
     };
     earlier.drain(..earlier.len().saturating_sub(MAX_EARLIER));
     let limits = limits.map(|limits| limits.0).unwrap_or_default();
-    Ok(stemma_answers::Question {
+    Ok(stemma_answers::AskRequest {
         earlier,
         strategy,
         mode,
         citations,
         limits,
-        ..asked
+        ..ask_request
     })
 }
 
 fn running(id: &str) -> Response {
-    let body = Running {
+    let body = AnswerInProgress {
         id: id.to_owned(),
         status: "running",
     };
     let headers = [
         (header::LOCATION, format!("/v1/answers/{id}")),
-        (header::RETRY_AFTER, ASK_AGAIN.to_owned()),
+        (header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_owned()),
     ];
     (StatusCode::ACCEPTED, headers, axum::Json(body)).into_response()
 }
 
 fn wants_events(parts: &Parts) -> bool {
-    Accept::of(&parts.headers).prefers(EVENTS, JSON)
+    Accept::from_headers(&parts.headers).prefers(EVENTS, JSON)
 }

@@ -6,15 +6,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stemma_engine::Env;
 use stemma_engine::blobs::{Blobs, MemoryBlobs};
-use stemma_sim::{Behavior, Fault, Faults, Provider};
+use stemma_sim::{Behavior, Provider, ReplyFault, ReplyFaults};
 use tokio::io::AsyncReadExt;
 
-use super::tests::{Server, start, start_answering, start_with};
-use super::{Answering, Means};
-use crate::answering::tests::model;
+use super::tests::{TestServer, start, start_answering, start_with};
+use super::{AnswererFactory, ServerDeps};
+use crate::answer_service::tests::answer_model;
 
 /// What a chat window shows of an answer to this question: in whole from three routes, and the id.
-async fn shown(server: &Server, question: &str) -> (String, String) {
+async fn rendered_texts(server: &TestServer, question: &str) -> (String, String) {
     let messages = json!([{ "role": "user", "content": question }]);
     let chat = json!({ "model": "default/ACME_2022", "messages": messages }).to_string();
     let chat = server.post("/v1/chat/completions", &chat).await.json();
@@ -33,24 +33,24 @@ async fn shown(server: &Server, question: &str) -> (String, String) {
             .await
             .body,
     );
-    let told: String = chunks
+    let streamed_text: String = chunks
         .iter()
         .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
         .collect();
-    assert_eq!(told, text);
+    assert_eq!(streamed_text, text);
     (text.to_owned(), chat["id"].as_str().unwrap().to_owned())
 }
 
 #[tokio::test]
-async fn a_chat_window_shows_that_a_model_lies_or_that_none_answered() {
+async fn chat_text_marks_unverified_and_search_only_answers() {
     let provider = Provider::start(Behavior {
         lies: 1.0,
         ..Behavior::default()
     })
     .await
     .unwrap();
-    let server = start_answering(model(&provider)).await;
-    let (text, id) = shown(&server, "How much was R&D spending?").await;
+    let server = start_answering(answer_model(&provider)).await;
+    let (text, id) = rendered_texts(&server, "How much was R&D spending?").await;
     let stored = server.get(&format!("/v1/answers/{id}")).await.json();
     let claims = stored["claims"].as_array().unwrap().len();
     assert_eq!(
@@ -63,18 +63,18 @@ async fn a_chat_window_shows_that_a_model_lies_or_that_none_answered() {
         stored["text"].as_str().unwrap(),
         "otherwise what is stored"
     );
-    let kept: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
-    let librarians: Arc<dyn Answering> = Arc::new(crate::Librarians::new(
+    let store: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
+    let service: Arc<dyn AnswererFactory> = Arc::new(crate::AnswerService::new(
         Env::system(),
-        kept,
+        store,
         crate::AnswerSettings::default(),
     ));
-    let server = start_with(Means {
-        answering: Some(librarians),
-        ..Means::default()
+    let server = start_with(ServerDeps {
+        answerers: Some(service),
+        ..ServerDeps::default()
     })
     .await;
-    let (text, id) = shown(&server, "How does hedging reduce currency risk?").await;
+    let (text, id) = rendered_texts(&server, "How does hedging reduce currency risk?").await;
     let stored = server.get(&format!("/v1/answers/{id}")).await.json();
     assert_eq!(
         (&stored["outcome"], &stored["text"]),
@@ -93,7 +93,7 @@ async fn a_chat_window_shows_that_a_model_lies_or_that_none_answered() {
         text.lines().count(),
         2 + stored["sections"].as_array().unwrap().len()
     );
-    let (text, _) = shown(&server, "zzyzx").await;
+    let (text, _) = rendered_texts(&server, "zzyzx").await;
     assert!(text.ends_with(" Search found nothing, either."), "{text}");
 }
 
@@ -117,7 +117,7 @@ fn frames(body: &str) -> Vec<Frame> {
     frames
 }
 
-async fn resumed(server: &Server, id: &str, last: &str) -> Vec<Frame> {
+async fn resume_stream(server: &TestServer, id: &str, last: &str) -> Vec<Frame> {
     let reply = server
         .ask(&format!("GET /v1/answers/{id} HTTP/1.1\r\nAccept: text/event-stream\r\nLast-Event-ID: {last}\r\n"))
         .await;
@@ -125,19 +125,23 @@ async fn resumed(server: &Server, id: &str, last: &str) -> Vec<Frame> {
 }
 
 #[tokio::test]
-async fn a_stream_is_what_is_stored_and_goes_on_where_it_broke_off() {
-    let provider = Provider::start(Behavior::after(Duration::from_millis(30)))
+async fn streams_match_stored_answers_and_resume() {
+    let provider = Provider::start(Behavior::with_latency(Duration::from_millis(30)))
         .await
         .unwrap();
-    let server = start_answering(model(&provider)).await;
+    let server = start_answering(answer_model(&provider)).await;
     let body =
         json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
-    let told = server
+    let streamed = server
         .stream("/v1/answers", &body, "text/event-stream")
         .await;
-    assert!(told.head.contains("text/event-stream"), "{}", told.head);
-    let told = frames(&told.body);
-    let names: Vec<&str> = told.iter().map(|(_, name, _)| name.as_str()).collect();
+    assert!(
+        streamed.head.contains("text/event-stream"),
+        "{}",
+        streamed.head
+    );
+    let streamed = frames(&streamed.body);
+    let names: Vec<&str> = streamed.iter().map(|(_, name, _)| name.as_str()).collect();
     assert_eq!(
         names,
         [
@@ -146,13 +150,14 @@ async fn a_stream_is_what_is_stored_and_goes_on_where_it_broke_off() {
         ]
         .map(String::from)
     );
-    let done = &told.last().unwrap().2;
+    let done = &streamed.last().unwrap().2;
     let id = done["id"].as_str().unwrap();
     assert!(
-        told.iter()
+        streamed
+            .iter()
             .enumerate()
             .all(|(at, (frame, ..))| frame.starts_with(&format!("{id}.{}.", at + 1))),
-        "{told:?}"
+        "{streamed:?}"
     );
     let stored = server.get(&format!("/v1/answers/{id}")).await;
     let stored = stored.json();
@@ -169,16 +174,19 @@ async fn a_stream_is_what_is_stored_and_goes_on_where_it_broke_off() {
     ] {
         assert_eq!(stored[name], done[name], "{name}");
     }
-    let citation = told.iter().find(|(_, name, _)| name == "citation").unwrap();
+    let citation = streamed
+        .iter()
+        .find(|(_, name, _)| name == "citation")
+        .unwrap();
     assert_eq!(citation.2, stored["citations"][0]);
-    let text: String = told
+    let text: String = streamed
         .iter()
         .filter(|(_, name, _)| name == "delta")
         .filter_map(|(.., data)| data["text"].as_str())
         .collect();
     assert_eq!(text, stored["text"].as_str().unwrap());
     // Broken off behind the fourth event: the rest is what it was, but for what it cost then.
-    let rest = resumed(&server, id, &told[3].0).await;
+    let rest = resume_stream(&server, id, &streamed[3].0).await;
     let but_usage = |frames: &[Frame]| {
         frames
             .iter()
@@ -186,7 +194,7 @@ async fn a_stream_is_what_is_stored_and_goes_on_where_it_broke_off() {
             .cloned()
             .collect::<Vec<_>>()
     };
-    assert_eq!(but_usage(&rest), but_usage(&told[4..]));
+    assert_eq!(but_usage(&rest), but_usage(&streamed[4..]));
     // In one piece, and once more: the same answer, no call.
     let whole = server.post("/v1/answers", &body).await.json();
     assert_eq!(
@@ -197,27 +205,27 @@ async fn a_stream_is_what_is_stored_and_goes_on_where_it_broke_off() {
 }
 
 #[tokio::test]
-async fn an_event_source_follows_an_answer_that_is_being_made() {
-    let provider = Provider::start(Behavior::after(Duration::from_millis(1_500)))
+async fn event_sources_follow_answers_in_progress() {
+    let provider = Provider::start(Behavior::with_latency(Duration::from_millis(1_500)))
         .await
         .unwrap();
-    let server = start_answering(model(&provider)).await;
+    let server = start_answering(answer_model(&provider)).await;
     let body =
         json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
-    let mut asking = server
+    let mut connection = server
         .send(
             "/v1/answers",
             "Accept: text/event-stream\r\n",
             body.as_bytes(),
         )
         .await;
-    let mut begun = String::new();
+    let mut head = String::new();
     let id = loop {
         let mut bytes = [0_u8; 512];
-        let read = asking.read(&mut bytes).await.unwrap();
-        assert!(read > 0, "{begun}");
-        begun.push_str(&String::from_utf8_lossy(&bytes[..read]));
-        if let Some((_, rest)) = begun
+        let read = connection.read(&mut bytes).await.unwrap();
+        assert!(read > 0, "{head}");
+        head.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        if let Some((_, rest)) = head
             .split_once("id: ")
             .filter(|(_, rest)| rest.contains('\n'))
         {
@@ -238,25 +246,35 @@ async fn an_event_source_follows_an_answer_that_is_being_made() {
         );
     }
     // The header of an `EventSource`.
-    let followed = server.ask(&get("Accept: text/event-stream\r\n")).await;
+    let follow_reply = server.ask(&get("Accept: text/event-stream\r\n")).await;
     assert_eq!(
-        (followed.status, followed.header("content-type")),
+        (follow_reply.status, follow_reply.header("content-type")),
         (200, Some("text/event-stream"))
     );
-    let told = frames(&followed.body);
+    let followed_frames = frames(&follow_reply.body);
     assert_eq!(
-        (told[0].1.as_str(), told[told.len() - 1].1.as_str()),
+        (
+            followed_frames[0].1.as_str(),
+            followed_frames[followed_frames.len() - 1].1.as_str()
+        ),
         ("route", "done")
     );
-    assert_eq!(told[told.len() - 1].2["id"], id.as_str());
-    let rest = Server::read_rest(&mut asking, begun).await;
-    assert_eq!(frames(&rest.body), told, "who asked hears the same");
+    assert_eq!(
+        followed_frames[followed_frames.len() - 1].2["id"],
+        id.as_str()
+    );
+    let rest = TestServer::read_rest(&mut connection, head).await;
+    assert_eq!(
+        frames(&rest.body),
+        followed_frames,
+        "who asked hears the same"
+    );
     // It comes back when the stream has ended: no more is to be told, which ends it.
     assert_eq!(
         server
             .ask(&get(&format!(
                 "Accept: text/event-stream\r\nLast-Event-ID: {}\r\n",
-                told[told.len() - 1].0
+                followed_frames[followed_frames.len() - 1].0
             )))
             .await
             .status,
@@ -269,24 +287,24 @@ async fn an_event_source_follows_an_answer_that_is_being_made() {
         &format!("{id}.5"),
         "x",
     ] {
-        let again = resumed(&server, &id, strange).await;
+        let again = resume_stream(&server, &id, strange).await;
         let ids = |frames: &[Frame]| {
             frames
                 .iter()
                 .map(|frame| frame.0.clone())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(ids(&again), ids(&told), "{strange}: all of it");
+        assert_eq!(ids(&again), ids(&followed_frames), "{strange}: all of it");
     }
     assert_eq!(provider.report().calls, 1);
 }
 
 #[tokio::test]
-async fn a_degraded_telling_is_not_gone_on_with_by_the_good_one() {
-    let faults = Faults {
+async fn degraded_streams_are_not_resumed_with_good_ones() {
+    let faults = ReplyFaults {
         always: 1.0,
-        kinds: vec![Fault::Empty],
-        ..Faults::default()
+        kinds: vec![ReplyFault::Empty],
+        ..ReplyFaults::default()
     };
     let provider = Provider::start(Behavior {
         faults,
@@ -294,7 +312,7 @@ async fn a_degraded_telling_is_not_gone_on_with_by_the_good_one() {
     })
     .await
     .unwrap();
-    let server = start_answering(model(&provider)).await;
+    let server = start_answering(answer_model(&provider)).await;
     let body =
         json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
     let degraded = frames(
@@ -308,7 +326,7 @@ async fn a_degraded_telling_is_not_gone_on_with_by_the_good_one() {
         "search_only",
         "{degraded:?}"
     );
-    provider.behave(Behavior::default());
+    provider.set_behavior(Behavior::default());
     let good = frames(
         &server
             .stream("/v1/answers", &body, "text/event-stream")
@@ -323,7 +341,7 @@ async fn a_degraded_telling_is_not_gone_on_with_by_the_good_one() {
         .take_while(|(one, other)| one.0 == other.0)
         .count();
     for (at, (last, ..)) in degraded.iter().enumerate() {
-        let rest = resumed(&server, id, last).await;
+        let rest = resume_stream(&server, id, last).await;
         let begins = if at < same { at + 1 } else { 0 };
         assert_eq!(
             (&rest[0].0, rest.len()),
@@ -339,9 +357,9 @@ async fn a_degraded_telling_is_not_gone_on_with_by_the_good_one() {
 }
 
 #[tokio::test]
-async fn what_is_no_question_is_refused_and_without_a_model_search_answers() {
+async fn invalid_questions_are_refused_before_answering() {
     let provider = Provider::start(Behavior::default()).await.unwrap();
-    let server = start_answering(model(&provider)).await;
+    let server = start_answering(answer_model(&provider)).await;
     for (body, status) in [
         (json!({ "question": "" }), 422),
         (json!({ "question": "anvils", "strategy": "guess" }), 422),

@@ -5,9 +5,9 @@ use axum::response::IntoResponse;
 use stemma_catalog::locator::section_locator;
 use stemma_document::SectionId;
 
-use super::asked::{Answer, Asked, Ready, Stop, json};
+use super::extract::{ArchiveRequest, HandlerError, HandlerResult, MaybeReady, json};
 use super::problem::Problem;
-use crate::{ExportFormat, ItemsView, StatView, TreeRow, TreeView};
+use crate::{ExportFormat, FilingItems, StatResponse, TreeResponse, TreeRow};
 
 /// Levels of one answer; no tree has as many.
 const MAX_DEPTH: usize = 1_000;
@@ -17,10 +17,10 @@ const MAX_DEPTH: usize = 1_000;
 /// Its state, facts, Items, and how its tree came to be. `{doc}` is an id, a name, or a path as ingested.
 #[utoipa::path(get, path = "/v1/documents/{doc}", tag = "documents",
     params(("doc" = String, Path), ("collection" = Option<String>, Query)),
-    responses((status = 200, body = StatView)))]
-pub(super) async fn document(asked: Asked) -> Answer {
-    let label = asked.document()?.label.clone();
-    json(asked.reader.stat(&label).await?).await
+    responses((status = 200, body = StatResponse)))]
+pub(super) async fn document(request: ArchiveRequest) -> HandlerResult {
+    let label = request.document()?.label.clone();
+    json(request.archive.stat(&label).await?).await
 }
 
 /// The section tree of a document
@@ -39,11 +39,11 @@ pub(super) async fn document(asked: Asked) -> Answer {
         (status = 200, content((super::openapi::TreeAnswer = "application/json"), (String = "text/plain")),
             headers(("ETag" = String))),
         (status = 304, description = "the tree is the one that is known")))]
-pub(super) async fn tree(mut asked: Asked, headers: HeaderMap) -> Answer {
-    let depth = asked.parameters.number("depth")?;
-    let summary = asked.parameters.flag("summary")?;
-    let node = asked.parameters.text("node");
-    let format = asked.parameters.text("format");
+pub(super) async fn tree(mut request: ArchiveRequest, headers: HeaderMap) -> HandlerResult {
+    let depth = request.parameters.number("depth")?;
+    let summary = request.parameters.flag("summary")?;
+    let node = request.parameters.text("node");
+    let format = request.parameters.text("format");
     if depth.is_some_and(|depth| !(1..=MAX_DEPTH).contains(&depth)) {
         return Err(
             Problem::parameter(400, "depth", format!("depth is from 1 to {MAX_DEPTH}")).into(),
@@ -58,16 +58,16 @@ pub(super) async fn tree(mut asked: Asked, headers: HeaderMap) -> Answer {
         return Err(Problem::parameter(400, "format", detail).into());
     }
     let node = node.map(|node| section_id(&node)).transpose()?;
-    let listed = asked.published()?;
+    let listed = request.published_document()?;
     let version = listed.version();
     let tag = format!("W/\"{}-{}\"", version.doc.short(), version.seq);
-    let known = headers
+    let etags = headers
         .get_all(header::IF_NONE_MATCH)
         .iter()
         .filter_map(|value| value.to_str().ok());
-    if known
+    if etags
         .flat_map(|tags| tags.split(','))
-        .any(|known| matches!(known.trim(), "*") || known.trim() == tag)
+        .any(|etags| matches!(etags.trim(), "*") || etags.trim() == tag)
     {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
     }
@@ -76,10 +76,12 @@ pub(super) async fn tree(mut asked: Asked, headers: HeaderMap) -> Answer {
         |node| section_locator(&listed.label, node),
     );
     let response = match format {
-        "outline" => outline(&asked.reader.tree(&locator, depth, summary).await?).into_response(),
+        "outline" => {
+            outline(&request.archive.tree(&locator, depth, summary).await?).into_response()
+        }
         "pageindex" => {
-            let exported = asked
-                .reader
+            let exported = request
+                .archive
                 .export(listed, "", ExportFormat::PageIndex { text: false })
                 .await?;
             (
@@ -88,7 +90,7 @@ pub(super) async fn tree(mut asked: Asked, headers: HeaderMap) -> Answer {
             )
                 .into_response()
         }
-        _ => json(asked.reader.tree(&locator, depth, summary).await?).await?,
+        _ => json(request.archive.tree(&locator, depth, summary).await?).await?,
     };
     Ok(([(header::ETAG, tag)], response).into_response())
 }
@@ -98,14 +100,14 @@ pub(super) async fn tree(mut asked: Asked, headers: HeaderMap) -> Answer {
 /// How each Item of the form is answered, and where.
 #[utoipa::path(get, path = "/v1/documents/{doc}/items", tag = "documents",
     params(("doc" = String, Path), ("collection" = Option<String>, Query)),
-    responses((status = 200, body = Ready<ItemsView>)))]
-pub(super) async fn items(asked: Asked) -> Answer {
-    let label = asked.published()?.label.clone();
-    json(Ready::Yes(asked.reader.items(&label).await?)).await
+    responses((status = 200, body = MaybeReady<FilingItems>)))]
+pub(super) async fn items(request: ArchiveRequest) -> HandlerResult {
+    let label = request.published_document()?.label.clone();
+    json(MaybeReady::Yes(request.archive.items(&label).await?)).await
 }
 
 /// The tree as people read it: id, title and place of each section, a line each.
-fn outline(tree: &TreeView) -> String {
+fn outline(tree: &TreeResponse) -> String {
     tree.sections
         .iter()
         .map(|row: &TreeRow| {
@@ -123,7 +125,7 @@ fn outline(tree: &TreeView) -> String {
         .collect()
 }
 
-pub(super) fn section_id(text: &str) -> Result<SectionId, Stop> {
+pub(super) fn section_id(text: &str) -> Result<SectionId, HandlerError> {
     Ok(text
         .parse()
         .map_err(|error: stemma_document::ParseIdError| {

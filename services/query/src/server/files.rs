@@ -4,19 +4,19 @@ use axum::extract::Request;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::asked::{Answer, Asked, json};
 use super::cursor;
+use super::extract::{ArchiveRequest, HandlerResult, json};
 use super::problem::Problem;
-use crate::{FilesOptions, FilesView};
+use crate::{FileListing, FilesOptions};
 
 /// Levels of one listing.
 const MAX_DEPTH: usize = 32;
 
 /// A part of a listing.
 #[derive(Serialize, ToSchema)]
-pub(super) struct FilesAnswer {
+pub(super) struct FileListingPage {
     #[serde(flatten)]
-    files: FilesView,
+    files: FileListing,
     /// Asks for the next rows; `null` at the end.
     next_cursor: Option<String>,
 }
@@ -33,12 +33,12 @@ pub(super) struct FilesAnswer {
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "rows of the answer, 50 without"),
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the answer before"),
     ),
-    responses((status = 200, body = FilesAnswer)))]
-pub(super) async fn files(mut asked: Asked, request: Request) -> Answer {
-    let limit = asked.limit()?;
-    let cursor = asked.parameters.text("cursor");
-    let depth = asked.parameters.number("depth")?.unwrap_or(1);
-    asked.parameters.none_left()?;
+    responses((status = 200, body = FileListingPage)))]
+pub(super) async fn files(mut archive_request: ArchiveRequest, request: Request) -> HandlerResult {
+    let limit = archive_request.limit()?;
+    let cursor = archive_request.parameters.text("cursor");
+    let depth = archive_request.parameters.number("depth")?.unwrap_or(1);
+    archive_request.parameters.reject_unknown()?;
     if !(1..=MAX_DEPTH).contains(&depth) {
         return Err(
             Problem::parameter(400, "depth", format!("depth is from 1 to {MAX_DEPTH}")).into(),
@@ -51,27 +51,29 @@ pub(super) async fn files(mut asked: Asked, request: Request) -> Answer {
         .strip_prefix("/v1/fs")
         .unwrap_or_default()
         .to_owned();
-    let decoded = match asked.segment("path") {
+    let decoded = match archive_request.segment("path") {
         "" => "/".to_owned(),
         path => format!("/{path}"),
     };
-    let path = match asked.reader.catalogue().place(&raw) {
+    let path = match archive_request.archive.catalog().resolve_path(&raw) {
         Ok(_) => raw,
         Err(_) => decoded,
     };
     let under = format!("{path}\n{depth}");
-    let after = cursor.map(|text| cursor::read(&text, &under)).transpose()?;
+    let after = cursor
+        .map(|text| cursor::decode(&text, &under))
+        .transpose()?;
     let options = FilesOptions {
         depth,
         after,
         skip: 0,
         limit,
     };
-    let files = asked.reader.files(&path, &options).await?;
+    let files = archive_request.archive.files(&path, &options).await?;
     let next_cursor = files
         .entries
         .last()
         .filter(|_| files.more)
-        .map(|last| cursor::show(&under, &last.path));
-    json(FilesAnswer { files, next_cursor }).await
+        .map(|last| cursor::encode(&under, &last.path));
+    json(FileListingPage { files, next_cursor }).await
 }

@@ -1,44 +1,44 @@
-//! The read side over HTTP (`/v1`): thin handlers over [`Reader`].
+//! The read side over HTTP (`/v1`): thin handlers over [`Archive`].
 //!
 //! A request is answered from a snapshot of the catalogue that is kept up to date beside it. Before a handler runs, a
 //! request has shown its key (where keys are configured), has a place among a bounded number, and a time limit. What a
 //! request gets wrong is a 4xx that says what to do; a store that is away is a 503.
 
 mod accept;
+mod access_control;
+pub(crate) mod admission;
 mod answers;
 #[cfg(test)]
 mod answers_tests;
-pub(crate) mod archive;
-mod asked;
-#[cfg(test)]
-mod asking_tests;
-mod comparing;
+pub(crate) mod auth;
+pub(crate) mod collections;
+mod compare;
+mod conversation;
 mod cursor;
-mod dialogue;
 mod documents;
+mod extract;
 mod files;
-mod gate;
+pub(crate) mod host_guard;
 #[cfg(test)]
-mod hostile;
-mod intake;
-pub(crate) mod keys;
-mod listing;
+mod hostile_tests;
+mod list;
+#[cfg(test)]
+mod model_access_tests;
 mod multipart;
 mod openai;
 mod openapi;
 mod pageindex;
 mod parameters;
 mod problem;
+mod render;
 mod routes;
-mod searching;
-mod shown;
+mod search;
 mod source;
-pub(crate) mod stay;
-mod telling;
+mod sse;
 #[cfg(test)]
 mod tests;
-mod texts;
-pub(crate) mod visitors;
+mod text;
+mod uploads;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -46,24 +46,24 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stemma_answers::Answerer;
-use stemma_answers::reason::AnswerModel;
-use stemma_boot::health::{self, Health, Serving};
+use stemma_answers::tree_search::AnswerModel;
+use stemma_boot::health::{self, Health, HealthServer};
 use stemma_boot::telemetry::Metrics;
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
-use stemma_retrieval::meaning::Meaning;
+use stemma_retrieval::embedding::SemanticRouter;
 use tokio_util::sync::CancellationToken;
 
-use crate::Reader;
-use crate::mcp::{self, Desk};
-use archive::Archive;
-use gate::Gate;
-pub use intake::{Intake, Submitted, Upload};
-use keys::Keys;
-pub use keys::{KeyScope, KeySettings};
-use routes::Site;
-use visitors::Visitors;
+use crate::Archive;
+use crate::mcp::{self, McpServer};
+use access_control::AccessControl;
+use auth::ApiKeys;
+pub use auth::{KeyScope, KeySettings};
+use collections::Collections;
+use host_guard::HostGuard;
+use routes::AppState;
+pub use uploads::{Upload, UploadPort, UploadReceipt};
 
 /// The configuration `query`: local, changes no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,19 +130,19 @@ pub struct ServerSettings {
 
 /// What a server may use beside the store: without it, routes that need it refuse and say so.
 #[derive(Clone, Default)]
-pub struct Means {
+pub struct ServerDeps {
     /// Who answers questions in words.
-    pub answering: Option<Arc<dyn Answering>>,
+    pub answerers: Option<Arc<dyn AnswererFactory>>,
     /// What routes questions by meaning, for each collection that has such.
-    pub meaning: Vec<(Collection, Arc<Meaning>)>,
+    pub semantic_routers: Vec<(Collection, Arc<SemanticRouter>)>,
     /// Takes documents in, and removes them.
-    pub intake: Option<Arc<dyn Intake>>,
+    pub uploads: Option<Arc<dyn UploadPort>>,
 }
 
 /// Answers questions in words over what a reader reads.
-pub trait Answering: Send + Sync {
+pub trait AnswererFactory: Send + Sync {
     /// The answerer over this state of a collection.
-    fn over(&self, reader: &Arc<Reader>) -> Arc<dyn Answerer>;
+    fn answerer(&self, archive: &Arc<Archive>) -> Arc<dyn Answerer>;
 }
 
 /// Why a server does not start.
@@ -182,11 +182,11 @@ pub async fn serve(
     env: Env,
     blobs: Arc<dyn Blobs>,
     settings: ServerSettings,
-    means: Means,
+    means: ServerDeps,
     health: Health,
     metrics: Option<Metrics>,
     stop: CancellationToken,
-) -> Result<Serving, ServeError> {
+) -> Result<HealthServer, ServeError> {
     let ServerSettings {
         listen,
         collections,
@@ -195,48 +195,49 @@ pub async fn serve(
         cache,
         model,
     } = settings;
-    let keys = Keys::of(&query.keys)?;
+    let keys = ApiKeys::from_settings(&query.keys)?;
     if keys.is_empty() && !listen.ip().is_loopback() && !allow_anonymous {
         return Err(ServeError::Anonymous { listen });
     }
     if collections.is_empty() {
         return Err(ServeError::NoCollection);
     }
-    if model.is_some() && keys.ask_nothing() {
+    if model.is_some() && keys.is_asking_disabled() {
         tracing::info!(
             "a model is configured, and no key of query.keys has the scope `ask`: no question is answered by it"
         );
     } else if model.is_some() && keys.is_empty() && !listen.ip().is_loopback() {
         tracing::warn!(%listen, "no keys are configured: whoever can connect has the model asked, which costs money");
     }
-    let archive = Archive::follow(
+    let archive = Collections::start(
         &env,
         &blobs,
         collections,
-        &means.meaning,
+        &means.semantic_routers,
         &cache,
         model.as_ref(),
         &stop,
     );
-    let visitors = Visitors::of(listen, &query.hosts, &query.origins);
-    let gate = Gate::new(
+    let host_guard = HostGuard::new(listen, &query.hosts, &query.origins);
+    let control = AccessControl::new(
         env.clone(),
         keys,
         listen.ip().is_loopback(),
-        &visitors,
+        &host_guard,
         &query,
     );
     // Who calls tools has a model of its own: without one here, searching serves it better than asking.
-    let answering = means.answering.clone().filter(|_| model.is_some());
-    let desk = Desk::behind_gate(env.clone(), Arc::clone(&archive)).answering_by(answering);
-    let mcp = mcp::service(desk, &visitors, query.max_body_bytes, &stop);
+    let answering = means.answerers.clone().filter(|_| model.is_some());
+    let mcp_server =
+        McpServer::with_access_control(env.clone(), Arc::clone(&archive)).with_answerers(answering);
+    let mcp = mcp::service(mcp_server, &host_guard, query.max_body_bytes, &stop);
     let router = routes::router(
-        Site {
+        AppState {
             env,
-            archive,
-            means,
+            collections: archive,
+            deps: means,
         },
-        gate,
+        control,
         mcp,
     );
     let serving = health::serve(listen, health, metrics, router, stop).await;

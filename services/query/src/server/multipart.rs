@@ -9,14 +9,14 @@ const MAX_HEAD_BYTES: usize = 8 << 10;
 
 /// One field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Field {
+pub(super) struct FormField {
     pub(super) name: String,
     /// Of a file: what it was called.
     pub(super) file_name: Option<String>,
     pub(super) bytes: Bytes,
 }
 
-impl Field {
+impl FormField {
     /// The value of a field that is no file.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
@@ -24,20 +24,20 @@ impl Field {
 }
 
 /// The fields of a form; `None` where the body is none, is torn, or has too many.
-pub(super) fn fields(headers: &HeaderMap, body: &Bytes) -> Option<Vec<Field>> {
+pub(super) fn parse_form(headers: &HeaderMap, body: &Bytes) -> Option<Vec<FormField>> {
     let boundary = boundary(headers.get(header::CONTENT_TYPE)?.to_str().ok()?)?;
     let mark = format!("--{boundary}").into_bytes();
     let first = &mark[..];
     let between = [b"\r\n".as_slice(), &mark].concat();
-    let mut at = find(body, first, 0)? + first.len();
+    let mut at = find_bytes(body, first, 0)? + first.len();
     let mut fields = Vec::new();
     loop {
         if body[at..].starts_with(b"--") {
             return Some(fields);
         }
         let begin = at + body[at..].starts_with(b"\r\n").then_some(2)?;
-        let head_end = find(body, b"\r\n\r\n", begin.saturating_sub(2))?;
-        let end = find(body, &between, head_end + 2)?;
+        let head_end = find_bytes(body, b"\r\n\r\n", begin.saturating_sub(2))?;
+        let end = find_bytes(body, &between, head_end + 2)?;
         if fields.len() == MAX_FIELDS || head_end.saturating_sub(begin) > MAX_HEAD_BYTES {
             return None;
         }
@@ -50,7 +50,7 @@ pub(super) fn fields(headers: &HeaderMap, body: &Bytes) -> Option<Vec<Field>> {
         })?;
         let content = body.slice((head_end + 4).min(end)..end);
         let name = parameter(&disposition, "name")?;
-        fields.push(Field {
+        fields.push(FormField {
             name,
             file_name: parameter(&disposition, "filename"),
             bytes: content,
@@ -87,14 +87,14 @@ fn parameter(text: &str, name: &str) -> Option<String> {
                     .to_owned(),
             );
         };
-        let mut said = String::new();
+        let mut unescaped = String::new();
         let mut escaped = false;
         for c in quoted.chars() {
             match c {
-                '"' if !escaped => return Some(said.replace("%22", "\"")),
+                '"' if !escaped => return Some(unescaped.replace("%22", "\"")),
                 '\\' if !escaped => escaped = true,
                 c => {
-                    said.push(c);
+                    unescaped.push(c);
                     escaped = false;
                 }
             }
@@ -105,13 +105,13 @@ fn parameter(text: &str, name: &str) -> Option<String> {
 }
 
 /// Where `wanted` stands in `body` from `from` on.
-fn find(body: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
-    let first = *wanted.first()?;
+fn find_bytes(body: &[u8], needle: &[u8], from: usize) -> Option<usize> {
+    let first = *needle.first()?;
     let rest = body.get(from..)?;
     let mut at = 0;
     while let Some(next) = rest.get(at..)?.iter().position(|byte| *byte == first) {
         at += next;
-        if rest[at..].starts_with(wanted) {
+        if rest[at..].starts_with(needle) {
             return Some(from + at);
         }
         at += 1;
@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn fields_and_files_are_read_byte_by_byte() {
+    fn fields_and_files_keep_their_bytes() {
         let file = b"%PDF\r\n--b-\r\n\0\xff--b-1".as_slice();
         let body = form(&[
             ("name=\"file\"; filename=\"a; \\\"b\\\".pdf\"", file),
             ("name=mode", b"mcp"),
             ("name=\"x\"", b""),
         ]);
-        let fields = fields(&headers("multipart/form-data; boundary=b-1"), &body).unwrap();
+        let fields = parse_form(&headers("multipart/form-data; boundary=b-1"), &body).unwrap();
         assert_eq!(fields[0].file_name.as_deref(), Some("a; \"b\".pdf"));
         assert_eq!(
             (
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_form_is_none() {
+    fn invalid_forms_are_refused() {
         let body = form(&[("name=\"file\"", b"x")]);
         for kind in [
             "application/json",
@@ -174,12 +174,12 @@ mod tests {
             "multipart/form-data; boundary=",
             "multipart/form-data; boundary=c",
         ] {
-            assert_eq!(fields(&headers(kind), &body), None, "{kind}");
+            assert_eq!(parse_form(&headers(kind), &body), None, "{kind}");
         }
         let kind = headers("multipart/form-data; boundary=\"b-1\"");
-        assert!(fields(&kind, &body).is_some());
+        assert!(parse_form(&kind, &body).is_some());
         for cut in 0..body.len() - 4 {
-            assert_eq!(fields(&kind, &body.slice(..cut)), None, "{cut}");
+            assert_eq!(parse_form(&kind, &body.slice(..cut)), None, "{cut}");
         }
     }
 
@@ -187,10 +187,10 @@ mod tests {
         #[test]
         fn any_content_comes_through(content in proptest::collection::vec(any::<u8>(), 0..200), noise in "\\PC{0,200}") {
             let kind = headers("multipart/form-data; boundary=b-1");
-            prop_assume!(find(&content, b"\r\n--b-1", 0).is_none());
-            let read = fields(&kind, &form(&[("name=\"f\"", &content)]));
+            prop_assume!(find_bytes(&content, b"\r\n--b-1", 0).is_none());
+            let read = parse_form(&kind, &form(&[("name=\"f\"", &content)]));
             prop_assert_eq!(&read.unwrap()[0].bytes[..], &content[..]);
-            let _ = fields(&kind, &Bytes::from(noise.replace('|', "\r\n--b-1")));
+            let _ = parse_form(&kind, &Bytes::from(noise.replace('|', "\r\n--b-1")));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stemma_answers::Limits;
+use stemma_answers::AnswerLimits;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{
     ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
@@ -14,13 +14,13 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa::{Modify, OpenApi, PartialSchema, ToSchema};
 
-use super::asked::Stop;
+use super::extract::HandlerError;
 
 use super::{
-    answers, asked, comparing, documents, files, listing, openai, pageindex, problem, searching,
-    source, texts,
+    answers, compare, documents, extract, files, list, openai, pageindex, problem, search, source,
+    text,
 };
-use crate::TreeView;
+use crate::TreeResponse;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -30,18 +30,18 @@ use crate::TreeView;
         license(name = "Apache-2.0")
     ),
     paths(
-        listing::documents,
-        listing::facets,
+        list::documents,
+        list::facets,
         documents::document,
         documents::tree,
         documents::items,
-        texts::item,
-        texts::section,
-        texts::pages,
+        text::item,
+        text::section,
+        text::pages,
         source::source,
-        searching::search,
-        searching::browse,
-        comparing::compare,
+        search::search,
+        search::browse,
+        compare::compare,
         answers::ask,
         answers::stored,
         files::files,
@@ -49,8 +49,8 @@ use crate::TreeView;
         openai::models::one,
         openai::chat::completions,
         openai::responses::create,
-        pageindex::intake::submit,
-        pageindex::intake::remove,
+        pageindex::uploads::submit,
+        pageindex::uploads::remove,
         pageindex::documents::document,
         pageindex::documents::metadata,
         pageindex::documents::list,
@@ -63,7 +63,7 @@ use crate::TreeView;
         pageindex::retrieval::submit,
         pageindex::retrieval::result,
     ),
-    components(schemas(problem::Body, problem::OpenAiProblem, asked::NotReady, TreeView, AnswerObject, CitationObject, FrameObject)),
+    components(schemas(problem::ProblemBody, problem::OpenAiProblem, extract::NotReady, TreeResponse, AnswerObject, CitationObject, FrameObject)),
     modifiers(&Common),
     tags(
         (name = "documents", description = "What there is, and how it is built"),
@@ -118,7 +118,7 @@ impl Modify for Common {
             let operations = [&mut item.get, &mut item.post, &mut item.delete]
                 .into_iter()
                 .flatten();
-            operations.for_each(|operation| refusals(operation, openai::speaks(path)));
+            operations.for_each(|operation| refusals(operation, openai::is_openai_path(path)));
         }
     }
 }
@@ -157,8 +157,8 @@ impl PartialSchema for TreeAnswer {
             .property("doc_name", text)
             .property("structure", nodes);
         let pageindex = pageindex.required("doc_name").required("structure");
-        let named = ["TreeView", "NotReady"].map(Ref::from_schema_name);
-        let of = named
+        let schemas = ["TreeResponse", "NotReady"].map(Ref::from_schema_name);
+        let of = schemas
             .into_iter()
             .fold(OneOfBuilder::new(), OneOfBuilder::item);
         RefOr::T(Schema::OneOf(of.item(pageindex).build()))
@@ -172,7 +172,7 @@ pub(super) enum AnswerObject {}
 
 impl PartialSchema for AnswerObject {
     fn schema() -> RefOr<Schema> {
-        described(&json!({
+        schema_from_json(&json!({
             "type": "object",
             "required": ["id", "question", "outcome", "text", "claims", "citations", "searched", "sections", "steps", "dropped", "usage"],
             "properties": {
@@ -207,7 +207,7 @@ pub(super) enum CitationObject {}
 
 impl PartialSchema for CitationObject {
     fn schema() -> RefOr<Schema> {
-        described(&json!({
+        schema_from_json(&json!({
             "type": "object",
             "required": ["id", "doc_id", "name", "version", "section_id", "path", "page", "quote", "rects", "verified", "url", "locator"],
             "properties": {
@@ -242,7 +242,7 @@ pub(super) enum FrameObject {}
 
 impl PartialSchema for FrameObject {
     fn schema() -> RefOr<Schema> {
-        described(&json!({
+        schema_from_json(&json!({
             "type": "object",
             "required": ["data"],
             "properties": {
@@ -261,7 +261,7 @@ impl ToSchema for FrameObject {
 }
 
 /// A schema as it is written; the tests look at each.
-fn described(schema: &Value) -> RefOr<Schema> {
+fn schema_from_json(schema: &Value) -> RefOr<Schema> {
     Schema::deserialize(schema).map_or_else(|_| RefOr::T(anything()), RefOr::T)
 }
 
@@ -269,8 +269,8 @@ fn described(schema: &Value) -> RefOr<Schema> {
 pub(super) fn limits() -> RefOr<Schema> {
     let number = |least: u32, most: u64, without: u32, about: &str| json!({ "type": "integer", "minimum": least, "maximum": most, "default": without, "description": about });
     // An operator may have set others.
-    let most = Limits::MOST;
-    described(&json!({
+    let most = AnswerLimits::MAX;
+    schema_from_json(&json!({
         "type": ["object", "null"],
         "additionalProperties": false,
         "properties": {
@@ -318,8 +318,8 @@ pub(super) fn conditions() -> Schema {
 }
 
 /// The document itself.
-pub(super) async fn document() -> Result<Response, Stop> {
-    asked::json(Api::openapi()).await
+pub(super) async fn document() -> Result<Response, HandlerError> {
+    extract::json(Api::openapi()).await
 }
 
 #[cfg(test)]
@@ -328,11 +328,11 @@ mod tests {
 
     use super::super::openai::tests::scripted;
     use super::super::routes;
-    use super::super::tests::{Reply, Server, start};
+    use super::super::tests::{TestReply, TestServer, start};
     use super::*;
 
     /// Paths with their methods, however slashes at the end and wildcards are written.
-    fn named(path: &str, method: &str) -> String {
+    fn route_key(path: &str, method: &str) -> String {
         let path = if path.trim_end_matches('/') == "/v1/fs" {
             "/v1/fs/{path}"
         } else {
@@ -346,13 +346,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_route_is_described_and_nothing_else_is() {
+    async fn every_route_is_described_once() {
         let server = start().await;
         let mut there = BTreeSet::new();
         for (path, _) in routes::all() {
             // None takes this method: the refusal says which ones it takes.
-            let asked = path.replace(['{', '}', '*'], "x");
-            let refused = server.ask(&format!("PURGE {asked} HTTP/1.1\r\n")).await;
+            let request_path = path.replace(['{', '}', '*'], "x");
+            let refused = server
+                .ask(&format!("PURGE {request_path} HTTP/1.1\r\n"))
+                .await;
             let allowed = refused
                 .header("allow")
                 .unwrap_or_else(|| panic!("{path}: {}", refused.head));
@@ -360,7 +362,7 @@ mod tests {
                 .split(',')
                 .map(str::trim)
                 .filter(|method| *method != "HEAD");
-            there.extend(methods.map(|method| named(path, method)));
+            there.extend(methods.map(|method| route_key(path, method)));
         }
         assert!(there.remove("GET /openapi.json"), "{there:?}");
         let api = server.get("/openapi.json").await.json();
@@ -370,7 +372,7 @@ mod tests {
                 item.as_object()
                     .unwrap()
                     .keys()
-                    .map(|method| named(path, method)),
+                    .map(|method| route_key(path, method)),
             );
         }
         assert_eq!(there, described);
@@ -390,9 +392,9 @@ mod tests {
     }
 
     /// Where a value differs from its schema; the words of JSON Schema that are used here.
-    fn misfit(api: &Value, schema: &Value, value: &Value, at: &str) -> Option<String> {
+    fn schema_mismatch(api: &Value, schema: &Value, value: &Value, at: &str) -> Option<String> {
         if let Some(name) = schema["$ref"].as_str() {
-            return misfit(
+            return schema_mismatch(
                 api,
                 api.pointer(name.trim_start_matches('#')).unwrap(),
                 value,
@@ -403,7 +405,7 @@ mod tests {
             if let Some(of) = schema[word].as_array() {
                 let misfits: Vec<_> = of
                     .iter()
-                    .map(|schema| misfit(api, schema, value, at))
+                    .map(|schema| schema_mismatch(api, schema, value, at))
                     .collect();
                 let fits = misfits.iter().filter(|misfit| misfit.is_none()).count();
                 if fits == 0 || (all && fits < of.len()) {
@@ -445,11 +447,12 @@ mod tests {
             return Some(format!("{at}: there is no {name}"));
         }
         let items = value.as_array().into_iter().flatten().enumerate();
-        let mut items = items
-            .filter_map(|(n, item)| misfit(api, schema.get("items")?, item, &format!("{at}/{n}")));
+        let mut items = items.filter_map(|(n, item)| {
+            schema_mismatch(api, schema.get("items")?, item, &format!("{at}/{n}"))
+        });
         let fields = value.as_object().into_iter().flatten();
         let mut fields = fields.filter_map(|(name, value)| {
-            misfit(
+            schema_mismatch(
                 api,
                 schema["properties"].get(name)?,
                 value,
@@ -460,7 +463,7 @@ mod tests {
     }
 
     /// Whether an answer is of the shape that is described for it.
-    fn fits(api: &Value, path: &str, method: &str, reply: &Reply) {
+    fn assert_matches_schema(api: &Value, path: &str, method: &str, reply: &TestReply) {
         let responses = &api["paths"][path][method]["responses"];
         let described = &responses[reply.status.to_string()]["content"];
         let kind = reply.header("content-type").unwrap();
@@ -471,19 +474,19 @@ mod tests {
             reply.status
         );
         assert_eq!(
-            misfit(api, schema, &reply.json(), path),
+            schema_mismatch(api, schema, &reply.json(), path),
             None,
             "{method} {path}: {}",
             reply.body
         );
     }
 
-    async fn post(server: &Server, path: &str, body: Value) -> Reply {
+    async fn post(server: &TestServer, path: &str, body: Value) -> TestReply {
         server.post(path, &body.to_string()).await
     }
 
     #[tokio::test]
-    async fn answers_in_the_dialects_are_as_described() {
+    async fn dialect_responses_match_their_schemas() {
         let server = scripted().await;
         let searching = start().await;
         let api = server.get("/openapi.json").await.json();
@@ -496,11 +499,11 @@ mod tests {
             ("/v1/responses", response),
             ("/chat/completions/", chat),
         ] {
-            fits(&api, path, "post", &post(&server, path, body.clone()).await);
-            fits(&api, path, "post", &post(&server, path, json!({})).await);
-            fits(&api, path, "post", &post(&searching, path, body).await);
+            assert_matches_schema(&api, path, "post", &post(&server, path, body.clone()).await);
+            assert_matches_schema(&api, path, "post", &post(&server, path, json!({})).await);
+            assert_matches_schema(&api, path, "post", &post(&searching, path, body).await);
         }
-        fits(
+        assert_matches_schema(
             &api,
             "/v1/answers",
             "post",
@@ -512,13 +515,13 @@ mod tests {
             .await,
         );
         let retrieval = json!({ "doc_id": "ACME_2022", "query": "currency hedging" });
-        let taken = post(&server, "/retrieval/", retrieval).await;
-        fits(&api, "/retrieval/", "post", &taken);
+        let receipt = post(&server, "/retrieval/", retrieval).await;
+        assert_matches_schema(&api, "/retrieval/", "post", &receipt);
         let result = format!(
             "/retrieval/{}/",
-            taken.json()["retrieval_id"].as_str().unwrap()
+            receipt.json()["retrieval_id"].as_str().unwrap()
         );
-        for (path, asked) in [
+        for (path, request_body) in [
             ("/retrieval/{retrieval}/", result.as_str()),
             ("/retrieval/{retrieval}/", "/retrieval/none/"),
             ("/v1/models", "/v1/models"),
@@ -536,21 +539,21 @@ mod tests {
             ("/doc/{doc}/image/{image}/", "/doc/ACME_2022/image/1/"),
             ("/doc/s3/{doc}/images/", "/doc/s3/ACME_2022/images/"),
         ] {
-            fits(&api, path, "get", &server.get(asked).await);
+            assert_matches_schema(&api, path, "get", &server.get(request_body).await);
         }
-        fits(
+        assert_matches_schema(
             &api,
             "/folder/",
             "post",
             &post(&server, "/folder/", json!({})).await,
         );
-        fits(
+        assert_matches_schema(
             &api,
             "/doc/",
             "post",
             &post(&server, "/doc/", json!({})).await,
         );
-        fits(
+        assert_matches_schema(
             &api,
             "/doc/{doc}/",
             "delete",
@@ -561,7 +564,7 @@ mod tests {
             "string"
         );
         assert!(
-            misfit(
+            schema_mismatch(
                 &api,
                 &json!({ "$ref": "#/components/schemas/Citation" }),
                 &json!({ "id": 1 }),

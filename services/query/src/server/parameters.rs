@@ -7,7 +7,7 @@ pub(super) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
     /// Reads `a=1&b=2`.
-    pub(super) fn of(query: Option<&str>) -> Result<Self, Problem> {
+    pub(super) fn from_query(query: Option<&str>) -> Result<Self, Problem> {
         let pair = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             Some((decoded(name)?, decoded(value)?))
@@ -56,15 +56,15 @@ impl Parameters {
     }
 
     /// Complains of what no one asked for.
-    pub(super) fn none_left(&self) -> Result<(), Problem> {
+    pub(super) fn reject_unknown(&self) -> Result<(), Problem> {
         match self.0.first() {
             None => Ok(()),
             Some((name, _)) => {
-                let shown: String = name.chars().take(60).collect();
+                let short_name: String = name.chars().take(60).collect();
                 Err(Problem::parameter(
                     400,
-                    &shown,
-                    format!("`{shown}` is no parameter of this route, or was sent twice"),
+                    &short_name,
+                    format!("`{short_name}` is no parameter of this route, or was sent twice"),
                 ))
             }
         }
@@ -93,18 +93,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_read_once_and_strange_ones_refused() {
+    fn unknown_parameters_are_refused() {
         let mut parameters =
-            Parameters::of(Some("limit=5&company=3M+%C3%A4&text=true&odd=1")).unwrap();
+            Parameters::from_query(Some("limit=5&company=3M+%C3%A4&text=true&odd=1")).unwrap();
         assert_eq!(parameters.number("limit").unwrap(), Some(5));
         assert_eq!(parameters.text("company").as_deref(), Some("3M ä"));
         assert!(parameters.flag("text").unwrap() && !parameters.flag("summary").unwrap());
-        assert!(parameters.none_left().is_err());
+        assert!(parameters.reject_unknown().is_err());
         for wrong in ["a=%", "a=%4", "a=%zz", "a=%ff"] {
-            assert!(Parameters::of(Some(wrong)).is_err(), "{wrong}");
+            assert!(Parameters::from_query(Some(wrong)).is_err(), "{wrong}");
         }
         assert!(
-            Parameters::of(Some("limit=-1"))
+            Parameters::from_query(Some("limit=-1"))
                 .unwrap()
                 .number("limit")
                 .is_err()

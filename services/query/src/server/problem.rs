@@ -5,17 +5,17 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Refusal;
+use crate::ApiError;
 
 /// An answer that is none: status, stable code, one sentence, what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub(super) struct Problem(Box<Body>);
+pub(super) struct Problem(Box<ProblemBody>);
 
 /// What is written of a problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Problem)]
-pub(super) struct Body {
+pub(super) struct ProblemBody {
     /// `https://…/errors/{code}`, relative.
     #[serde(rename = "type")]
     kind: String,
@@ -38,7 +38,7 @@ pub(super) struct Body {
     candidates: Vec<String>,
     /// Which parts of the request are wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<Wrong>,
+    errors: Vec<FieldError>,
     /// Said beside the body.
     #[serde(skip)]
     headers: Vec<(HeaderName, String)>,
@@ -49,7 +49,7 @@ pub(super) struct Body {
 
 /// A part of a request that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub(super) struct Wrong {
+pub(super) struct FieldError {
     /// JSON pointer into the body, or the name of a parameter.
     pointer: String,
     /// What is wrong with it.
@@ -87,7 +87,7 @@ impl Problem {
             .ok()
             .and_then(|status| status.canonical_reason())
             .unwrap_or("Error");
-        Self(Box::new(Body {
+        Self(Box::new(ProblemBody {
             kind: format!("/errors/{code}"),
             title,
             status,
@@ -105,7 +105,7 @@ impl Problem {
     /// A parameter, or part of the body, that has the wrong form.
     pub(super) fn parameter(status: u16, pointer: &str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
-        let wrong = Wrong {
+        let wrong = FieldError {
             pointer: pointer.into(),
             detail: detail.clone(),
         };
@@ -116,7 +116,7 @@ impl Problem {
 
     /// The same with a next step.
     #[must_use]
-    pub(super) fn next(mut self, next: impl Into<String>) -> Self {
+    pub(super) fn with_next(mut self, next: impl Into<String>) -> Self {
         self.0.next = Some(next.into());
         self
     }
@@ -130,13 +130,13 @@ impl Problem {
 
     /// The same, to be asked again after so many seconds.
     #[must_use]
-    pub(super) fn retry_after(self, seconds: u64) -> Self {
+    pub(super) fn with_retry_after(self, seconds: u64) -> Self {
         self.with_header(header::RETRY_AFTER, seconds.to_string())
     }
 
     /// The same under the name of its request.
     #[must_use]
-    pub(super) fn named(mut self, trace_id: String) -> Self {
+    pub(super) fn with_trace_id(mut self, trace_id: String) -> Self {
         self.0.trace_id = trace_id;
         self
     }
@@ -156,7 +156,7 @@ impl Problem {
             .first()
             .map(|wrong| wrong.pointer.trim_start_matches('/').to_owned());
         let param = param.filter(|param| !param.is_empty());
-        let Body {
+        let ProblemBody {
             detail: message,
             code,
             next,
@@ -186,13 +186,13 @@ impl Problem {
     }
 
     /// Whether the server, not the request, is at fault.
-    pub(super) fn is_ours(&self) -> bool {
+    pub(super) fn is_server_error(&self) -> bool {
         self.0.status >= 500
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
+impl From<ApiError> for Problem {
+    fn from(refusal: ApiError) -> Self {
         let status = match refusal.code {
             "locator.no_page" => 404,
             "cursor.invalid" => 400,

@@ -6,50 +6,49 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, get, post};
 use axum::{Router, middleware};
 use stemma_answers::Answerer;
-use stemma_retrieval::Finder;
+use stemma_retrieval::SearchService;
 
 use stemma_document::Collection;
 use stemma_engine::Env;
 
-use super::Means;
-use super::archive::Archive;
-use super::gate::{self, Gate};
-use super::keys::Reach;
+use super::ServerDeps;
+use super::access_control::{self, AccessControl};
+use super::auth::CollectionScope;
+use super::collections::Collections;
 use super::problem::Problem;
 use super::{
-    answers, comparing, documents, files, listing, openai, openapi, pageindex, searching, source,
-    texts,
+    answers, compare, documents, files, list, openai, openapi, pageindex, search, source, text,
 };
-use crate::Reader;
+use crate::Archive;
 use crate::mcp::McpService;
 
 /// What handlers answer from.
 #[derive(Clone)]
-pub(super) struct Site {
+pub(super) struct AppState {
     pub(super) env: Env,
-    pub(super) archive: Arc<Archive>,
-    pub(super) means: Means,
+    pub(super) collections: Arc<Collections>,
+    pub(super) deps: ServerDeps,
 }
 
 /// A path, and what answers there by its methods.
-pub(super) type Route = (&'static str, MethodRouter<Site>);
+pub(super) type Route = (&'static str, MethodRouter<AppState>);
 
 /// All routes but `/mcp`. Each is described in `/openapi.json`: a test compares them.
 pub(super) fn all() -> Vec<Route> {
     let own = vec![
         ("/openapi.json", get(openapi::document)),
-        ("/v1/documents", get(listing::documents)),
-        ("/v1/facets", get(listing::facets)),
+        ("/v1/documents", get(list::documents)),
+        ("/v1/facets", get(list::facets)),
         ("/v1/documents/{doc}", get(documents::document)),
         ("/v1/documents/{doc}/tree", get(documents::tree)),
         ("/v1/documents/{doc}/items", get(documents::items)),
-        ("/v1/documents/{doc}/items/{item}", get(texts::item)),
-        ("/v1/documents/{doc}/sections/{id}", get(texts::section)),
-        ("/v1/documents/{doc}/pages", get(texts::pages)),
+        ("/v1/documents/{doc}/items/{item}", get(text::item)),
+        ("/v1/documents/{doc}/sections/{id}", get(text::section)),
+        ("/v1/documents/{doc}/pages", get(text::pages)),
         ("/v1/documents/{doc}/source", get(source::source)),
-        ("/v1/search", post(searching::search)),
-        ("/v1/browse", post(searching::browse)),
-        ("/v1/comparisons", post(comparing::compare)),
+        ("/v1/search", post(search::search)),
+        ("/v1/browse", post(search::browse)),
+        ("/v1/comparisons", post(compare::compare)),
         ("/v1/answers", post(answers::ask)),
         ("/v1/answers/{id}", get(answers::stored)),
         ("/v1/fs", get(files::files)),
@@ -60,8 +59,8 @@ pub(super) fn all() -> Vec<Route> {
 }
 
 /// All routes, behind the gate.
-pub(super) fn router(site: Site, gate: Arc<Gate>, mcp: McpService) -> Router {
-    let max_body_bytes = gate.max_body_bytes;
+pub(super) fn router(site: AppState, control: Arc<AccessControl>, mcp: McpService) -> Router {
+    let max_body_bytes = control.max_body_bytes;
     let routes = all()
         .into_iter()
         .fold(Router::new(), |router, (path, method)| {
@@ -70,67 +69,76 @@ pub(super) fn router(site: Site, gate: Arc<Gate>, mcp: McpService) -> Router {
     routes
         .route_service("/mcp", mcp)
         .fallback(|| async {
-            Problem::new(404, "route.unknown", "there is no such route").next("GET /openapi.json")
+            Problem::new(404, "route.unknown", "there is no such route")
+                .with_next("GET /openapi.json")
         })
         .method_not_allowed_fallback(|| async {
             Problem::new(405, "route.method", "this route does not take that method")
         })
         .layer(DefaultBodyLimit::max(max_body_bytes))
-        .layer(middleware::from_fn_with_state(gate, gate::pass))
+        .layer(middleware::from_fn_with_state(
+            control,
+            access_control::enforce,
+        ))
         .with_state(site)
 }
 
-impl Site {
+impl AppState {
     /// The collection a request means, as far as its key reaches.
-    pub(super) fn reader(
+    pub(super) fn archive(
         &self,
-        reach: &Reach,
+        reach: &CollectionScope,
         collection: Option<&str>,
-    ) -> Result<Arc<Reader>, Problem> {
-        let all = self.archive.collections();
-        let meant = match collection {
-            None => all.iter().find(|collection| reach.holds(collection)),
+    ) -> Result<Arc<Archive>, Problem> {
+        let all = self.collections.collections();
+        let collection_id = match collection {
+            None => all.iter().find(|collection| reach.allows(collection)),
             Some(name) => all
                 .iter()
-                .find(|collection| collection.as_str() == name && reach.holds(collection)),
+                .find(|collection| collection.as_str() == name && reach.allows(collection)),
         };
-        let Some(meant) = meant else {
+        let Some(collection_id) = collection_id else {
             let detail = "this key reads no such collection";
             return Err(Problem::new(
-                if *reach == Reach::All { 404 } else { 403 },
+                if *reach == CollectionScope::All {
+                    404
+                } else {
+                    403
+                },
                 "collection.unknown",
                 detail,
             ));
         };
-        self.archive.reader(meant).ok_or_else(|| {
-            Problem::new(503, "catalogue.loading", "the catalogue is being read").next("ask again")
+        self.collections.get(collection_id).ok_or_else(|| {
+            Problem::new(503, "catalogue.loading", "the catalogue is being read")
+                .with_next("ask again")
         })
     }
 
     /// Who answers questions in words over the collection of a reader.
-    pub(super) fn answerer(&self, reader: &Arc<Reader>) -> Result<Arc<dyn Answerer>, Problem> {
-        self.means
-            .answering
+    pub(super) fn answerer(&self, archive: &Arc<Archive>) -> Result<Arc<dyn Answerer>, Problem> {
+        self.deps
+            .answerers
             .as_ref()
-            .map(|answering| answering.over(reader))
+            .map(|answering| answering.answerer(archive))
             .ok_or_else(|| {
             let detail =
                 "this server only searches: it was started without what answers questions in words";
-            Problem::new(501, "answer.not_here", detail).next("POST /v1/search")
+            Problem::new(501, "answer.not_here", detail).with_next("POST /v1/search")
         })
     }
 
     /// The collections a key reaches.
-    pub(super) fn collections(&self, reach: &Reach) -> Vec<&Collection> {
-        self.archive
+    pub(super) fn visible_collections(&self, reach: &CollectionScope) -> Vec<&Collection> {
+        self.collections
             .collections()
             .iter()
-            .filter(|collection| reach.holds(collection))
+            .filter(|collection| reach.allows(collection))
             .collect()
     }
 
     /// What answers questions over the collection of a reader.
-    pub(super) fn finder<'a>(&self, reader: &'a Reader) -> &'a dyn Finder {
-        reader
+    pub(super) fn searcher<'a>(&self, archive: &'a Archive) -> &'a dyn SearchService {
+        archive
     }
 }

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use futures::stream;
 use stemma_document::DocumentVersion;
 
-use super::asked::{Answer, Asked};
+use super::extract::{ArchiveRequest, HandlerResult};
 use super::problem::Problem;
-use crate::Refusal;
-use crate::reader::Original;
+use crate::ApiError;
+use crate::archive::OriginalFile;
 
 /// Bytes read at once: a large file never lies in memory.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -29,14 +29,19 @@ const CHUNK_BYTES: u64 = 1 << 20;
         (status = 200, content_type = "application/octet-stream", body = Vec<u8>, headers(("ETag" = String))),
         (status = 206, content_type = "application/octet-stream", body = Vec<u8>, headers(("Content-Range" = String))),
         (status = 304, description = "the file is the one that is known"),
-        (status = 416, description = "the range lies outside of the file", body = super::problem::Body, content_type = "application/problem+json")))]
-pub(super) async fn source(asked: Asked, headers: HeaderMap) -> Answer {
-    let listed = asked.document()?;
+        (status = 416, description = "the range lies outside of the file", body = super::problem::ProblemBody, content_type = "application/problem+json")))]
+pub(super) async fn source(request: ArchiveRequest, headers: HeaderMap) -> HandlerResult {
+    let listed = request.document()?;
     let version = listed.version();
-    let Some(original) = asked.reader.original(listed).await.map_err(Refusal::from)? else {
+    let Some(original) = request
+        .archive
+        .original(listed)
+        .await
+        .map_err(ApiError::from)?
+    else {
         let detail = "the file is not in the store: it was read where it lies";
         return Err(Problem::new(404, "source.elsewhere", detail)
-            .next("read it where `uri` of the document says")
+            .with_next("read it where `uri` of the document says")
             .into());
     };
     let tag = format!("\"{}\"", version.source);
@@ -45,22 +50,23 @@ pub(super) async fn source(asked: Asked, headers: HeaderMap) -> Answer {
             .get(name)
             .and_then(|value: &HeaderValue| value.to_str().ok())
     };
-    if text(header::IF_NONE_MATCH).is_some_and(|known| {
-        known
-            .split(',')
-            .any(|known| matches!(known.trim(), "*") || known.trim() == tag)
+    if text(header::IF_NONE_MATCH).is_some_and(|tags| {
+        tags.split(',')
+            .any(|tags| matches!(tags.trim(), "*") || tags.trim() == tag)
     }) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
     }
     // A range is of the version the client has, or of any.
-    let current = text(header::IF_RANGE).is_none_or(|known| known.trim() == tag);
+    let current = text(header::IF_RANGE).is_none_or(|tags| tags.trim() == tag);
     let range = text(header::RANGE)
         .filter(|_| current)
-        .map_or(Asking::All, |range| asking(range, original.size_bytes));
+        .map_or(RangeRequest::All, |range| {
+            parse_range(range, original.size_bytes)
+        });
     let (status, begin, end) = match range {
-        Asking::All => (StatusCode::OK, 0, original.size_bytes),
-        Asking::Part(begin, end) => (StatusCode::PARTIAL_CONTENT, begin, end),
-        Asking::Outside => {
+        RangeRequest::All => (StatusCode::OK, 0, original.size_bytes),
+        RangeRequest::Part(begin, end) => (StatusCode::PARTIAL_CONTENT, begin, end),
+        RangeRequest::Unsatisfiable => {
             let problem = Problem::new(
                 416,
                 "source.range",
@@ -82,7 +88,7 @@ pub(super) async fn source(asked: Asked, headers: HeaderMap) -> Answer {
             answer.insert(name, value);
         }
     };
-    set(header::CONTENT_TYPE, kind(version).into());
+    set(header::CONTENT_TYPE, content_type(version).into());
     set(header::CONTENT_LENGTH, (end - begin).to_string());
     set(header::CONTENT_DISPOSITION, "attachment".into());
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff".into());
@@ -99,37 +105,37 @@ pub(super) async fn source(asked: Asked, headers: HeaderMap) -> Answer {
 
 /// What of a file is asked for.
 #[derive(Debug, PartialEq, Eq)]
-enum Asking {
+enum RangeRequest {
     All,
     /// From the first byte, up to but without the last.
     Part(u64, u64),
-    Outside,
+    Unsatisfiable,
 }
 
 /// One range of bytes (RFC 9110 §14); what is no range, or several, asks for everything.
-fn asking(range: &str, size_bytes: u64) -> Asking {
+fn parse_range(range: &str, size_bytes: u64) -> RangeRequest {
     let Some((from, to)) = range
         .trim()
         .strip_prefix("bytes=")
         .and_then(|range| range.split_once('-'))
     else {
-        return Asking::All;
+        return RangeRequest::All;
     };
     match (from.trim().parse::<u64>(), to.trim().parse::<u64>()) {
-        (Ok(from), Ok(to)) if from > to => Asking::All,
-        (Ok(from), _) if from >= size_bytes => Asking::Outside,
-        (Ok(from), Ok(to)) => Asking::Part(from, size_bytes.min(to.saturating_add(1))),
-        (Ok(from), Err(_)) if to.trim().is_empty() => Asking::Part(from, size_bytes),
+        (Ok(from), Ok(to)) if from > to => RangeRequest::All,
+        (Ok(from), _) if from >= size_bytes => RangeRequest::Unsatisfiable,
+        (Ok(from), Ok(to)) => RangeRequest::Part(from, size_bytes.min(to.saturating_add(1))),
+        (Ok(from), Err(_)) if to.trim().is_empty() => RangeRequest::Part(from, size_bytes),
         (Err(_), Ok(last)) if from.trim().is_empty() => match last.min(size_bytes) {
-            0 => Asking::Outside,
-            last => Asking::Part(size_bytes - last, size_bytes),
+            0 => RangeRequest::Unsatisfiable,
+            last => RangeRequest::Part(size_bytes - last, size_bytes),
         },
-        _ => Asking::All,
+        _ => RangeRequest::All,
     }
 }
 
 /// Bytes from `begin` up to `end`, read as they are sent.
-fn body(original: Original, begin: u64, end: u64) -> Body {
+fn body(original: OriginalFile, begin: u64, end: u64) -> Body {
     Body::from_stream(stream::try_unfold(
         (original, begin),
         move |(original, at)| async move {
@@ -150,7 +156,7 @@ fn body(original: Original, begin: u64, end: u64) -> Body {
 }
 
 /// By the ending: what a document says of itself is not believed.
-fn kind(version: &DocumentVersion) -> &'static str {
+fn content_type(version: &DocumentVersion) -> &'static str {
     match version
         .name
         .rsplit('.')
@@ -170,22 +176,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_range_is_a_part_and_everything_else_the_whole() {
+    fn single_ranges_are_partial_and_all_else_is_whole() {
         for (range, expected) in [
-            ("bytes=0-3", Asking::Part(0, 4)),
-            ("bytes=8-", Asking::Part(8, 10)),
-            ("bytes=-4", Asking::Part(6, 10)),
-            ("bytes=-40", Asking::Part(0, 10)),
-            ("bytes=3-99999999999999999999", Asking::All),
-            ("bytes=3-18446744073709551615", Asking::Part(3, 10)),
-            ("bytes=10-", Asking::Outside),
-            ("bytes=-0", Asking::Outside),
-            ("bytes=4-2", Asking::All),
-            ("bytes=0-1,3-4", Asking::All),
-            ("lines=1-2", Asking::All),
-            ("bytes=-", Asking::All),
+            ("bytes=0-3", RangeRequest::Part(0, 4)),
+            ("bytes=8-", RangeRequest::Part(8, 10)),
+            ("bytes=-4", RangeRequest::Part(6, 10)),
+            ("bytes=-40", RangeRequest::Part(0, 10)),
+            ("bytes=3-99999999999999999999", RangeRequest::All),
+            ("bytes=3-18446744073709551615", RangeRequest::Part(3, 10)),
+            ("bytes=10-", RangeRequest::Unsatisfiable),
+            ("bytes=-0", RangeRequest::Unsatisfiable),
+            ("bytes=4-2", RangeRequest::All),
+            ("bytes=0-1,3-4", RangeRequest::All),
+            ("lines=1-2", RangeRequest::All),
+            ("bytes=-", RangeRequest::All),
         ] {
-            assert_eq!(asking(range, 10), expected, "{range}");
+            assert_eq!(parse_range(range, 10), expected, "{range}");
         }
     }
 }

@@ -3,28 +3,28 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use stemma_engine::presence::Presence;
+use stemma_engine::heartbeat::HeartbeatReporter;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::*;
 use crate::tests as store;
 
-pub(super) struct Server {
-    pub(super) serving: Serving,
+pub(super) struct TestServer {
+    pub(super) serving: HealthServer,
     stop: CancellationToken,
     blobs: Arc<dyn Blobs>,
     _cache: tempfile::TempDir,
 }
 
 /// Status, headers and body of an answer.
-pub(super) struct Reply {
+pub(super) struct TestReply {
     pub(super) status: u16,
     pub(super) head: String,
     pub(super) body: String,
 }
 
-impl Reply {
+impl TestReply {
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
@@ -58,29 +58,29 @@ fn settings(query: QuerySettings) -> ServerSettings {
     }
 }
 
-async fn try_start(settings: ServerSettings) -> Result<Server, ServeError> {
-    try_start_with(settings, store::store().await, Means::default()).await
+async fn try_start(settings: ServerSettings) -> Result<TestServer, ServeError> {
+    try_start_with(settings, store::store().await, ServerDeps::default()).await
 }
 
 /// A server that answers questions in words with this model.
-pub(super) async fn start_answering(model: stemma_answers::reason::AnswerModel) -> Server {
-    start_asking(model, QuerySettings::default()).await
+pub(super) async fn start_answering(model: stemma_answers::tree_search::AnswerModel) -> TestServer {
+    start_with_model_and(model, QuerySettings::default()).await
 }
 
 /// The same, so configured.
-pub(super) async fn start_asking(
-    model: stemma_answers::reason::AnswerModel,
+pub(super) async fn start_with_model_and(
+    model: stemma_answers::tree_search::AnswerModel,
     query: QuerySettings,
-) -> Server {
-    let kept: Arc<dyn Blobs> = Arc::new(stemma_engine::blobs::MemoryBlobs::default());
-    let librarians = crate::Librarians::new(Env::system(), kept, crate::AnswerSettings::default());
+) -> TestServer {
+    let store: Arc<dyn Blobs> = Arc::new(stemma_engine::blobs::MemoryBlobs::default());
+    let service = crate::AnswerService::new(Env::system(), store, crate::AnswerSettings::default());
     let settings = ServerSettings {
         model: Some(model),
         ..settings(query)
     };
-    let means = Means {
-        answering: Some(Arc::new(librarians)),
-        ..Means::default()
+    let means = ServerDeps {
+        answerers: Some(Arc::new(service)),
+        ..ServerDeps::default()
     };
     try_start_with(settings, store::store().await, means)
         .await
@@ -88,19 +88,19 @@ pub(super) async fn start_asking(
 }
 
 /// A server that may use these.
-pub(super) async fn start_with(means: Means) -> Server {
+pub(super) async fn start_with(means: ServerDeps) -> TestServer {
     start_over(store::store().await, means).await
 }
 
 /// The same, so configured.
-pub(super) async fn start_so(query: QuerySettings, means: Means) -> Server {
+pub(super) async fn start_configured(query: QuerySettings, means: ServerDeps) -> TestServer {
     try_start_with(settings(query), store::store().await, means)
         .await
         .unwrap()
 }
 
 /// The same over this store.
-pub(super) async fn start_over(blobs: Arc<dyn Blobs>, means: Means) -> Server {
+pub(super) async fn start_over(blobs: Arc<dyn Blobs>, means: ServerDeps) -> TestServer {
     try_start_with(settings(QuerySettings::default()), blobs, means)
         .await
         .unwrap()
@@ -109,13 +109,13 @@ pub(super) async fn start_over(blobs: Arc<dyn Blobs>, means: Means) -> Server {
 async fn try_start_with(
     mut settings: ServerSettings,
     blobs: Arc<dyn Blobs>,
-    means: Means,
-) -> Result<Server, ServeError> {
+    means: ServerDeps,
+) -> Result<TestServer, ServeError> {
     let cache = tempfile::tempdir().unwrap();
     settings.cache = cache.path().into();
     let env = Env::system();
     let stop = CancellationToken::new();
-    let health = Health::of_blobs(&env, &Presence::new(&env, "q", "query"), &blobs);
+    let health = Health::for_blobs(&env, &HeartbeatReporter::new(&env, "q", "query"), &blobs);
     let serving = serve(
         env,
         Arc::clone(&blobs),
@@ -126,7 +126,7 @@ async fn try_start_with(
         stop.clone(),
     )
     .await?;
-    let server = Server {
+    let server = TestServer {
         serving,
         stop,
         blobs,
@@ -136,12 +136,12 @@ async fn try_start_with(
     Ok(server)
 }
 
-pub(super) async fn start() -> Server {
+pub(super) async fn start() -> TestServer {
     try_start(settings(QuerySettings::default())).await.unwrap()
 }
 
 /// A server that is read with this key only.
-pub(super) async fn start_with_key(key: &str) -> Server {
+pub(super) async fn start_with_key(key: &str) -> TestServer {
     let blake3 = blake3::hash(key.as_bytes()).to_string();
     let keys = vec![KeySettings {
         name: "reader".into(),
@@ -163,17 +163,17 @@ pub(super) fn bearer(key: &str) -> String {
     format!("Authorization: Bearer {key}\r\n")
 }
 
-impl Server {
-    pub(super) async fn get(&self, path: &str) -> Reply {
+impl TestServer {
+    pub(super) async fn get(&self, path: &str) -> TestReply {
         self.ask(&format!("GET {path} HTTP/1.1\r\n")).await
     }
 
-    pub(super) async fn post(&self, path: &str, body: &str) -> Reply {
+    pub(super) async fn post(&self, path: &str, body: &str) -> TestReply {
         self.post_with("", path, body).await
     }
 
     /// The same with further lines of the head.
-    pub(super) async fn post_with(&self, head: &str, path: &str, body: &str) -> Reply {
+    pub(super) async fn post_with(&self, head: &str, path: &str, body: &str) -> TestReply {
         let length = body.len();
         self.ask(&format!(
             "POST {path} HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
@@ -196,17 +196,17 @@ impl Server {
     }
 
     /// The same, for an answer in pieces: the frames of its body, without the marks of the transfer between them.
-    pub(super) async fn stream(&self, path: &str, body: &str, accept: &str) -> Reply {
+    pub(super) async fn stream(&self, path: &str, body: &str, accept: &str) -> TestReply {
         self.post_with(&format!("Accept: {accept}\r\n"), path, body)
             .await
     }
 
-    pub(super) async fn ask(&self, request: &str) -> Reply {
+    pub(super) async fn ask(&self, request: &str) -> TestReply {
         self.ask_of("localhost", request).await
     }
 
     /// The same under this name of the server.
-    pub(super) async fn ask_of(&self, host: &str, request: &str) -> Reply {
+    pub(super) async fn ask_of(&self, host: &str, request: &str) -> TestReply {
         let mut stream = TcpStream::connect(self.serving.address).await.unwrap();
         let (line, rest) = request.split_once("\r\n").unwrap();
         let rest = if rest.contains("\r\n\r\n") {
@@ -233,16 +233,16 @@ impl Server {
     }
 
     /// The answer that comes over a connection.
-    pub(super) async fn read(stream: &mut TcpStream) -> Reply {
+    pub(super) async fn read(stream: &mut TcpStream) -> TestReply {
         Self::read_rest(stream, String::new()).await
     }
 
     /// The same, of which this was read already.
-    pub(super) async fn read_rest(stream: &mut TcpStream, mut reply: String) -> Reply {
+    pub(super) async fn read_rest(stream: &mut TcpStream, mut reply: String) -> TestReply {
         stream.read_to_string(&mut reply).await.unwrap();
         let (head, body) = reply.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Reply {
+        TestReply {
             status,
             head: head.to_string(),
             body: body.to_string(),
@@ -251,7 +251,7 @@ impl Server {
 }
 
 #[tokio::test]
-async fn a_listing_goes_page_by_page_and_a_bad_cursor_is_no_page_one() {
+async fn listings_are_paged_and_bad_cursors_are_refused() {
     let server = start().await;
     let whole = server.get("/v1/documents?limit=500").await.json();
     let total = whole["items"].as_array().unwrap().len();
@@ -305,7 +305,7 @@ async fn a_listing_goes_page_by_page_and_a_bad_cursor_is_no_page_one() {
 }
 
 #[tokio::test]
-async fn a_document_is_read_by_tree_pages_sections_and_items() {
+async fn documents_are_read_by_tree_pages_sections_and_items() {
     let server = start().await;
     let stat = server.get("/v1/documents/ACME_2022").await.json();
     let id = stat["document"]["doc_id"].as_str().unwrap().to_string();
@@ -453,11 +453,11 @@ async fn items_facets_and_files_are_listed() {
 }
 
 #[tokio::test]
-async fn a_file_in_the_store_is_read_in_parts() {
+async fn stored_files_support_range_requests() {
     let server = start().await;
     let document = server.get("/v1/documents/ACME_2022").await.json();
     let digest: stemma_document::Digest = document["source"].as_str().unwrap().parse().unwrap();
-    let key = stemma_document::layout::original_key(&Collection::default(), digest);
+    let key = stemma_document::blob_keys::original_key(&Collection::default(), digest);
     let bytes: Vec<u8> = (0..1_000_u32).map(|at| b'a' + (at % 26) as u8).collect();
     server.blobs.put(&key, bytes.into()).await.unwrap();
     let path = "/v1/documents/ACME_2022/source";
@@ -508,7 +508,7 @@ async fn a_file_in_the_store_is_read_in_parts() {
 }
 
 #[tokio::test]
-async fn methods_types_and_limits_are_kept() {
+async fn methods_media_types_and_limits_are_enforced() {
     let blake3 = blake3::hash(b"slow").to_string();
     let slow = KeySettings {
         name: "slow".into(),
@@ -541,7 +541,7 @@ async fn methods_types_and_limits_are_kept() {
     .await
     .unwrap();
     let with_key = "GET /v1/documents HTTP/1.1\r\nAuthorization: Bearer slow\r\n";
-    let spent = loop {
+    let elapsed = loop {
         let reply = server.ask(with_key).await;
         if reply.status != 200 && reply.status != 503 {
             break reply;
@@ -549,16 +549,16 @@ async fn methods_types_and_limits_are_kept() {
     };
     assert_eq!(
         (
-            spent.status,
-            spent.code().as_str(),
-            spent.header("retry-after")
+            elapsed.status,
+            elapsed.code().as_str(),
+            elapsed.header("retry-after")
         ),
         (429, "key.spent", Some("2"))
     );
 }
 
 #[tokio::test]
-async fn the_api_describes_itself() {
+async fn openapi_document_is_served() {
     let server = start().await;
     let api = server.get("/openapi.json").await.json();
     assert_eq!(
@@ -581,14 +581,14 @@ async fn the_api_describes_itself() {
 #[tokio::test]
 async fn a_search_finds_sections() {
     let server = start().await;
-    let found = server
+    let results = server
         .post(
             "/v1/search",
             r#"{"query": "currency risk", "scopes": ["/10-K"], "limit": 3}"#,
         )
         .await
         .json();
-    assert_eq!(found["hits"][0]["name"], "ACME_2022.pdf", "{found}");
+    assert_eq!(results["hits"][0]["name"], "ACME_2022.pdf", "{results}");
     let first = server
         .post("/v1/search", r#"{"query": "business", "limit": 1}"#)
         .await
@@ -770,7 +770,7 @@ async fn a_document_without_a_tree_says_its_state() {
 }
 
 #[tokio::test]
-async fn what_is_published_shows_within_two_seconds() {
+async fn publications_are_visible_within_two_seconds() {
     let server = start().await;
     store::publish_now(
         server.blobs.as_ref(),
@@ -794,11 +794,11 @@ async fn what_is_published_shows_within_two_seconds() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     server.stop.cancel();
-    server.serving.ended().await.unwrap();
+    server.serving.join().await.unwrap();
 }
 
 #[tokio::test]
-async fn others_than_this_machine_need_a_key() {
+async fn remote_clients_need_a_key() {
     let open = ServerSettings {
         listen: "0.0.0.0:0".parse().unwrap(),
         ..settings(QuerySettings::default())
@@ -839,7 +839,7 @@ async fn others_than_this_machine_need_a_key() {
 }
 
 #[tokio::test]
-async fn strategies_that_ask_a_model_refuse_or_say_that_there_is_none() {
+async fn model_strategies_report_a_missing_model() {
     let server = start().await;
     let ask = async |rest: &str| {
         server
@@ -871,7 +871,7 @@ async fn strategies_that_ask_a_model_refuse_or_say_that_there_is_none() {
 }
 
 #[tokio::test]
-async fn two_documents_are_compared_in_pages_of_pairs() {
+async fn comparisons_are_paged_by_pairs() {
     let server = start().await;
     let first = server
         .post("/v1/comparisons", r#"{"right": "ACME_2022", "limit": 4}"#)
@@ -948,7 +948,7 @@ async fn two_documents_are_compared_in_pages_of_pairs() {
 }
 
 #[tokio::test]
-async fn a_page_under_another_name_is_refused_where_no_key_is_asked_for() {
+async fn foreign_hosts_are_refused_without_keys() {
     let server = start().await;
     let listing = "GET /v1/documents HTTP/1.1\r\n";
     let evil = server.ask_of("evil.example", listing).await;

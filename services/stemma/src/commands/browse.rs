@@ -1,10 +1,10 @@
 //! `stemma browse`: documents that fit a question.
 
-use stemma_query::{BrowseHit, BrowseView, Question};
+use stemma_query::{BrowseHit, BrowseResponse, SearchRequest};
 
-use crate::commands::reading::{filter, identity, marked, open_indexed, span};
+use crate::commands::open::{filter, highlight, identity, open_indexed, page_or_line_range};
 use crate::context::{CommandError, Context, Exit};
-use crate::output::{Form, Output, clean};
+use crate::output::{Output, OutputFormat, clean};
 use crate::table::counted;
 
 /// Rank the documents of a folder by a question. No model is asked.
@@ -46,17 +46,17 @@ pub async fn run(args: BrowseArgs, context: &Context) -> Result<Exit, CommandErr
     } = args;
     let reader = open_indexed(context).await?;
     let output = &context.output;
-    let question = Question {
+    let question = SearchRequest {
         text,
         filter: filter(conditions.as_deref())?,
         limit,
-        ..Question::default()
+        ..SearchRequest::default()
     };
     let view = reader.browse(&reader, &scope, &question, recursive).await?;
-    match output.form {
-        Form::Json => output.json(&view),
-        Form::JsonLines => output.json(&view.documents),
-        Form::Text => view.documents.iter().for_each(|hit| show(hit, output)),
+    match output.format {
+        OutputFormat::Json => output.json(&view),
+        OutputFormat::JsonLines => output.json(&view.documents),
+        OutputFormat::Text => view.documents.iter().for_each(|hit| show(hit, output)),
     }
     output.note(&output.dim(&footer(&view, recursive)));
     Ok(if view.documents.is_empty() {
@@ -81,17 +81,17 @@ fn show(hit: &BrowseHit, output: &Output) {
         "   {}  {}  {}",
         clean(&best.locator),
         path.join(" › "),
-        span(best.pages, best.lines)
+        page_or_line_range(best.pages, best.lines)
     ));
     if !best.excerpt.text.is_empty() {
         output.line(&format!(
             "   “{}”",
-            marked(output, &best.excerpt.text, &best.excerpt.marks)
+            highlight(output, &best.excerpt.text, &best.excerpt.marks)
         ));
     }
 }
 
-fn footer(view: &BrowseView, recursive: bool) -> String {
+fn footer(view: &BrowseResponse, recursive: bool) -> String {
     let routed: Vec<String> = view
         .routed
         .iter()

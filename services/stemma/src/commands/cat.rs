@@ -1,8 +1,8 @@
 //! `stemma cat`: the text of sections, Items and pages.
 
-use stemma_query::{Part, Reader, TextView};
+use stemma_query::{Archive, TextResponse, TextScope};
 
-use crate::commands::reading::{content, open, word};
+use crate::commands::open::{links_line, open, word};
 use crate::commands::tree::{self, TreeArgs};
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Output, clean};
@@ -45,12 +45,16 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
     if args.structure {
         let mut ended = Exit::Nothing;
         for locator in args.locators {
-            ended = tree::run(TreeArgs::whole(locator), context).await?;
+            ended = tree::run(TreeArgs::all_levels(locator), context).await?;
         }
         return Ok(ended);
     }
     let reader = open(context).await?;
-    let part = if args.own { Part::Own } else { Part::Full };
+    let part = if args.own {
+        TextScope::Own
+    } else {
+        TextScope::Full
+    };
     let mut views = Vec::new();
     for locator in &args.locators {
         views.push(read(&reader, &args, locator, part).await?);
@@ -70,7 +74,7 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
     });
     Ok(
         match (
-            views.iter().all(|view: &TextView| {
+            views.iter().all(|view: &TextResponse| {
                 view.text.as_deref().unwrap_or_default().trim().is_empty() && view.pages.is_empty()
             }),
             doubtful,
@@ -83,11 +87,11 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
 }
 
 async fn read(
-    reader: &Reader,
+    reader: &Archive,
     args: &CatArgs,
     locator: &str,
-    part: Part,
-) -> Result<TextView, CommandError> {
+    part: TextScope,
+) -> Result<TextResponse, CommandError> {
     let fragment = [
         ("p=", &args.page),
         ("", &args.section),
@@ -112,7 +116,7 @@ async fn read(
 }
 
 /// What a reader of an Item must know beside its text.
-fn warn(view: &TextView, output: &Output) {
+fn warn(view: &TextResponse, output: &Output) {
     let Some(item) = &view.item else { return };
     let name = item.locator.as_deref().unwrap_or(&view.locator);
     if item.boundary_unverifiable {
@@ -122,7 +126,7 @@ fn warn(view: &TextView, output: &Output) {
             clean(name)
         ));
     }
-    let elsewhere = content(&item.content);
+    let elsewhere = links_line(&item.content);
     if let Some(status) = item.status.filter(|_| !elsewhere.is_empty()) {
         output.note(&output.dim(&format!(
             "{} is answered {}: {}",
@@ -133,7 +137,7 @@ fn warn(view: &TextView, output: &Output) {
     }
 }
 
-fn show(view: &TextView, output: &Output) {
+fn show(view: &TextResponse, output: &Output) {
     for page in &view.pages {
         if view.pages.len() > 1 {
             let label = page

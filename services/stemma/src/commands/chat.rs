@@ -3,11 +3,11 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use serde_json::json;
-use stemma_answers::{MAX_EARLIER, Turn};
+use stemma_answers::{ConversationTurn, MAX_EARLIER};
 
-use super::ask::{AskHow, Desk, show};
+use super::ask::{AskOptions, AskSession, show};
 use crate::context::{CommandError, Context, Exit};
-use crate::output::{Form, Output, clean};
+use crate::output::{Output, OutputFormat, clean};
 
 /// Ask one question after the other; each goes on from those before.
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ Examples:
   printf 'capex in 2022?\\nand in 2021?\\n' | stemma chat --in 3M_2022_10K --jsonl")]
 pub struct ChatArgs {
     #[command(flatten)]
-    how: AskHow,
+    how: AskOptions,
 }
 
 /// Runs the command.
@@ -35,11 +35,11 @@ pub struct ChatArgs {
 /// [`CommandError`] when the store cannot be had. A question that cannot be answered does not end the chat.
 pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError> {
     let output = &context.output;
-    let desk = Desk::open(context).await?;
+    let session = AskSession::open(context).await?;
     let mut chat = Chat {
-        given: args.how.scopes.clone(),
-        how: args.how,
-        said: Vec::new(),
+        initial_scopes: args.how.scopes.clone(),
+        options: args.how,
+        history: Vec::new(),
     };
     let terminal = std::io::stdin().is_terminal();
     if terminal {
@@ -53,7 +53,7 @@ pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError
             Some(Ok(line)) => line,
             Some(Err(error)) => {
                 failed = true;
-                refuse("", &error, output);
+                report_error("", &error, output);
                 continue;
             }
         };
@@ -62,92 +62,102 @@ pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError
         match command {
             "" => {}
             "/quit" | "/exit" => break,
-            "/new" => chat.said.clear(),
+            "/new" => chat.history.clear(),
             "/in" => {
-                if let Err(error) = chat.narrow(rest.trim(), &desk, output) {
+                if let Err(error) = chat.set_scope(rest.trim(), &session, output) {
                     output.error(&format!("{}: {}", error.code, clean(&error.message)));
                 }
             }
             _ if command.starts_with('/') => output.note("there are /in SCOPE, /new and /quit"),
             _ => {
-                if let Err(error) = chat.ask(line, &desk, output).await {
+                if let Err(error) = chat.ask(line, &session, output).await {
                     failed = true;
-                    refuse(line, &error, output);
+                    report_error(line, &error, output);
                 }
             }
         }
     }
     // Who sits before it has seen what failed; a script has not.
     Ok(if failed && !terminal {
-        Exit::Unsound
+        Exit::CheckFailed
     } else {
         Exit::Done
     })
 }
 
 /// Says why a question was not answered; as JSON in its place, so that each question has its line.
-fn refuse(question: &str, error: &CommandError, output: &Output) {
+fn report_error(question: &str, error: &CommandError, output: &Output) {
     if output.is_text() {
         output.error(&format!("{}: {}", error.code, clean(&error.message)));
         return;
     }
     let error = json!({ "code": error.code, "message": error.message, "next": error.next });
-    lines(output).json(&json!({ "question": question, "error": error }));
+    json_lines(output).json(&json!({ "question": question, "error": error }));
 }
 
 /// Answers of a conversation come one by one: each is an object on its line.
-fn lines(output: &Output) -> Output {
+fn json_lines(output: &Output) -> Output {
     Output {
-        form: Form::JsonLines,
+        format: OutputFormat::JsonLines,
         ..output.clone()
     }
 }
 
 struct Chat {
     /// Scopes of the command line.
-    given: Vec<String>,
-    how: AskHow,
-    said: Vec<Turn>,
+    initial_scopes: Vec<String>,
+    options: AskOptions,
+    history: Vec<ConversationTurn>,
 }
 
 impl Chat {
     /// Goes on in another scope; where that names nothing, in the one it had.
-    fn narrow(&mut self, scope: &str, desk: &Desk, output: &Output) -> Result<(), CommandError> {
+    fn set_scope(
+        &mut self,
+        scope: &str,
+        session: &AskSession,
+        output: &Output,
+    ) -> Result<(), CommandError> {
         let scopes = if scope.is_empty() {
-            self.given.clone()
+            self.initial_scopes.clone()
         } else {
             vec![scope.to_owned()]
         };
-        let mut how = self.how.clone();
+        let mut how = self.options.clone();
         how.scopes = scopes;
-        how.question("what is there?", &desk.reader)?;
-        self.how = how;
+        how.question("what is there?", &session.reader)?;
+        self.options = how;
         output.note(&format!(
             "from now on in {}",
-            if self.how.scopes.is_empty() {
+            if self.options.scopes.is_empty() {
                 "all documents".into()
             } else {
-                clean(&self.how.scopes.join(", "))
+                clean(&self.options.scopes.join(", "))
             }
         ));
         Ok(())
     }
 
-    async fn ask(&mut self, text: &str, desk: &Desk, output: &Output) -> Result<(), CommandError> {
-        let mut question = self.how.question(text, &desk.reader)?;
-        question.earlier.clone_from(&self.said);
-        let answer = desk.answer(&question, output).await?;
-        match output.form {
-            Form::Text => show::answer(&answer, output),
-            Form::Json | Form::JsonLines => lines(output).json(&answer),
+    async fn ask(
+        &mut self,
+        text: &str,
+        session: &AskSession,
+        output: &Output,
+    ) -> Result<(), CommandError> {
+        let mut question = self.options.question(text, &session.reader)?;
+        question.earlier.clone_from(&self.history);
+        let answer = session.answer(&question, output).await?;
+        match output.format {
+            OutputFormat::Text => show::answer(&answer, output),
+            OutputFormat::Json | OutputFormat::JsonLines => json_lines(output).json(&answer),
         }
         output.note(&output.dim(&show::footer(&answer, true)));
-        self.said.push(Turn {
+        self.history.push(ConversationTurn {
             question: text.to_owned(),
             answer: answer.text,
         });
-        let early = self.said.len().saturating_sub(MAX_EARLIER);
-        self.said.drain(..early);
+        let early = self.history.len().saturating_sub(MAX_EARLIER);
+        self.history.drain(..early);
         Ok(())
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_document::moment;
+use stemma_document::time_format;
 use stemma_llm::calls::{self, CallRecord};
 
-use super::jobs::Desk;
-use super::reading::open;
+use super::jobs::JobContext;
+use super::open::open;
 use crate::context::{CommandError, Context, Exit};
-use crate::money::{PriceList, Spent};
+use crate::cost::{ModelUsage, PriceList};
 use crate::table::{Align, Table, thousands};
 
 /// Show what models cost.
@@ -29,12 +29,12 @@ pub struct CostArgs {
     target: Option<String>,
     /// What is told apart.
     #[arg(long, value_enum, default_value = "stage", value_name = "WHAT")]
-    by: By,
+    by: CostGrouping,
 }
 
 /// What is told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum By {
+enum CostGrouping {
     /// Steps of the method.
     Stage,
     /// Models.
@@ -46,7 +46,7 @@ enum By {
 }
 
 /// Whose cost is asked for.
-enum Whose {
+enum CostSubject {
     Everyone,
     Job(stemma_engine::JobId),
     /// The beginning of the names of a document's runs.
@@ -57,9 +57,9 @@ enum Whose {
 
 /// The answer.
 #[derive(Serialize)]
-struct Cost {
-    by: BTreeMap<String, Spent>,
-    total: Spent,
+struct CostReport {
+    by: BTreeMap<String, ModelUsage>,
+    total: ModelUsage,
     /// Records that could not be read.
     unread: u64,
 }
@@ -69,42 +69,44 @@ struct Cost {
 /// # Errors
 /// [`CommandError`] when there is neither such a job nor such a document, or the store is away.
 pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError> {
-    let prices = PriceList::of(&context.config()?.config);
-    let desk = Desk::open(context, "cost").await?;
+    let prices = PriceList::from_config(&context.config()?.config);
+    let job_context = JobContext::open(context, "cost").await?;
     let reader = open(context).await?;
     let mut since_ms = 0;
     let whose = match &args.target {
-        None => Whose::Everyone,
-        Some(target) if is_question(target) => Whose::Question(target.clone()),
-        Some(target) => match desk.find(target).await? {
+        None => CostSubject::Everyone,
+        Some(target) if is_question(target) => CostSubject::Question(target.clone()),
+        Some(target) => match job_context.find(target).await? {
             Some(manifest) => {
                 since_ms = manifest.submitted_ms;
-                Whose::Job(manifest.job)
+                CostSubject::Job(manifest.job)
             }
-            None => Whose::Document(format!("{}-", reader.stat(target).await?.document.doc_id)),
+            None => {
+                CostSubject::Document(format!("{}-", reader.stat(target).await?.document.doc_id))
+            }
         },
     };
     let names: BTreeMap<String, &str> = reader
-        .catalogue()
+        .catalog()
         .documents()
         .iter()
         .map(|listed| (listed.doc().to_string(), listed.label.as_str()))
         .collect();
-    let mut cost = Cost {
+    let mut cost = CostReport {
         by: BTreeMap::new(),
-        total: Spent::default(),
+        total: ModelUsage::default(),
         unread: 0,
     };
     cost.unread = calls::read(
-        desk.blobs(),
+        job_context.blobs(),
         &format!("c/{}", context.collection),
         since_ms,
         |record: CallRecord| {
             let is_asked_for = match &whose {
-                Whose::Everyone => true,
-                Whose::Job(job) => record.jobs.contains(job),
-                Whose::Document(runs) => record.run.0.starts_with(runs),
-                Whose::Question(run) => record.run.0 == *run,
+                CostSubject::Everyone => true,
+                CostSubject::Job(job) => record.jobs.contains(job),
+                CostSubject::Document(runs) => record.run.0.starts_with(runs),
+                CostSubject::Question(run) => record.run.0 == *run,
             };
             if is_asked_for {
                 cost.by
@@ -128,17 +130,17 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
 fn is_question(run: &str) -> bool {
     let is_word =
         |kind: &str| !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase());
-    let named = run.split_once('-').filter(|(kind, _)| is_word(kind));
-    named.is_some_and(|(_, id)| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    let parts = run.split_once('-').filter(|(kind, _)| is_word(kind));
+    parts.is_some_and(|(_, id)| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-fn group(by: By, record: &CallRecord, names: &BTreeMap<String, &str>) -> String {
+fn group(by: CostGrouping, record: &CallRecord, names: &BTreeMap<String, &str>) -> String {
     match by {
-        By::Stage => record.stage.clone(),
-        By::Model => record.model.clone(),
-        By::Day => moment::date(record.at_ms / 86_400_000),
-        By::Document if is_question(&record.run.0) => "(questions)".into(),
-        By::Document => {
+        CostGrouping::Stage => record.stage.clone(),
+        CostGrouping::Model => record.model.clone(),
+        CostGrouping::Day => time_format::format_date(record.at_ms / 86_400_000),
+        CostGrouping::Document if is_question(&record.run.0) => "(questions)".into(),
+        CostGrouping::Document => {
             let doc = record
                 .run
                 .0
@@ -149,7 +151,7 @@ fn group(by: By, record: &CallRecord, names: &BTreeMap<String, &str>) -> String 
     }
 }
 
-fn show(cost: &Cost, by: By, context: &Context) {
+fn show(cost: &CostReport, by: CostGrouping, context: &Context) {
     let output = &context.output;
     if !output.is_text() {
         output.json(cost);
@@ -168,31 +170,31 @@ fn show(cost: &Cost, by: By, context: &Context) {
         (Align::Right, 0),
     ]);
     let what = match by {
-        By::Stage => "stage",
-        By::Model => "model",
-        By::Document => "document",
-        By::Day => "day",
+        CostGrouping::Stage => "stage",
+        CostGrouping::Model => "model",
+        CostGrouping::Document => "document",
+        CostGrouping::Day => "day",
     };
     table.row([what, "calls", "prompt", "cached", "reply", "cost"].map(String::from));
-    let row = |name: &str, spent: &Spent| {
-        let Spent {
+    let row = |name: &str, usage: &ModelUsage| {
+        let ModelUsage {
             calls,
             prompt_tokens,
             cached_tokens,
             output_tokens,
             ..
-        } = *spent;
+        } = *usage;
         let numbers = [calls, prompt_tokens, cached_tokens, output_tokens]
             .map(|number: u64| thousands(u32::try_from(number).unwrap_or(u32::MAX)));
         [
             vec![name.to_string()],
             numbers.to_vec(),
-            vec![spent.money()],
+            vec![usage.cost_label()],
         ]
         .concat()
     };
-    for (name, spent) in &cost.by {
-        table.row(row(name, spent));
+    for (name, usage) in &cost.by {
+        table.row(row(name, usage));
     }
     table.row(row("total", &cost.total));
     table.lines().iter().for_each(|line| output.line(line));
@@ -215,7 +217,7 @@ mod tests {
     use super::is_question;
 
     #[test]
-    fn questions_are_told_from_documents() {
+    fn question_runs_are_distinguished_from_document_runs() {
         assert!(["s-0123456789abcdef", "ask-0123456789abcdef"].map(is_question) == [true, true]);
         assert!(
             ![

@@ -2,14 +2,15 @@
 
 use std::collections::HashSet;
 
-use stemma_diff::Outcome;
+use stemma_diff::DiffStatus;
 use stemma_query::{
-    ChurnView, ComparedView, ComparisonView, PairView, SentenceView, SideView, Sides,
+    ChangedSentence, CompareRequest, ComparedSide, Comparison, PairedSection, SectionPair,
+    TextChurn,
 };
 
-use crate::commands::reading::{identity, open, span};
+use crate::commands::open::{identity, open, page_or_line_range};
 use crate::context::{CommandError, Context, Exit};
-use crate::output::{Form, Output, clean};
+use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, thousands};
 
 /// Sentences of each sort that are told of a section, where only a part is compared.
@@ -66,17 +67,17 @@ pub async fn run(args: DiffArgs, context: &Context) -> Result<Exit, CommandError
     };
     let sentences = args.sentences.map_or(usual, usize::from);
     let view = reader
-        .compare(&Sides {
+        .compare(&CompareRequest {
             left,
             right,
             item: args.item,
             sentences,
         })
         .await?;
-    match output.form {
-        Form::Json => output.json(&view),
-        Form::JsonLines => output.json(&view.pairs),
-        Form::Text => show(&view, args.all, output),
+    match output.format {
+        OutputFormat::Json => output.json(&view),
+        OutputFormat::JsonLines => output.json(&view.pairs),
+        OutputFormat::Text => show(&view, args.all, output),
     }
     Ok(if view.pairs.is_empty() {
         Exit::Nothing
@@ -85,10 +86,10 @@ pub async fn run(args: DiffArgs, context: &Context) -> Result<Exit, CommandError
     })
 }
 
-fn show(view: &ComparisonView, all: bool, output: &Output) {
+fn show(view: &Comparison, all: bool, output: &Output) {
     output.line(&format!("- {}", side(&view.left, output)));
     output.line(&format!("+ {}", side(&view.right, output)));
-    output.line(&account(view));
+    output.line(&summary_line(view));
     if view.items.len() > 1 {
         output.line("");
         items(view, output);
@@ -97,8 +98,8 @@ fn show(view: &ComparisonView, all: bool, output: &Output) {
     let divided = divided(&view.pairs);
     view.pairs
         .iter()
-        .filter(|pair: &&PairView| {
-            all || pair.outcome != Outcome::Unchanged || pair.renamed || pair.moved
+        .filter(|pair: &&SectionPair| {
+            all || pair.outcome != DiffStatus::Unchanged || pair.renamed || pair.moved
         })
         .for_each(|pair| section(pair, &divided, output));
     view.notes.iter().for_each(|note| output.note(&clean(note)));
@@ -111,7 +112,7 @@ fn show(view: &ComparisonView, all: bool, output: &Output) {
     }
 }
 
-fn side(side: &ComparedView, output: &Output) -> String {
+fn side(side: &ComparedSide, output: &Output) -> String {
     format!(
         "{}  {}",
         output.bold(&clean(&side.locator)),
@@ -120,11 +121,11 @@ fn side(side: &ComparedView, output: &Output) -> String {
 }
 
 /// `62 % of words changed · 55 modified · 14 added · 6 removed · 10 unchanged`.
-fn account(view: &ComparisonView) -> String {
+fn summary_line(view: &Comparison) -> String {
     let counts = &view.counts;
     let mut parts: Vec<String> = Vec::new();
     parts.extend(percent(view.changed).map(|share| format!("{share} of words changed")));
-    let named = [
+    let labeled_counts = [
         (counts.modified, "modified"),
         (counts.added, "added"),
         (counts.removed, "removed"),
@@ -134,7 +135,7 @@ fn account(view: &ComparisonView) -> String {
         (counts.moved, "moved"),
     ];
     parts.extend(
-        named
+        labeled_counts
             .iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, word)| format!("{count} {word}")),
@@ -146,7 +147,7 @@ fn account(view: &ComparisonView) -> String {
     }
 }
 
-fn percent(churn: ChurnView) -> Option<String> {
+fn percent(churn: TextChurn) -> Option<String> {
     let changed = churn.changed?;
     Some(if changed > 0.0 && changed < 0.005 {
         "<1 %".into()
@@ -155,7 +156,7 @@ fn percent(churn: ChurnView) -> Option<String> {
     })
 }
 
-fn items(view: &ComparisonView, output: &Output) {
+fn items(view: &Comparison, output: &Output) {
     let columns = [
         (Align::Left, 0),
         (Align::Left, 44),
@@ -165,7 +166,7 @@ fn items(view: &ComparisonView, output: &Output) {
     ];
     let mut table = Table::new(&columns);
     for item in &view.items {
-        let Some(shown) = item.right.as_ref().or(item.left.as_ref()) else {
+        let Some(existing_side) = item.right.as_ref().or(item.left.as_ref()) else {
             continue;
         };
         let words = format!(
@@ -180,13 +181,13 @@ fn items(view: &ComparisonView, output: &Output) {
                 .map(|share| format!("{share} changed"))
                 .unwrap_or_default(),
         };
-        let name = shown
+        let name = existing_side
             .item
             .clone()
-            .unwrap_or_else(|| shown.section.section_id.clone());
+            .unwrap_or_else(|| existing_side.section.section_id.clone());
         table.row([
             name,
-            shown.section.title.clone(),
+            existing_side.section.title.clone(),
             words,
             String::new(),
             changed,
@@ -202,7 +203,7 @@ fn thousands_of(words: u64) -> String {
 }
 
 /// Sections of the document after that have sub-sections: of those only the own text is compared, and is said to be.
-fn divided(pairs: &[PairView]) -> HashSet<&str> {
+fn divided(pairs: &[SectionPair]) -> HashSet<&str> {
     let after = pairs.iter().filter_map(|pair| pair.right.as_ref());
     after
         .filter_map(|side| side.section.structure.rsplit_once('.'))
@@ -210,59 +211,63 @@ fn divided(pairs: &[PairView]) -> HashSet<&str> {
         .collect()
 }
 
-fn section(pair: &PairView, divided: &HashSet<&str>, output: &Output) {
-    let Some(shown) = pair.right.as_ref().or(pair.left.as_ref()) else {
+fn section(pair: &SectionPair, divided: &HashSet<&str>, output: &Output) {
+    let Some(existing_side) = pair.right.as_ref().or(pair.left.as_ref()) else {
         return;
     };
-    let indent = "  ".repeat(shown.depth.saturating_sub(1).min(12));
-    let title: String = clean(&shown.section.title)
+    let indent = "  ".repeat(existing_side.depth.saturating_sub(1).min(12));
+    let title: String = clean(&existing_side.section.title)
         .chars()
         .take(TITLE_COLUMNS)
         .collect();
     let line = format!(
         "{} {indent}{}  {title}  {}",
-        mark(pair.outcome),
-        clean(&shown.section.locator),
-        places(pair)
+        outcome_sign(pair.outcome),
+        clean(&existing_side.section.locator),
+        pages_or_lines(pair)
     );
     let line = match pair.outcome {
-        Outcome::Added => output.green(&line),
-        Outcome::Removed => output.red(&line),
+        DiffStatus::Added => output.green(&line),
+        DiffStatus::Removed => output.red(&line),
         _ => line,
     };
-    let own = if divided.contains(shown.section.structure.as_str()) {
+    let own = if divided.contains(existing_side.section.structure.as_str()) {
         "own text "
     } else {
         ""
     };
     output.line(&format!("{line}{}", output.dim(&remarks(pair, own))));
-    let quoted = |sign: &str, told: &SentenceView| {
-        format!("{indent}      {sign} {} {}", place(told), clean(&told.text))
+    let quoted = |sign: &str, sentence: &ChangedSentence| {
+        format!(
+            "{indent}      {sign} {} {}",
+            page_or_line(sentence),
+            clean(&sentence.text)
+        )
     };
     pair.removed
         .iter()
-        .for_each(|told| output.line(&output.red(&quoted("-", told))));
+        .for_each(|sentence| output.line(&output.red(&quoted("-", sentence))));
     pair.added
         .iter()
-        .for_each(|told| output.line(&output.green(&quoted("+", told))));
+        .for_each(|sentence| output.line(&output.green(&quoted("+", sentence))));
     for both in &pair.reworded {
         output.line(&output.red(&quoted("~-", &both.left)));
         output.line(&output.green(&quoted("~+", &both.right)));
     }
 }
 
-fn mark(outcome: Outcome) -> &'static str {
+fn outcome_sign(outcome: DiffStatus) -> &'static str {
     match outcome {
-        Outcome::Unchanged => "=",
-        Outcome::Modified => "~",
-        Outcome::Added => "+",
-        Outcome::Removed => "-",
-        Outcome::Unknown => "?",
+        DiffStatus::Unchanged => "=",
+        DiffStatus::Modified => "~",
+        DiffStatus::Added => "+",
+        DiffStatus::Removed => "-",
+        DiffStatus::Unknown => "?",
     }
 }
 
-fn places(pair: &PairView) -> String {
-    let of = |side: &SideView| span(side.section.pages, side.section.lines);
+fn pages_or_lines(pair: &SectionPair) -> String {
+    let of = |side: &PairedSection| page_or_line_range(side.section.pages, side.section.lines);
     match (&pair.left, &pair.right) {
         (Some(left), Some(right)) => format!("{} → {}", of(left), of(right)),
         (Some(one), None) | (None, Some(one)) => of(one),
@@ -271,9 +276,9 @@ fn places(pair: &PairView) -> String {
 }
 
 /// `  62 % alike · was #0053 “NOTE 10. RESTRUCTURING” · moved`.
-fn remarks(pair: &PairView, own: &str) -> String {
+fn remarks(pair: &SectionPair, own: &str) -> String {
     let mut remarks = Vec::new();
-    if let (Outcome::Modified, Some(similarity)) = (pair.outcome, pair.similarity) {
+    if let (DiffStatus::Modified, Some(similarity)) = (pair.outcome, pair.similarity) {
         let share = (similarity * 100.0).round().min(99.0);
         remarks.push(format!("{own}{share:.0} % alike"));
     }
@@ -299,9 +304,9 @@ fn remarks(pair: &PairView, own: &str) -> String {
     }
 }
 
-fn place(told: &SentenceView) -> String {
-    told.page.map_or_else(
-        || format!("line {}:", told.line),
+fn page_or_line(sentence: &ChangedSentence) -> String {
+    sentence.page.map_or_else(
+        || format!("line {}:", sentence.line),
         |page| format!("p {page}:"),
     )
 }

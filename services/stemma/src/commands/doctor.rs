@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use serde::Serialize;
 use stemma_engine::Env;
-use stemma_engine::blobs::Put;
-use stemma_extract::{Extractor, Job, Limits};
+use stemma_engine::blobs::PutOutcome;
+use stemma_extract::{ExtractJob, Extractor, Limits};
 
 use crate::context::{CommandError, Context, Exit};
 use crate::embedded;
-use crate::models::refused;
+use crate::models::preflight_error;
 use crate::output::clean;
 
 /// Check the store, the configuration and the reading of documents.
@@ -75,7 +75,11 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandEr
     } else {
         context.output.json(&checks);
     }
-    Ok(if failed { Exit::Unsound } else { Exit::Done })
+    Ok(if failed {
+        Exit::CheckFailed
+    } else {
+        Exit::Done
+    })
 }
 
 fn configuration(context: &Context) -> Check {
@@ -97,7 +101,7 @@ fn configuration(context: &Context) -> Check {
 
 async fn store(context: &Context) -> Check {
     let path = &context.store;
-    let reader = match context.reader().await {
+    let reader = match context.open_store().await {
         Ok(reader) => reader,
         Err(error) if error.code == "store.missing" => {
             return Check {
@@ -123,13 +127,13 @@ async fn store(context: &Context) -> Check {
 /// Writes an object twice: the second must not take.
 async fn probe(context: &Context) -> Result<(), CommandError> {
     let env = Env::system();
-    let store = context.writer(&env, "doctor").await?;
+    let store = context.open_writable_store(&env, "doctor").await?;
     let blobs = store.ports.blobs.as_ref();
     let key = format!("doctor/{:016x}", env.random());
     let first = blobs.put(&key, Bytes::from_static(b"1")).await?;
     let second = blobs.put(&key, Bytes::from_static(b"2")).await?;
     blobs.delete(&key).await?;
-    if (first, second) == (Put::Created, Put::Exists) {
+    if (first, second) == (PutOutcome::Created, PutOutcome::Exists) {
         Ok(())
     } else {
         Err(CommandError::new(
@@ -153,10 +157,10 @@ async fn cluster(context: &Context) -> Vec<Check> {
         Err(error) => return vec![Check::failed(error)],
     };
     let broker = match cluster.broker().await {
-        Ok(found) => {
-            let product = found.product;
-            let version = found.version;
-            let queues = found.queues;
+        Ok(info) => {
+            let product = info.product;
+            let version = info.version;
+            let queues = info.queues;
             Check::ok(format!(
                 "broker: {product} {version}, {queues} queues as expected"
             ))
@@ -185,9 +189,9 @@ async fn models(context: &Context) -> Vec<Check> {
     let mut checks = Vec::new();
     for (name, provider) in providers {
         let place = format!("model {name} at {}", provider.base_url);
-        checks.push(match provider.look(&Env::system()).await {
+        checks.push(match provider.list_models(&Env::system()).await {
             Err(error) => Check::failed(error),
-            Ok(Err(error)) => Check::failed(refused(&name, &error)),
+            Ok(Err(error)) => Check::failed(preflight_error(&name, &error)),
             Ok(Ok(names)) if names.is_empty() => {
                 Check::ok(format!("{place}: answers, and does not list its models"))
             }
@@ -208,15 +212,15 @@ async fn models(context: &Context) -> Vec<Check> {
 async fn reading(context: &Context) -> Check {
     let local = match context.config() {
         Ok(loaded) => loaded.config.local,
-        Err(_) => crate::config::Local::default(),
+        Err(_) => crate::config::LocalConfig::default(),
     };
-    let job = Job::new(
+    let job = ExtractJob::new(
         "probe.md".into(),
         b"# Probe\n".to_vec(),
         None,
         Limits::default(),
     );
-    let pool = match embedded::pool(&local) {
+    let pool = match embedded::extraction_pool(&local) {
         Ok(pool) => pool,
         Err(error) => {
             return Check::failed(CommandError::new("extract.no_child", error.to_string()));

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use stemma_query::{ExportFormat, Exported, Refusal};
+use stemma_query::{ApiError, ExportFormat, ExportedFile};
 
-use crate::commands::reading::open;
+use crate::commands::open::open;
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;
 use crate::table::counted;
@@ -25,7 +25,7 @@ pub struct ExportArgs {
     scopes: Vec<String>,
     /// What to write.
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: ExportKind,
     /// The folder to write to; standard output when none is given.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -36,7 +36,7 @@ pub struct ExportArgs {
 
 /// What is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum ExportKind {
     /// PageIndex-compatible JSON, one object per document.
     #[default]
     Pageindex,
@@ -49,7 +49,7 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
     let reader = open(context).await?;
     let output = &context.output;
     let mut documents = Vec::new();
-    let mut known = BTreeSet::new();
+    let mut included = BTreeSet::new();
     let all = [String::new()];
     for scope in if args.scopes.is_empty() {
         &all[..]
@@ -58,9 +58,9 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
     } {
         documents.extend(
             reader
-                .in_scope(scope)?
+                .documents_in_scope(scope)?
                 .into_iter()
-                .filter(|listed| known.insert(listed.doc())),
+                .filter(|listed| included.insert(listed.doc())),
         );
     }
     let without_tree = documents
@@ -70,10 +70,10 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
     documents.retain(|listed| listed.entry().is_some());
     let paths = reader.export_paths(&documents);
     let format = match args.format {
-        Format::Pageindex => ExportFormat::PageIndex { text: args.text },
-        Format::Pages => ExportFormat::Pages,
+        ExportKind::Pageindex => ExportFormat::PageIndex { text: args.text },
+        ExportKind::Pages => ExportFormat::Pages,
     };
-    if args.out.is_none() && args.format == Format::Pageindex && documents.len() > 1 {
+    if args.out.is_none() && args.format == ExportKind::Pageindex && documents.len() > 1 {
         return Err(CommandError::new(
             "export.out",
             format!("{} documents are more than one object", documents.len()),
@@ -91,7 +91,7 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
                 }
                 written.push(exported.path);
             }
-            Err(Refusal { message, .. }) => {
+            Err(ApiError { message, .. }) => {
                 failed += 1;
                 output.note(&format!("left out: {}", clean(&message)));
             }
@@ -128,7 +128,7 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
 }
 
 /// Writes a file whole or not at all.
-fn write(folder: &Path, exported: &Exported) -> Result<(), CommandError> {
+fn write(folder: &Path, exported: &ExportedFile) -> Result<(), CommandError> {
     let path = folder.join(&exported.path);
     let failed = |error: std::io::Error| {
         CommandError::new("export.write", format!("{}: {error}", path.display()))

@@ -1,13 +1,13 @@
 //! `stemma failures`: what failed, and why.
 
 use serde::Serialize;
-use stemma_engine::flow::Manifest;
+use stemma_engine::flow::JobManifest;
 use stemma_engine::{FailureRecord, JobId, jobs};
-use stemma_query::{FailuresView, Reader};
+use stemma_query::{Archive, FailureReport};
 
-use crate::commands::jobs::Desk;
+use crate::commands::jobs::JobContext;
 use crate::context::{CommandError, Context, Exit};
-use crate::output::{Form, Output, clean};
+use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, counted};
 
 /// List documents that failed, with reasons and remedies.
@@ -24,12 +24,12 @@ pub struct FailuresArgs {
     scope: String,
     /// Group them.
     #[arg(long, value_enum)]
-    by: Option<By>,
+    by: Option<FailureGrouping>,
 }
 
 /// What failures are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum By {
+enum FailureGrouping {
     /// The code of the failure.
     Reason,
 }
@@ -37,19 +37,19 @@ enum By {
 /// Runs the command.
 pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandError> {
     let output = &context.output;
-    let desk = Desk::open(context, "failures").await?;
-    if let Some(manifest) = desk.find(&args.scope).await? {
-        return of_job(&desk, &manifest, args.by, output).await;
+    let job_context = JobContext::open(context, "failures").await?;
+    if let Some(manifest) = job_context.find(&args.scope).await? {
+        return job_failures(&job_context, &manifest, args.by, output).await;
     }
-    let view = Reader::open(desk.blobs_arc(), context.collection.clone())
+    let view = Archive::open(job_context.blobs_arc(), context.collection.clone())
         .await?
         .failures(&args.scope)?;
-    match (output.form, args.by) {
-        (Form::Json, _) => output.json(&view),
-        (Form::JsonLines, Some(_)) => output.json(&view.reasons),
-        (Form::JsonLines, None) => output.json(&view.failures),
-        (Form::Text, Some(_)) => show_reasons(&view, output),
-        (Form::Text, None) => show(&view, output),
+    match (output.format, args.by) {
+        (OutputFormat::Json, _) => output.json(&view),
+        (OutputFormat::JsonLines, Some(_)) => output.json(&view.reasons),
+        (OutputFormat::JsonLines, None) => output.json(&view.failures),
+        (OutputFormat::Text, Some(_)) => show_reasons(&view, output),
+        (OutputFormat::Text, None) => show(&view, output),
     }
     if view.total == 0 {
         output.note("no failures");
@@ -69,13 +69,13 @@ struct JobFailures {
     complete: bool,
     total: u64,
     /// Documents by code, most frequent first.
-    reasons: Vec<Reason>,
+    reasons: Vec<FailureReasonCount>,
     /// One by one; a thousand of them.
-    failures: Vec<Failed>,
+    failures: Vec<FailedRun>,
 }
 
 #[derive(Debug, Serialize)]
-struct Reason {
+struct FailureReasonCount {
     code: String,
     documents: u64,
     message: Option<String>,
@@ -83,25 +83,25 @@ struct Reason {
 }
 
 #[derive(Debug, Serialize)]
-struct Failed {
+struct FailedRun {
     /// The run, or the number of the entry where there was none.
     run: String,
     #[serde(flatten)]
     failure: FailureRecord,
 }
 
-async fn of_job(
-    desk: &Desk,
-    manifest: &Manifest,
-    by: Option<By>,
+async fn job_failures(
+    job_context: &JobContext,
+    manifest: &JobManifest,
+    by: Option<FailureGrouping>,
     output: &Output,
 ) -> Result<Exit, CommandError> {
-    let blobs = desk.blobs();
+    let blobs = job_context.blobs();
     let job = manifest.job.clone();
     let (complete, counted, failures) = match jobs::report(blobs, &job).await? {
         Some(report) => (true, report.reasons, report.failures),
         None => {
-            let saved = jobs::saved(blobs, &job).await?;
+            let saved = jobs::saved_progress(blobs, &job).await?;
             (false, saved.reasons, saved.failures)
         }
     };
@@ -111,9 +111,9 @@ async fn of_job(
             .map(|(_, record)| record)
             .find(|record| record.code == code)
     };
-    let mut reasons: Vec<Reason> = counted
+    let mut reasons: Vec<FailureReasonCount> = counted
         .into_iter()
-        .map(|(code, documents)| Reason {
+        .map(|(code, documents)| FailureReasonCount {
             message: example(&code).map(|record| record.message.clone()),
             next: example(&code).and_then(|record| record.next.clone()),
             code,
@@ -124,7 +124,7 @@ async fn of_job(
     let total = reasons.iter().map(|reason| reason.documents).sum();
     let failures = failures
         .into_iter()
-        .map(|(run, failure)| Failed { run, failure })
+        .map(|(run, failure)| FailedRun { run, failure })
         .collect();
     let view = JobFailures {
         job,
@@ -133,11 +133,11 @@ async fn of_job(
         reasons,
         failures,
     };
-    match (output.form, by) {
-        (Form::Json, _) => output.json(&view),
-        (Form::JsonLines, Some(_)) => output.json(&view.reasons),
-        (Form::JsonLines, None) => output.json(&view.failures),
-        (Form::Text, _) => show_job(&view, by, output),
+    match (output.format, by) {
+        (OutputFormat::Json, _) => output.json(&view),
+        (OutputFormat::JsonLines, Some(_)) => output.json(&view.reasons),
+        (OutputFormat::JsonLines, None) => output.json(&view.failures),
+        (OutputFormat::Text, _) => show_job(&view, by, output),
     }
     if total == 0 {
         output.note("no failures");
@@ -149,7 +149,7 @@ async fn of_job(
     })
 }
 
-fn show_job(view: &JobFailures, by: Option<By>, output: &Output) {
+fn show_job(view: &JobFailures, by: Option<FailureGrouping>, output: &Output) {
     for reason in &view.reasons {
         let documents = counted(
             usize::try_from(reason.documents).unwrap_or(usize::MAX),
@@ -181,7 +181,7 @@ fn show_job(view: &JobFailures, by: Option<By>, output: &Output) {
     }
 }
 
-fn show(view: &FailuresView, output: &Output) {
+fn show(view: &FailureReport, output: &Output) {
     let mut table = Table::new(&[(Align::Left, 60), (Align::Left, 0), (Align::Left, 0)]);
     for row in &view.failures {
         table.row([
@@ -197,7 +197,7 @@ fn show(view: &FailuresView, output: &Output) {
     }
 }
 
-fn show_reasons(view: &FailuresView, output: &Output) {
+fn show_reasons(view: &FailureReport, output: &Output) {
     for reason in &view.reasons {
         output.line(&format!(
             "{}  {}",

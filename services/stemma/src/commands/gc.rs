@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use stemma_answers::reason::forgotten;
-use stemma_answers::unfounded;
+use stemma_answers::orphaned_answers;
+use stemma_answers::tree_search::expired_replies;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
-use stemma_pipeline::garbage::{self, Found, Garbage};
+use stemma_pipeline::gc::{self, GarbageObject, GarbageReport};
 use stemma_retrieval::index::{schema, snapshot};
 
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;
 
 /// Objects removed at once.
-const AT_ONCE: usize = 16;
+const CONCURRENT_DELETES: usize = 16;
 /// Keys shown to people.
-const SHOWN: usize = 10;
+const MAX_KEYS_SHOWN: usize = 10;
 
 /// Remove what is superseded.
 ///
@@ -41,63 +41,64 @@ pub struct GcArgs {
 /// [`CommandError`] when it was not confirmed, or the store refuses.
 pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> {
     let env = Env::system();
-    let store = context.reader().await?;
-    let Found {
-        garbage: mut found,
+    let store = context.open_store().await?;
+    let GarbageReport {
+        garbage: mut objects,
         removed_ms,
-    } = garbage::find(store.blobs.as_ref(), &context.collection, env.now_ms()).await?;
-    let going = found.iter().map(|garbage| garbage.key.as_str()).collect();
-    let unfounded = unfounded(store.blobs.as_ref(), &context.collection, &going).await?;
-    found.extend(unfounded.into_iter().map(|key| Garbage {
+    } = gc::find_garbage(store.blobs.as_ref(), &context.collection, env.now_ms()).await?;
+    let going = objects.iter().map(|garbage| garbage.key.as_str()).collect();
+    let unfounded = orphaned_answers(store.blobs.as_ref(), &context.collection, &going).await?;
+    objects.extend(unfounded.into_iter().map(|key| GarbageObject {
         key,
-        what: "answer without its documents",
+        reason: "answer without its documents",
     }));
-    let revision = schema::shape().revision;
+    let revision = schema::doc_mapper().revision;
     let superseded =
-        snapshot::superseded(&store.blobs, &context.collection, revision, env.now_ms()).await?;
-    found.extend(superseded.into_iter().map(|key| Garbage {
+        snapshot::superseded_keys(&store.blobs, &context.collection, revision, env.now_ms())
+            .await?;
+    objects.extend(superseded.into_iter().map(|key| GarbageObject {
         key,
-        what: "superseded index",
+        reason: "superseded index",
     }));
-    let forgotten = forgotten(
+    let forgotten = expired_replies(
         store.blobs.as_ref(),
         &context.collection,
         removed_ms,
         env.now_ms(),
     )
     .await?;
-    found.extend(forgotten.into_iter().map(|key| Garbage {
+    objects.extend(forgotten.into_iter().map(|key| GarbageObject {
         key,
-        what: "forgotten reply",
+        reason: "forgotten reply",
     }));
-    if !args.dry_run && !context.yes && !found.is_empty() {
-        let message = format!("{} objects would be removed", found.len());
+    if !args.dry_run && !context.yes && !objects.is_empty() {
+        let message = format!("{} objects would be removed", objects.len());
         return Err(CommandError::new("gc.not_confirmed", message)
             .with_next("say so with --yes, or look with --dry-run"));
     }
-    if !args.dry_run && !found.is_empty() {
-        let writer = context.writer(&env, "gc").await?;
-        remove(writer.ports.blobs.as_ref(), &found).await?;
+    if !args.dry_run && !objects.is_empty() {
+        let writer = context.open_writable_store(&env, "gc").await?;
+        remove(writer.ports.blobs.as_ref(), &objects).await?;
     }
-    show(&found, args.dry_run, context);
-    Ok(if found.is_empty() {
+    show(&objects, args.dry_run, context);
+    Ok(if objects.is_empty() {
         Exit::Nothing
     } else {
         Exit::Done
     })
 }
 
-async fn remove(blobs: &dyn Blobs, found: &[Garbage]) -> Result<(), CommandError> {
-    let removals = stream::iter(found).map(|garbage| blobs.delete(&garbage.key));
+async fn remove(blobs: &dyn Blobs, objects: &[GarbageObject]) -> Result<(), CommandError> {
+    let removals = stream::iter(objects).map(|garbage| blobs.delete(&garbage.key));
     Ok(removals
-        .buffer_unordered(AT_ONCE)
+        .buffer_unordered(CONCURRENT_DELETES)
         .try_collect::<()>()
         .await?)
 }
 
-fn show(found: &[Garbage], dry_run: bool, context: &Context) {
+fn show(objects: &[GarbageObject], dry_run: bool, context: &Context) {
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for Garbage { key, what } in found {
+    for GarbageObject { key, reason: what } in objects {
         kinds.entry(what).or_default().push(key);
     }
     let output = &context.output;
@@ -107,7 +108,7 @@ fn show(found: &[Garbage], dry_run: bool, context: &Context) {
             .map(|(what, keys)| (what, keys.len()))
             .collect();
         output.json(
-            &serde_json::json!({ "dry_run": dry_run, "objects": found.len(), "by_kind": counts }),
+            &serde_json::json!({ "dry_run": dry_run, "objects": objects.len(), "by_kind": counts }),
         );
         return;
     }
@@ -119,10 +120,10 @@ fn show(found: &[Garbage], dry_run: bool, context: &Context) {
     for (what, keys) in &kinds {
         output.line(&format!("{what}: {} objects {word}", keys.len()));
         keys.iter()
-            .take(SHOWN)
+            .take(MAX_KEYS_SHOWN)
             .for_each(|key| output.line(&format!("  {}", clean(key))));
     }
-    if found.is_empty() {
+    if objects.is_empty() {
         output.note("nothing is superfluous for more than seven days");
     }
 }

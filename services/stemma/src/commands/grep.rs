@@ -1,10 +1,10 @@
 //! `stemma grep`: lines that match a pattern.
 
-use stemma_query::{GrepHit, GrepOptions, GrepSectionsView, GrepView, Reader};
+use stemma_query::{Archive, GrepHit, GrepOptions, GrepResponse, GrepSectionsResponse};
 
-use crate::commands::reading::{marked, open};
+use crate::commands::open::{highlight, open};
 use crate::context::{CommandError, Context, Exit};
-use crate::output::{Form, Output, clean};
+use crate::output::{Output, OutputFormat, clean};
 use crate::table::counted;
 
 /// Lines of one document, and sections of many, where no number is given.
@@ -63,10 +63,10 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError
         let view = reader
             .grep_sections(&args.scope, &options(args.max_count.unwrap_or(SECTIONS)))
             .await?;
-        match output.form {
-            Form::Json => output.json(&view),
-            Form::JsonLines => output.json(&view.sections),
-            Form::Text => show_sections(&view, output),
+        match output.format {
+            OutputFormat::Json => output.json(&view),
+            OutputFormat::JsonLines => output.json(&view.sections),
+            OutputFormat::Text => show_sections(&view, output),
         }
         note_unread(view.documents_without_text, output);
         return Ok(if view.sections.is_empty() {
@@ -81,23 +81,23 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError
         args.max_count.unwrap_or(LINES)
     };
     let mut view = reader.grep(&args.scope, &options(limit)).await?;
-    let found = view.hits.len();
+    let hit_count = view.hits.len();
     if args.count && output.is_text() {
         let more = if view.truncated { "at least " } else { "" };
         output.line(&format!(
             "{more}{} in {}",
-            counted(found, "line"),
+            counted(hit_count, "line"),
             counted(view.documents_matching, "document")
         ));
         view.hits.clear();
     }
-    match output.form {
-        Form::Json => output.json(&view),
-        Form::JsonLines => output.json(&view.hits),
-        Form::Text => show(&view, output),
+    match output.format {
+        OutputFormat::Json => output.json(&view),
+        OutputFormat::JsonLines => output.json(&view.hits),
+        OutputFormat::Text => show(&view, output),
     }
     note_unread(view.documents_without_text, output);
-    Ok(if found == 0 {
+    Ok(if hit_count == 0 {
         Exit::Nothing
     } else {
         Exit::Done
@@ -105,7 +105,7 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError
 }
 
 /// Refuses a folder: where one document is meant, lines of a thousand would only be noise.
-fn one_document(reader: &Reader, args: &GrepArgs) -> Result<(), CommandError> {
+fn one_document(reader: &Archive, args: &GrepArgs) -> Result<(), CommandError> {
     if !reader.is_folder(&args.scope)? {
         return Ok(());
     }
@@ -123,7 +123,7 @@ fn note_unread(documents: usize, output: &Output) {
     }
 }
 
-fn show(view: &GrepView, output: &Output) {
+fn show(view: &GrepResponse, output: &Output) {
     for hit in &view.hits {
         output.line(&format!("{} {}", clean(&hit.locator), line(hit, output)));
     }
@@ -135,7 +135,7 @@ fn show(view: &GrepView, output: &Output) {
     }
 }
 
-fn show_sections(view: &GrepSectionsView, output: &Output) {
+fn show_sections(view: &GrepSectionsResponse, output: &Output) {
     for section in &view.sections {
         let matches = output.dim(&format!("({})", section.matches));
         output.line(&format!(
@@ -170,6 +170,6 @@ fn line(hit: &GrepHit, output: &Output) -> String {
     format!(
         "{}: {}",
         output.dim(&clean(&place)),
-        marked(output, hit.text.trim_end(), &hit.marks)
+        highlight(output, hit.text.trim_end(), &hit.marks)
     )
 }

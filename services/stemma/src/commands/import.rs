@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use stemma_document::{CatalogueEntry, Digest, DocId, DocumentVersion, PublishedTree, pageindex};
+use stemma_document::{CatalogEntry, Digest, DocId, DocumentVersion, PublishedTree, pageindex};
 use stemma_engine::{Env, Ports};
-use stemma_pipeline::originals::uri_of;
+use stemma_pipeline::sources::file_uri;
 
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;
@@ -34,7 +34,7 @@ pub async fn run(args: ImportArgs, context: &Context) -> Result<Exit, CommandErr
         .iter()
         .map(|file| read(file, context))
         .collect::<Result<Vec<_>, _>>()?;
-    let store = context.writer(&env, "import").await?;
+    let store = context.open_writable_store(&env, "import").await?;
     let mut entries = Vec::new();
     for published in trees {
         entries.push(publish(&env, &store.ports, context, published).await?);
@@ -58,7 +58,7 @@ async fn publish(
     ports: &Ports,
     context: &Context,
     published: PublishedTree,
-) -> Result<CatalogueEntry, CommandError> {
+) -> Result<CatalogEntry, CommandError> {
     Ok(stemma_assembler::publish_imported(env, ports, &context.collection, published).await?)
 }
 
@@ -90,23 +90,23 @@ fn read(file: &Path, context: &Context) -> Result<PublishedTree, CommandError> {
         wrong("import.not_a_tree", error.to_string())
             .with_next("give a tree in PageIndex's JSON: a list of nodes with titles")
     })?;
-    let uri = uri_of(&path);
+    let uri = file_uri(&path);
     let name = value
         .get("doc_name")
         .and_then(|name| name.as_str())
         .unwrap_or(&stem)
         .to_string();
     let version = DocumentVersion {
-        doc: DocId::of(&context.collection, &uri),
+        doc: DocId::new(&context.collection, &uri),
         seq: 0,
         uri,
         path: name.replace('/', "_"),
         name,
-        source: Digest::of(&json),
+        source: Digest::from_content(&json),
         origin: Default::default(),
         size_bytes: size,
         settings: "imported".into(),
-        stated: Default::default(),
+        sidecar_facts: Default::default(),
     };
     Ok(PublishedTree {
         version,

@@ -1,10 +1,10 @@
 //! `stemma items`: the Item map of a filing.
 
-use stemma_query::{ItemView, ItemsView};
+use stemma_query::{FilingItems, ItemInfo};
 
-use crate::commands::reading::{badge, content, identity, open, span};
+use crate::commands::open::{badge, identity, links_line, open, page_or_line_range};
 use crate::context::{CommandError, Context, Exit};
-use crate::output::{Form, Output, clean};
+use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, thousands};
 
 /// Show the Items of a filing: how each is answered, and where.
@@ -27,10 +27,10 @@ pub struct ItemsArgs {
 pub async fn run(args: ItemsArgs, context: &Context) -> Result<Exit, CommandError> {
     let view = open(context).await?.items(&args.locator).await?;
     let output = &context.output;
-    match output.form {
-        Form::Json => output.json(&view),
-        Form::JsonLines => output.json(&view.items),
-        Form::Text => show(&view, output),
+    match output.format {
+        OutputFormat::Json => output.json(&view),
+        OutputFormat::JsonLines => output.json(&view.items),
+        OutputFormat::Text => show(&view, output),
     }
     Ok(if view.items.is_empty() {
         Exit::Nothing
@@ -39,7 +39,7 @@ pub async fn run(args: ItemsArgs, context: &Context) -> Result<Exit, CommandErro
     })
 }
 
-fn show(view: &ItemsView, output: &Output) {
+fn show(view: &FilingItems, output: &Output) {
     let document = &view.document;
     output.line(&format!(
         "{}  {}",
@@ -53,7 +53,7 @@ fn show(view: &ItemsView, output: &Output) {
 }
 
 /// One line per Item.
-pub fn table(items: &[ItemView], output: &Output) {
+pub fn table(items: &[ItemInfo], output: &Output) {
     let columns = [
         (Align::Left, 0),
         (Align::Left, 44),
@@ -80,9 +80,9 @@ pub fn table(items: &[ItemView], output: &Output) {
             name,
             item.title.clone(),
             badge,
-            span(item.pages, None),
+            page_or_line_range(item.pages, None),
             tokens,
-            content(&item.content),
+            links_line(&item.content),
         ]);
     }
     for line in table.lines() {

@@ -1,11 +1,11 @@
 //! `stemma ls`: folders, documents and axes.
 
-use stemma_query::{DocumentView, ListView};
+use stemma_query::{DocumentInfo, FolderListing};
 
-use crate::commands::reading::{filter, open, word};
+use crate::commands::open::{filter, open, word};
 use crate::commands::tree::{self, TreeArgs};
 use crate::context::{CommandError, Context, Exit};
-use crate::output::{Form, Output, clean};
+use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, thousands};
 
 /// List documents by folder, or by company, form, year, status …
@@ -39,17 +39,17 @@ pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> 
     let reader = open(context).await?;
     let output = &context.output;
     if !reader.is_folder(&args.scope)? {
-        return tree::run(TreeArgs::top(args.scope), context).await;
+        return tree::run(TreeArgs::top_level(args.scope), context).await;
     }
     let view = match &args.conditions {
-        Some(conditions) => reader.list_where(&args.scope, &filter(Some(conditions))?)?,
+        Some(conditions) => reader.list_filtered(&args.scope, &filter(Some(conditions))?)?,
         None => reader.list(&args.scope, args.recursive)?,
     };
-    match output.form {
-        Form::Json => output.json(&view),
-        Form::JsonLines if view.documents.is_empty() => output.json(&view.folders),
-        Form::JsonLines => output.json(&view.documents),
-        Form::Text => show(&view, output),
+    match output.format {
+        OutputFormat::Json => output.json(&view),
+        OutputFormat::JsonLines if view.documents.is_empty() => output.json(&view.folders),
+        OutputFormat::JsonLines => output.json(&view.documents),
+        OutputFormat::Text => show(&view, output),
     }
     Ok(if view.total == 0 {
         Exit::Nothing
@@ -58,7 +58,7 @@ pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> 
     })
 }
 
-fn show(view: &ListView, output: &Output) {
+fn show(view: &FolderListing, output: &Output) {
     for folder in &view.folders {
         output.line(&format!(
             "{}  {}",
@@ -86,7 +86,7 @@ fn show(view: &ListView, output: &Output) {
     }
 }
 
-fn table(documents: &[DocumentView]) -> Table {
+fn table(documents: &[DocumentInfo]) -> Table {
     let columns = [
         (Align::Left, 60),
         (Align::Left, 28),

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use stemma_boot::shutdown;
 use stemma_engine::Env;
-use stemma_query::mcp::{Preset, Served, serve_stdio};
+use stemma_query::mcp::{McpOptions, Preset, serve_stdio};
 
 use crate::context::{CommandError, Context, Exit};
 use crate::models::answer_model;
 
 /// The configuration file that is taken where none is named.
-const CONFIG: &str = "stemma.toml";
+const DEFAULT_CONFIG_FILE: &str = "stemma.toml";
 
 /// Let a model read the archive: a server of the Model Context Protocol over standard input and output.
 #[derive(Debug, clap::Args)]
@@ -55,7 +55,7 @@ the configuration file as they are now.")]
 struct InstallArgs {
     /// The client.
     #[arg(value_enum, value_name = "CLIENT")]
-    client: Client,
+    client: McpClient,
     /// Add the entry to the client's file; the client has to be started again.
     #[arg(long)]
     write: bool,
@@ -65,7 +65,7 @@ struct InstallArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Client {
+enum McpClient {
     /// Claude Desktop; its format is also that of .mcp.json in Claude Code.
     Claude,
     /// Cursor.
@@ -81,19 +81,23 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
         return self::install(install, args.tools, context);
     }
     let stop = shutdown::listen();
-    let store = context.reader().await?;
+    let store = context.open_store().await?;
     let env = Env::system();
     let collection = context.collection.clone();
-    let cache = context.cache();
+    let cache = context.cache_dir();
     let config = context.config()?.config;
     let limiter = config.servers.limiter(&env)?;
     let model = answer_model(&config, &env, &limiter, "mcp")?;
-    let gate = config.embeddings.gate(&env, &limiter, "mcp")?;
-    let meaning = config
-        .embeddings
-        .meaning(&gate, &env, &store.blobs, &collection, context);
+    let embedding_client = config.embeddings.client(&env, &limiter, "mcp")?;
+    let meaning = config.embeddings.semantic_router(
+        &embedding_client,
+        &env,
+        &store.blobs,
+        &collection,
+        context,
+    );
     let answer = config.answer;
-    let served = Served {
+    let served = McpOptions {
         collection,
         cache: &cache,
         model: model.as_ref(),
@@ -140,14 +144,14 @@ fn install(args: InstallArgs, tools: Preset, context: &Context) -> Result<Exit, 
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(refused(error)),
     };
-    let after = with_entry(&before, entry).ok_or_else(|| {
+    let after = add_entry(&before, entry).ok_or_else(|| {
         CommandError::new(
             "mcp.file",
             format!("{} is not the JSON of an MCP client", file.display()),
         )
         .with_next("correct it, or print the entry without --write")
     })?;
-    replace(&file, &after).map_err(refused)?;
+    replace_file(&file, &after).map_err(refused)?;
     context.output.note(&format!(
         "written to {}; start the client again",
         file.display()
@@ -173,7 +177,7 @@ fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
         context.collection.to_string(),
     ];
     // The client starts it in another folder, where the file of this one would not be found.
-    let beside = Some(PathBuf::from(CONFIG)).filter(|file| file.exists());
+    let beside = Some(PathBuf::from(DEFAULT_CONFIG_FILE)).filter(|file| file.exists());
     if let Some(file) = context.config_file.clone().or(beside) {
         args.extend([
             "--config".to_owned(),
@@ -192,7 +196,7 @@ fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
 }
 
 /// A client's configuration with the entry; `None` when it is no such configuration.
-fn with_entry(before: &str, entry: Value) -> Option<String> {
+fn add_entry(before: &str, entry: Value) -> Option<String> {
     let mut all = match before.trim() {
         "" => Map::new(),
         text => serde_json::from_str::<Map<String, Value>>(text).ok()?,
@@ -203,7 +207,7 @@ fn with_entry(before: &str, entry: Value) -> Option<String> {
 }
 
 /// Whole or not at all, through links, with the rights the file had.
-fn replace(file: &Path, content: &str) -> io::Result<()> {
+fn replace_file(file: &Path, content: &str) -> io::Result<()> {
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
@@ -217,7 +221,7 @@ fn replace(file: &Path, content: &str) -> io::Result<()> {
     fs::rename(&beside, &file)
 }
 
-impl Client {
+impl McpClient {
     /// The file in which this client keeps its servers.
     fn file(self) -> Option<PathBuf> {
         self.file_under(std::env::consts::OS, &|name| {
@@ -236,10 +240,10 @@ impl Client {
                 .map(PathBuf::from)
         };
         let settings = match (self, system) {
-            (Client::Cursor, _) => return Some(home()?.join(".cursor/mcp.json")),
-            (Client::Claude, "macos") => home()?.join("Library/Application Support"),
-            (Client::Claude, "windows") => PathBuf::from(variable("APPDATA")?),
-            (Client::Claude, _) => match variable("XDG_CONFIG_HOME") {
+            (McpClient::Cursor, _) => return Some(home()?.join(".cursor/mcp.json")),
+            (McpClient::Claude, "macos") => home()?.join("Library/Application Support"),
+            (McpClient::Claude, "windows") => PathBuf::from(variable("APPDATA")?),
+            (McpClient::Claude, _) => match variable("XDG_CONFIG_HOME") {
                 Some(folder) => PathBuf::from(folder),
                 None => home()?.join(".config"),
             },
@@ -253,49 +257,52 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_added_and_everything_else_kept() {
+    fn adding_an_entry_preserves_other_settings() {
         let before = r#"{"theme": "dark", "mcpServers": {"other": {"command": "x"}, "stemma": {"command": "old"}}}"#;
         let after: Value =
-            serde_json::from_str(&with_entry(before, json!({"command": "new"})).unwrap()).unwrap();
+            serde_json::from_str(&add_entry(before, json!({"command": "new"})).unwrap()).unwrap();
         assert_eq!(
             after,
             json!({"theme": "dark", "mcpServers": {"other": {"command": "x"}, "stemma": {"command": "new"}}})
         );
-        assert!(with_entry("", json!({})).is_some());
+        assert!(add_entry("", json!({})).is_some());
         for wrong in ["[]", "{", r#"{"mcpServers": []}"#, "{} // a comment"] {
-            assert_eq!(with_entry(wrong, json!({})), None, "{wrong}");
+            assert_eq!(add_entry(wrong, json!({})), None, "{wrong}");
         }
     }
 
     #[test]
-    fn each_client_has_its_file() {
+    fn each_client_has_its_config_path() {
         let home = |name: &str| (name == "HOME").then(|| OsString::from("/users/ali"));
-        let file = |client: Client, system| {
+        let file = |client: McpClient, system| {
             client
                 .file_under(system, &home)
                 .unwrap()
                 .display()
                 .to_string()
         };
-        assert_eq!(file(Client::Cursor, "linux"), "/users/ali/.cursor/mcp.json");
         assert_eq!(
-            file(Client::Claude, "linux"),
+            file(McpClient::Cursor, "linux"),
+            "/users/ali/.cursor/mcp.json"
+        );
+        assert_eq!(
+            file(McpClient::Claude, "linux"),
             "/users/ali/.config/Claude/claude_desktop_config.json"
         );
-        assert!(file(Client::Claude, "macos").contains("Library/Application Support/Claude"));
-        assert_eq!(Client::Claude.file_under("windows", &home), None);
+        assert!(file(McpClient::Claude, "macos").contains("Library/Application Support/Claude"));
+        assert_eq!(McpClient::Claude.file_under("windows", &home), None);
     }
 
     #[test]
-    fn a_file_is_replaced_through_its_link() {
+    fn replacing_a_file_follows_symlinks() {
         let folder = tempfile::tempdir().unwrap();
         let real = folder.path().join("real.json");
         let link = folder.path().join("link.json");
         fs::write(&real, "{}").unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
-        replace(&link, "new").unwrap();
+        replace_file(&link, "new").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&real).unwrap(), "new");
-        replace(&folder.path().join("new/folder/x.json"), "x").unwrap();
+        replace_file(&folder.path().join("new/folder/x.json"), "x").unwrap();
     }
 }

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::context::{CommandError, Context, Exit};
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Ask a service whether it is ready: exit code 0 yes, 1 no or no answer.
 #[derive(Debug, clap::Args)]
@@ -42,15 +42,15 @@ pub async fn run(args: ProbeArgs, context: &Context) -> Result<Exit, CommandErro
             format!("`{}` is no path", args.path),
         ));
     }
-    let answer = tokio::time::timeout(PATIENCE, status_line(args.address, &args.path)).await;
-    let said = match answer {
+    let answer = tokio::time::timeout(TIMEOUT, status_line(args.address, &args.path)).await;
+    let status = match answer {
         Ok(Ok(line)) => line,
         Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("no answer within {} s", PATIENCE.as_secs()),
+        Err(_) => format!("no answer within {} s", TIMEOUT.as_secs()),
     };
-    let ready = said.split(' ').nth(1) == Some("200") && said.starts_with("HTTP/1.");
+    let ready = status.split(' ').nth(1) == Some("200") && status.starts_with("HTTP/1.");
     if !ready {
-        context.output.error(&crate::output::clean(&said));
+        context.output.error(&crate::output::clean(&status));
     }
     Ok(if ready { Exit::Done } else { Exit::Nothing })
 }
@@ -81,16 +81,16 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let served = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let mut asked = vec![0; 256];
-            let read = stream.read(&mut asked).await.unwrap();
+            let mut request = vec![0; 256];
+            let read = stream.read(&mut request).await.unwrap();
             stream.write_all(reply.as_bytes()).await.unwrap();
-            String::from_utf8_lossy(&asked[..read]).into_owned()
+            String::from_utf8_lossy(&request[..read]).into_owned()
         });
         (address, served)
     }
 
     #[tokio::test]
-    async fn the_status_line_is_what_the_service_says() {
+    async fn status_line_is_read_from_the_response() {
         let (address, served) = serve("HTTP/1.1 503 Service Unavailable\r\n\r\nbroker").await;
         assert_eq!(
             status_line(address, "/readyz").await.unwrap(),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_there_is_an_error() {
+    async fn refused_connection_is_an_error() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);

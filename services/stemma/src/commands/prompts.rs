@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use stemma_llm::tokens;
-use stemma_pipeline::prompts::{ALWAYS, built_in, digest};
+use stemma_pipeline::prompts::{DATA_NOTICE, built_in, digest};
 
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;
-use crate::prompts::{file_name, in_force, unknown};
+use crate::prompts::{file_name, load, unknown_name};
 use crate::table::counted;
 
 /// Show what each stage tells a model to do, or write it to a folder to be changed there.
@@ -30,11 +30,11 @@ pub struct PromptsArgs {
     /// Only this stage.
     stage: Option<String>,
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<PromptsCommand>,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum PromptsCommand {
     /// Write the prompts in force to a folder, one file per stage; files that are there are kept.
     Export {
         /// The folder.
@@ -48,8 +48,8 @@ enum Action {
 /// [`CommandError`] when prompts cannot be taken, no stage has this name, or the folder cannot be written.
 pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
     let config = context.config()?.config;
-    let all = in_force(&config.prompts)?;
-    if let Some(Action::Export { folder }) = args.action {
+    let all = load(&config.prompts)?;
+    if let Some(PromptsCommand::Export { folder }) = args.action {
         return export(&all.into_iter().collect::<Vec<_>>(), &folder, context);
     }
     let stages: Vec<_> = built_in()
@@ -57,12 +57,12 @@ pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
         .collect();
     if stages.is_empty() {
         let name = args.stage.unwrap_or_default();
-        let known = built_in().map(|(stage, _)| stage.to_string()).collect();
-        return Err(unknown(
+        let stage_names = built_in().map(|(stage, _)| stage.to_string()).collect();
+        return Err(unknown_name(
             "prompts.no_stage",
             format!("no stage `{name}` asks a model"),
             &name,
-            known,
+            stage_names,
         ));
     }
     let prompts: Vec<_> = stages
@@ -78,7 +78,7 @@ pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
         }
         context
             .output
-            .note(&format!("Behind each of them: {ALWAYS}"));
+            .note(&format!("Behind each of them: {DATA_NOTICE}"));
     } else {
         let prompts: Vec<_> = prompts.iter().map(|(stage, text, overridden): &(&str, &str, bool)| {
             json!({
@@ -87,7 +87,7 @@ pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
         }).collect();
         context
             .output
-            .json(&json!({ "prompts": prompts, "always": ALWAYS }));
+            .json(&json!({ "prompts": prompts, "always": DATA_NOTICE }));
     }
     Ok(Exit::Done)
 }
@@ -121,7 +121,7 @@ fn export(
     };
     fs::create_dir_all(folder).map_err(failed)?;
     let mut written = Vec::new();
-    let mut kept = Vec::new();
+    let mut existing = Vec::new();
     for (stage, text) in prompts {
         let name = file_name(stage);
         match fs::File::create_new(folder.join(&name)) {
@@ -130,19 +130,19 @@ fn export(
                     .map_err(failed)?;
                 written.push(name);
             }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => kept.push(name),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => existing.push(name),
             Err(error) => return Err(failed(error)),
         }
     }
     let place = clean(&folder.display().to_string());
     if context.output.is_text() {
-        let left = if kept.is_empty() {
+        let suffix = if existing.is_empty() {
             String::new()
         } else {
-            format!(", {} kept as they are", kept.len())
+            format!(", {} kept as they are", existing.len())
         };
         context.output.line(&format!(
-            "wrote {} to {place}{left}",
+            "wrote {} to {place}{suffix}",
             counted(written.len(), "file")
         ));
         context
@@ -151,7 +151,7 @@ fn export(
     } else {
         context
             .output
-            .json(&json!({ "out": place, "written": written, "kept": kept }));
+            .json(&json!({ "out": place, "written": written, "kept": existing }));
     }
     Ok(Exit::Done)
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal};
 
 use stemma_engine::Env;
-use stemma_query::Reader;
+use stemma_query::Archive;
 
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;
@@ -30,12 +30,12 @@ pub struct RmArgs {
 /// Runs the command.
 pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> {
     let env = Env::system();
-    context.reader().await?; // a store that is not there is not made by removing from it
-    let store = context.writer(&env, "rm").await?;
-    let reader = Reader::open(store.ports.blobs.clone(), context.collection.clone()).await?;
+    context.open_store().await?; // a store that is not there is not made by removing from it
+    let store = context.open_writable_store(&env, "rm").await?;
+    let reader = Archive::open(store.ports.blobs.clone(), context.collection.clone()).await?;
     let mut documents = Vec::new();
     for scope in &args.scopes {
-        for listed in reader.in_scope(scope)? {
+        for listed in reader.documents_in_scope(scope)? {
             if !documents.iter().any(|(doc, _)| *doc == listed.doc()) {
                 documents.push((listed.doc(), listed.label.clone()));
             }
@@ -44,12 +44,13 @@ pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> 
     if documents.is_empty() {
         return Ok(Exit::Nothing);
     }
-    if !args.dry_run && !agreed(context, documents.len())? {
+    if !args.dry_run && !confirm(context, documents.len())? {
         return Ok(Exit::Nothing);
     }
     if !args.dry_run {
         for (doc, _) in &documents {
-            stemma_assembler::remove(&env, &store.ports, &context.collection, *doc).await?;
+            stemma_assembler::remove_document(&env, &store.ports, &context.collection, *doc)
+                .await?;
         }
     }
     let labels: Vec<&str> = documents.iter().map(|(_, label)| label.as_str()).collect();
@@ -71,7 +72,7 @@ pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> 
 }
 
 /// Asks before more than one document is removed; without a terminal `--yes` is needed.
-fn agreed(context: &Context, documents: usize) -> Result<bool, CommandError> {
+fn confirm(context: &Context, documents: usize) -> Result<bool, CommandError> {
     if context.yes || documents == 1 {
         return Ok(true);
     }

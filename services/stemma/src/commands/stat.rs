@@ -1,10 +1,10 @@
 //! `stemma stat`: what is known of a document or a section.
 
 use stemma_document::FactSource;
-use stemma_query::{SectionStat, StatView};
+use stemma_query::{SectionDetails, StatResponse};
 
 use crate::commands::items;
-use crate::commands::reading::{identity, length, open, span, word};
+use crate::commands::open::{identity, length, open, page_or_line_range, word};
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Output, clean};
 use crate::table::{pad, thousands};
@@ -41,7 +41,7 @@ fn field(output: &Output, name: &str, value: &str) {
     }
 }
 
-fn show(view: &StatView, output: &Output) {
+fn show(view: &StatResponse, output: &Output) {
     let document = &view.document;
     output.line(&format!(
         "{}  {}",
@@ -95,7 +95,7 @@ fn show(view: &StatView, output: &Output) {
         );
     }
     field(output, "gaps", &document.gaps.join(", "));
-    for (name, fact) in document.facts.iter().flat_map(|facts| facts.known()) {
+    for (name, fact) in document.facts.iter().flat_map(|facts| facts.entries()) {
         let page = fact
             .page
             .map(|page| format!("  (p {page})"))
@@ -123,13 +123,13 @@ fn show(view: &StatView, output: &Output) {
     items::table(&view.items, output);
 }
 
-fn show_section(section: &SectionStat, output: &Output) {
+fn show_section(section: &SectionDetails, output: &Output) {
     output.line(&output.bold(&clean(&section.path.join(" › "))));
     field(output, "locator", &section.section.locator);
     field(
         output,
         "place",
-        &span(section.section.pages, section.section.lines),
+        &page_or_line_range(section.section.pages, section.section.lines),
     );
     let tokens = format!(
         "{} own, {} with sub-sections",
@@ -145,7 +145,7 @@ fn show_section(section: &SectionStat, output: &Output) {
     field(
         output,
         "witness",
-        &format!("{}, {verified}", word(&section.witness)),
+        &format!("{}, {verified}", word(&section.evidence_source)),
     );
     field(
         output,

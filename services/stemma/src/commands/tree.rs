@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use stemma_document::{CatalogueEntry, SectionKind};
-use stemma_query::{EntryView, ExportFormat, FilesOptions, Reader, TreeRow, TreeView};
+use stemma_document::{CatalogEntry, SectionKind};
+use stemma_query::{Archive, ExportFormat, FileEntry, FilesOptions, TreeResponse, TreeRow};
 
-use crate::commands::reading::{badge, content, identity, length, open, span, word};
+use crate::commands::open::{badge, identity, length, links_line, open, page_or_line_range, word};
 use crate::context::{CommandError, Context, Exit};
-use crate::output::{Form, Output, clean};
+use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, counted, pad, shorten, thousands};
 
 /// Rows of a folder's tree on one page.
@@ -46,7 +46,7 @@ pub struct TreeArgs {
 
 impl TreeArgs {
     /// All sections of a document.
-    pub fn whole(locator: String) -> Self {
+    pub fn all_levels(locator: String) -> Self {
         Self {
             locator,
             ..Self::default()
@@ -54,7 +54,7 @@ impl TreeArgs {
     }
 
     /// The top sections of a document.
-    pub fn top(locator: String) -> Self {
+    pub fn top_level(locator: String) -> Self {
         Self {
             locator,
             depth: Some(1),
@@ -82,7 +82,7 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
     }
     if args.format == TreeFormat::Pageindex {
         let locator = stemma_query::document_part(&args.locator);
-        let listed = reader.in_scope(&locator)?;
+        let listed = reader.documents_in_scope(&locator)?;
         let [listed] = listed.as_slice() else {
             return Err(CommandError::new("tree.one", "a tree is of one document")
                 .with_next("stemma export --format pageindex --out DIR"));
@@ -108,10 +108,10 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
     if args.show_doubts {
         view.sections.retain(is_doubtful);
     }
-    match output.form {
-        Form::Json => output.json(&view),
-        Form::JsonLines => output.json(&view.sections),
-        Form::Text => print(&view, &args, output),
+    match output.format {
+        OutputFormat::Json => output.json(&view),
+        OutputFormat::JsonLines => output.json(&view.sections),
+        OutputFormat::Text => print(&view, &args, output),
     }
     Ok(if view.sections.is_empty() {
         Exit::Nothing
@@ -121,7 +121,7 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
 }
 
 /// Folders, documents and axes, a page of rows.
-async fn folder(reader: &Reader, args: &TreeArgs, output: &Output) -> Result<Exit, CommandError> {
+async fn folder(reader: &Archive, args: &TreeArgs, output: &Output) -> Result<Exit, CommandError> {
     let skip = args.page.saturating_sub(1).saturating_mul(ROWS);
     let options = FilesOptions {
         depth: args.depth.unwrap_or(1).max(1),
@@ -130,18 +130,18 @@ async fn folder(reader: &Reader, args: &TreeArgs, output: &Output) -> Result<Exi
         limit: ROWS,
     };
     let view = reader.files(&args.locator, &options).await?;
-    match output.form {
-        Form::Json => output.json(&view),
-        Form::JsonLines => output.json(&view.entries),
-        Form::Text => view
+    match output.format {
+        OutputFormat::Json => output.json(&view),
+        OutputFormat::JsonLines => output.json(&view.entries),
+        OutputFormat::Text => view
             .entries
             .iter()
             .for_each(|row| output.line(&entry(row, output))),
     }
     if view.more {
-        let shown = skip + view.entries.len();
+        let last_row = skip + view.entries.len();
         output.note(&format!(
-            "rows {}–{shown} of {}; more with --page {}",
+            "rows {}–{last_row} of {}; more with --page {}",
             skip + 1,
             view.total,
             args.page.max(1) + 1
@@ -155,7 +155,7 @@ async fn folder(reader: &Reader, args: &TreeArgs, output: &Output) -> Result<Exi
 }
 
 /// A row of a folder's tree: the path at the first level, names below it.
-fn entry(row: &EntryView, output: &Output) -> String {
+fn entry(row: &FileEntry, output: &Output) -> String {
     let count = row
         .count
         .map(|count| output.dim(&format!("  ({count})")))
@@ -177,7 +177,7 @@ fn entry(row: &EntryView, output: &Output) -> String {
 /// Shows the tree of a document that was just ingested, down to `depth` levels.
 pub async fn show(
     context: &Context,
-    entry: &CatalogueEntry,
+    entry: &CatalogEntry,
     depth: Option<usize>,
 ) -> Result<(), CommandError> {
     let view = open(context)
@@ -192,7 +192,7 @@ fn is_doubtful(row: &TreeRow) -> bool {
     !row.section.verified && row.section.kind == SectionKind::Heading
 }
 
-fn print(view: &TreeView, args: &TreeArgs, output: &Output) {
+fn print(view: &TreeResponse, args: &TreeArgs, output: &Output) {
     let document = &view.document;
     let mut header = identity(document);
     header.push(length(document));
@@ -219,7 +219,7 @@ fn print(view: &TreeView, args: &TreeArgs, output: &Output) {
 }
 
 /// One line per section: id, branches and title, pages, tokens.
-fn rows(view: &TreeView, title_width: usize) -> Vec<String> {
+fn rows(view: &TreeResponse, title_width: usize) -> Vec<String> {
     let branches = branches(&view.sections);
     let titles: Vec<String> = view
         .sections
@@ -245,12 +245,12 @@ fn rows(view: &TreeView, title_width: usize) -> Vec<String> {
         } else {
             thousands(row.section.tokens)
         };
-        let place = span(row.section.pages, row.section.lines);
+        let place = page_or_line_range(row.section.pages, row.section.lines);
         table.row([
             badge(row.status, row.nothing),
             place,
             tokens,
-            clean(&content(&row.content)),
+            clean(&links_line(&row.content)),
         ]);
     }
     let widest = titles
@@ -292,7 +292,7 @@ fn branches(rows: &[TreeRow]) -> Vec<String> {
     branches
 }
 
-fn footer(view: &TreeView, args: &TreeArgs, output: &Output) {
+fn footer(view: &TreeResponse, args: &TreeArgs, output: &Output) {
     let (unit, all) = match (view.document.pages, view.document.lines) {
         (Some(pages), _) => ("pages", pages),
         (None, lines) => ("lines", lines.unwrap_or_default()),

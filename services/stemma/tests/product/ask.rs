@@ -4,25 +4,25 @@ use serde_json::{Value, json};
 use stemma_sim::{Behavior, Provider};
 use tokio::runtime::Runtime;
 
-use crate::support::{Answer, Lab, objects};
+use crate::support::{CommandOutput, TestEnv, objects};
 
 const REPORT: &str = "# Business\n\nWe make anvils for coyotes.\n\n# Spending\n\nSpending on anvils was $1,577 million in 2022.\n";
 
 /// An archive of one text, and a provider that quotes what it is shown.
-struct Hall {
-    lab: Lab,
+struct AskEnv {
+    lab: TestEnv,
     provider: Provider,
     /// What the provider lives in.
     _runtime: Runtime,
 }
 
-impl Hall {
+impl AskEnv {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let provider = runtime
             .block_on(Provider::start(Behavior::default()))
             .unwrap();
-        let lab = Lab::new();
+        let lab = TestEnv::new();
         lab.put("report.md", REPORT);
         lab.ingest("store", &[]);
         Self {
@@ -32,7 +32,7 @@ impl Hall {
         }
     }
 
-    fn run(&self, arguments: &[&str]) -> Answer {
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
         let command = self
             .lab
             .stemma("store", arguments.iter().copied())
@@ -43,13 +43,13 @@ impl Hall {
     }
 }
 
-fn text(answer: &Answer) -> String {
+fn text(answer: &CommandOutput) -> String {
     answer.out.clone()
 }
 
 #[test]
-fn an_answer_shows_what_it_rests_on_and_costs_nothing_again() {
-    let hall = Hall::new();
+fn answers_cite_sources_and_are_cached() {
+    let hall = AskEnv::new();
     let question = "How much was spending on anvils?";
     let answer = hall.run(&["ask", question]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -77,8 +77,8 @@ fn an_answer_shows_what_it_rests_on_and_costs_nothing_again() {
 }
 
 #[test]
-fn the_exit_code_says_what_came_of_it() {
-    let hall = Hall::new();
+fn exit_codes_reflect_the_outcome() {
+    let hall = AskEnv::new();
     let none = hall.run(&["ask", "Which spacecraft visited Neptune?"]);
     assert_eq!(none.code, Some(1), "{none:?}");
     assert!(text(&none).contains("Not in these documents"), "{none:?}");
@@ -132,8 +132,8 @@ fn the_exit_code_says_what_came_of_it() {
 }
 
 #[test]
-fn a_chat_goes_on_line_by_line() {
-    let hall = Hall::new();
+fn chat_answers_each_line() {
+    let hall = AskEnv::new();
     let script = r#"{ printf '%s\n' 'How much was spending on anvils?' '' '/in NOBODY' '/info what' '???'; printf 'caf\351?\n';
         printf '%s\n' '/in' 'And for whom?' '/new' '/quit' 'never asked'; } |
         STEMMA_MODEL__NAME=sim STEMMA_MODEL__BASE_URL="$2" "$0" --store "$1" chat --jsonl"#;
@@ -168,8 +168,8 @@ fn a_chat_goes_on_line_by_line() {
 }
 
 #[test]
-fn answers_are_measured_and_gone_on_with() {
-    let hall = Hall::new();
+fn answer_evaluation_resumes_from_its_output_file() {
+    let hall = AskEnv::new();
     let question = |id: u32, text: &str| {
         json!({ "id": id, "question": text, "doc": "report", "answer": "$1,577 million" })
             .to_string()
@@ -230,15 +230,15 @@ fn answers_are_measured_and_gone_on_with() {
     std::fs::write(hall.lab.path("answers.jsonl"), torn).unwrap();
     let all = hall.run(&command("all.jsonl"));
     assert!(all.err.contains("1 answered before, 2 to go"), "{all:?}");
-    let told = all.json();
+    let report = all.json();
     assert_eq!(
-        (&told["means"][0]["questions"], &told["questions"][0]),
+        (&report["means"][0]["questions"], &report["questions"][0]),
         (&json!(2), &one["questions"][0])
     );
     assert_eq!(
         (
-            &told["unscored"][0]["doc"],
-            told["unscored"].as_array().map(Vec::len)
+            &report["unscored"][0]["doc"],
+            report["unscored"].as_array().map(Vec::len)
         ),
         (&json!("3"), Some(1))
     );
@@ -260,9 +260,9 @@ fn answers_are_measured_and_gone_on_with() {
 }
 
 #[test]
-fn a_budget_of_an_evaluation_holds_over_answers_and_judgements() {
+fn evaluation_budget_covers_answers_and_judgements() {
     const BUDGET: u64 = 12_000;
-    let hall = Hall::new();
+    let hall = AskEnv::new();
     std::fs::write(
         hall.lab.path("questions.jsonl"),
         (0..16).map(|n: usize| {
@@ -283,7 +283,7 @@ fn a_budget_of_an_evaluation_holds_over_answers_and_judgements() {
         ];
         hall.run(&[&command[..], more].concat())
     };
-    let spent = || {
+    let total_tokens = || {
         let all = hall.provider.report().all;
         all.prompt_tokens + all.output_tokens
     };
@@ -303,9 +303,9 @@ fn a_budget_of_an_evaluation_holds_over_answers_and_judgements() {
     );
     let judge = &hall.provider.report().stages["judge"];
     assert!(
-        spent() <= BUDGET && judge.calls >= rows.len(),
+        total_tokens() <= BUDGET && judge.calls >= rows.len(),
         "{} tokens: {judge:?}",
-        spent()
+        total_tokens()
     );
     let sum: u64 = rows
         .iter()
@@ -314,14 +314,18 @@ fn a_budget_of_an_evaluation_holds_over_answers_and_judgements() {
                 .map(|name| row[name].as_u64().unwrap())
         })
         .sum();
-    assert!(sum <= spent() && sum > spent() / 2, "{sum} of {}", spent());
+    assert!(
+        sum <= total_tokens() && sum > total_tokens() / 2,
+        "{sum} of {}",
+        total_tokens()
+    );
     // What is left of it was counted: the same budget again does nothing, and more goes on.
-    let before = spent();
+    let before = total_tokens();
     assert_eq!(
         measure(&["--budget-tokens", &sum.to_string()]).code,
         Some(4)
     );
-    assert_eq!(spent(), before);
+    assert_eq!(total_tokens(), before);
     let all = measure(&[]);
     assert_eq!(
         (all.code, all.json()["questions"].as_array().unwrap().len()),
@@ -332,8 +336,8 @@ fn a_budget_of_an_evaluation_holds_over_answers_and_judgements() {
 }
 
 #[test]
-fn nothing_of_a_removed_document_is_left_in_answers() {
-    let hall = Hall::new();
+fn removing_a_document_removes_its_cached_answers() {
+    let hall = AskEnv::new();
     hall.lab.put(
         "other.md",
         "# Loans\n\nLoans of crates were 42 in number.\n",
@@ -343,7 +347,7 @@ fn nothing_of_a_removed_document_is_left_in_answers() {
         |question: &str, doc: &str| hall.run(&["--json", "ask", question, "--in", doc]).json();
     let spending = ask("How much was spending on anvils?", "report");
     let loans = ask("How many loans of crates were there?", "other");
-    let kept = |text: &str| {
+    let stored_with = |text: &str| {
         let of_answers = |key: &str| key.contains("/answers/") || key.contains("/replies/");
         let holds = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
         objects(&hall.lab.path("store"))
@@ -352,7 +356,7 @@ fn nothing_of_a_removed_document_is_left_in_answers() {
             .count()
     };
     assert!(
-        kept("1,577") >= 2 && kept("crates") >= 2,
+        stored_with("1,577") >= 2 && stored_with("crates") >= 2,
         "the answer, and the reply of the model: {spending} {loans}"
     );
     let none = hall.run(&["--json", "gc", "--dry-run"]);
@@ -367,7 +371,7 @@ fn nothing_of_a_removed_document_is_left_in_answers() {
         swept["by_kind"]["answer without its documents"], 1,
         "{swept}"
     );
-    assert_eq!(kept("1,577"), 0, "{swept}");
+    assert_eq!(stored_with("1,577"), 0, "{swept}");
     let calls = hall.provider.report().calls;
     assert_eq!(
         ask("How many loans of crates were there?", "other")["id"],

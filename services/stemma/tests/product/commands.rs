@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use stemma_filings::{Encryption, Kind, Spec, generate, markdown};
+use stemma_filings::{Encryption, FilingKind, Spec, generate, markdown};
 
-use crate::support::{Answer, Lab};
+use crate::support::{CommandOutput, TestEnv};
 
 /// Two filings, a text, and one document that does not open; ingested.
-fn library() -> (Lab, Value) {
-    let lab = Lab::new();
+fn library() -> (TestEnv, Value) {
+    let lab = TestEnv::new();
     lab.put(
         "10-K/annual.pdf",
         generate(&Spec {
             pages: 12,
-            ..Spec::of(Kind::TenK, 21)
+            ..Spec::new(FilingKind::TenK, 21)
         })
         .pdf,
     );
@@ -23,7 +23,7 @@ fn library() -> (Lab, Value) {
         generate(&Spec {
             pages: 8,
             scanned_page: Some(4),
-            ..Spec::of(Kind::TenQ, 22)
+            ..Spec::new(FilingKind::TenQ, 22)
         })
         .pdf,
     );
@@ -34,7 +34,7 @@ fn library() -> (Lab, Value) {
         generate(&Spec {
             pages: 6,
             encryption,
-            ..Spec::of(Kind::TenQ, 23)
+            ..Spec::new(FilingKind::TenQ, 23)
         })
         .pdf,
     );
@@ -121,7 +121,7 @@ fn json_answers_have_these_shapes() {
         &["rm", "guide"],
     ];
     for question in questions {
-        let answer = lab.stemma("store", ["--json"]).and(question).run();
+        let answer = lab.stemma("store", ["--json"]).args(question).run();
         let code = answer.code.unwrap();
         shapes.push_str(&format!(
             "\n{} → {code}\n{}",
@@ -130,7 +130,7 @@ fn json_answers_have_these_shapes() {
         ));
     }
     for question in [["config"], ["doctor"]] {
-        let answer = lab.stemma("store", ["--json"]).and(&question).run();
+        let answer = lab.stemma("store", ["--json"]).args(&question).run();
         let code = answer.code.unwrap();
         shapes.push_str(&format!(
             "\n{} → {code}\n{}",
@@ -170,7 +170,7 @@ const TRUTHS: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn a_line_of_a_batch_that_cannot_be_answered_ends_no_other() {
+fn failing_batch_lines_do_not_stop_the_batch() {
     let (lab, _) = library();
     let lines = concat!(
         "{\"id\": 1, \"query\": \"risk factors\", \"doc\": \"nobody\"}\n\nnonsense\n",
@@ -181,19 +181,19 @@ fn a_line_of_a_batch_that_cannot_be_answered_ends_no_other() {
         .stemma("store", ["search", "--batch", "batch.jsonl"])
         .run();
     assert_eq!(answer.code, Some(3), "{answer:?}");
-    let told: Vec<Value> = answer
+    let replies: Vec<Value> = answer
         .out
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let seen: Vec<_> = told
+    let summary: Vec<_> = replies
         .iter()
         .map(|line| (&line["id"], &line["error"]["code"], &line["error"]["line"]))
         .collect();
     let none = Value::Null;
     let code = |value: &str| serde_json::from_str::<Value>(value).unwrap_or_else(|_| value.into());
     assert_eq!(
-        seen,
+        summary,
         [
             (&code("1"), &code("locator.not_found"), &code("1")),
             (&none, &code("search.batch"), &code("3")),
@@ -202,8 +202,8 @@ fn a_line_of_a_batch_that_cannot_be_answered_ends_no_other() {
         ]
     );
     assert!(
-        !told[3]["ranked_pages"].as_array().unwrap().is_empty()
-            && told[0]["ranked_pages"] == Value::Array(Vec::new())
+        !replies[3]["ranked_pages"].as_array().unwrap().is_empty()
+            && replies[0]["ranked_pages"] == Value::Array(Vec::new())
     );
     assert!(
         answer.err.contains("line 3 of batch.jsonl"),
@@ -224,7 +224,7 @@ fn a_line_of_a_batch_that_cannot_be_answered_ends_no_other() {
 }
 
 #[test]
-fn evaluations_end_with_what_they_found() {
+fn evaluations_exit_by_their_thresholds() {
     let (lab, _) = library();
     for (name, truth) in TRUTHS {
         std::fs::write(lab.path(name), truth).unwrap();
@@ -283,33 +283,33 @@ fn evaluations_end_with_what_they_found() {
             .contains("wrong.json: line 2: invalid type"),
         "{wrong}"
     );
-    let shown = lab
+    let output = lab
         .stemma(
             "store",
             ["eval", "structure", "structure.json", "--details"],
         )
         .run();
     assert!(
-        shown.out.contains("mean of all (2)")
-            && shown.out.contains("missed          2  No such title"),
+        output.out.contains("mean of all (2)")
+            && output.out.contains("missed          2  No such title"),
         "{}",
-        shown.out
+        output.out
     );
     assert!(
-        shown.err.contains("not scored: locked (it has no tree: "),
+        output.err.contains("not scored: locked (it has no tree: "),
         "{}",
-        shown.err
+        output.err
     );
 }
 
 #[test]
-fn what_cannot_be_done_says_why_and_what_to_do() {
+fn errors_name_a_reason_and_a_next_step() {
     let (lab, _) = library();
     lab.put(
         "other/annual.pdf",
         generate(&Spec {
             pages: 8,
-            ..Spec::of(Kind::TenQ, 24)
+            ..Spec::new(FilingKind::TenQ, 24)
         })
         .pdf,
     );
@@ -341,7 +341,7 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
         (&["--config", "none.toml", "config"], "config.invalid"),
     ];
     for (question, code) in refused {
-        let answer = lab.stemma("store", ["--json"]).and(question).run();
+        let answer = lab.stemma("store", ["--json"]).args(question).run();
         assert_eq!(answer.code, Some(2), "{question:?}: {answer:?}");
         let error = &answer.json()["error"];
         assert_eq!(error["code"], code, "{question:?}");
@@ -386,12 +386,12 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
 }
 
 #[test]
-fn an_unknown_setting_names_the_nearest() {
-    let lab = Lab::new();
+fn unknown_settings_suggest_the_nearest_key() {
+    let lab = TestEnv::new();
     lab.put("a.md", markdown(1, 3).0);
     std::fs::write(lab.path("stemma.toml"), "[limits]\nmax_page = 3\n").unwrap();
     for command in [vec!["ingest", "filings"], vec!["config"]] {
-        let answer = lab.stemma("store", ["--json"]).and(&command).run();
+        let answer = lab.stemma("store", ["--json"]).args(&command).run();
         assert_eq!(answer.code, Some(2));
         let message = answer.json()["error"]["message"].to_string();
         assert!(
@@ -426,7 +426,7 @@ fn an_unknown_setting_names_the_nearest() {
 }
 
 #[test]
-fn answers_carry_no_color_and_a_closed_pipe_is_no_news() {
+fn piped_output_has_no_color_and_tolerates_a_closed_pipe() {
     let (lab, _) = library();
     for (name, value) in [("NO_COLOR", "1"), ("TERM", "xterm-256color")] {
         for command in [
@@ -463,7 +463,7 @@ fn answers_carry_no_color_and_a_closed_pipe_is_no_news() {
 }
 
 /// Runs `stemma … | head -1` in a shell.
-fn closed_pipe(lab: &Lab, command: &str) -> Answer {
+fn closed_pipe(lab: &TestEnv, command: &str) -> CommandOutput {
     let script = r#""$0" --store "$1" $2 | head -1"#;
     let store = lab.path("store");
     lab.shell(
@@ -477,9 +477,9 @@ fn closed_pipe(lab: &Lab, command: &str) -> Answer {
 }
 
 #[test]
-fn readers_work_beside_a_writer_and_a_second_writer_is_refused() {
-    let lab = Lab::new();
-    lab.put_dozen();
+fn readers_work_beside_a_writer_but_a_second_writer_fails() {
+    let lab = TestEnv::new();
+    lab.put_twelve();
     let mut writer = lab.stemma("store", ["ingest", "filings"]).start();
     let pid = writer.pid();
     while !crate::support::objects(&lab.path("store"))
@@ -514,8 +514,8 @@ fn readers_work_beside_a_writer_and_a_second_writer_is_refused() {
 }
 
 #[test]
-fn names_are_data() {
-    let lab = Lab::new();
+fn hostile_file_names_are_escaped() {
+    let lab = TestEnv::new();
     let long = format!("{}.md", "n".repeat(252));
     let chinese = format!("{}.md", "年".repeat(84));
     let names = [
@@ -541,8 +541,8 @@ fn names_are_data() {
     let listed = lab.stemma("store", ["ls", "-R"]).run();
     assert_eq!(listed.out.lines().count(), names.len(), "{}", listed.out);
     for answer in [&ingested, &listed] {
-        let shown = format!("{}{}", answer.out, answer.err);
-        assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
+        let output = format!("{}{}", answer.out, answer.err);
+        assert!(!output.contains(['\u{1b}', '\u{202e}']), "{output:?}");
     }
     // What is listed can be pasted back.
     let json = lab.stemma("store", ["--json", "ls", "-R"]).run().json();
@@ -576,8 +576,8 @@ fn names_are_data() {
 }
 
 #[test]
-fn links_that_lead_out_and_special_files_are_listed_and_not_read() {
-    let lab = Lab::new();
+fn outside_links_and_special_files_are_skipped() {
+    let lab = TestEnv::new();
     lab.put("a.md", markdown(1, 3).0);
     std::fs::write(lab.path("outside.md"), "# Outside\n").unwrap();
     std::os::unix::fs::symlink(lab.path("outside.md"), lab.filings().join("link.md")).unwrap();
@@ -606,12 +606,12 @@ fn links_that_lead_out_and_special_files_are_listed_and_not_read() {
             "{name}: {refused:?}"
         );
     }
-    let named = lab
+    let direct = lab
         .stemma("store", ["--json", "ingest", "filings/pipe.pdf"])
         .run();
     assert_eq!(
-        named.code,
+        direct.code,
         Some(2),
-        "a pipe that is named is not read either: {named:?}"
+        "a pipe that is named is not read either: {direct:?}"
     );
 }

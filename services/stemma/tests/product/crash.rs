@@ -7,11 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use rustix::process::Signal;
 
-use crate::support::{Answer, Lab, Running, Stemma, assert_same, begun, files, results};
+use crate::support::{
+    CommandOutput, RunningCommand, StemmaCommand, TestEnv, assert_same, files, results,
+    started_tasks,
+};
 
 /// Stores that are begun anew, and blows that each of them is dealt.
-const ROUNDS: u64 = 5;
-const BLOWS: u64 = 4;
+const STORES: u64 = 5;
+const KILLS_PER_STORE: u64 = 4;
 
 /// A number between 0 and 1 that looks like noise; the same for the same seed.
 fn noise(seed: u64) -> f64 {
@@ -21,7 +24,7 @@ fn noise(seed: u64) -> f64 {
 }
 
 /// Inode and time of every artifact and tree of a store.
-fn kept(store: &Path) -> BTreeMap<String, (u64, SystemTime)> {
+fn stored_files(store: &Path) -> BTreeMap<String, (u64, SystemTime)> {
     let objects = files(&store.join("objects")).into_iter();
     objects
         .filter(|(key, _)| key.contains("/a/") || key.contains("/trees/"))
@@ -33,13 +36,13 @@ fn kept(store: &Path) -> BTreeMap<String, (u64, SystemTime)> {
 }
 
 /// Nothing that was kept is touched, and no stage begins whose artifact was there.
-fn assert_kept(
+fn assert_untouched(
     before: &BTreeMap<String, (u64, SystemTime)>,
     store: &Path,
-    answer: &Answer,
+    answer: &CommandOutput,
     what: &str,
 ) {
-    let now = kept(store);
+    let now = stored_files(store);
     for (key, stamp) in before {
         assert_eq!(now.get(key), Some(stamp), "{what}: {key} was made again");
     }
@@ -47,7 +50,7 @@ fn assert_kept(
         .keys()
         .filter_map(|key| Some(key.split_once("/a/")?.1))
         .collect();
-    for (stage, task) in begun(answer) {
+    for (stage, task) in started_tasks(answer) {
         assert!(
             !done.contains(task.as_str()),
             "{what}: {stage} {task} began although its artifact was there"
@@ -56,62 +59,62 @@ fn assert_kept(
 }
 
 /// An ingest that says which stages it begins.
-fn ingest(lab: &Lab, store: &str) -> Stemma {
+fn ingest(lab: &TestEnv, store: &str) -> StemmaCommand {
     lab.stemma(store, ["--json", "ingest", "filings"])
         .env("STEMMA_LOG", "stemma_engine=debug")
 }
 
 /// A moment that depends on the seed: so many objects later, and a little; every fourth right at the start.
-fn wait(running: &mut Running, store: &Path, before: usize, seed: u64) {
+fn wait(running: &mut RunningCommand, store: &Path, before: usize, seed: u64) {
     let more = if seed.is_multiple_of(4) {
         0
     } else {
         (12.0 * noise(seed)) as usize
     };
-    while kept(store).len() < before + more && !running.has_ended() {
+    while stored_files(store).len() < before + more && !running.has_ended() {
         std::thread::sleep(Duration::from_millis(1));
     }
     std::thread::sleep(Duration::from_secs_f64(0.03 * noise(seed + 1000)));
 }
 
 #[test]
-fn killed_at_any_moment_it_goes_on_and_comes_to_the_same_bytes() {
-    let lab = Lab::new();
-    lab.put_dozen();
+fn killed_ingest_resumes_to_identical_bytes() {
+    let lab = TestEnv::new();
+    lab.put_twelve();
     let whole = ingest(&lab, "whole").run();
     assert_eq!(whole.json()["counts"]["failed"], 0);
-    let wanted = results(&lab.path("whole"));
+    let expected = results(&lab.path("whole"));
     assert_eq!(
-        begun(&whole).len(),
+        started_tasks(&whole).len(),
         36,
         "twelve documents, three stages each"
     );
 
     let mut cut_off = 0;
-    for round in 0..ROUNDS {
+    for round in 0..STORES {
         let store = format!("store-{round}");
-        for blow in 0..BLOWS {
-            let before = kept(&lab.path(&store));
+        for blow in 0..KILLS_PER_STORE {
+            let before = stored_files(&lab.path(&store));
             let mut running = ingest(&lab, &store).start();
             wait(
                 &mut running,
                 &lab.path(&store),
                 before.len(),
-                round * BLOWS + blow,
+                round * KILLS_PER_STORE + blow,
             );
             cut_off += u32::from(!running.has_ended());
             running.signal(Signal::KILL);
-            assert_kept(
+            assert_untouched(
                 &before,
                 &lab.path(&store),
                 &running.end(),
                 &format!("round {round}, blow {blow}"),
             );
         }
-        let before = kept(&lab.path(&store));
+        let before = stored_files(&lab.path(&store));
         let last = ingest(&lab, &store).run();
         assert_eq!(last.code, Some(0), "{last:?}");
-        assert_kept(
+        assert_untouched(
             &before,
             &lab.path(&store),
             &last,
@@ -119,7 +122,7 @@ fn killed_at_any_moment_it_goes_on_and_comes_to_the_same_bytes() {
         );
         assert_same(
             &results(&lab.path(&store)),
-            &wanted,
+            &expected,
             &format!("round {round}"),
         );
         assert_eq!(
@@ -130,7 +133,7 @@ fn killed_at_any_moment_it_goes_on_and_comes_to_the_same_bytes() {
     }
     println!(
         "{cut_off} of {} commands were cut off at work",
-        ROUNDS * BLOWS
+        STORES * KILLS_PER_STORE
     );
     assert!(
         cut_off >= 15,
@@ -139,12 +142,12 @@ fn killed_at_any_moment_it_goes_on_and_comes_to_the_same_bytes() {
 }
 
 #[test]
-fn interrupted_it_says_how_to_go_on_and_goes_on() {
-    let lab = Lab::new();
-    lab.put_dozen();
+fn interrupted_ingest_can_be_resumed() {
+    let lab = TestEnv::new();
+    lab.put_twelve();
     let mut running = lab.stemma("store", ["ingest", "filings"]).start();
     // The moment is one that matters: something is done, not all is.
-    while kept(&lab.path("store")).is_empty() {
+    while stored_files(&lab.path("store")).is_empty() {
         assert!(!running.has_ended(), "{:?}", running.end());
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -157,15 +160,15 @@ fn interrupted_it_says_how_to_go_on_and_goes_on() {
     );
     assert!(answer.out.starts_with("stopped at "), "{answer:?}");
 
-    let before = kept(&lab.path("store"));
+    let before = stored_files(&lab.path("store"));
     let second = ingest(&lab, "store").run();
     assert_eq!(second.code, Some(0), "{second:?}");
-    assert_kept(&before, &lab.path("store"), &second, "the second run");
+    assert_untouched(&before, &lab.path("store"), &second, "the second run");
     let done = before.keys().filter(|key| key.contains("/a/")).count();
     assert!(
-        begun(&second).len() <= 36 - done,
+        started_tasks(&second).len() <= 36 - done,
         "{done} artifacts were there, {} stages began",
-        begun(&second).len()
+        started_tasks(&second).len()
     );
     assert_eq!(lab.ingest("store", &[])["counts"]["unchanged"], 12);
 }

@@ -1,25 +1,25 @@
 //! `stemma diff` over generated filings a year apart, and over what cannot be compared.
 
 use serde_json::Value;
-use stemma_filings::{Contents, Kind, Spec, years};
+use stemma_filings::{ContentsMode, FilingKind, Spec, year_pair};
 
-use crate::support::Lab;
+use crate::support::TestEnv;
 
 const IMPORTED: &str = r#"{"doc_name": "other.pdf", "structure": [{"title": "ITEM 1. BUSINESS", "start_index": 1, "end_index": 4}]}"#;
 
 #[test]
-fn a_year_is_told_section_by_section() {
-    let made = years(
+fn diff_reports_each_section_change() {
+    let generated = year_pair(
         &Spec {
             pages: 24,
-            contents: Contents::Outline,
-            ..Spec::of(Kind::TenK, 504)
+            contents: ContentsMode::Outline,
+            ..Spec::new(FilingKind::TenK, 504)
         },
         504,
     );
-    let lab = Lab::new();
-    lab.put("before.pdf", &made.before.pdf);
-    lab.put("after.pdf", &made.after.pdf);
+    let lab = TestEnv::new();
+    lab.put("before.pdf", &generated.before.pdf);
+    lab.put("after.pdf", &generated.after.pdf);
     lab.put("notes.md", "# Notes\nNone.\n");
     lab.ingest("store", &[]);
     std::fs::write(lab.path("tree.json"), IMPORTED).unwrap();
@@ -29,28 +29,28 @@ fn a_year_is_told_section_by_section() {
             .run()
     };
 
-    let told = diff("before after --json --all").json();
+    let reported = diff("before after --json --all").json();
     let of = |pair: &Value, side: &str| pair[side]["title"].as_str().map(str::to_owned);
-    let told: Vec<_> = told["pairs"]
+    let reported: Vec<_> = reported["pairs"]
         .as_array()
         .unwrap()
         .iter()
         .map(|pair| (of(pair, "left"), of(pair, "right")))
         .collect();
-    let before = &made.before.truth.nodes;
-    let after = &made.after.truth.nodes;
-    let title = |nodes: &[stemma_filings::TruthNode], at: Option<usize>| {
+    let before = &generated.before.truth.nodes;
+    let after = &generated.after.truth.nodes;
+    let title = |nodes: &[stemma_filings::HeadingTruth], at: Option<usize>| {
         at.map(|at| nodes[at].title.clone())
     };
-    let wanted = made
+    let expected = generated
         .sections
         .iter()
         .map(|one| (title(before, one.before), title(after, one.after)));
-    let missing: Vec<_> = wanted.filter(|pair| !told.contains(pair)).collect();
+    let missing: Vec<_> = expected.filter(|pair| !reported.contains(pair)).collect();
     assert!(
-        missing.len() * 20 <= made.sections.len(),
+        missing.len() * 20 <= generated.sections.len(),
         "{missing:#?} of {}",
-        made.sections.len()
+        generated.sections.len()
     );
 
     let text = diff("before after --item 1A --sentences 1");

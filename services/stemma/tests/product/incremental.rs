@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use stemma_filings::{Kind, Spec, generate};
+use stemma_filings::{FilingKind, Spec, generate};
 
-use crate::support::{Lab, begun, objects, trees};
+use crate::support::{TestEnv, objects, started_tasks, trees};
 
 /// What lies below `c/`: everything of documents.
-fn of_documents(lab: &Lab) -> BTreeSet<String> {
+fn document_objects(lab: &TestEnv) -> BTreeSet<String> {
     objects(&lab.path("store"))
         .into_keys()
         .filter(|key| key.starts_with("c/"))
@@ -16,28 +16,31 @@ fn of_documents(lab: &Lab) -> BTreeSet<String> {
 }
 
 /// Ingests again; returns the answer, the stages that began, and the objects of documents that came to be.
-fn again(lab: &Lab) -> (Value, Vec<String>, BTreeSet<String>) {
-    let before = of_documents(lab);
+fn reingest(lab: &TestEnv) -> (Value, Vec<String>, BTreeSet<String>) {
+    let before = document_objects(lab);
     let answer = lab
         .stemma("store", ["--json", "ingest", "filings"])
         .env("STEMMA_LOG", "stemma_engine=debug")
         .run();
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let stages = begun(&answer).into_iter().map(|(stage, _)| stage).collect();
+    let stages = started_tasks(&answer)
+        .into_iter()
+        .map(|(stage, _)| stage)
+        .collect();
     (
         answer.json(),
         stages,
-        of_documents(lab).difference(&before).cloned().collect(),
+        document_objects(lab).difference(&before).cloned().collect(),
     )
 }
 
 #[test]
-fn unchanged_documents_cost_nothing() {
-    let lab = Lab::new();
-    lab.put_dozen();
+fn unchanged_documents_are_not_reprocessed() {
+    let lab = TestEnv::new();
+    lab.put_twelve();
     let first = lab.ingest("store", &[]);
     assert_eq!(first["counts"]["unchanged"], 0);
-    let (second, stages, new) = again(&lab);
+    let (second, stages, new) = reingest(&lab);
     assert_eq!(second["counts"]["unchanged"], 12);
     assert_eq!(second["documents"], Value::Array(Vec::new()));
     assert_eq!((stages, new), (Vec::new(), BTreeSet::new()));
@@ -50,11 +53,11 @@ fn unchanged_documents_cost_nothing() {
 }
 
 #[test]
-fn only_what_changed_is_done() {
-    let lab = Lab::new();
+fn only_changed_documents_are_reprocessed() {
+    let lab = TestEnv::new();
     let spec = Spec {
         pages: 8,
-        ..Spec::of(Kind::TenQ, 1)
+        ..Spec::new(FilingKind::TenQ, 1)
     };
     for (name, seed) in [("a.pdf", 1), ("b.pdf", 2), ("c.pdf", 3), ("d.pdf", 4)] {
         lab.put(
@@ -70,7 +73,7 @@ fn only_what_changed_is_done() {
 
     // One page of one document changes.
     lab.put("a.pdf", generate(&spec.clone().with_page_changed(3)).pdf);
-    let (changed, stages, new) = again(&lab);
+    let (changed, stages, new) = reingest(&lab);
     assert_eq!(
         (
             changed["counts"]["done"].as_u64(),
@@ -88,13 +91,13 @@ fn only_what_changed_is_done() {
 
     // Only the file's time changes: the same bytes are the same version.
     lab.put("b.pdf", std::fs::read(lab.filings().join("b.pdf")).unwrap());
-    let (touched, stages, new) = again(&lab);
+    let (touched, stages, new) = reingest(&lab);
     assert_eq!(touched["counts"]["unchanged"], 4);
     assert_eq!((stages, new), (Vec::new(), BTreeSet::new()));
 
     // One file goes: it is said, and its tree is kept until it is removed.
     std::fs::remove_file(lab.filings().join("c.pdf")).unwrap();
-    let (gone, stages, new) = again(&lab);
+    let (gone, stages, new) = reingest(&lab);
     assert_eq!(
         (
             gone["counts"]["total"].as_u64(),
@@ -117,7 +120,7 @@ fn only_what_changed_is_done() {
     // One file gets another name, and one comes in: documents are named by where they are, so both are new.
     std::fs::rename(lab.filings().join("d.pdf"), lab.filings().join("e.pdf")).unwrap();
     lab.put("f.pdf", generate(&Spec { seed: 6, ..spec }).pdf);
-    let (renamed, stages, _) = again(&lab);
+    let (renamed, stages, _) = reingest(&lab);
     assert_eq!(
         (
             renamed["counts"]["done"].as_u64(),

@@ -1,22 +1,22 @@
 //! The Item map and what is stated about filings, as commands show them.
 
 use serde_json::Value;
-use stemma_filings::{Kind, Spec, generate};
+use stemma_filings::{FilingKind, Spec, generate};
 
-use crate::support::Lab;
+use crate::support::TestEnv;
 
-fn quarterly(lab: &Lab, name: &str) {
+fn quarterly(lab: &TestEnv, name: &str) {
     lab.put(
         name,
         generate(&Spec {
             pages: 12,
-            ..Spec::of(Kind::TenQ, 22)
+            ..Spec::new(FilingKind::TenQ, 22)
         })
         .pdf,
     );
 }
 
-fn fact(lab: &Lab, document: &str, name: &str) -> (String, String) {
+fn fact(lab: &TestEnv, document: &str, name: &str) -> (String, String) {
     let facts = lab
         .stemma("store", ["--json", "stat", document])
         .run()
@@ -27,8 +27,8 @@ fn fact(lab: &Lab, document: &str, name: &str) -> (String, String) {
 }
 
 #[test]
-fn sidecars_and_paths_state_what_the_text_cannot() {
-    let lab = Lab::new();
+fn sidecars_and_paths_supply_metadata() {
+    let lab = TestEnv::new();
     quarterly(&lab, "320193/0000320193-22-000108/report.pdf");
     quarterly(&lab, "plain.pdf");
     lab.ingest("store", &[]);
@@ -83,8 +83,8 @@ fn sidecars_and_paths_state_what_the_text_cannot() {
 }
 
 #[test]
-fn items_are_listed_with_their_parts_and_refused_where_two_fit() {
-    let lab = Lab::new();
+fn items_are_listed_and_ambiguous_items_rejected() {
+    let lab = TestEnv::new();
     quarterly(&lab, "report.pdf");
     lab.ingest("store", &[]);
     let view = lab

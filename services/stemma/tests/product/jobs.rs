@@ -3,17 +3,17 @@
 
 use rustix::process::Signal;
 use serde_json::Value;
-use stemma_filings::{Encryption, Kind, Spec, generate, markdown};
+use stemma_filings::{Encryption, FilingKind, Spec, generate, markdown};
 
-use crate::support::{Answer, Lab};
+use crate::support::{CommandOutput, TestEnv};
 
-fn lab() -> Lab {
-    let lab = Lab::new();
+fn lab() -> TestEnv {
+    let lab = TestEnv::new();
     lab.put(
         "annual.pdf",
         generate(&Spec {
             pages: 8,
-            ..Spec::of(Kind::TenK, 21)
+            ..Spec::new(FilingKind::TenK, 21)
         })
         .pdf,
     );
@@ -24,20 +24,20 @@ fn lab() -> Lab {
         generate(&Spec {
             pages: 6,
             encryption,
-            ..Spec::of(Kind::TenQ, 23)
+            ..Spec::new(FilingKind::TenQ, 23)
         })
         .pdf,
     );
     lab
 }
 
-fn ask(lab: &Lab, question: &str) -> Answer {
+fn ask(lab: &TestEnv, question: &str) -> CommandOutput {
     lab.stemma("store", ["--json"].into_iter().chain(question.split(' ')))
         .run()
 }
 
 #[test]
-fn a_named_job_is_submitted_once_and_everything_about_it_is_told() {
+fn named_jobs_are_submitted_once_and_inspectable() {
     let lab = lab();
     let first = ask(
         &lab,
@@ -102,15 +102,15 @@ fn a_named_job_is_submitted_once_and_everything_about_it_is_told() {
     );
     let why = ask(&lab, "why nightly-1").json();
     assert_eq!(why["diagnosis"]["cause"], "done", "{why}");
-    let shown = lab.stemma("store", ["why", "nightly-1"]).run();
+    let why_output = lab.stemma("store", ["why", "nightly-1"]).run();
     assert!(
-        shown.out.contains("1 documents failed") && shown.out.contains("stemma failures"),
-        "{shown:?}"
+        why_output.out.contains("1 documents failed") && why_output.out.contains("stemma failures"),
+        "{why_output:?}"
     );
 }
 
 #[test]
-fn what_failed_is_run_again_and_nothing_else() {
+fn retry_reruns_only_failed_documents() {
     let lab = lab();
     let job = ask(&lab, "submit filings").json()["job"]
         .as_str()
@@ -168,8 +168,8 @@ fn what_failed_is_run_again_and_nothing_else() {
 }
 
 #[test]
-fn a_job_that_fails_too_much_is_stopped() {
-    let lab = Lab::new();
+fn jobs_stop_after_too_many_failures() {
+    let lab = TestEnv::new();
     let encryption = || Some(Encryption::Password("sesame".into()));
     for n in 0..12 {
         lab.put(
@@ -177,7 +177,7 @@ fn a_job_that_fails_too_much_is_stopped() {
             generate(&Spec {
                 pages: 3,
                 encryption: encryption(),
-                ..Spec::of(Kind::TenQ, n)
+                ..Spec::new(FilingKind::TenQ, n)
             })
             .pdf,
         );
@@ -211,9 +211,9 @@ fn a_job_that_fails_too_much_is_stopped() {
 }
 
 #[test]
-fn a_cancelled_ingest_ends_soon_and_goes_on_from_what_was_made() {
-    let lab = Lab::new();
-    lab.put_dozen();
+fn cancelled_ingest_resumes_from_finished_work() {
+    let lab = TestEnv::new();
+    lab.put_twelve();
     let mut writer = lab
         .stemma("store", ["ingest", "filings"])
         .env("STEMMA_LOCAL__OPEN_DOCUMENTS", "1")
@@ -279,7 +279,7 @@ fn a_cancelled_ingest_ends_soon_and_goes_on_from_what_was_made() {
 }
 
 #[test]
-fn nothing_there_is_said_so() {
+fn missing_jobs_are_reported() {
     let lab = lab();
     ask(&lab, "submit filings/guide.md");
     for (question, code) in [

@@ -10,15 +10,15 @@
 mod ask;
 mod commands;
 mod crash;
+mod determinism;
 mod diff;
 mod hostile;
 mod incremental;
 mod items;
 mod jobs;
 mod model;
+mod pipeline;
 mod prompts;
 mod serve;
 mod support;
-mod threads;
 mod vectors;
-mod walk;

@@ -5,31 +5,31 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use stemma_filings::{Kind, Spec, generate};
+use stemma_filings::{FilingKind, Spec, generate};
 
-use crate::support::{Answer, Lab, objects, trees};
+use crate::support::{CommandOutput, TestEnv, objects, trees};
 
 const KEY: &str = "sk-not-to-be-seen-1234567890";
 
 /// A provider that answers every question as its schema asks. The first calls get what `first` says.
-struct Provider {
+struct StubProvider {
     url: String,
-    heard: Arc<Mutex<Vec<Heard>>>,
+    received: Arc<Mutex<Vec<ReceivedCall>>>,
 }
 
 /// A call.
-struct Heard {
+struct ReceivedCall {
     authorization: String,
     process: String,
     stage: String,
 }
 
-impl Provider {
+impl StubProvider {
     fn start(first: &'static [&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
-        let book = Arc::clone(&heard);
+        let received: Arc<Mutex<Vec<ReceivedCall>>> = Arc::default();
+        let book = Arc::clone(&received);
         // It lives as long as this process: nothing else will be listening here.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -37,10 +37,13 @@ impl Provider {
                 std::thread::spawn(move || serve(stream.unwrap(), first, &book));
             }
         });
-        Self { url, heard }
+        Self {
+            url,
+            received: received,
+        }
     }
 
-    fn ingest(&self, lab: &Lab, store: &str) -> Answer {
+    fn ingest(&self, lab: &TestEnv, store: &str) -> CommandOutput {
         let command = lab
             .stemma(store, ["--json", "ingest", "filings"])
             .env("STEMMA_STRUCTURE", "llm");
@@ -51,12 +54,12 @@ impl Provider {
     }
 
     fn calls(&self) -> usize {
-        self.heard.lock().unwrap().len()
+        self.received.lock().unwrap().len()
     }
 }
 
 /// Answers the calls of one connection until it ends.
-fn serve(stream: TcpStream, first: &[&str], book: &Mutex<Vec<Heard>>) {
+fn serve(stream: TcpStream, first: &[&str], book: &Mutex<Vec<ReceivedCall>>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     while let Some((head, body)) = read_call(&mut reader) {
@@ -71,14 +74,14 @@ fn serve(stream: TcpStream, first: &[&str], book: &Mutex<Vec<Heard>>) {
                 .unwrap_or_default()
         };
         let number = {
-            let mut heard = book.lock().unwrap();
+            let mut received = book.lock().unwrap();
             let stage = format["name"].as_str().unwrap().to_string();
-            heard.push(Heard {
+            received.push(ReceivedCall {
                 authorization: header("authorization"),
                 process: header("x-stemma-process"),
                 stage,
             });
-            heard.len() - 1
+            received.len() - 1
         };
         let (status, reply) = match first.get(number) {
             Some(status) => (*status, json!({ "error": { "message": "not now" } })),
@@ -127,7 +130,7 @@ fn completion(schema: &Value, messages: &Value) -> Value {
         .as_str()
         .unwrap();
     let sections = (1..=8).take_while(|number| prompt.contains(&format!("Section {number}:\n[")));
-    let told: Vec<Value> = sections
+    let summaries: Vec<Value> = sections
         .map(|number| json!({ "section": number, "summary": "It says so." }))
         .collect();
     let answer: serde_json::Map<String, Value> = schema["properties"]
@@ -137,7 +140,7 @@ fn completion(schema: &Value, messages: &Value) -> Value {
         .map(|(name, property): (&String, &Value)| {
             let value = match property["type"].as_str().unwrap() {
                 "boolean" => json!(true),
-                "array" => json!(told),
+                "array" => json!(summaries),
                 _ => json!("It says what it says."),
             };
             (name.clone(), value)
@@ -149,13 +152,13 @@ fn completion(schema: &Value, messages: &Value) -> Value {
     })
 }
 
-fn lab() -> Lab {
-    let lab = Lab::new();
+fn lab() -> TestEnv {
+    let lab = TestEnv::new();
     lab.put(
         "a.pdf",
         generate(&Spec {
             pages: 8,
-            ..Spec::of(Kind::TenQ, 3)
+            ..Spec::new(FilingKind::TenQ, 3)
         })
         .pdf,
     );
@@ -164,37 +167,37 @@ fn lab() -> Lab {
 }
 
 #[test]
-fn every_step_is_asked_once_and_the_key_is_seen_by_no_one_else() {
+fn each_step_calls_once_and_the_key_does_not_leak() {
     let lab = lab();
-    let provider = Provider::start(&["503 Away"]);
+    let provider = StubProvider::start(&["503 Away"]);
     let answer = provider.ingest(&lab, "store");
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let trees = trees(&lab.path("store"));
     let provenance = &trees["a.pdf"].tree.provenance;
     assert_eq!(provenance.model, "echo");
-    let told = trees["a.pdf"]
+    let methods = trees["a.pdf"]
         .tree
         .walk()
         .filter_map(|(_, section)| section.summary.as_ref());
-    assert!(told.filter(|summary| summary.by == "echo").count() > 3);
+    assert!(methods.filter(|summary| summary.by == "echo").count() > 3);
     {
-        let heard = provider.heard.lock().unwrap();
+        let received = provider.received.lock().unwrap();
         assert!(
-            heard
+            received
                 .iter()
                 .all(|call| call.authorization == format!("Bearer {KEY}")
                     && call.process.starts_with("pid-"))
         );
         for stage in ["detect_toc", "verify_title", "summarize"] {
-            assert!(heard.iter().any(|call| call.stage == stage), "{stage}");
+            assert!(received.iter().any(|call| call.stage == stage), "{stage}");
         }
     }
-    let asked = provider.calls();
+    let call_count = provider.calls();
     let objects = objects(&lab.path("store"));
     let records = objects.keys().filter(|key| key.contains("/calls/")).count();
     assert_eq!(
         records,
-        asked - 1,
+        call_count - 1,
         "one record per reply; the first call had none"
     );
     for (key, bytes) in &objects {
@@ -210,11 +213,11 @@ fn every_step_is_asked_once_and_the_key_is_seen_by_no_one_else() {
     // Again: unchanged, and nothing is asked.
     let again = provider.ingest(&lab, "store");
     assert_eq!(again.json()["counts"]["unchanged"], 2);
-    assert_eq!(provider.calls(), asked);
+    assert_eq!(provider.calls(), call_count);
 }
 
 #[test]
-fn a_model_that_is_asked_for_and_not_configured_is_an_error_before_anything_is_done() {
+fn missing_model_config_fails_before_any_work() {
     let lab = lab();
     for (name, missing) in [("", "model.name"), ("echo", "model.base_url")] {
         let command = lab
@@ -228,7 +231,7 @@ fn a_model_that_is_asked_for_and_not_configured_is_an_error_before_anything_is_d
 }
 
 #[test]
-fn the_key_is_not_shown() {
+fn api_key_is_not_printed() {
     let lab = lab();
     let answer = lab
         .stemma("store", ["config", "model"])
@@ -242,11 +245,11 @@ fn the_key_is_not_shown() {
 }
 
 #[test]
-fn what_a_model_leaves_open_is_said_at_the_end_and_what_becomes_of_it_can_be_chosen() {
+fn model_failures_are_summarized_and_policy_is_configurable() {
     let lab = lab();
     // It answers no call at all: the request itself is refused.
     static REFUSED: [&str; 4_000] = ["400 Bad Request"; 4_000];
-    let provider = Provider::start(&REFUSED);
+    let provider = StubProvider::start(&REFUSED);
     let ingest = |store: &str, on_failure: &str| {
         let command = lab.stemma(
             store,
@@ -296,12 +299,12 @@ fn what_a_model_leaves_open_is_said_at_the_end_and_what_becomes_of_it_can_be_cho
 
 /// A provider that is gone for good costs its patience and no document; when it is back, what it left open is asked.
 #[test]
-fn what_a_provider_that_was_away_left_open_is_asked_again_on_request() {
+fn rerun_failed_repeats_unanswered_model_calls() {
     let lab = lab();
     let ingest = |url: &str, arguments: &[&str]| {
         let command = lab
             .stemma("store", ["--json", "ingest", "filings"])
-            .and(arguments)
+            .args(arguments)
             .env("STEMMA_STRUCTURE", "llm");
         let command = command
             .env("STEMMA_MODEL__NAME", "echo")
@@ -333,7 +336,7 @@ fn what_a_provider_that_was_away_left_open_is_asked_again_on_request() {
                 .any(|gap| gap.code == "model.summary_failed")
     );
 
-    let provider = Provider::start(&[]);
+    let provider = StubProvider::start(&[]);
     assert_eq!(ingest(&provider.url, &[]).json()["counts"]["unchanged"], 2);
     let answer = ingest(&provider.url, &["--rerun-failed"]);
     assert_eq!(

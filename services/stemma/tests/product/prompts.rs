@@ -4,16 +4,16 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Answer, Lab};
+use crate::support::{CommandOutput, TestEnv};
 
-fn prompts(lab: &Lab, arguments: &[&str]) -> Answer {
+fn prompts(lab: &TestEnv, arguments: &[&str]) -> CommandOutput {
     lab.stemma("store", ["--json", "prompts"])
         .env("STEMMA_PROMPTS", "own")
-        .and(arguments)
+        .args(arguments)
         .run()
 }
 
-fn overridden(answer: &Answer) -> Vec<String> {
+fn overridden(answer: &CommandOutput) -> Vec<String> {
     let json = answer.json();
     let all = json["prompts"].as_array().unwrap();
     all.iter()
@@ -23,8 +23,8 @@ fn overridden(answer: &Answer) -> Vec<String> {
 }
 
 #[test]
-fn what_is_exported_is_in_force_and_what_is_changed_there_is_shown() {
-    let lab = Lab::new();
+fn exported_prompts_can_be_overridden() {
+    let lab = TestEnv::new();
     let exported = lab
         .stemma("store", ["--json", "prompts", "export", "own"])
         .run();
@@ -43,13 +43,13 @@ fn what_is_exported_is_in_force_and_what_is_changed_there_is_shown() {
     assert_eq!(overridden(&prompts(&lab, &[])), ["summarize"]);
     let one = prompts(&lab, &["summarize"]).json();
     assert_eq!(one["prompts"][0]["text"], "Summarize it in verse.");
-    let shown = lab
+    let output = lab
         .stemma("store", ["prompts", "summarize"])
         .env("STEMMA_PROMPTS", "own")
         .run();
     assert!(
-        shown.out.contains("own/summarize.md") && shown.out.contains("  Summarize it in verse."),
-        "{shown:?}"
+        output.out.contains("own/summarize.md") && output.out.contains("  Summarize it in verse."),
+        "{output:?}"
     );
 
     let again = lab
@@ -70,8 +70,8 @@ fn what_is_exported_is_in_force_and_what_is_changed_there_is_shown() {
 }
 
 #[test]
-fn what_no_stage_can_use_is_refused_by_name() {
-    let lab = Lab::new();
+fn prompts_of_unknown_stages_are_rejected() {
+    let lab = TestEnv::new();
     let refused = |name: &str, text: &str| {
         fs::create_dir_all(lab.path("own")).unwrap();
         fs::write(lab.path("own").join(name), text).unwrap();

@@ -6,28 +6,28 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use stemma_filings::{Kind, Spec, generate};
+use stemma_filings::{FilingKind, Spec, generate};
 
-use crate::support::{Answer, Lab, Running};
+use crate::support::{CommandOutput, RunningCommand, TestEnv};
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A server that ends with its test, however that ends.
-pub struct Served(Option<Running>);
+pub struct ServerGuard(Option<RunningCommand>);
 
-impl Served {
-    pub fn of(running: Running) -> Self {
+impl ServerGuard {
+    pub fn new(running: RunningCommand) -> Self {
         Self(Some(running))
     }
 
-    fn end(mut self) -> Answer {
+    fn end(mut self) -> CommandOutput {
         let mut running = self.0.take().unwrap();
         running.signal(Signal::TERM);
         running.end()
     }
 }
 
-impl Drop for Served {
+impl Drop for ServerGuard {
     fn drop(&mut self) {
         if let Some(running) = &mut self.0 {
             running.signal(Signal::KILL);
@@ -45,7 +45,7 @@ pub fn free_port() -> u16 {
 }
 
 /// Status and body of an answer; `None` where no one listens.
-pub fn ask(port: u16, request: &str, body: &[u8]) -> Option<(u16, Value)> {
+pub fn send_request(port: u16, request: &str, body: &[u8]) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream
         .set_read_timeout(Some(Duration::from_secs(30)))
@@ -69,16 +69,16 @@ pub fn ask(port: u16, request: &str, body: &[u8]) -> Option<(u16, Value)> {
 }
 
 /// Asks until `done` says so.
-fn until(port: u16, request: &str, done: impl Fn(u16, &Value) -> bool) -> Value {
+fn wait_until(port: u16, request: &str, done: impl Fn(u16, &Value) -> bool) -> Value {
     let began = Instant::now();
     loop {
-        let answer = ask(port, request, b"");
+        let answer = send_request(port, request, b"");
         if let Some((status, body)) = &answer
             && done(*status, body)
         {
             return body.clone();
         }
-        assert!(began.elapsed() < PATIENCE, "{request}: {answer:?}");
+        assert!(began.elapsed() < TIMEOUT, "{request}: {answer:?}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -94,28 +94,28 @@ fn form(name: &str, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_document_is_sent_worked_on_read_and_removed() {
-    let lab = Lab::new();
+fn uploaded_documents_are_processed_read_and_removed() {
+    let lab = TestEnv::new();
     lab.put("guide.md", "# One\n\nText of one.\n");
     lab.ingest("store", &[]);
     let port = free_port();
     let filing = generate(&Spec {
         pages: 9,
-        ..Spec::of(Kind::TenQ, 5)
+        ..Spec::new(FilingKind::TenQ, 5)
     })
     .pdf;
     let listen = format!("127.0.0.1:{port}");
-    let server = Served(Some(
+    let server = ServerGuard(Some(
         lab.stemma("store", ["serve", "--listen", &listen]).start(),
     ));
-    until(port, "GET /docs/", |status, body| {
+    wait_until(port, "GET /docs/", |status, body| {
         status == 200 && body["total"] == 1
     });
     let sending = "POST /doc/\napi_key: any\nContent-Type: multipart/form-data; boundary=b\n";
-    let (status, sent) = ask(port, sending, &form("q1.pdf", &filing)).unwrap();
+    let (status, sent) = send_request(port, sending, &form("q1.pdf", &filing)).unwrap();
     assert_eq!((status, &sent["name"]), (200, &json!("q1.pdf")), "{sent}");
     let doc = sent["doc_id"].as_str().unwrap();
-    let about = until(
+    let about = wait_until(
         port,
         &format!("GET /doc/{doc}/metadata/"),
         |status, body| {
@@ -126,19 +126,19 @@ fn a_document_is_sent_worked_on_read_and_removed() {
             body["status"] == "completed"
         },
     );
-    let (_, pages) = ask(port, &format!("GET /doc/{doc}/?type=ocr"), b"").unwrap();
+    let (_, pages) = send_request(port, &format!("GET /doc/{doc}/?type=ocr"), b"").unwrap();
     assert_eq!(
         pages["result"].as_array().map(|all| json!(all.len())),
         Some(about["pageNum"].clone())
     );
-    let refused = ask(port, sending, &form("notes.exe", b"MZ")).unwrap();
+    let refused = send_request(port, sending, &form("notes.exe", b"MZ")).unwrap();
     assert_eq!((refused.0, &refused.1["code"]), (422, &json!("input.kind")));
     let beside = lab.stemma("store", ["ingest", "filings"]).run();
     assert_eq!(beside.code, Some(2), "the store has one writer: {beside:?}");
-    let gone = ask(port, &format!("DELETE /doc/{doc}/\napi_key: any\n"), b"").unwrap();
+    let gone = send_request(port, &format!("DELETE /doc/{doc}/\napi_key: any\n"), b"").unwrap();
     assert_eq!((gone.0, &gone.1["deleted"]), (200, &json!(true)));
     assert_eq!(
-        ask(port, &format!("GET /doc/{doc}/metadata/"), b"")
+        send_request(port, &format!("GET /doc/{doc}/metadata/"), b"")
             .unwrap()
             .0,
         404
@@ -153,14 +153,14 @@ fn a_document_is_sent_worked_on_read_and_removed() {
 }
 
 #[test]
-fn search_is_measured_on_questions() {
-    let lab = Lab::new();
+fn retrieval_evaluation_scores_questions() {
+    let lab = TestEnv::new();
     lab.put("guide.md", "# One\n\nText of one.\n");
     lab.put(
         "10-Q/a.pdf",
         generate(&Spec {
             pages: 12,
-            ..Spec::of(Kind::TenQ, 5)
+            ..Spec::new(FilingKind::TenQ, 5)
         })
         .pdf,
     );

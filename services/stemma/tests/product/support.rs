@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stemma_document::{Gap, PublishedTree, Section, TreeObject};
-use stemma_filings::{Contents, Kind, Spec, generate};
+use stemma_filings::{ContentsMode, FilingKind, Spec, generate};
 use tempfile::TempDir;
 
 /// How long one command may take, on a machine that does much else.
-const LIMIT: Duration = Duration::from_secs(120);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A folder with documents in `filings/` and any number of stores beside it.
-pub struct Lab(TempDir);
+pub struct TestEnv(TempDir);
 
-impl Lab {
+impl TestEnv {
     pub fn new() -> Self {
         let lab = Self(tempfile::tempdir().unwrap());
         fs::create_dir(lab.filings()).unwrap();
@@ -43,14 +43,14 @@ impl Lab {
     }
 
     /// Twelve small filings of all kinds, in two folders.
-    pub fn put_dozen(&self) {
+    pub fn put_twelve(&self) {
         for n in 0..12_u64 {
-            let kind = Kind::ALL[n as usize % 7];
-            let contents = Contents::ALL[n as usize % 5];
+            let kind = FilingKind::ALL[n as usize % 7];
+            let contents = ContentsMode::ALL[n as usize % 5];
             let spec = Spec {
                 pages: 6 + n as u32,
                 contents,
-                ..Spec::of(kind, 40 + n)
+                ..Spec::new(kind, 40 + n)
             };
             self.put(
                 &format!("{}/{}-{n}.pdf", n % 2, kind.name()),
@@ -64,7 +64,7 @@ impl Lab {
         &self,
         store: &str,
         arguments: impl IntoIterator<Item = I>,
-    ) -> Stemma {
+    ) -> StemmaCommand {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stemma"));
         command
             .current_dir(self.0.path())
@@ -81,11 +81,15 @@ impl Lab {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        Stemma(command)
+        StemmaCommand(command)
     }
 
     /// A script for `sh`, with its arguments from `$0` on.
-    pub fn shell<'a>(&self, script: &str, arguments: impl IntoIterator<Item = &'a str>) -> Answer {
+    pub fn shell<'a>(
+        &self,
+        script: &str,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> CommandOutput {
         let mut command = Command::new("sh");
         command
             .current_dir(self.0.path())
@@ -96,14 +100,14 @@ impl Lab {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        Stemma(command).run()
+        StemmaCommand(command).run()
     }
 
     /// Ingests all documents; returns the JSON of the answer.
     pub fn ingest(&self, store: &str, more: &[&str]) -> Value {
         let answer = self
             .stemma(store, ["--json", "ingest", "filings"])
-            .and(more)
+            .args(more)
             .run();
         assert!(matches!(answer.code, Some(0 | 3)), "{answer:?}");
         answer.json()
@@ -111,16 +115,16 @@ impl Lab {
 }
 
 /// A command about to run.
-pub struct Stemma(Command);
+pub struct StemmaCommand(Command);
 
-impl From<Stemma> for Command {
-    fn from(command: Stemma) -> Self {
+impl From<StemmaCommand> for Command {
+    fn from(command: StemmaCommand) -> Self {
         command.0
     }
 }
 
-impl Stemma {
-    pub fn and(mut self, arguments: &[&str]) -> Self {
+impl StemmaCommand {
+    pub fn args(mut self, arguments: &[&str]) -> Self {
         self.0.args(arguments);
         self
     }
@@ -130,11 +134,11 @@ impl Stemma {
         self
     }
 
-    pub fn start(mut self) -> Running {
+    pub fn start(mut self) -> RunningCommand {
         let mut child = self.0.spawn().unwrap();
         let out = drain(child.stdout.take().unwrap());
         let err = drain(child.stderr.take().unwrap());
-        Running {
+        RunningCommand {
             child,
             out,
             err,
@@ -142,20 +146,20 @@ impl Stemma {
         }
     }
 
-    pub fn run(self) -> Answer {
+    pub fn run(self) -> CommandOutput {
         self.start().end()
     }
 }
 
 /// A command that runs.
-pub struct Running {
+pub struct RunningCommand {
     child: Child,
     out: JoinHandle<Vec<u8>>,
     err: JoinHandle<Vec<u8>>,
     since: Instant,
 }
 
-impl Running {
+impl RunningCommand {
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -175,21 +179,21 @@ impl Running {
     }
 
     /// Waits until it has ended; a command that takes too long is killed, and fails the test.
-    pub fn end(mut self) -> Answer {
+    pub fn end(mut self) -> CommandOutput {
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if self.since.elapsed() > LIMIT {
+            if self.since.elapsed() > COMMAND_TIMEOUT {
                 self.child.kill().unwrap();
                 self.child.wait().unwrap();
                 let err = String::from_utf8_lossy(&self.err.join().unwrap()).into_owned();
-                panic!("not ended after {LIMIT:?}: {err}");
+                panic!("not ended after {COMMAND_TIMEOUT:?}: {err}");
             }
             std::thread::sleep(Duration::from_millis(5));
         };
         let text = |bytes: JoinHandle<Vec<u8>>| String::from_utf8(bytes.join().unwrap()).unwrap();
-        Answer {
+        CommandOutput {
             code: status.code(),
             out: text(self.out),
             err: text(self.err),
@@ -207,14 +211,14 @@ fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
 
 /// What a command answered.
 #[derive(Debug)]
-pub struct Answer {
+pub struct CommandOutput {
     /// `None`: ended by a signal.
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl Answer {
+impl CommandOutput {
     /// The one JSON value on standard output.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -252,13 +256,13 @@ pub fn objects(store: &Path) -> BTreeMap<String, Vec<u8>> {
 /// Trees, artifacts and versions of all documents: what every run over the same documents must come to. Of versions,
 /// only which job claimed them first is the run's own.
 pub fn results(store: &Path) -> BTreeMap<String, Vec<u8>> {
-    let wanted = |key: &str| {
+    let is_compared = |key: &str| {
         ["/a/", "/trees/", "/versions/"]
             .iter()
             .any(|part| key.contains(part))
     };
     let mut results = objects(store);
-    results.retain(|key, _| key.starts_with("c/") && wanted(key));
+    results.retain(|key, _| key.starts_with("c/") && is_compared(key));
     for (_, bytes) in results
         .iter_mut()
         .filter(|(key, _)| key.contains("/versions/"))
@@ -272,16 +276,16 @@ pub fn results(store: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// Says which keys differ, and nothing of their megabytes.
 pub fn assert_same(
-    found: &BTreeMap<String, Vec<u8>>,
-    wanted: &BTreeMap<String, Vec<u8>>,
+    actual: &BTreeMap<String, Vec<u8>>,
+    expected: &BTreeMap<String, Vec<u8>>,
     what: &str,
 ) {
-    let differ = wanted
+    let differ = expected
         .keys()
-        .chain(found.keys())
-        .filter(|key| found.get(*key) != wanted.get(*key));
+        .chain(actual.keys())
+        .filter(|key| actual.get(*key) != expected.get(*key));
     let differ: Vec<_> = differ
-        .map(|key| (key, found.contains_key(key), wanted.contains_key(key)))
+        .map(|key| (key, actual.contains_key(key), expected.contains_key(key)))
         .collect();
     assert!(
         differ.is_empty(),
@@ -304,7 +308,7 @@ pub fn trees(store: &Path) -> BTreeMap<String, PublishedTree> {
 }
 
 /// First page of a section; its first line in a text.
-pub fn place(section: &Section) -> u32 {
+pub fn start_position(section: &Section) -> u32 {
     match section.span {
         stemma_document::SectionSpan::Pages { pages, .. } => pages.start().get(),
         stemma_document::SectionSpan::Lines { start, .. } => start,
@@ -324,7 +328,7 @@ pub fn codes(gaps: &[Gap]) -> Vec<(&str, Option<u32>)> {
 }
 
 /// Stage and task of everything a command began, in order; it must have been run with `STEMMA_LOG=stemma_engine=debug`.
-pub fn begun(answer: &Answer) -> Vec<(String, String)> {
+pub fn started_tasks(answer: &CommandOutput) -> Vec<(String, String)> {
     let field = |line: &str, name: &str| {
         let value = line.split_once(&format!(" {name}="))?.1.split(' ').next()?;
         Some(value.trim_matches('"').to_string())

@@ -9,27 +9,27 @@ use serde_json::{Value, json};
 use stemma_sim::{Behavior, Provider};
 use tokio::runtime::Runtime;
 
-use crate::serve::{Served, ask, free_port};
-use crate::support::{Lab, Stemma};
+use crate::serve::{ServerGuard, free_port, send_request};
+use crate::support::{StemmaCommand, TestEnv};
 
 /// Texts that are embedded: a document each of some sections, and one of more than fit into one call.
 const DOCUMENTS: usize = 12;
 const LONG: usize = 600;
 
 /// An archive of texts, and an endpoint for their vectors.
-struct Hall {
-    lab: Lab,
+struct VectorsEnv {
+    lab: TestEnv,
     provider: Provider,
     /// What the provider lives in.
     _runtime: Runtime,
 }
 
-impl Hall {
+impl VectorsEnv {
     fn new(latency_ms: u64) -> Self {
         let runtime = Runtime::new().unwrap();
-        let behavior = Behavior::after(Duration::from_millis(latency_ms));
+        let behavior = Behavior::with_latency(Duration::from_millis(latency_ms));
         let provider = runtime.block_on(Provider::start(behavior)).unwrap();
-        let lab = Lab::new();
+        let lab = TestEnv::new();
         let subjects = [
             "anvils", "rockets", "tariffs", "patents", "vaccines", "loans",
         ];
@@ -58,7 +58,7 @@ impl Hall {
         }
     }
 
-    fn command(&self, arguments: &[&str]) -> Stemma {
+    fn command(&self, arguments: &[&str]) -> StemmaCommand {
         let command = self.lab.stemma("store", arguments.iter().copied());
         let command = command.env("STEMMA_EMBEDDINGS__MODEL", "near");
         let command = command.env(
@@ -78,13 +78,13 @@ impl Hall {
     }
 
     /// Waits until the endpoint was asked so often.
-    fn asked(&self, calls: usize) {
+    fn wait_for_calls(&self, calls: usize) {
         let began = Instant::now();
-        while self.provider.asked() < calls {
+        while self.provider.request_count() < calls {
             assert!(
                 began.elapsed() < Duration::from_secs(60),
                 "{} calls",
-                self.provider.asked()
+                self.provider.request_count()
             );
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -92,11 +92,14 @@ impl Hall {
 }
 
 #[test]
-fn vectors_are_priced_bounded_and_in_the_call_log() {
-    let hall = Hall::new(0);
+fn vectors_are_budgeted_and_logged() {
+    let hall = VectorsEnv::new(0);
     let estimate = hall.json(&["index", "vectors", "--estimate"]);
     assert_eq!(
-        (estimate["documents"].as_u64(), hall.provider.asked()),
+        (
+            estimate["documents"].as_u64(),
+            hall.provider.request_count()
+        ),
         (Some(DOCUMENTS as u64 + 1), 0)
     );
     let stopped = hall
@@ -140,7 +143,7 @@ fn vectors_are_priced_bounded_and_in_the_call_log() {
     );
     let again = hall.json(&["index", "vectors"]);
     assert_eq!(
-        (&again["sent"], hall.provider.asked()),
+        (&again["sent"], hall.provider.request_count()),
         (&json!(0), report.calls)
     );
     let no_price = hall
@@ -150,16 +153,16 @@ fn vectors_are_priced_bounded_and_in_the_call_log() {
 }
 
 #[test]
-fn nothing_is_paid_twice_after_a_kill() {
-    let hall = Hall::new(150);
+fn killed_embedding_run_does_not_pay_twice() {
+    let hall = VectorsEnv::new(150);
     let calls = DOCUMENTS + LONG.div_ceil(256);
     let mut killed = hall.command(&["index", "vectors"]).start();
     // Each call is kept before the next one is made: one is under way, and no more is lost.
-    hall.asked(calls - 1);
+    hall.wait_for_calls(calls - 1);
     killed.signal(Signal::KILL);
     killed.end();
     let before = hall.provider.report();
-    let made = hall.json(&["index", "vectors"]);
+    let embedded = hall.json(&["index", "vectors"]);
     let report = hall.provider.report();
     assert_eq!(
         (report.repeated, report.calls),
@@ -167,8 +170,8 @@ fn nothing_is_paid_twice_after_a_kill() {
         "{before:?} {report:?}"
     );
     assert!(
-        made["sent"].as_u64() < Some(2 * 256 + 5) && made["left"] == 0,
-        "{made}"
+        embedded["sent"].as_u64() < Some(2 * 256 + 5) && embedded["left"] == 0,
+        "{embedded}"
     );
     // The parts of a document that is whole are gone.
     let parts = crate::support::files(&hall.lab.path("store"))
@@ -178,8 +181,8 @@ fn nothing_is_paid_twice_after_a_kill() {
 }
 
 #[test]
-fn a_question_pays_for_its_vector_on_its_own_account() {
-    let hall = Hall::new(0);
+fn query_embedding_is_charged_to_the_question() {
+    let hall = VectorsEnv::new(0);
     hall.json(&["index", "vectors"]);
     let asking = |arguments: &[&str]| {
         let command = hall.command(arguments).env("STEMMA_MODEL__NAME", "sim");
@@ -187,7 +190,7 @@ fn a_question_pays_for_its_vector_on_its_own_account() {
             .env("STEMMA_MODEL__BASE_URL", &hall.provider.base_url("cli"))
             .run()
     };
-    let found = asking(&[
+    let response = asking(&[
         "--json",
         "search",
         "something about tariffs",
@@ -195,21 +198,21 @@ fn a_question_pays_for_its_vector_on_its_own_account() {
         "beam",
     ])
     .json();
-    assert_eq!(found["routed"][0]["value"], "nearest", "{found}");
-    let spent = &found["reasoning"]["spent"];
+    assert_eq!(response["routed"][0]["value"], "nearest", "{response}");
+    let usage = &response["reasoning"]["spent"];
     let log = hall.json(&["cost"]);
     let stages = log["by"].as_object().unwrap();
     let of = |stage: &str| stages[stage]["calls"].as_u64().unwrap();
-    let asked: u64 = stages
+    let logged: u64 = stages
         .keys()
         .filter(|stage| *stage != "embed")
         .map(|stage| of(stage))
         .sum();
-    assert!(asked > 0, "{log}");
+    assert!(logged > 0, "{log}");
     assert_eq!(
-        spent["calls"].as_u64(),
-        Some(asked + 1),
-        "the vector of the question is one of them: {spent} {log}"
+        usage["calls"].as_u64(),
+        Some(logged + 1),
+        "the vector of the question is one of them: {usage} {log}"
     );
     let answer = asking(&["--json", "ask", "What is said about vaccines?"]).json();
     let total: u64 = hall.json(&["cost"])["by"]
@@ -230,15 +233,15 @@ fn a_question_pays_for_its_vector_on_its_own_account() {
 }
 
 #[test]
-fn a_running_server_sees_new_vectors() {
-    let hall = Hall::new(0);
+fn running_server_picks_up_new_vectors() {
+    let hall = VectorsEnv::new(0);
     let port = free_port();
-    let _server = Served::of(
+    let _server = ServerGuard::new(
         hall.command(&["serve", "--listen", &format!("127.0.0.1:{port}")])
             .start(),
     );
-    let mut tools = Tools::start(&hall);
-    let all = searched(port, DOCUMENTS + 1);
+    let mut tools = McpSession::start(&hall);
+    let all = search_until_indexed(port, DOCUMENTS + 1);
     assert_eq!(
         all["routed"][0]["value"], "nearest",
         "those without vectors stay in: {all}"
@@ -248,25 +251,27 @@ fn a_running_server_sees_new_vectors() {
         DOCUMENTS + 1
     );
     hall.json(&["index", "vectors"]);
-    searched(port, 3);
-    let found = tools.search("what is said of rockets");
-    assert_eq!(found["documents_searched"], 3, "{found}");
-    let first = found["results"][0]["title"].as_str().unwrap();
-    assert!(first.contains("rockets"), "{found}");
+    search_until_indexed(port, 3);
+    let response = tools.search("what is said of rockets");
+    assert_eq!(response["documents_searched"], 3, "{response}");
+    let first = response["results"][0]["title"].as_str().unwrap();
+    assert!(first.contains("rockets"), "{response}");
 }
 
 /// What a server finds once so many documents are searched for it.
-fn searched(port: u16, documents: usize) -> Value {
+fn search_until_indexed(port: u16, documents: usize) -> Value {
     let began = Instant::now();
     loop {
         let body = json!({ "query": "what is said of rockets" }).to_string();
-        let found = ask(
+        let response = send_request(
             port,
             "POST /v1/search\nContent-Type: application/json\n",
             body.as_bytes(),
         );
-        match found {
-            Some((200, found)) if found["searched"]["documents"] == documents => return found,
+        match response {
+            Some((200, response)) if response["searched"]["documents"] == documents => {
+                return response;
+            }
             other => assert!(began.elapsed() < Duration::from_secs(30), "{other:?}"),
         }
         std::thread::sleep(Duration::from_millis(100));
@@ -274,15 +279,15 @@ fn searched(port: u16, documents: usize) -> Value {
 }
 
 /// `stemma mcp`, called over its standard streams.
-struct Tools {
+struct McpSession {
     child: std::process::Child,
     input: ChildStdin,
     lines: std::io::Lines<std::io::BufReader<std::process::ChildStdout>>,
     calls: u32,
 }
 
-impl Tools {
-    fn start(hall: &Hall) -> Self {
+impl McpSession {
+    fn start(hall: &VectorsEnv) -> Self {
         let mut command: Command = hall.command(&["mcp"]).into();
         let mut child = command
             .stdin(Stdio::piped())
@@ -331,7 +336,7 @@ impl Tools {
     }
 }
 
-impl Drop for Tools {
+impl Drop for McpSession {
     fn drop(&mut self) {
         // It ends with the test, however that ends.
         let _ = self.child.kill();

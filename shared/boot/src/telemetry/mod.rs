@@ -13,41 +13,41 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
-pub use traces::Traces;
+pub use traces::TracePipeline;
 
 /// Upper bounds of the buckets of times, in seconds.
-const SECONDS: [f64; 15] = [
+const DURATION_BUCKETS_S: [f64; 15] = [
     0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0,
 ];
 
 /// What is told, and to whom.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Settings {
+pub struct TelemetrySettings {
     /// URL of an OpenTelemetry collector (OTLP over HTTP), e.g. `http://collector:4318`; empty for none.
     pub otlp_endpoint: String,
     /// Logs as one JSON object per line.
     pub json_logs: bool,
 }
 
-/// Telemetry in work; [`Telemetry::end`] sends what is left.
-pub struct Telemetry(Option<Traces>);
+/// Telemetry in work; [`Telemetry::shutdown`] sends what is left.
+pub struct Telemetry(Option<TracePipeline>);
 
 /// Starts logs, at `level` (`error` … `trace`) or as `STEMMA_LOG` says (a level, or directives such as
 /// `stemma_engine=debug`), and traces where a collector is named. `service` names the process to the collector. Call it
 /// inside a runtime, once: a second start in one process (tests) keeps the first logger.
-pub fn start(level: &str, settings: &Settings, service: &str) -> Telemetry {
+pub fn start(level: &str, settings: &TelemetrySettings, service: &str) -> Telemetry {
     // What lapin sees of a lost connection the broker's adapter reports itself, and more plainly.
     let directives = std::env::var("STEMMA_LOG").unwrap_or_else(|_| format!("{level},lapin=off"));
     let filter = EnvFilter::try_new(&directives).unwrap_or_else(|_| EnvFilter::new("warn"));
-    let (traces, complaint) = match exporter(&settings.otlp_endpoint) {
+    let (traces, complaint) = match span_exporter(&settings.otlp_endpoint) {
         None => (None, None),
-        Some(Ok(exporter)) => (Some(Traces::start(exporter, service)), None),
+        Some(Ok(exporter)) => (Some(TracePipeline::start(exporter, service)), None),
         Some(Err(error)) => (None, Some(error)),
     };
-    let layer = traces.as_ref().map(Traces::layer);
+    let layer = traces.as_ref().map(TracePipeline::layer);
     let subscriber = tracing_subscriber::registry()
-        .with(logs(settings.json_logs).with_filter(filter))
+        .with(log_layer(settings.json_logs).with_filter(filter))
         .with(layer);
     drop(subscriber.try_init());
     if let Some(error) = complaint {
@@ -62,14 +62,14 @@ pub fn start(level: &str, settings: &Settings, service: &str) -> Telemetry {
 
 impl Telemetry {
     /// Sends what is left, for at most three seconds.
-    pub async fn end(self) {
+    pub async fn shutdown(self) {
         if let Some(traces) = self.0 {
-            traces.end().await;
+            traces.shutdown().await;
         }
     }
 }
 
-fn logs(json: bool) -> Box<dyn Layer<Registry> + Send + Sync> {
+fn log_layer(json: bool) -> Box<dyn Layer<Registry> + Send + Sync> {
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     if json {
         lines
@@ -83,7 +83,7 @@ fn logs(json: bool) -> Box<dyn Layer<Registry> + Send + Sync> {
 }
 
 /// The way to a collector; `None` where none is named.
-fn exporter(endpoint: &str) -> Option<Result<SpanExporter, String>> {
+fn span_exporter(endpoint: &str) -> Option<Result<SpanExporter, String>> {
     let endpoint = endpoint.trim_end_matches('/');
     if endpoint.is_empty() {
         return None;
@@ -96,7 +96,7 @@ fn exporter(endpoint: &str) -> Option<Result<SpanExporter, String>> {
     let exporter = SpanExporter::builder()
         .with_http()
         .with_endpoint(url)
-        .with_timeout(traces::PATIENCE)
+        .with_timeout(traces::EXPORT_TIMEOUT)
         .build();
     Some(exporter.map_err(|error| error.to_string()))
 }
@@ -108,7 +108,9 @@ pub struct Metrics(PrometheusHandle);
 impl Metrics {
     /// Installs the recorder; `None` when there is one already.
     pub fn install() -> Option<Self> {
-        let builder = PrometheusBuilder::new().set_buckets(&SECONDS).ok()?;
+        let builder = PrometheusBuilder::new()
+            .set_buckets(&DURATION_BUCKETS_S)
+            .ok()?;
         builder.install_recorder().ok().map(Self)
     }
 
@@ -118,7 +120,7 @@ impl Metrics {
     }
 
     /// Sums up what was counted since: to be called every few seconds, or times pile up between two renderings.
-    pub fn tidy(&self) {
+    pub fn run_upkeep(&self) {
         self.0.run_upkeep();
     }
 }

@@ -27,28 +27,28 @@ use tracing_subscriber::layer::Context as At;
 use tracing_subscriber::registry::LookupSpan;
 
 /// How long a collector may take to answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long what is left may take at the end.
-const LAST_PATIENCE: Duration = Duration::from_secs(3);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long spans are collected before they are sent.
-const LINGER: Duration = Duration::from_secs(1);
+const BATCH_DELAY: Duration = Duration::from_secs(1);
 /// Spans that wait to be sent; more are dropped and counted.
-const WAITING: usize = 4_096;
+const QUEUE_CAPACITY: usize = 4_096;
 /// Spans sent at once.
-const BATCH: usize = 512;
+const MAX_BATCH: usize = 512;
 
-const PARENT: &str = "traceparent";
-const ID: &str = "span_id";
-const TRACE: &str = "trace_id";
+const PARENT_FIELD: &str = "traceparent";
+const SPAN_ID_FIELD: &str = "span_id";
+const TRACE_ID_FIELD: &str = "trace_id";
 
 /// Spans on their way to a collector.
-pub struct Traces {
+pub struct TracePipeline {
     provider: SdkTracerProvider,
-    ending: CancellationToken,
-    sending: JoinHandle<()>,
+    shutdown: CancellationToken,
+    export_task: JoinHandle<()>,
 }
 
-impl Traces {
+impl TracePipeline {
     /// Exports spans of the process `service` through `exporter`, beside everything else.
     pub fn start(mut exporter: impl SpanExporter + 'static, service: &str) -> Self {
         let resource = Resource::builder_empty()
@@ -58,18 +58,18 @@ impl Traces {
             ])
             .build();
         exporter.set_resource(&resource);
-        let (spans, waiting) = mpsc::channel(WAITING);
+        let (spans, waiting) = mpsc::channel(QUEUE_CAPACITY);
         let provider = SdkTracerProvider::builder()
             .with_sampler(Sampler::AlwaysOn)
             .with_resource(resource)
-            .with_span_processor(HandOver { spans })
+            .with_span_processor(ChannelSpanProcessor { spans })
             .build();
-        let ending = CancellationToken::new();
-        let sending = tokio::spawn(send(exporter, waiting, ending.clone()));
+        let shutdown = CancellationToken::new();
+        let export_task = tokio::spawn(export_batches(exporter, waiting, shutdown.clone()));
         Self {
             provider,
-            ending,
-            sending,
+            shutdown,
+            export_task,
         }
     }
 
@@ -85,15 +85,15 @@ impl Traces {
             .with_level(false)
             .with_target(false)
             .with_tracked_inactivity(false);
-        Adopting(layer).with_filter(filter_fn(|metadata: &Metadata<'_>| {
+        RemoteParentLayer(layer).with_filter(filter_fn(|metadata: &Metadata<'_>| {
             metadata.is_span() && metadata.target().starts_with("stemma")
         }))
     }
 
     /// Sends what is left.
-    pub async fn end(self) {
-        self.ending.cancel();
-        if tokio::time::timeout(LAST_PATIENCE, self.sending)
+    pub async fn shutdown(self) {
+        self.shutdown.cancel();
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, self.export_task)
             .await
             .is_err()
         {
@@ -104,16 +104,16 @@ impl Traces {
 
 /// Takes finished spans; never waits.
 #[derive(Debug)]
-struct HandOver {
+struct ChannelSpanProcessor {
     spans: mpsc::Sender<SpanData>,
 }
 
-impl SpanProcessor for HandOver {
+impl SpanProcessor for ChannelSpanProcessor {
     fn on_start(&self, _: &mut Span, _: &Context) {}
 
     fn on_end(&self, span: SpanData) {
-        if self.spans.try_send(named(span)).is_err() {
-            dropped(1);
+        if self.spans.try_send(apply_span_id(span)).is_err() {
+            count_dropped(1);
         }
     }
 
@@ -126,21 +126,21 @@ impl SpanProcessor for HandOver {
     }
 }
 
-fn dropped(spans: u64) {
+fn count_dropped(spans: u64) {
     metrics::counter!("stemma_spans_dropped_total").increment(spans);
 }
 
 /// The span under the id that its fields give it, and without the fields that served the trace only.
-fn named(mut span: SpanData) -> SpanData {
+fn apply_span_id(mut span: SpanData) -> SpanData {
     let value = |name: &str| {
-        let named = span
+        let span_id = span
             .attributes
             .iter()
             .find(|attribute| attribute.key.as_str() == name);
-        named.map(|attribute| attribute.value.as_str().into_owned())
+        span_id.map(|attribute| attribute.value.as_str().into_owned())
     };
-    let id = value(ID).and_then(|id| SpanId::from_hex(&id).ok());
-    let trace = value(TRACE).and_then(|id| TraceId::from_hex(&id).ok());
+    let id = value(SPAN_ID_FIELD).and_then(|id| SpanId::from_hex(&id).ok());
+    let trace = value(TRACE_ID_FIELD).and_then(|id| TraceId::from_hex(&id).ok());
     let context = &span.span_context;
     let trace = trace.unwrap_or(context.trace_id());
     let id = id.unwrap_or(context.span_id());
@@ -151,50 +151,54 @@ fn named(mut span: SpanData) -> SpanData {
         false,
         context.trace_state().clone(),
     );
-    span.attributes
-        .retain(|attribute| !matches!(attribute.key.as_str(), ID | PARENT | TRACE));
+    span.attributes.retain(|attribute| {
+        !matches!(
+            attribute.key.as_str(),
+            SPAN_ID_FIELD | PARENT_FIELD | TRACE_ID_FIELD
+        )
+    });
     span
 }
 
 /// Sends batches until the end; what a collector does not take is dropped.
-async fn send(
+async fn export_batches(
     exporter: impl SpanExporter,
     mut waiting: mpsc::Receiver<SpanData>,
     ending: CancellationToken,
 ) {
-    let mut heard = true;
+    let mut was_exported = true;
     loop {
         let mut batch = Vec::new();
         tokio::select! {
             biased;
             () = ending.cancelled() => break,
-            count = waiting.recv_many(&mut batch, BATCH) => if count == 0 { break },
+            count = waiting.recv_many(&mut batch, MAX_BATCH) => if count == 0 { break },
         }
-        if batch.len() < BATCH {
+        if batch.len() < MAX_BATCH {
             tokio::select! {
                 biased;
                 () = ending.cancelled() => {}
-                () = tokio::time::sleep(LINGER) => {}
+                () = tokio::time::sleep(BATCH_DELAY) => {}
             }
-            take(&mut waiting, &mut batch);
+            fill_batch(&mut waiting, &mut batch);
         }
         let sent = export(&exporter, batch).await;
-        if heard && !sent {
+        if was_exported && !sent {
             tracing::warn!("the collector does not take traces; they are dropped until it does");
         }
-        heard = sent;
+        was_exported = sent;
     }
     loop {
         let mut batch = Vec::new();
-        take(&mut waiting, &mut batch);
+        fill_batch(&mut waiting, &mut batch);
         if batch.is_empty() || !export(&exporter, batch).await {
             return;
         }
     }
 }
 
-fn take(waiting: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) {
-    while batch.len() < BATCH
+fn fill_batch(waiting: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) {
+    while batch.len() < MAX_BATCH
         && let Ok(span) = waiting.try_recv()
     {
         batch.push(span);
@@ -204,25 +208,25 @@ fn take(waiting: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) {
 async fn export(exporter: &impl SpanExporter, batch: Vec<SpanData>) -> bool {
     let count = batch.len() as u64;
     let sent = matches!(
-        tokio::time::timeout(PATIENCE, exporter.export(batch)).await,
+        tokio::time::timeout(EXPORT_TIMEOUT, exporter.export(batch)).await,
         Ok(Ok(()))
     );
     if !sent {
-        dropped(count);
+        count_dropped(count);
     }
     sent
 }
 
 /// Starts spans under the parent that they name, wherever that one was.
-struct Adopting<L>(L);
+struct RemoteParentLayer<L>(L);
 
-impl<S, L> Layer<S> for Adopting<L>
+impl<S, L> Layer<S> for RemoteParentLayer<L>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     L: Layer<S>,
 {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, at: At<'_, S>) {
-        let mut parent = Parent(None);
+        let mut parent = TraceParentVisitor(None);
         attributes.record(&mut parent);
         let _under = parent
             .0
@@ -248,24 +252,24 @@ where
 }
 
 /// The parent that a span names.
-struct Parent(Option<SpanContext>);
+struct TraceParentVisitor(Option<SpanContext>);
 
-impl Visit for Parent {
+impl Visit for TraceParentVisitor {
     fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == PARENT {
-            self.0 = parse(value);
+        if field.name() == PARENT_FIELD {
+            self.0 = parse_traceparent(value);
         }
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        if field.name() == PARENT {
-            self.0 = parse(&format!("{value:?}"));
+        if field.name() == PARENT_FIELD {
+            self.0 = parse_traceparent(&format!("{value:?}"));
         }
     }
 }
 
 /// `00-{trace id}-{span id}-{flags}` (W3C Trace Context, version 0).
-fn parse(traceparent: &str) -> Option<SpanContext> {
+fn parse_traceparent(traceparent: &str) -> Option<SpanContext> {
     let mut parts = traceparent.split('-').skip(1);
     let trace = parts.next()?;
     let span = parts.next()?;
@@ -288,14 +292,14 @@ mod tests {
 
     /// Keeps what is exported, or never answers.
     #[derive(Debug, Clone, Default)]
-    struct Kept {
+    struct RecordingExporter {
         spans: Arc<Mutex<Vec<SpanData>>>,
-        dead: bool,
+        unresponsive: bool,
     }
 
-    impl SpanExporter for Kept {
+    impl SpanExporter for RecordingExporter {
         async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
-            if self.dead {
+            if self.unresponsive {
                 tokio::time::sleep(Duration::from_secs(60)).await;
                 return Err(OTelSdkError::InternalFailure("dead".into()));
             }
@@ -307,9 +311,9 @@ mod tests {
     const WAVE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     #[tokio::test]
-    async fn spans_stand_under_the_parent_they_name_with_the_id_they_name() {
-        let kept = Kept::default();
-        let traces = Traces::start(kept.clone(), "worker");
+    async fn spans_use_the_parent_and_id_from_their_fields() {
+        let exporter = RecordingExporter::default();
+        let traces = TracePipeline::start(exporter.clone(), "worker");
         let subscriber = tracing_subscriber::registry().with(traces.layer());
         tracing::subscriber::with_default(subscriber, || {
             let task = tracing::info_span!(target: "stemma_engine", "task", traceparent = WAVE, outcome = tracing::field::Empty);
@@ -319,8 +323,8 @@ mod tests {
                 .in_scope(|| ());
             tracing::info_span!(target: "other", "noise").in_scope(|| ());
         });
-        traces.end().await;
-        let spans = kept.spans.lock().unwrap().clone();
+        traces.shutdown().await;
+        let spans = exporter.spans.lock().unwrap().clone();
         let span = |name: &str| spans.iter().find(|span| span.name == name).unwrap();
         let trace = TraceId::from_hex("0af7651916cd43dd8448eb211c80319c").unwrap();
         assert!(
@@ -348,11 +352,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_dead_collector_holds_up_nothing() {
-        let traces = Traces::start(
-            Kept {
-                dead: true,
-                ..Kept::default()
+    async fn unresponsive_collector_does_not_block() {
+        let traces = TracePipeline::start(
+            RecordingExporter {
+                unresponsive: true,
+                ..RecordingExporter::default()
             },
             "worker",
         );
@@ -360,7 +364,7 @@ mod tests {
         tracing::subscriber::with_default(
             tracing_subscriber::registry().with(traces.layer()),
             || {
-                (0..3 * WAITING).for_each(|_| {
+                (0..3 * QUEUE_CAPACITY).for_each(|_| {
                     drop(tracing::info_span!(target: "stemma_engine", "task").entered())
                 });
             },
@@ -371,13 +375,13 @@ mod tests {
             began.elapsed()
         );
         let ended = tokio::time::Instant::now();
-        traces.end().await;
-        assert!(ended.elapsed() <= LAST_PATIENCE, "{:?}", ended.elapsed());
+        traces.shutdown().await;
+        assert!(ended.elapsed() <= SHUTDOWN_TIMEOUT, "{:?}", ended.elapsed());
     }
 
     #[test]
-    fn what_is_no_trace_context_is_no_parent() {
-        assert!(parse(WAVE).is_some_and(|parent| parent.is_remote()));
+    fn invalid_traceparent_is_ignored() {
+        assert!(parse_traceparent(WAVE).is_some_and(|parent| parent.is_remote()));
         for wrong in [
             "",
             "00",
@@ -385,7 +389,7 @@ mod tests {
             "00-00000000000000000000000000000000-b7ad6b7169203331-01",
             "é-é-é-é",
         ] {
-            assert!(parse(wrong).is_none(), "{wrong}");
+            assert!(parse_traceparent(wrong).is_none(), "{wrong}");
         }
     }
 }

@@ -92,8 +92,8 @@ fn node(section: &Section, options: ExportOptions<'_>) -> Value {
         node.insert("node_id".into(), json!(section.id));
     }
     node.insert("structure".into(), json!(section.structure));
-    insert_place(&mut node, section);
-    insert_origin(&mut node, section);
+    insert_position(&mut node, section);
+    insert_attributes(&mut node, section);
     if let Some(summary) = section.summary.as_ref().filter(|_| options.summaries) {
         let key = if section.children.is_empty() {
             "summary"
@@ -111,7 +111,7 @@ fn node(section: &Section, options: ExportOptions<'_>) -> Value {
     Value::Object(node)
 }
 
-fn insert_place(node: &mut Map<String, Value>, section: &Section) {
+fn insert_position(node: &mut Map<String, Value>, section: &Section) {
     match section.span {
         SectionSpan::Pages { pages, from, .. } => {
             node.insert("start_index".into(), json!(pages.start()));
@@ -130,7 +130,7 @@ fn insert_place(node: &mut Map<String, Value>, section: &Section) {
     }
 }
 
-fn insert_origin(node: &mut Map<String, Value>, section: &Section) {
+fn insert_attributes(node: &mut Map<String, Value>, section: &Section) {
     if let Some(number) = &section.number {
         node.insert("number".into(), json!(number));
     }

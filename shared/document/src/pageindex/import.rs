@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-use crate::assemble::{MAX_DEPTH, Nesting, Node, assemble, set_ends};
+use crate::assemble::{FlatSection, MAX_DEPTH, Nesting, assemble, assign_ends};
 use crate::{
-    Extent, FilingFacts, Gap, Method, PageNo, PageSpan, Position, Provenance, Pt, Reference,
-    ReferenceTarget, SectionId, SectionKind, SectionSpan, SectionTree, Summary, Witness,
+    EvidenceSource, Extent, FilingFacts, Gap, Method, PageNo, PageSpan, Position, Provenance, Pt,
+    Reference, ReferenceTarget, SectionId, SectionKind, SectionSpan, SectionTree, Summary,
 };
 
 /// Nodes a tree may have.
@@ -81,7 +81,7 @@ pub fn import(value: &Value, name: &str) -> Result<SectionTree, ImportError> {
     let mut gaps = Vec::new();
     let depths = depths(&rows, &mut gaps);
     let mut nodes = Vec::with_capacity(rows.len());
-    let mut places = Places::of(&rows);
+    let mut places = StartReader::new(&rows);
     for (index, (row, depth)) in rows.iter().zip(depths).enumerate() {
         let title = title(row.object).ok_or_else(|| ImportError::NoTitle {
             name: name.into(),
@@ -91,16 +91,16 @@ pub fn import(value: &Value, name: &str) -> Result<SectionTree, ImportError> {
             row.object,
             title,
             depth,
-            places.next(row.object, index),
+            places.next_span(row.object, index),
         ));
     }
     record_cut_titles(&rows, &mut gaps);
     let extent = places.extent(value);
-    set_ends(&mut nodes, size(extent));
+    assign_ends(&mut nodes, size(extent));
     record_uncovered(&nodes, &mut gaps);
     let mut tree = SectionTree {
         extent,
-        description: text(value.get("doc_description")),
+        description: trimmed_text(value.get("doc_description")),
         facts: FilingFacts::default(),
         items: Vec::new(),
         sections: assemble(nodes),
@@ -108,7 +108,7 @@ pub fn import(value: &Value, name: &str) -> Result<SectionTree, ImportError> {
         gaps,
         provenance: provenance(value),
     };
-    take_facts(value, &mut tree);
+    import_facts(value, &mut tree);
     Ok(tree)
 }
 
@@ -118,7 +118,7 @@ fn size(extent: Extent) -> u32 {
     }
 }
 
-struct Row<'a> {
+struct ImportedNode<'a> {
     object: &'a Map<String, Value>,
     level: u32,
 }
@@ -158,11 +158,11 @@ fn children(object: &Map<String, Value>) -> Option<&Value> {
 }
 
 /// All nodes in pre-order with their levels, on a stack of our own: the value may be deeper than the thread's.
-fn flatten<'a>(list: &'a [Value], name: &str) -> Result<Vec<Row<'a>>, ImportError> {
+fn flatten<'a>(list: &'a [Value], name: &str) -> Result<Vec<ImportedNode<'a>>, ImportError> {
     let mut rows = Vec::new();
-    let mut waiting: Vec<(&Value, u32)> = list.iter().rev().map(|value| (value, 1)).collect();
-    while let Some((value, level)) = waiting.pop() {
-        if rows.len() + waiting.len() >= MAX_NODES {
+    let mut stack: Vec<(&Value, u32)> = list.iter().rev().map(|value| (value, 1)).collect();
+    while let Some((value, level)) = stack.pop() {
+        if rows.len() + stack.len() >= MAX_NODES {
             return Err(ImportError::TooManyNodes {
                 name: name.into(),
                 limit: MAX_NODES,
@@ -174,24 +174,24 @@ fn flatten<'a>(list: &'a [Value], name: &str) -> Result<Vec<Row<'a>>, ImportErro
                 at: rows.len() + 1,
             });
         };
-        rows.push(Row { object, level });
+        rows.push(ImportedNode { object, level });
         if let Some(Value::Array(list)) = children(object) {
-            waiting.extend(list.iter().rev().map(|child| (child, level + 1)));
+            stack.extend(list.iter().rev().map(|child| (child, level + 1)));
         }
     }
     Ok(rows)
 }
 
-fn depths(rows: &[Row<'_>], gaps: &mut Vec<Gap>) -> Vec<usize> {
+fn depths(rows: &[ImportedNode<'_>], gaps: &mut Vec<Gap>) -> Vec<usize> {
     let flat = rows.iter().all(|row| row.level == 1)
         && rows
             .iter()
-            .any(|row| code(row).is_some_and(|c| c.contains('.')));
+            .any(|row| structure_code(row).is_some_and(|c| c.contains('.')));
     if flat {
-        return code_depths(rows);
+        return depths_from_codes(rows);
     }
     let mut nesting = Nesting::default();
-    let depths = rows.iter().map(|row| nesting.enter(row.level)).collect();
+    let depths = rows.iter().map(|row| nesting.push(row.level)).collect();
     if nesting.flattened > 0 {
         let detail = format!(
             "{} nodes lay deeper than the tree's deepest level",
@@ -206,7 +206,7 @@ fn depths(rows: &[Row<'_>], gaps: &mut Vec<Gap>) -> Vec<usize> {
     depths
 }
 
-fn code<'a>(row: &Row<'a>) -> Option<&'a str> {
+fn structure_code<'a>(row: &ImportedNode<'a>) -> Option<&'a str> {
     row.object
         .get("structure")
         .and_then(Value::as_str)
@@ -214,7 +214,7 @@ fn code<'a>(row: &Row<'a>) -> Option<&'a str> {
 }
 
 /// Depths from dotted codes: a node nests under the nearest open one whose code its own continues.
-fn code_depths(rows: &[Row<'_>]) -> Vec<usize> {
+fn depths_from_codes(rows: &[ImportedNode<'_>]) -> Vec<usize> {
     let mut open: Vec<&str> = Vec::new();
     let continues = |parent: &str, code: &str| {
         code.strip_prefix(parent)
@@ -222,7 +222,7 @@ fn code_depths(rows: &[Row<'_>]) -> Vec<usize> {
     };
     let mut depths = Vec::with_capacity(rows.len());
     for row in rows {
-        let code = code(row).unwrap_or_default();
+        let code = structure_code(row).unwrap_or_default();
         while open
             .last()
             .is_some_and(|parent| parent.is_empty() || !continues(parent, code))
@@ -243,16 +243,16 @@ fn title(object: &Map<String, Value>) -> Option<&str> {
     titles.map(str::trim).find(|title| !title.is_empty())
 }
 
-fn cut(text: &str, limit: usize) -> String {
+fn truncate(text: &str, limit: usize) -> String {
     text.chars().take(limit).collect()
 }
 
-fn text(value: Option<&Value>) -> Option<String> {
+fn trimmed_text(value: Option<&Value>) -> Option<String> {
     value?
         .as_str()
         .map(str::trim)
         .filter(|text| !text.is_empty())
-        .map(|text| cut(text, MAX_SUMMARY_CHARS))
+        .map(|text| truncate(text, MAX_SUMMARY_CHARS))
 }
 
 fn node(
@@ -260,18 +260,19 @@ fn node(
     title: &str,
     depth: usize,
     (span, starts_page): (SectionSpan, bool),
-) -> Node {
-    let summary = text(object.get("summary")).or_else(|| text(object.get("prefix_summary")));
+) -> FlatSection {
+    let summary =
+        trimmed_text(object.get("summary")).or_else(|| trimmed_text(object.get("prefix_summary")));
     let kind = object
         .get("kind")
         .and_then(|kind| serde_json::from_value(kind.clone()).ok());
-    Node {
+    FlatSection {
         depth,
-        title: cut(title, MAX_TITLE_CHARS),
+        title: truncate(title, MAX_TITLE_CHARS),
         number: object
             .get("number")
             .and_then(Value::as_str)
-            .map(|number| cut(number, 64)),
+            .map(|number| truncate(number, 64)),
         kind: kind.unwrap_or(SectionKind::Heading),
         starts_page,
         verified: object
@@ -279,8 +280,8 @@ fn node(
             .and_then(Value::as_bool)
             .unwrap_or(false),
         // The imported format itself marks it as a section.
-        witness: Witness::Markup,
-        tokens: object.get("tokens").and_then(index).unwrap_or(0),
+        evidence: EvidenceSource::Markup,
+        tokens: object.get("tokens").and_then(parse_index).unwrap_or(0),
         summary: summary.map(|text| Summary {
             text,
             by: "imported".into(),
@@ -290,7 +291,7 @@ fn node(
 }
 
 /// A count as a number, a numeral, or `<physical_index_5>`.
-fn index(value: &Value) -> Option<u32> {
+fn parse_index(value: &Value) -> Option<u32> {
     let number = match value {
         Value::Number(number) => number
             .as_u64()
@@ -309,56 +310,57 @@ fn index(value: &Value) -> Option<u32> {
         .filter(|number| *number <= MAX_INDEX)
 }
 
-fn first_index(object: &Map<String, Value>, keys: &[&str]) -> Option<u32> {
-    keys.iter().find_map(|key| object.get(*key).and_then(index))
+fn find_index(object: &Map<String, Value>, keys: &[&str]) -> Option<u32> {
+    keys.iter()
+        .find_map(|key| object.get(*key).and_then(parse_index))
 }
 
 const PAGE_KEYS: [&str; 4] = ["start_index", "physical_index", "page_index", "page"];
 
 #[derive(Clone, Copy, PartialEq)]
-enum Unit {
+enum PositionUnit {
     Pages,
     Lines,
     Nodes,
 }
 
 /// Where nodes start, read in order.
-struct Places {
-    unit: Unit,
+struct StartReader {
+    unit: PositionUnit,
     last: (u32, u32),
     /// `end_index` of the node before.
     last_end: Option<u32>,
-    furthest: u32,
+    max_start: u32,
 }
 
-impl Places {
-    fn of(rows: &[Row<'_>]) -> Self {
+impl StartReader {
+    fn new(rows: &[ImportedNode<'_>]) -> Self {
         let any = |keys: &[&str]| {
             rows.iter()
-                .any(|row| first_index(row.object, keys).is_some())
+                .any(|row| find_index(row.object, keys).is_some())
         };
         let unit = match () {
-            () if any(&PAGE_KEYS) => Unit::Pages,
-            () if any(&["line_num"]) => Unit::Lines,
-            () => Unit::Nodes,
+            () if any(&PAGE_KEYS) => PositionUnit::Pages,
+            () if any(&["line_num"]) => PositionUnit::Lines,
+            () => PositionUnit::Nodes,
         };
         Self {
             unit,
             last: (1, 0),
             last_end: None,
-            furthest: 1,
+            max_start: 1,
         }
     }
 
     /// The span of the next node as far as its start goes, and whether it starts its page.
-    fn next(&mut self, object: &Map<String, Value>, row: usize) -> (SectionSpan, bool) {
+    fn next_span(&mut self, object: &Map<String, Value>, row: usize) -> (SectionSpan, bool) {
         let line = match self.unit {
-            Unit::Pages => return self.next_page(object),
-            Unit::Lines => first_index(object, &["line_num"]).unwrap_or(self.last.0),
-            Unit::Nodes => u32::try_from(row + 1).unwrap_or(u32::MAX),
+            PositionUnit::Pages => return self.next_page_span(object),
+            PositionUnit::Lines => find_index(object, &["line_num"]).unwrap_or(self.last.0),
+            PositionUnit::Nodes => u32::try_from(row + 1).unwrap_or(u32::MAX),
         };
         self.last.0 = line.max(self.last.0);
-        self.furthest = self.furthest.max(self.last.0);
+        self.max_start = self.max_start.max(self.last.0);
         (
             SectionSpan::Lines {
                 start: self.last.0,
@@ -368,11 +370,11 @@ impl Places {
         )
     }
 
-    fn next_page(&mut self, object: &Map<String, Value>) -> (SectionSpan, bool) {
-        let claimed = first_index(object, &PAGE_KEYS).unwrap_or(self.last.0);
+    fn next_page_span(&mut self, object: &Map<String, Value>) -> (SectionSpan, bool) {
+        let claimed = find_index(object, &PAGE_KEYS).unwrap_or(self.last.0);
         let position = object.get("position").and_then(Value::as_object);
         let line = position
-            .and_then(|position| first_index(position, &["line"]))
+            .and_then(|position| find_index(position, &["line"]))
             .unwrap_or(0);
         let y = position
             .and_then(|position| position.get("y")?.as_f64())
@@ -380,12 +382,12 @@ impl Places {
         let start = (claimed, line).max(self.last);
         let page = PageNo::new(start.0).unwrap_or(PageNo::FIRST);
         let starts_page = match object.get("appear_start").and_then(Value::as_str) {
-            Some(said) => said == "yes",
+            Some(value) => value == "yes",
             None => self.last_end.is_none_or(|end| end < start.0),
         };
         self.last = start;
-        self.last_end = first_index(object, &["end_index"]);
-        self.furthest = self.furthest.max(start.0).max(self.last_end.unwrap_or(0));
+        self.last_end = find_index(object, &["end_index"]);
+        self.max_start = self.max_start.max(start.0).max(self.last_end.unwrap_or(0));
         let from = Position {
             page,
             line: start.1,
@@ -405,22 +407,22 @@ impl Places {
         let declared = |key: &str| {
             value
                 .get(key)
-                .and_then(index)
+                .and_then(parse_index)
                 .unwrap_or(0)
-                .max(self.furthest)
+                .max(self.max_start)
         };
         match self.unit {
-            Unit::Pages => Extent::Pages(declared("page_count")),
-            Unit::Lines => Extent::Lines(declared("line_count")),
-            Unit::Nodes => Extent::Lines(self.furthest),
+            PositionUnit::Pages => Extent::Pages(declared("page_count")),
+            PositionUnit::Lines => Extent::Lines(declared("line_count")),
+            PositionUnit::Nodes => Extent::Lines(self.max_start),
         }
     }
 }
 
-fn record_cut_titles(rows: &[Row<'_>], gaps: &mut Vec<Gap>) {
+fn record_cut_titles(rows: &[ImportedNode<'_>], gaps: &mut Vec<Gap>) {
     let cut = rows
         .iter()
-        .filter(|row: &&Row<'_>| {
+        .filter(|row: &&ImportedNode<'_>| {
             title(row.object).is_some_and(|title| title.chars().nth(MAX_TITLE_CHARS).is_some())
         })
         .count();
@@ -435,7 +437,7 @@ fn record_cut_titles(rows: &[Row<'_>], gaps: &mut Vec<Gap>) {
 }
 
 /// An imported tree keeps its own nodes: pages before the first are a gap, not a new node.
-fn record_uncovered(nodes: &[Node], gaps: &mut Vec<Gap>) {
+fn record_uncovered(nodes: &[FlatSection], gaps: &mut Vec<Gap>) {
     let first = nodes
         .first()
         .and_then(|node| node.span.pages())
@@ -451,22 +453,22 @@ fn record_uncovered(nodes: &[Node], gaps: &mut Vec<Gap>) {
 }
 
 fn provenance(value: &Value) -> Provenance {
-    let said = value.get("provenance");
-    let accuracy = said
-        .and_then(|said| said.get("accuracy")?.as_f64())
+    let original = value.get("provenance");
+    let accuracy = original
+        .and_then(|original| original.get("accuracy")?.as_f64())
         .filter(|share| (0.0..=1.0).contains(share));
-    let model = said.and_then(|said| text(said.get("model")));
+    let model = original.and_then(|original| trimmed_text(original.get("model")));
     Provenance {
         method: Method::Imported,
         accuracy: accuracy.unwrap_or(0.0) as f32,
-        model: model.map_or_else(|| "imported".into(), |model| cut(&model, 100)),
+        model: model.map_or_else(|| "imported".into(), |model| truncate(&model, 100)),
         revisions: BTreeMap::new(),
         answers: None,
     }
 }
 
 /// References between nodes whose ids the tree itself gives.
-fn references(value: &Value, rows: &[Row<'_>]) -> Vec<Reference> {
+fn references(value: &Value, rows: &[ImportedNode<'_>]) -> Vec<Reference> {
     let mut ids: HashMap<&str, SectionId> = HashMap::new();
     for (index, row) in rows.iter().enumerate() {
         if let Some(id) = row.object.get("node_id").and_then(Value::as_str) {
@@ -489,7 +491,7 @@ fn references(value: &Value, rows: &[Row<'_>]) -> Vec<Reference> {
         .filter_map(|entry: &Value| {
             let to =
                 id(entry.get("to")).map_or(ReferenceTarget::Unresolved, ReferenceTarget::Section);
-            let text = cut(entry.get("text")?.as_str()?, 200);
+            let text = truncate(entry.get("text")?.as_str()?, 200);
             Some(Reference {
                 from: id(entry.get("from"))?,
                 text,
@@ -500,7 +502,7 @@ fn references(value: &Value, rows: &[Row<'_>]) -> Vec<Reference> {
         .collect()
 }
 
-fn take_facts(value: &Value, tree: &mut SectionTree) {
+fn import_facts(value: &Value, tree: &mut SectionTree) {
     match value
         .get("facts")
         .map(|facts| serde_json::from_value(facts.clone()))
@@ -524,14 +526,14 @@ mod tests {
     use crate::assemble::tests::check_tree;
     use crate::pageindex::{ExportOptions, export};
     use crate::{
-        Collection, Digest, DocId, DocumentVersion, DraftEntry, Fact, LocatedEntry, Place,
-        PublishedTree, Verdict, VerifiedOutline,
+        Collection, Digest, DocId, DocumentVersion, DraftEntry, EntryVerdict, Fact, LocatedEntry,
+        PublishedTree, SectionStart, VerifiedOutline,
     };
 
     fn published(tree: SectionTree) -> PublishedTree {
-        let digest = Digest::of(b"x");
+        let digest = Digest::from_content(b"x");
         let version = DocumentVersion {
-            doc: DocId::of(&Collection::default(), "file:///x.pdf"),
+            doc: DocId::new(&Collection::default(), "file:///x.pdf"),
             seq: 1,
             uri: "file:///x.pdf".into(),
             name: "x.pdf".into(),
@@ -540,7 +542,7 @@ mod tests {
             origin: Default::default(),
             size_bytes: 1,
             settings: digest.to_string(),
-            stated: Default::default(),
+            sidecar_facts: Default::default(),
         };
         PublishedTree {
             version,
@@ -555,12 +557,12 @@ mod tests {
             .enumerate()
             .map(|(n, &(page, line, level, starts_page))| {
                 let place = match PageNo::new(page) {
-                    Some(page) if paged => Place::Page(Position {
+                    Some(page) if paged => SectionStart::Page(Position {
                         page,
                         line,
                         y: Pt(line as i32 * 100),
                     }),
-                    _ => Place::Line(page),
+                    _ => SectionStart::Line(page),
                 };
                 let entry = DraftEntry {
                     number: Some(n.to_string()),
@@ -568,11 +570,11 @@ mod tests {
                     label: None,
                     target: None,
                     level,
-                    witness: Witness::Markup,
+                    evidence: EvidenceSource::Markup,
                 };
                 (
                     LocatedEntry { entry, place },
-                    Verdict::Found {
+                    EntryVerdict::Confirmed {
                         starts_page: starts_page || !paged,
                     },
                 )
@@ -585,7 +587,7 @@ mod tests {
         let outline = VerifiedOutline::new(extent, judged.collect()).unwrap();
         let mut tree = SectionTree::build(&outline, Method::Layout, Vec::new());
         tree.description = Some("A document".into());
-        tree.facts.form = Some(Fact::text("10-K", PageNo::new(1)));
+        tree.facts.form = Some(Fact::from_text("10-K", PageNo::new(1)));
         let text = "What it says".to_owned();
         tree.sections[0].summary = Some(Summary {
             text,
@@ -601,10 +603,10 @@ mod tests {
         tree
     }
 
-    fn without_witness(mut tree: SectionTree) -> SectionTree {
+    fn without_evidence(mut tree: SectionTree) -> SectionTree {
         fn each(sections: &mut [crate::Section]) {
             for section in sections {
-                section.witness = Witness::Markup;
+                section.evidence = EvidenceSource::Markup;
                 each(&mut section.children);
             }
         }
@@ -638,12 +640,12 @@ mod tests {
             let tree = built(&places, paged);
             let back = import(&export(&published(tree.clone()), ExportOptions::default()), "x").unwrap();
             check_tree(&back);
-            prop_assert_eq!(without_witness(back), without_witness(tree));
+            prop_assert_eq!(without_evidence(back), without_evidence(tree));
         }
     }
 
     #[test]
-    fn the_export_reads_like_page_index() {
+    fn export_has_the_pageindex_shape() {
         let tree = built(&[(2, 0, 1, true), (3, 7, 2, false)], true);
         let text: &dyn Fn(&crate::Section) -> String = &|section| format!("text of {}", section.id);
         let options = ExportOptions {
@@ -692,7 +694,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_has_line_numbers_and_no_pages() {
+    fn text_documents_export_line_numbers() {
         let value = export(
             &published(built(&[(1, 0, 1, true)], false)),
             ExportOptions::default(),
@@ -723,7 +725,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_without_their_descendants_are_widened() {
+    fn parents_are_widened_to_cover_descendants() {
         let foreign = json!({"doc_id": "x", "result": {"tree": [
             {"title": "A", "start_index": 1, "end_index": 1, "nodes": [
                 {"title": "A.1", "start_index": 1, "end_index": 3},
@@ -739,7 +741,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_is_no_document_counts_its_nodes() {
+    fn trees_without_positions_count_nodes_as_lines() {
         let tree = json!({"name": "Products", "children": [{"name": "Tools", "children": [{"name": "Saws"}]}, {"name": "Food"}]});
         insta::assert_snapshot!(outline(&tree), @r"
         1 Products 1-4
@@ -750,7 +752,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_an_error() {
+    fn invalid_trees_are_errors() {
         for none in [
             json!(null),
             json!([]),
@@ -781,7 +783,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_numbers_depths_and_titles_are_bounded() {
+    fn hostile_input_is_bounded() {
         let mut deep = json!({"title": "x".repeat(5_000), "start_index": -4, "end_index": 1e300});
         for _ in 0..500 {
             deep = json!({"title": "up", "start_index": 99_999_999_999u64, "nodes": [deep]});

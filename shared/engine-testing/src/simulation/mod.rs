@@ -13,51 +13,51 @@ use rand::{Rng, SeedableRng};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::fault::{Chances, Faults, Plan};
+use crate::fault::{FaultInjector, FaultPlan, FaultRates};
 use stemma_engine::blobs::MemoryBlobs;
-use stemma_engine::consume::Consumer;
-use stemma_engine::coordinate::Coordinator;
+use stemma_engine::consumer::Consumer;
+use stemma_engine::coordinator::Coordinator;
 use stemma_engine::env::{Env, Millis};
-use stemma_engine::flow::{JobEntry, Manifest};
-use stemma_engine::jobs::{self, CancelReason, Counts, PauseReason};
-use stemma_engine::key::{Class, JobId};
+use stemma_engine::executor::TaskExecutor;
+use stemma_engine::flow::{JobEntry, JobManifest};
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::jobs::{self, CancelReason, EntryCounts, PauseReason};
+use stemma_engine::key::{JobId, Priority};
 use stemma_engine::ledger::MemoryLedger;
 use stemma_engine::limit::MemoryLimiter;
-use stemma_engine::perform::Performer;
 use stemma_engine::ports::Ports;
-use stemma_engine::presence::Presence;
 use stemma_engine::queue::{Lane, MemoryQueue, QueueName};
 use stemma_engine::settings;
 
-pub use work::{Document, Rehearsal, Settings, Tools};
+pub use work::{SimulatedDocument, SimulatedSettings, SimulatedTools, SimulatedWork};
 
 /// A schedule must end within this much virtual time.
-const LIMIT: Duration = Duration::from_secs(6 * 3600);
+const TIME_LIMIT: Duration = Duration::from_secs(6 * 3600);
 /// When the last fault may happen, and the last blow fall.
-const TROUBLE_MS: Millis = 900_000;
+const FAULTS_UNTIL_MS: Millis = 900_000;
 /// Virtual time after the end in which late workers finish and traces vanish.
-const AFTERMATH: Duration = Duration::from_secs(900);
+const COOLDOWN: Duration = Duration::from_secs(900);
 
 /// What goes wrong in a schedule.
 #[derive(Debug, Clone, Default)]
-pub struct Script {
+pub struct SimulationScenario {
     /// Seed of everything random.
     pub seed: u64,
     /// Faults of port calls.
-    pub plan: Plan,
+    pub plan: FaultPlan,
     /// Coordinators at work.
     pub coordinators: usize,
     /// Workers at work.
     pub workers: usize,
     /// What befalls them, in order of time.
-    pub blows: Vec<(Millis, Blow)>,
+    pub fault_events: Vec<(Millis, FaultEvent)>,
     /// Only one small job is submitted.
     pub small: bool,
 }
 
 /// Something that happens to the cast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blow {
+pub enum FaultEvent {
     /// A member is gone from one moment to the next; another takes its place after this many milliseconds.
     Crash(usize, Millis),
     /// A member is asked to stop and drains; another takes its place at once.
@@ -65,12 +65,12 @@ pub enum Blow {
     /// The ledger forgets everything.
     Flush,
     /// Something is said about a job, by its place in the program.
-    Say(usize, Word),
+    Command(usize, JobCommand),
 }
 
 /// What is said about a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
+pub enum JobCommand {
     /// It is cancelled.
     Cancel,
     /// It is paused.
@@ -81,11 +81,11 @@ pub enum Word {
 
 /// How a schedule ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct SimulationResult {
     /// Artifacts and published results.
     pub objects: BTreeMap<String, Bytes>,
     /// Counts of the jobs' reports.
-    pub counts: Vec<Counts>,
+    pub counts: Vec<EntryCounts>,
     /// Port calls.
     pub calls: u64,
     /// Digest of the log of port calls.
@@ -96,7 +96,7 @@ pub struct Ended {
     pub starts: u32,
 }
 
-impl Script {
+impl SimulationScenario {
     /// A quiet schedule.
     pub fn quiet() -> Self {
         Self {
@@ -107,7 +107,7 @@ impl Script {
     }
 
     /// A schedule full of trouble.
-    pub fn of_seed(seed: u64) -> Self {
+    pub fn from_seed(seed: u64) -> Self {
         let mut rng = SmallRng::seed_from_u64(seed);
         let mut some = |most: u32| {
             if rng.random_ratio(1, 2) {
@@ -116,45 +116,45 @@ impl Script {
                 0
             }
         };
-        let chances = Chances {
+        let chances = FaultRates {
             fail_before: some(100),
             fail_after: some(100),
             delay: some(150),
             duplicate: some(150),
             lose: some(200),
             overtaken: some(100),
-            longest: Duration::from_millis(u64::from(50 + some(20_000))),
+            max_delay: Duration::from_millis(u64::from(50 + some(20_000))),
         };
         let coordinators = rng.random_range(1..=2);
         let workers = rng.random_range(1..=3);
-        let mut blows: Vec<_> = (0..rng.random_range(0..7))
-            .map(|_| blow(&mut rng, coordinators + workers))
+        let mut fault_events: Vec<_> = (0..rng.random_range(0..7))
+            .map(|_| random_fault_event(&mut rng, coordinators + workers))
             .collect();
-        blows.sort_by_key(|(at, _)| *at);
+        fault_events.sort_by_key(|(at, _)| *at);
         Self {
             seed,
-            plan: Plan::random(seed, chances),
+            plan: FaultPlan::random(seed, chances),
             coordinators,
             workers,
-            blows,
+            fault_events,
             small: false,
         }
     }
 }
 
-fn blow(rng: &mut SmallRng, cast: usize) -> (Millis, Blow) {
+fn random_fault_event(rng: &mut SmallRng, process_count: usize) -> (Millis, FaultEvent) {
     // Most of the work is done early.
     let latest = if rng.random_ratio(2, 3) {
-        TROUBLE_MS / 10
+        FAULTS_UNTIL_MS / 10
     } else {
-        TROUBLE_MS
+        FAULTS_UNTIL_MS
     };
     let at = rng.random_range(0..latest);
-    let who = rng.random_range(0..cast);
+    let who = rng.random_range(0..process_count);
     let blow = match rng.random_range(0..5) {
-        0 => Blow::Flush,
-        1 => Blow::Drain(who),
-        _ => Blow::Crash(who, rng.random_range(0..30_000)),
+        0 => FaultEvent::Flush,
+        1 => FaultEvent::Drain(who),
+        _ => FaultEvent::Crash(who, rng.random_range(0..30_000)),
     };
     (at, blow)
 }
@@ -163,14 +163,14 @@ fn blow(rng: &mut SmallRng, cast: usize) -> (Millis, Blow) {
 ///
 /// # Errors
 /// What was violated.
-pub fn check(seed: u64) -> Result<Ended, String> {
-    let script = Script::of_seed(seed);
+pub fn check(seed: u64) -> Result<SimulationResult, String> {
+    let script = SimulationScenario::from_seed(seed);
     let violated = |what: String| {
         format!(
             "{what}\n{script:?}\nreplay: STEMMA_SEED={seed} cargo test -p stemma-engine --test simulation"
         )
     };
-    let ended = play(&script).map_err(violated)?;
+    let ended = simulate(&script).map_err(violated)?;
     compare(&ended, expected()?).map_err(violated)?;
     Ok(ended)
 }
@@ -179,10 +179,10 @@ pub fn check(seed: u64) -> Result<Ended, String> {
 ///
 /// # Errors
 /// What the quiet schedule violated.
-pub fn expected() -> Result<&'static Ended, String> {
-    static EXPECTED: OnceLock<Result<Ended, String>> = OnceLock::new();
+pub fn expected() -> Result<&'static SimulationResult, String> {
+    static EXPECTED: OnceLock<Result<SimulationResult, String>> = OnceLock::new();
     EXPECTED
-        .get_or_init(|| play(&Script::quiet()))
+        .get_or_init(|| simulate(&SimulationScenario::quiet()))
         .as_ref()
         .map_err(Clone::clone)
 }
@@ -191,21 +191,23 @@ pub fn expected() -> Result<&'static Ended, String> {
 ///
 /// # Errors
 /// What was violated.
-pub fn check_controlled(seed: u64) -> Result<Ended, String> {
-    let mut script = Script::of_seed(seed);
+pub fn check_controlled(seed: u64) -> Result<SimulationResult, String> {
+    let mut script = SimulationScenario::from_seed(seed);
     let mut rng = SmallRng::seed_from_u64(!seed);
-    let mut say = |from: Millis, job, word| {
+    let mut push_command = |from: Millis, job, word| {
         let at = from + rng.random_range(0..60_000);
-        script.blows.push((at, Blow::Say(job, word)));
+        script
+            .fault_events
+            .push((at, FaultEvent::Command(job, word)));
         at
     };
-    let paused = say(0, 0, Word::Pause);
-    say(paused, 0, Word::Resume);
+    let paused = push_command(0, 0, JobCommand::Pause);
+    push_command(paused, 0, JobCommand::Resume);
     let cancels = seed % 3;
     if cancels > 0 {
-        say(0, 0, Word::Cancel);
+        push_command(0, 0, JobCommand::Cancel);
     }
-    script.blows.sort_by_key(|(at, _)| *at);
+    script.fault_events.sort_by_key(|(at, _)| *at);
     let violated = |what: String| {
         format!(
             "{what}
@@ -213,12 +215,12 @@ pub fn check_controlled(seed: u64) -> Result<Ended, String> {
 replay: STEMMA_SEED={seed}"
         )
     };
-    let ended = play(&script).map_err(violated)?;
+    let ended = simulate(&script).map_err(violated)?;
     let mut expected = expected()?.clone();
     if cancels > 0 {
         // What only the cancelled job asked for may be missing; nothing else may, and nothing may differ.
         expected.objects.retain(|key, _| {
-            ended.objects.contains_key(key) || WANTED_ELSEWHERE.iter().any(|at| key.starts_with(at))
+            ended.objects.contains_key(key) || SHARED_SCOPES.iter().any(|at| key.starts_with(at))
         });
         let counts = &ended.counts[0];
         let all = expected.counts[0].ended();
@@ -232,18 +234,18 @@ replay: STEMMA_SEED={seed}"
 }
 
 /// Scopes of the documents that jobs ask for beside the first.
-const WANTED_ELSEWHERE: [&str; 3] = ["c/x/d/3/", "c/y/d/0/", "c/y/d/4/"];
+const SHARED_SCOPES: [&str; 3] = ["c/x/d/3/", "c/y/d/0/", "c/y/d/4/"];
 
 /// Says what differs between two ends.
 ///
 /// # Errors
 /// The difference.
-pub fn compare(ended: &Ended, expected: &Ended) -> Result<(), String> {
+pub fn compare(ended: &SimulationResult, expected: &SimulationResult) -> Result<(), String> {
     for (key, bytes) in &expected.objects {
         match ended.objects.get(key) {
             None => return Err(format!("{key} is missing")),
-            Some(found) if found != bytes => {
-                return Err(format!("{key} differs: {found:?} instead of {bytes:?}"));
+            Some(actual) if actual != bytes => {
+                return Err(format!("{key} differs: {actual:?} instead of {bytes:?}"));
             }
             Some(_) => {}
         }
@@ -268,49 +270,49 @@ pub fn compare(ended: &Ended, expected: &Ended) -> Result<(), String> {
 ///
 /// # Errors
 /// What it violated.
-pub fn play(script: &Script) -> Result<Ended, String> {
-    play_heard(script, None)
+pub fn simulate(script: &SimulationScenario) -> Result<SimulationResult, String> {
+    simulate_with_listener(script, None)
 }
 
 /// The same, telling `listener` of every port call.
 ///
 /// # Errors
 /// What it violated.
-pub fn play_heard(
-    script: &Script,
-    listener: Option<crate::fault::Listener>,
-) -> Result<Ended, String> {
+pub fn simulate_with_listener(
+    script: &SimulationScenario,
+    listener: Option<crate::fault::CallListener>,
+) -> Result<SimulationResult, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .map_err(|error| error.to_string())?;
-    runtime.block_on(async { Stage::set(script, listener).perform(script).await })
+    runtime.block_on(async { Simulation::new(script, listener).run(script).await })
 }
 
 /// Ports, cast and book of one schedule.
-struct Stage {
+struct Simulation {
     env: Env,
     store: Arc<MemoryBlobs>,
     ledger: Arc<MemoryLedger>,
-    faults: Faults,
+    faults: FaultInjector,
     ports: Ports,
-    tools: Arc<Tools>,
-    cast: Vec<Member>,
+    tools: Arc<SimulatedTools>,
+    processes: Vec<SimulatedProcess>,
     /// Those who were asked to stop and are still busy.
-    leaving: JoinSet<()>,
-    begun_ms: Millis,
-    entrances: u32,
+    draining: JoinSet<()>,
+    started_ms: Millis,
+    spawn_count: u32,
 }
 
-struct Member {
-    coordinates: bool,
+struct SimulatedProcess {
+    is_coordinator: bool,
     task: JoinHandle<()>,
     stop: CancellationToken,
 }
 
-impl Stage {
-    fn set(script: &Script, listener: Option<crate::fault::Listener>) -> Self {
+impl Simulation {
+    fn new(script: &SimulationScenario, listener: Option<crate::fault::CallListener>) -> Self {
         let env = Env::simulated(script.seed);
         let store = Arc::new(MemoryBlobs::default());
         let ledger = Arc::new(MemoryLedger::default());
@@ -320,15 +322,15 @@ impl Stage {
             blobs: Arc::<MemoryBlobs>::clone(&store),
             limiter: Arc::new(MemoryLimiter::default()),
         };
-        let faults = Faults::new(env.clone(), script.plan.clone());
+        let faults = FaultInjector::new(env.clone(), script.plan.clone());
         if let Some(listener) = listener {
-            faults.listen(listener);
+            faults.set_listener(listener);
         }
         let ports = faults.wrap(&sound);
-        let tools = Arc::new(Tools::new(Arc::clone(&store)));
-        let cast = Vec::new();
-        let leaving = JoinSet::new();
-        let begun_ms = env.now_ms();
+        let tools = Arc::new(SimulatedTools::new(Arc::clone(&store)));
+        let processes = Vec::new();
+        let draining = JoinSet::new();
+        let started_ms = env.now_ms();
         Self {
             env,
             store,
@@ -336,49 +338,52 @@ impl Stage {
             faults,
             ports,
             tools,
-            cast,
-            leaving,
-            begun_ms,
-            entrances: 0,
+            processes,
+            draining,
+            started_ms,
+            spawn_count: 0,
         }
     }
 
-    async fn perform(mut self, script: &Script) -> Result<Ended, String> {
+    async fn run(mut self, script: &SimulationScenario) -> Result<SimulationResult, String> {
         for n in 0..script.coordinators + script.workers {
-            let member = self.enter(n < script.coordinators, 0);
-            self.cast.push(member);
+            let member = self.spawn_process(n < script.coordinators, 0);
+            self.processes.push(member);
         }
         let manifests = self.submit(script.small).await;
-        for (at, blow) in &script.blows {
+        for (at, blow) in &script.fault_events {
             self.wait_until(*at).await;
             match blow {
-                Blow::Say(job, word) => self.say(&manifests[*job].job, *word).await?,
-                blow => self.strike(*blow),
+                FaultEvent::Command(job, word) => {
+                    self.send_command(&manifests[*job].job, *word).await?
+                }
+                blow => self.apply_fault(*blow),
             }
         }
         let rest = self.env.clone();
         let faults = self.faults.clone();
-        let patience = self.begun_ms + TROUBLE_MS;
+        let patience = self.started_ms + FAULTS_UNTIL_MS;
         let peace = self.env.spawn(async move {
             rest.sleep(Duration::from_millis(
                 patience.saturating_sub(rest.now_ms()),
             ))
             .await;
-            faults.cease();
+            faults.disable();
         });
-        let counts = tokio::time::timeout(LIMIT, self.reports(&manifests)).await;
-        let counts = counts.map_err(|_| format!("not ended after {} h", LIMIT.as_secs() / 3600))?;
-        let took_ms = self.env.now_ms() - self.begun_ms;
+        let counts = tokio::time::timeout(TIME_LIMIT, self.reports(&manifests)).await;
+        let counts =
+            counts.map_err(|_| format!("not ended after {} h", TIME_LIMIT.as_secs() / 3600))?;
+        let took_ms = self.env.now_ms() - self.started_ms;
         let calls = self.faults.calls();
         let log = self.faults.digest();
         peace.abort();
-        self.faults.cease();
-        self.env.sleep(AFTERMATH).await;
-        self.judge(script)?;
+        self.faults.disable();
+        self.env.sleep(COOLDOWN).await;
+        self.check_invariants(script)?;
         let objects = self.store.snapshot().into_iter();
         let results = objects.filter(|(key, _)| key.contains("/a/") || key.contains("/trees/"));
-        let starts = self.tools.book().starts.values().sum();
-        Ok(Ended {
+        let starts = self.tools.history().starts.values().sum();
+        Ok(SimulationResult {
             objects: results.collect(),
             counts: counts?,
             calls,
@@ -389,22 +394,22 @@ impl Stage {
     }
 
     async fn wait_until(&self, at: Millis) {
-        let wait = (self.begun_ms + at).saturating_sub(self.env.now_ms());
+        let wait = (self.started_ms + at).saturating_sub(self.env.now_ms());
         self.env.sleep(Duration::from_millis(wait)).await;
     }
 
     /// Submits all jobs, again and again where a port is away.
-    async fn submit(&self, small: bool) -> Vec<Manifest> {
+    async fn submit(&self, small: bool) -> Vec<JobManifest> {
         let mut manifests = Vec::new();
-        for (manifest, entries) in program(small) {
+        for (manifest, entries) in job_list(small) {
             loop {
-                let digest = settings::freeze::<Rehearsal>(
+                let digest = settings::freeze::<SimulatedWork>(
                     &self.env,
                     self.ports.blobs.as_ref(),
-                    &Settings { salt: 1 },
+                    &SimulatedSettings { salt: 1 },
                 );
                 let Ok(digest) = digest.await else { continue };
-                let manifest = Manifest {
+                let manifest = JobManifest {
                     settings: digest,
                     ..manifest.clone()
                 };
@@ -422,7 +427,7 @@ impl Stage {
 
     /// Waits for the reports of all jobs. The bulk jobs share a document: for whichever comes second it may be
     /// unchanged, so only the sum is sure.
-    async fn reports(&self, manifests: &[Manifest]) -> Result<Vec<Counts>, String> {
+    async fn reports(&self, manifests: &[JobManifest]) -> Result<Vec<EntryCounts>, String> {
         let mut counts = Vec::new();
         for manifest in manifests {
             let report = loop {
@@ -434,7 +439,7 @@ impl Stage {
                     None => self.env.sleep(Duration::from_secs(1)).await,
                 }
             };
-            let Counts {
+            let EntryCounts {
                 done,
                 done_with_gaps,
                 unchanged,
@@ -442,12 +447,12 @@ impl Stage {
                 cancelled,
             } = report.counts;
             counts.push(match manifest.class {
-                Class::Interactive => report.counts,
-                Class::Bulk => Counts {
+                Priority::Interactive => report.counts,
+                Priority::Bulk => EntryCounts {
                     done: done + done_with_gaps + unchanged,
                     failed,
                     cancelled,
-                    ..Counts::default()
+                    ..EntryCounts::default()
                 },
             });
         }
@@ -455,53 +460,54 @@ impl Stage {
     }
 
     /// Said past all faults: who asks for it asks until it is heard.
-    async fn say(&self, job: &JobId, word: Word) -> Result<(), String> {
+    async fn send_command(&self, job: &JobId, command: JobCommand) -> Result<(), String> {
         let ports = Ports {
             blobs: Arc::<MemoryBlobs>::clone(&self.store),
             ..self.ports.clone()
         };
-        let said = match word {
-            Word::Cancel => jobs::cancel(&self.env, &ports, job, CancelReason::Person).await,
-            Word::Pause => jobs::pause(&self.env, &ports, job, PauseReason::Person).await,
-            Word::Resume => jobs::resume(&self.env, &ports, job).await,
+        let result = match command {
+            JobCommand::Cancel => jobs::cancel(&self.env, &ports, job, CancelReason::Person).await,
+            JobCommand::Pause => jobs::pause(&self.env, &ports, job, PauseReason::Person).await,
+            JobCommand::Resume => jobs::resume(&self.env, &ports, job).await,
         };
-        said.map_err(|error| error.to_string())
+        result.map_err(|error| error.to_string())
     }
 
-    fn strike(&mut self, blow: Blow) {
+    fn apply_fault(&mut self, blow: FaultEvent) {
         match blow {
-            Blow::Say(..) => {}
-            Blow::Flush => self.ledger.flush(),
-            Blow::Crash(who, after) => {
-                self.cast[who].task.abort();
-                self.cast[who] = self.enter(self.cast[who].coordinates, after);
+            FaultEvent::Command(..) => {}
+            FaultEvent::Flush => self.ledger.flush(),
+            FaultEvent::Crash(who, after) => {
+                self.processes[who].task.abort();
+                self.processes[who] = self.spawn_process(self.processes[who].is_coordinator, after);
             }
-            Blow::Drain(who) => {
-                let next = self.enter(self.cast[who].coordinates, 0);
-                let last = std::mem::replace(&mut self.cast[who], next);
+            FaultEvent::Drain(who) => {
+                let next = self.spawn_process(self.processes[who].is_coordinator, 0);
+                let last = std::mem::replace(&mut self.processes[who], next);
                 last.stop.cancel();
-                self.leaving.spawn(async move { drop(last.task.await) });
+                self.draining.spawn(async move { drop(last.task.await) });
             }
         }
     }
 
     /// A new member of the cast, at work after `after` milliseconds.
-    fn enter(&mut self, coordinates: bool, after: Millis) -> Member {
-        self.entrances += 1;
+    fn spawn_process(&mut self, coordinates: bool, after: Millis) -> SimulatedProcess {
+        self.spawn_count += 1;
         let stop = CancellationToken::new();
         let env = self.env.clone();
         let ports = self.ports.clone();
         let ends = stop.clone();
-        let presence = Presence::new(&env, format!("member-{}", self.entrances), "rehearsal");
+        let presence =
+            HeartbeatReporter::new(&env, format!("member-{}", self.spawn_count), "rehearsal");
         let task = if coordinates {
             self.env.spawn(async move {
                 env.sleep(Duration::from_millis(after)).await;
-                Coordinator::<Rehearsal>::new(env, ports, 3, Arc::new(|_| ()), presence)
+                Coordinator::<SimulatedWork>::new(env, ports, 3, Arc::new(|_| ()), presence)
                     .run(ends)
                     .await;
             })
         } else {
-            let performer = Performer::new(
+            let performer = TaskExecutor::new(
                 env.clone(),
                 ports.clone(),
                 work::registry(),
@@ -510,39 +516,39 @@ impl Stage {
             );
             self.env.spawn(async move {
                 env.sleep(Duration::from_millis(after)).await;
-                consume(env, ports, Arc::new(performer), presence, ends).await;
+                run_worker(env, ports, Arc::new(performer), presence, ends).await;
             })
         };
-        Member {
-            coordinates,
+        SimulatedProcess {
+            is_coordinator: coordinates,
             task,
             stop,
         }
     }
 
     /// What must hold of every schedule, whatever went wrong.
-    fn judge(&self, script: &Script) -> Result<(), String> {
-        let book = self.tools.book();
+    fn check_invariants(&self, script: &SimulationScenario) -> Result<(), String> {
+        let history = self.tools.history();
         // What a cancelled run had under way may be done again by the next run of the same document.
         let cancelled = script
-            .blows
+            .fault_events
             .iter()
-            .any(|(_, blow)| matches!(blow, Blow::Say(_, Word::Cancel)));
-        if let Some(needless) = book.needless.first().filter(|_| !cancelled) {
-            return Err(format!("begun although its artifact existed: {needless}"));
+            .any(|(_, blow)| matches!(blow, FaultEvent::Command(_, JobCommand::Cancel)));
+        if let Some(redundant) = history.redundant_starts.first().filter(|_| !cancelled) {
+            return Err(format!("begun although its artifact existed: {redundant}"));
         }
         let blows = script
-            .blows
+            .fault_events
             .iter()
-            .filter(|(_, blow)| !matches!(blow, Blow::Drain(_)))
+            .filter(|(_, blow)| !matches!(blow, FaultEvent::Drain(_)))
             .count();
         let cut_off = script
-            .blows
+            .fault_events
             .iter()
-            .filter(|(_, blow)| matches!(blow, Blow::Drain(_)))
+            .filter(|(_, blow)| matches!(blow, FaultEvent::Drain(_)))
             .count();
-        for (task, starts) in &book.starts {
-            let failures = book.failures.get(task).copied().unwrap_or(0);
+        for (task, starts) in &history.starts {
+            let failures = history.failures.get(task).copied().unwrap_or(0);
             let most = 1 + failures as usize + blows + cut_off;
             if *starts as usize > most {
                 return Err(format!(
@@ -550,7 +556,7 @@ impl Stage {
                 ));
             }
         }
-        if script.plan.chances.lose == 0 && self.ledger.runs() > 0 {
+        if script.plan.rates.lose == 0 && self.ledger.runs() > 0 {
             return Err(format!(
                 "the ledger still remembers {} runs",
                 self.ledger.runs()
@@ -567,16 +573,16 @@ impl Stage {
 }
 
 /// A worker: all lanes, both classes.
-async fn consume(
+async fn run_worker(
     env: Env,
     ports: Ports,
-    performer: Arc<Performer<Rehearsal>>,
-    presence: Arc<Presence>,
+    performer: Arc<TaskExecutor<SimulatedWork>>,
+    presence: Arc<HeartbeatReporter>,
     stop: CancellationToken,
 ) {
     let mut lanes = JoinSet::new();
     for lane in [Lane::Cpu, Lane::Llm, Lane::Publish] {
-        for class in [Class::Bulk, Class::Interactive] {
+        for class in [Priority::Bulk, Priority::Interactive] {
             let name = QueueName::Lane(lane, class);
             let queue = Arc::clone(&ports.queue);
             let env = env.clone();
@@ -589,7 +595,7 @@ async fn consume(
                 grace: Duration::from_secs(10),
                 presence,
             };
-            let performer = Arc::<Performer<Rehearsal>>::clone(&performer);
+            let performer = Arc::<TaskExecutor<SimulatedWork>>::clone(&performer);
             lanes.spawn(consumer.run(performer, stop.clone()));
         }
     }
@@ -598,7 +604,7 @@ async fn consume(
 
 /// The jobs (or one small one): one with twins, an unreadable document and one listed twice; one that a person waits for; one that asks
 /// for a document of the first.
-fn program(small: bool) -> Vec<(Manifest, Vec<JobEntry>)> {
+fn job_list(small: bool) -> Vec<(JobManifest, Vec<JobEntry>)> {
     let job = |name: &str, collection: &str, class, documents: &[(u32, u64, u32)]| {
         let entries: Vec<_> = documents
             .iter()
@@ -607,7 +613,7 @@ fn program(small: bool) -> Vec<(Manifest, Vec<JobEntry>)> {
                 input: serde_json::json!({ "name": name, "content": content, "parts": parts }),
             })
             .collect();
-        let manifest = Manifest {
+        let manifest = JobManifest {
             job: JobId(name.into()),
             collection: collection.into(),
             settings: String::new(),
@@ -622,7 +628,7 @@ fn program(small: bool) -> Vec<(Manifest, Vec<JobEntry>)> {
         return vec![job(
             "job-0",
             "x",
-            Class::Interactive,
+            Priority::Interactive,
             &[(0, 100, 4), (1, 7, 0)],
         )];
     }
@@ -630,7 +636,7 @@ fn program(small: bool) -> Vec<(Manifest, Vec<JobEntry>)> {
         job(
             "job-1",
             "x",
-            Class::Bulk,
+            Priority::Bulk,
             &[
                 (0, 100, 5),
                 (1, 100, 5),
@@ -639,7 +645,12 @@ fn program(small: bool) -> Vec<(Manifest, Vec<JobEntry>)> {
                 (0, 100, 5),
             ],
         ),
-        job("job-2", "y", Class::Interactive, &[(0, 300, 4), (4, 17, 3)]),
-        job("job-3", "x", Class::Bulk, &[(3, 300, 4)]),
+        job(
+            "job-2",
+            "y",
+            Priority::Interactive,
+            &[(0, 300, 4), (4, 17, 3)],
+        ),
+        job("job-3", "x", Priority::Bulk, &[(3, 300, 4)]),
     ]
 }

@@ -9,32 +9,32 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use stemma_engine::blobs::{MemoryBlobs, Put};
-use stemma_engine::coordinate::run_failure_key;
+use stemma_engine::blobs::{MemoryBlobs, PutOutcome};
+use stemma_engine::coordinator::run_failure_key;
 use stemma_engine::env::Env;
 use stemma_engine::failure::{Failure, FailureRecord};
-use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
-use stemma_engine::key::{Identity, RunHeader, RunId, RunRef, TaskKey, artifact_key};
-use stemma_engine::message::Ending;
-use stemma_engine::port::{PortError, ask};
+use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
+use stemma_engine::key::{RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact_key};
+use stemma_engine::message::RunOutcome;
+use stemma_engine::port_error::{PortError, with_retry};
 use stemma_engine::ports::Ports;
 use stemma_engine::queue::Lane;
-use stemma_engine::replay::{Replay, Stop};
-use stemma_engine::stage::{Output, Registry, Stage, Task, Work};
+use stemma_engine::replay::{FlowStop, Replay};
+use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
 
 /// The kind of work.
-pub struct Rehearsal;
+pub struct SimulatedWork;
 
 /// Changes nothing but keys.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Settings {
+pub struct SimulatedSettings {
     /// Part of every key.
     pub salt: u64,
 }
 
 /// What is submitted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Document {
+pub struct SimulatedDocument {
     /// Its name in its collection.
     pub name: u32,
     /// What it says; equal content gives equal tasks.
@@ -44,42 +44,42 @@ pub struct Document {
 }
 
 /// What all simulated workers share: a count of what they did, and a view of the store that no fault disturbs.
-pub struct Tools {
+pub struct SimulatedTools {
     store: Arc<MemoryBlobs>,
-    book: Mutex<Book>,
+    history: Mutex<WorkHistory>,
 }
 
 /// What happened.
 #[derive(Default)]
-pub struct Book {
+pub struct WorkHistory {
     /// How often the task of a document was begun.
     pub starts: BTreeMap<(String, TaskKey), u32>,
     /// Of these, how often it ended with a failure.
     pub failures: BTreeMap<(String, TaskKey), u32>,
     /// Tasks begun although their artifact existed.
-    pub needless: Vec<String>,
+    pub redundant_starts: Vec<String>,
 }
 
-impl Tools {
+impl SimulatedTools {
     /// Tools over the store below all faults.
     pub fn new(store: Arc<MemoryBlobs>) -> Self {
         Self {
             store,
-            book: Mutex::default(),
+            history: Mutex::default(),
         }
     }
 
     /// What happened so far.
-    pub fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn history(&self) -> MutexGuard<'_, WorkHistory> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a task begins; returns how often it has begun before.
-    fn begin(&self, task: &Task<'_, Rehearsal>, stage: &str) -> u32 {
+    fn begin(&self, task: &TaskContext<'_, SimulatedWork>, stage: &str) -> u32 {
         let exists = self.store.has(&artifact_key(&task.run.scope, &task.key));
-        let mut book = self.book();
+        let mut book = self.history();
         if exists {
-            book.needless.push(format!(
+            book.redundant_starts.push(format!(
                 "{stage} {} of {} at {}",
                 task.key,
                 task.run.run,
@@ -94,9 +94,9 @@ impl Tools {
         *starts - 1
     }
 
-    fn failed(&self, task: &Task<'_, Rehearsal>) {
+    fn failed(&self, task: &TaskContext<'_, SimulatedWork>) {
         *self
-            .book()
+            .history()
             .failures
             .entry((task.run.scope.clone(), task.key))
             .or_default() += 1;
@@ -104,22 +104,22 @@ impl Tools {
 }
 
 /// All stages.
-pub(super) fn registry() -> Registry<Rehearsal> {
-    Registry::default()
-        .with::<Split>()
-        .with::<Weigh>()
-        .with::<Refine>()
-        .with::<Sum>()
-        .with::<Publish>()
+pub(super) fn registry() -> StageRegistry<SimulatedWork> {
+    StageRegistry::default()
+        .with_stage::<Split>()
+        .with_stage::<Weigh>()
+        .with_stage::<Refine>()
+        .with_stage::<SumParts>()
+        .with_stage::<PublishSum>()
 }
 
-impl Work for Rehearsal {
-    type Settings = Settings;
-    type Tools = Tools;
+impl Work for SimulatedWork {
+    type Settings = SimulatedSettings;
+    type Tools = SimulatedTools;
 }
 
 /// A number that looks like noise.
-fn mix(number: u64) -> u64 {
+fn scramble(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -127,7 +127,7 @@ fn mix(number: u64) -> u64 {
 }
 
 /// Waits as long as work would take, up to `longest` milliseconds.
-async fn labor(task: &Task<'_, Rehearsal>, longest: u64) {
+async fn simulate_delay(task: &TaskContext<'_, SimulatedWork>, longest: u64) {
     let millis = task.env.random() % longest;
     task.env.sleep(Duration::from_millis(millis)).await;
 }
@@ -141,22 +141,25 @@ struct Split {
 
 #[async_trait]
 impl Stage for Split {
-    type Work = Rehearsal;
+    type Work = SimulatedWork;
     type Outcome = Vec<u64>;
     const NAME: &'static str = "split";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Cpu;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &SimulatedSettings, identity: &mut TaskKeyBuilder) {
         identity
             .number(settings.salt)
             .number(self.content)
             .number(self.parts.into());
     }
 
-    async fn run(&self, task: &Task<'_, Rehearsal>) -> Result<Output<Vec<u64>>, Failure> {
+    async fn run(
+        &self,
+        task: &TaskContext<'_, SimulatedWork>,
+    ) -> Result<StageOutput<Vec<u64>>, Failure> {
         task.tools.begin(task, "split");
-        labor(task, 2_000).await;
+        simulate_delay(task, 2_000).await;
         if self.parts == 0 {
             task.tools.failed(task);
             return Err(Failure::permanent(
@@ -166,13 +169,13 @@ impl Stage for Split {
         }
         // The fifth part repeats the first: one task, wanted by two groups.
         let parts: Vec<u64> = (0..self.parts)
-            .map(|n| mix(self.content + u64::from(n % 4)))
+            .map(|n| scramble(self.content + u64::from(n % 4)))
             .collect();
         let text = parts
             .iter()
             .flat_map(|part| part.to_le_bytes())
             .collect::<Vec<u8>>();
-        Ok(Output::new(parts, vec![("text", text.into())]))
+        Ok(StageOutput::new(parts, vec![("text", text.into())]))
     }
 }
 
@@ -185,23 +188,26 @@ struct Weigh {
 
 #[async_trait]
 impl Stage for Weigh {
-    type Work = Rehearsal;
+    type Work = SimulatedWork;
     type Outcome = u64;
     const NAME: &'static str = "weigh";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Llm;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &SimulatedSettings, identity: &mut TaskKeyBuilder) {
         identity.number(settings.salt).number(self.part);
     }
 
-    async fn run(&self, task: &Task<'_, Rehearsal>) -> Result<Output<u64>, Failure> {
+    async fn run(
+        &self,
+        task: &TaskContext<'_, SimulatedWork>,
+    ) -> Result<StageOutput<u64>, Failure> {
         let before = task.tools.begin(task, "weigh");
         let text = task
             .blob(&self.source, "text")
             .await
             .inspect_err(|_| task.tools.failed(task))?;
-        labor(task, if self.part % 5 == 1 { 150_000 } else { 5_000 }).await;
+        simulate_delay(task, if self.part % 5 == 1 { 150_000 } else { 5_000 }).await;
         let failed = |failure| {
             task.tools.failed(task);
             Err(failure)
@@ -215,7 +221,7 @@ impl Stage for Weigh {
         match self.part % 8 {
             0 => failed(Failure::permanent("rehearsal.heavy", "too heavy to weigh")),
             1 if before < 2 => failed(Failure::transient("rehearsal.busy", "the scales are busy")),
-            _ => Ok(mix(self.part).into()),
+            _ => Ok(scramble(self.part).into()),
         }
     }
 }
@@ -229,86 +235,95 @@ struct Refine {
 
 #[async_trait]
 impl Stage for Refine {
-    type Work = Rehearsal;
+    type Work = SimulatedWork;
     type Outcome = u64;
     const NAME: &'static str = "refine";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Cpu;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &SimulatedSettings, identity: &mut TaskKeyBuilder) {
         identity
             .number(settings.salt)
             .number(self.value)
             .number(self.round);
     }
 
-    async fn run(&self, task: &Task<'_, Rehearsal>) -> Result<Output<u64>, Failure> {
+    async fn run(
+        &self,
+        task: &TaskContext<'_, SimulatedWork>,
+    ) -> Result<StageOutput<u64>, Failure> {
         task.tools.begin(task, "refine");
-        labor(task, 500).await;
-        Ok(mix(self.value ^ self.round).into())
+        simulate_delay(task, 500).await;
+        Ok(scramble(self.value ^ self.round).into())
     }
 }
 
 /// Joins what the groups came to.
 #[derive(Serialize, Deserialize)]
-struct Sum {
+struct SumParts {
     values: Vec<u64>,
 }
 
 #[async_trait]
-impl Stage for Sum {
-    type Work = Rehearsal;
+impl Stage for SumParts {
+    type Work = SimulatedWork;
     type Outcome = u64;
     const NAME: &'static str = "sum";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Cpu;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &SimulatedSettings, identity: &mut TaskKeyBuilder) {
         identity.number(settings.salt);
         self.values.iter().for_each(|value| {
             identity.number(*value);
         });
     }
 
-    async fn run(&self, task: &Task<'_, Rehearsal>) -> Result<Output<u64>, Failure> {
+    async fn run(
+        &self,
+        task: &TaskContext<'_, SimulatedWork>,
+    ) -> Result<StageOutput<u64>, Failure> {
         task.tools.begin(task, "sum");
         Ok(self
             .values
             .iter()
-            .fold(0, |sum, value| mix(sum ^ value))
+            .fold(0, |sum, value| scramble(sum ^ value))
             .into())
     }
 }
 
 /// Makes the result visible, create-only.
 #[derive(Serialize, Deserialize)]
-struct Publish {
+struct PublishSum {
     sum: u64,
     gaps: u32,
 }
 
 #[async_trait]
-impl Stage for Publish {
-    type Work = Rehearsal;
+impl Stage for PublishSum {
+    type Work = SimulatedWork;
     type Outcome = bool;
     const NAME: &'static str = "publish";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Publish;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &SimulatedSettings, identity: &mut TaskKeyBuilder) {
         identity
             .number(settings.salt)
             .number(self.sum)
             .number(self.gaps.into());
     }
 
-    async fn run(&self, task: &Task<'_, Rehearsal>) -> Result<Output<bool>, Failure> {
+    async fn run(
+        &self,
+        task: &TaskContext<'_, SimulatedWork>,
+    ) -> Result<StageOutput<bool>, Failure> {
         task.tools.begin(task, "publish");
         let published = async {
-            ask(task.env, || task.ports.blobs.barrier()).await?;
+            with_retry(task.env, || task.ports.blobs.barrier()).await?;
             let tree = serde_json::json!({ "sum": self.sum, "gaps": self.gaps }).to_string();
             let key = tree_key(&task.run.scope);
-            ask(task.env, || task.ports.blobs.put(&key, tree.clone().into())).await
+            with_retry(task.env, || task.ports.blobs.put(&key, tree.clone().into())).await
         };
         published.await.inspect_err(|_| task.tools.failed(task))?;
         Ok(true.into())
@@ -319,8 +334,8 @@ fn tree_key(scope: &str) -> String {
     format!("{scope}/trees/000000000001.json")
 }
 
-fn refused(message: String) -> Stop {
-    Stop::Failed(FailureRecord::of(
+fn refused(message: String) -> FlowStop {
+    FlowStop::Failed(FailureRecord::new(
         Failure::permanent("rehearsal.input", message),
         "flow",
         1,
@@ -329,24 +344,24 @@ fn refused(message: String) -> Stop {
 }
 
 #[async_trait]
-impl Flow for Rehearsal {
+impl Flow for SimulatedWork {
     const REVISION: u32 = 1;
 
-    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
-        let document =
-            Document::deserialize(&run.input).map_err(|error| refused(error.to_string()))?;
+    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop> {
+        let document = SimulatedDocument::deserialize(&run.input)
+            .map_err(|error| refused(error.to_string()))?;
         let split = Split {
             content: document.content,
             parts: document.parts,
         };
         let source = split.key(replay.settings());
-        let parts = replay.one(&split)?;
+        let parts = replay.outcome(&split)?;
         let groups: Vec<_> = parts
             .chunks(3)
             .map(|parts: &[u64]| {
-                replay.sub(
+                replay.sub_flow(
                     "group",
-                    |identity: &mut Identity| {
+                    |identity: &mut TaskKeyBuilder| {
                         for part in parts {
                             identity.number(*part);
                         }
@@ -357,24 +372,24 @@ impl Flow for Rehearsal {
             .collect();
         let groups = groups
             .into_iter()
-            .collect::<Result<Vec<(u64, u32)>, Stop>>()?;
+            .collect::<Result<Vec<(u64, u32)>, FlowStop>>()?;
         let gaps = groups.iter().map(|(_, gaps)| gaps).sum();
-        let sum = replay.one(&Sum {
+        let sum = replay.outcome(&SumParts {
             values: groups.into_iter().map(|(value, _)| value).collect(),
         })?;
-        replay.one(&Publish { sum, gaps })?;
-        Ok(Finish { gaps })
+        replay.outcome(&PublishSum { sum, gaps })?;
+        Ok(FlowOutput { gaps })
     }
 
     async fn claim(
         env: &Env,
         ports: &Ports,
-        job: &Manifest,
+        job: &JobManifest,
         entry: &JobEntry,
-    ) -> Result<Claim, PortError> {
+    ) -> Result<ClaimOutcome, PortError> {
         let invalid =
-            |error: serde_json::Error| PortError::lasting("blobs", "claim", error.to_string());
-        let document = Document::deserialize(&entry.input).map_err(invalid)?;
+            |error: serde_json::Error| PortError::permanent("blobs", "claim", error.to_string());
+        let document = SimulatedDocument::deserialize(&entry.input).map_err(invalid)?;
         let scope = format!("c/{}/d/{}", job.collection, document.name);
         for seq in 1.. {
             let at = RunRef {
@@ -391,36 +406,39 @@ impl Flow for Rehearsal {
                 input: entry.input.clone(),
             };
             let json = serde_json::to_vec(&header).map_err(invalid)?;
-            if ask(env, || ports.blobs.put(&at.header, json.clone().into())).await? == Put::Created
+            if with_retry(env, || ports.blobs.put(&at.header, json.clone().into())).await?
+                == PutOutcome::Created
             {
-                return Ok(Claim::Run(header));
+                return Ok(ClaimOutcome::Run(header));
             }
-            let first = ask(env, || ports.blobs.get(&at.header))
+            let first = with_retry(env, || ports.blobs.get(&at.header))
                 .await?
                 .unwrap_or_default();
             let first: RunHeader = serde_json::from_slice(&first).map_err(invalid)?;
-            match Self::ending(env, ports, &first).await? {
-                Some(Ending::Cancelled) => {}
+            match Self::run_outcome(env, ports, &first).await? {
+                Some(RunOutcome::Cancelled) => {}
                 Some(_) if first.opened_by != job.job => {
-                    return Ok(Claim::Ended(Ending::Unchanged));
+                    return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged));
                 }
-                _ => return Ok(Claim::Run(first)),
+                _ => return Ok(ClaimOutcome::Run(first)),
             }
         }
-        Err(PortError::lasting("blobs", "claim", "no version is left"))
+        Err(PortError::permanent("blobs", "claim", "no version is left"))
     }
 
-    async fn ending(
+    async fn run_outcome(
         env: &Env,
         ports: &Ports,
         run: &RunHeader,
-    ) -> Result<Option<Ending>, PortError> {
+    ) -> Result<Option<RunOutcome>, PortError> {
         let failure = run_failure_key(&run.at.run);
-        if let Some(json) = ask(env, || ports.blobs.get(&failure)).await? {
-            return Ok(serde_json::from_slice(&json).ok().map(Ending::of_record));
+        if let Some(json) = with_retry(env, || ports.blobs.get(&failure)).await? {
+            return Ok(serde_json::from_slice(&json)
+                .ok()
+                .map(RunOutcome::from_record));
         }
         let tree = tree_key(&run.at.scope);
-        let Some(json) = ask(env, || ports.blobs.get(&tree)).await? else {
+        let Some(json) = with_retry(env, || ports.blobs.get(&tree)).await? else {
             return Ok(None);
         };
         let tree: serde_json::Value = serde_json::from_slice(&json).unwrap_or_default();
@@ -429,27 +447,27 @@ impl Flow for Rehearsal {
             .and_then(|gaps| u32::try_from(gaps).ok())
             .unwrap_or_default();
         Ok(Some(if gaps == 0 {
-            Ending::Done
+            RunOutcome::Done
         } else {
-            Ending::DoneWithGaps(gaps)
+            RunOutcome::DoneWithGaps(gaps)
         }))
     }
 }
 
 /// Weighs some parts, then refines what they came to until it will do.
 fn group(
-    replay: &mut Replay<'_, Rehearsal>,
+    replay: &mut Replay<'_, SimulatedWork>,
     source: TaskKey,
     parts: &[u64],
-) -> Result<(u64, u32), Stop> {
-    let weights = replay.all(parts.iter().map(|part| Weigh {
+) -> Result<(u64, u32), FlowStop> {
+    let weights = replay.results(parts.iter().map(|part| Weigh {
         source,
         part: *part,
     }))?;
     let gaps = weights.iter().filter(|weight| weight.is_err()).count();
     let mut value = weights.into_iter().flatten().fold(0, u64::wrapping_add);
     for round in 0..3 {
-        value = replay.one(&Refine { value, round })?;
+        value = replay.outcome(&Refine { value, round })?;
         if value % 3 == 0 {
             break;
         }

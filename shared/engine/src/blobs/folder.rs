@@ -15,23 +15,23 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::Mutex;
 
-use super::{Blobs, Put, check_key, check_prefix};
-use crate::port::PortError;
+use super::{Blobs, PutOutcome, check_key, check_prefix};
+use crate::port_error::PortError;
 
 /// Numbers unfinished writes over all stores of this process: two may be open on one folder.
-static NEXT_UNFINISHED: AtomicU64 = AtomicU64::new(0);
+static NEXT_TEMP_FILE: AtomicU64 = AtomicU64::new(0);
 
 /// Object storage in a folder of the local file system.
 #[derive(Clone)]
-pub struct FolderBlobs(Arc<Inner>);
+pub struct FolderBlobs(Arc<FolderBlobsInner>);
 
-struct Inner {
+struct FolderBlobsInner {
     objects: PathBuf,
     tmp: PathBuf,
     /// Barriers asked for so far.
-    asked: AtomicU64,
+    requested_barriers: AtomicU64,
     /// The number of barriers asked for when the last finished sync began.
-    synced: Mutex<u64>,
+    completed_barriers: Mutex<u64>,
 }
 
 impl FolderBlobs {
@@ -44,11 +44,11 @@ impl FolderBlobs {
         let tmp = root.join("tmp");
         fs::create_dir_all(&objects)?;
         fs::create_dir_all(&tmp)?;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(FolderBlobsInner {
             objects,
             tmp,
-            asked: AtomicU64::new(0),
-            synced: Mutex::new(0),
+            requested_barriers: AtomicU64::new(0),
+            completed_barriers: Mutex::new(0),
         })))
     }
 
@@ -56,7 +56,7 @@ impl FolderBlobs {
     ///
     /// # Errors
     /// What the file system said.
-    pub fn sweep_unfinished(&self) -> std::io::Result<usize> {
+    pub fn remove_temp_files(&self) -> std::io::Result<usize> {
         let mut removed = 0;
         for entry in fs::read_dir(&self.0.tmp)? {
             fs::remove_file(entry?.path())?;
@@ -65,16 +65,21 @@ impl FolderBlobs {
         Ok(removed)
     }
 
-    async fn run<T, F>(&self, operation: &'static str, key: &str, work: F) -> Result<T, PortError>
+    async fn run_blocking<T, F>(
+        &self,
+        operation: &'static str,
+        key: &str,
+        work: F,
+    ) -> Result<T, PortError>
     where
         T: Send + 'static,
-        F: FnOnce(&Inner) -> std::io::Result<T> + Send + 'static,
+        F: FnOnce(&FolderBlobsInner) -> std::io::Result<T> + Send + 'static,
     {
         let inner = Arc::clone(&self.0);
         let key = key.to_string();
         match tokio::task::spawn_blocking(move || work(&inner)).await {
             Ok(result) => result.map_err(|error| port_error(operation, &key, &error)),
-            Err(error) => Err(PortError::passing(
+            Err(error) => Err(PortError::transient(
                 "blobs",
                 operation,
                 format!("{key}: {error}"),
@@ -89,26 +94,26 @@ fn port_error(operation: &'static str, key: &str, error: &std::io::Error) -> Por
         .map(|errno| Some(errno.raw_os_error()));
     match error.kind() {
         _ if too_many_files.contains(&error.raw_os_error()) => {
-            PortError::passing("blobs", operation, message)
+            PortError::transient("blobs", operation, message)
         }
         ErrorKind::Interrupted | ErrorKind::TimedOut | ErrorKind::ResourceBusy => {
-            PortError::passing("blobs", operation, message)
+            PortError::transient("blobs", operation, message)
         }
-        _ => PortError::lasting("blobs", operation, message),
+        _ => PortError::permanent("blobs", operation, message),
     }
 }
 
-impl Inner {
+impl FolderBlobsInner {
     fn path(&self, key: &str) -> PathBuf {
         self.objects.join(key)
     }
 
-    fn create(&self, key: &str, bytes: &[u8]) -> std::io::Result<Put> {
+    fn create(&self, key: &str, bytes: &[u8]) -> std::io::Result<PutOutcome> {
         let target = self.path(key);
         if target.exists() {
-            return Ok(Put::Exists);
+            return Ok(PutOutcome::Exists);
         }
-        let (unfinished, mut file) = self.unfinished()?;
+        let (unfinished, mut file) = self.create_temp_file()?;
         let linked = file
             .write_all(bytes)
             .and_then(|()| link(&unfinished, &target));
@@ -117,9 +122,9 @@ impl Inner {
     }
 
     /// A new file that no other writer has: not of this process, and not of a killed one with its number.
-    fn unfinished(&self) -> std::io::Result<(PathBuf, File)> {
+    fn create_temp_file(&self) -> std::io::Result<(PathBuf, File)> {
         loop {
-            let number = NEXT_UNFINISHED.fetch_add(1, Ordering::Relaxed);
+            let number = NEXT_TEMP_FILE.fetch_add(1, Ordering::Relaxed);
             let path = self.tmp.join(format!("{}-{number}", std::process::id()));
             match File::create_new(&path) {
                 Ok(file) => return Ok((path, file)),
@@ -130,7 +135,7 @@ impl Inner {
     }
 
     /// One listing of a folder in key order: folders carry a trailing `/`, which is how their keys compare.
-    fn names(&self, folder: &Path) -> std::io::Result<Vec<String>> {
+    fn list_folder(&self, folder: &Path) -> std::io::Result<Vec<String>> {
         let mut names = Vec::new();
         let entries = match fs::read_dir(folder) {
             Err(error)
@@ -160,42 +165,42 @@ impl Inner {
         after: Option<&str>,
         limit: usize,
     ) -> std::io::Result<Vec<String>> {
-        let mut found = Vec::new();
+        let mut keys = Vec::new();
         let mut stack = vec![prefix.to_string()];
         if limit == 0 {
-            return Ok(found);
+            return Ok(keys);
         }
         while let Some(key) = stack.pop() {
             let is_folder = key.is_empty() || key.ends_with('/');
             if !is_folder {
-                found.push(key);
-                if found.len() == limit {
+                keys.push(key);
+                if keys.len() == limit {
                     break;
                 }
                 continue;
             }
             let below = self
-                .names(&self.path(&key))?
+                .list_folder(&self.path(&key))?
                 .into_iter()
                 .map(|name| format!("{key}{name}"));
-            let wanted = below.filter(|key| after.is_none_or(|after| comes_after(key, after)));
-            let mut below: Vec<String> = wanted.collect();
+            let candidates = below.filter(|key| after.is_none_or(|after| sorts_after(key, after)));
+            let mut below: Vec<String> = candidates.collect();
             below.reverse();
             stack.append(&mut below);
         }
-        Ok(found)
+        Ok(keys)
     }
 }
 
 /// Whether `key`, or for a folder anything in it, sorts after `after`.
-fn comes_after(key: &str, after: &str) -> bool {
+fn sorts_after(key: &str, after: &str) -> bool {
     key > after || (key.ends_with('/') && after.starts_with(key))
 }
 
-fn link(unfinished: &Path, target: &Path) -> std::io::Result<Put> {
+fn link(unfinished: &Path, target: &Path) -> std::io::Result<PutOutcome> {
     let attempt = || match fs::hard_link(unfinished, target) {
-        Ok(()) => Ok(Put::Created),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Put::Exists),
+        Ok(()) => Ok(PutOutcome::Created),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(PutOutcome::Exists),
         Err(error) => Err(error),
     };
     match attempt() {
@@ -210,15 +215,15 @@ fn link(unfinished: &Path, target: &Path) -> std::io::Result<Put> {
 }
 
 /// `None` where there is no object under that name.
-fn found<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
+fn none_if_missing<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error) if no_object(error.kind()) => Ok(None),
+        Err(error) if is_not_found(error.kind()) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn no_object(kind: ErrorKind) -> bool {
+fn is_not_found(kind: ErrorKind) -> bool {
     matches!(
         kind,
         ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory
@@ -247,18 +252,18 @@ fn sync_all(_root: &Path) -> std::io::Result<()> {
 
 #[async_trait]
 impl Blobs for FolderBlobs {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<Put, PortError> {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError> {
         check_key(key)?;
         let name = key.to_string();
-        self.run("put", key, move |inner| inner.create(&name, &bytes))
+        self.run_blocking("put", key, move |inner| inner.create(&name, &bytes))
             .await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError> {
         check_key(key)?;
         let name = key.to_string();
-        self.run("get", key, move |inner| {
-            found(fs::read(inner.path(&name))).map(|bytes| bytes.map(Bytes::from))
+        self.run_blocking("get", key, move |inner| {
+            none_if_missing(fs::read(inner.path(&name))).map(|bytes| bytes.map(Bytes::from))
         })
         .await
     }
@@ -266,8 +271,8 @@ impl Blobs for FolderBlobs {
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
         check_key(key)?;
         let name = key.to_string();
-        self.run("get", key, move |inner| {
-            found(read_range(&inner.path(&name), range))
+        self.run_blocking("get", key, move |inner| {
+            none_if_missing(read_range(&inner.path(&name), range))
         })
         .await
     }
@@ -276,8 +281,8 @@ impl Blobs for FolderBlobs {
         check_key(key)?;
         let name = key.to_string();
         Ok(self
-            .run("size", key, move |inner: &Inner| {
-                found(fs::metadata(inner.path(&name)))
+            .run_blocking("size", key, move |inner: &FolderBlobsInner| {
+                none_if_missing(fs::metadata(inner.path(&name)))
             })
             .await?
             .filter(fs::Metadata::is_file)
@@ -293,7 +298,7 @@ impl Blobs for FolderBlobs {
         check_prefix(prefix)?;
         let folder = prefix.to_string();
         let after = after.map(str::to_string);
-        self.run("list", prefix, move |inner| {
+        self.run_blocking("list", prefix, move |inner| {
             inner.list(&folder, after.as_deref(), limit)
         })
         .await
@@ -308,8 +313,8 @@ impl Blobs for FolderBlobs {
         check_prefix(prefix)?;
         let folder = prefix.to_string();
         let after = after.map(str::to_string);
-        self.run("list", prefix, move |inner: &Inner| {
-            let mut names = inner.names(&inner.path(&folder))?;
+        self.run_blocking("list", prefix, move |inner: &FolderBlobsInner| {
+            let mut names = inner.list_folder(&inner.path(&folder))?;
             names.retain(|name| after.as_ref().is_none_or(|after| name > after));
             names.truncate(limit);
             Ok(names)
@@ -320,20 +325,20 @@ impl Blobs for FolderBlobs {
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         check_key(key)?;
         let name = key.to_string();
-        self.run("delete", key, move |inner| {
-            found(fs::remove_file(inner.path(&name))).map(|_| ())
+        self.run_blocking("delete", key, move |inner| {
+            none_if_missing(fs::remove_file(inner.path(&name))).map(|_| ())
         })
         .await
     }
 
     async fn barrier(&self) -> Result<(), PortError> {
-        let mine = self.0.asked.fetch_add(1, Ordering::SeqCst) + 1;
-        let mut synced = self.0.synced.lock().await;
+        let mine = self.0.requested_barriers.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut synced = self.0.completed_barriers.lock().await;
         if *synced >= mine {
             return Ok(()); // a sync that began after this call has finished meanwhile
         }
-        let covers = self.0.asked.load(Ordering::SeqCst);
-        self.run("barrier", "store", |inner| sync_all(&inner.objects))
+        let covers = self.0.requested_barriers.load(Ordering::SeqCst);
+        self.run_blocking("barrier", "store", |inner| sync_all(&inner.objects))
             .await?;
         *synced = covers;
         Ok(())
@@ -345,21 +350,21 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_killed_writer_leaves_nothing_under_a_name() {
+    async fn interrupted_write_leaves_no_object() {
         let folder = tempfile::tempdir().unwrap();
         let blobs = FolderBlobs::open(folder.path()).unwrap();
         fs::write(folder.path().join("tmp/999-0"), b"half").unwrap();
         assert!(super::super::list_all(&blobs, "").await.unwrap().is_empty());
-        assert_eq!(blobs.sweep_unfinished().unwrap(), 1);
+        assert_eq!(blobs.remove_temp_files().unwrap(), 1);
         assert_eq!(
             blobs.put("c/x", Bytes::from_static(b"1")).await.unwrap(),
-            Put::Created
+            PutOutcome::Created
         );
         assert_eq!(fs::read_dir(folder.path().join("tmp")).unwrap().count(), 0);
     }
 
     #[tokio::test]
-    async fn listings_are_in_byte_order_of_keys_across_folders() {
+    async fn listing_across_folders_is_in_byte_order() {
         let folder = tempfile::tempdir().unwrap();
         let blobs = FolderBlobs::open(folder.path()).unwrap();
         for key in ["a/b", "a-b", "a.b", "a/0/z", "ab"] {

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Blobs, Put, check_key, check_prefix};
-use crate::port::PortError;
+use super::{Blobs, PutOutcome, check_key, check_prefix};
+use crate::port_error::PortError;
 
 /// Object storage that is gone with the process.
 #[derive(Default)]
@@ -40,14 +40,14 @@ fn start<'a>(prefix: &'a str, after: Option<&'a str>) -> Bound<&'a str> {
 
 #[async_trait]
 impl Blobs for MemoryBlobs {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<Put, PortError> {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError> {
         check_key(key)?;
         let mut objects = self.objects();
         if objects.contains_key(key) {
-            return Ok(Put::Exists);
+            return Ok(PutOutcome::Exists);
         }
         objects.insert(key.into(), bytes);
-        Ok(Put::Created)
+        Ok(PutOutcome::Created)
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError> {

@@ -16,11 +16,11 @@ pub use folder::FolderBlobs;
 pub use memory::MemoryBlobs;
 pub use s3::S3Blobs;
 
-use crate::port::PortError;
+use crate::port_error::PortError;
 
 /// Whether a create-only write created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Put {
+pub enum PutOutcome {
     /// The object is ours.
     Created,
     /// There was one already; ours was discarded.
@@ -35,7 +35,7 @@ pub trait Blobs: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`]; the object may exist all the same.
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<Put, PortError>;
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError>;
 
     /// Reads an object; `None` when there is none.
     ///
@@ -127,11 +127,11 @@ fn check_key(key: &str) -> Result<(), PortError> {
     {
         Ok(())
     } else {
-        let shown: String = key.chars().take(80).collect();
-        Err(PortError::lasting(
+        let excerpt: String = key.chars().take(80).collect();
+        Err(PortError::permanent(
             "blobs",
             "key",
-            format!("`{}` is not a blob key", shown.escape_debug()),
+            format!("`{}` is not a blob key", excerpt.escape_debug()),
         ))
     }
 }
@@ -141,7 +141,7 @@ fn check_prefix(prefix: &str) -> Result<(), PortError> {
     match prefix.strip_suffix('/') {
         Some(folder) => check_key(folder),
         None if prefix.is_empty() => Ok(()),
-        None => Err(PortError::lasting(
+        None => Err(PortError::permanent(
             "blobs",
             "prefix",
             "a prefix ends with `/`",
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_would_leave_the_store_are_refused() {
+    fn keys_outside_the_store_are_rejected() {
         for bad in [
             "",
             "/",

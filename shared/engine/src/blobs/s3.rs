@@ -1,7 +1,7 @@
 //! Objects in a bucket: the store of the cluster.
 //!
 //! A put carries `If-None-Match: *` and is one request, so it is atomic and create-only wherever S3 is (ADR 0010).
-//! After a put whose answer was lost the next one may find our own object: it says [`Put::Exists`], and the reader
+//! After a put whose answer was lost the next one may find our own object: it says [`PutOutcome::Exists`], and the reader
 //! reads the winner, whoever that is (I-2). Listings are in byte order, as S3 promises of general purpose buckets
 //! (directory buckets of S3 Express do not, and are refused).
 
@@ -11,9 +11,9 @@ use async_trait::async_trait;
 use aws_sdk_s3::primitives::ByteStream;
 use bytes::Bytes;
 
-use super::{Blobs, Put, check_key, check_prefix};
-use crate::port::PortError;
-use crate::s3::{At, S3, Trouble, check_bucket, length};
+use super::{Blobs, PutOutcome, check_key, check_prefix};
+use crate::port_error::PortError;
+use crate::s3::{S3, S3Error, S3Operation, check_bucket, content_length};
 
 /// The most entries S3 lists at once.
 const MAX_PAGE: usize = 1_000;
@@ -40,7 +40,7 @@ impl S3Blobs {
     /// A lasting [`PortError`] for what cannot be a store.
     pub fn new(s3: S3, bucket: &str, prefix: &str) -> Result<Self, PortError> {
         let refused = |why: &str| {
-            PortError::lasting("blobs", "connect", format!("s3://{bucket}/{prefix}: {why}"))
+            PortError::permanent("blobs", "connect", format!("s3://{bucket}/{prefix}: {why}"))
         };
         check_bucket(bucket)?;
         if bucket.ends_with(DIRECTORY_BUCKET) {
@@ -66,12 +66,12 @@ impl S3Blobs {
         })
     }
 
-    fn full(&self, key: &str) -> String {
+    fn full_key(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
     }
 
-    fn error(&self, operation: &'static str, key: &str, trouble: Trouble) -> PortError {
-        trouble.at(&At {
+    fn port_error(&self, operation: &'static str, key: &str, trouble: S3Error) -> PortError {
+        trouble.into_port_error(&S3Operation {
             port: "blobs",
             operation,
             bucket: &self.bucket,
@@ -79,14 +79,14 @@ impl S3Blobs {
         })
     }
 
-    async fn read(&self, key: &str, range: Option<String>) -> Result<Option<Bytes>, Trouble> {
+    async fn read(&self, key: &str, range: Option<String>) -> Result<Option<Bytes>, S3Error> {
         let ranged = range.is_some();
         let request = self
             .s3
             .client
             .get_object()
             .bucket(&self.bucket)
-            .key(self.full(key))
+            .key(self.full_key(key))
             .set_range(range);
         let reply = match self.s3.call(0, request.send()).await {
             Err(trouble) if trouble.code() == "NoSuchKey" => return Ok(None),
@@ -95,21 +95,21 @@ impl S3Blobs {
             reply => reply?,
         };
         if ranged && reply.content_range().is_none() {
-            return Err(Trouble::Unsent("the server does not read ranges".into()));
+            return Err(S3Error::NotSent("the server does not read ranges".into()));
         }
-        let length = length(reply.content_length())?;
+        let length = content_length(reply.content_length())?;
         self.s3.body(reply.body, length).await.map(Some)
     }
 
-    async fn measure(&self, key: &str) -> Result<Option<u64>, Trouble> {
+    async fn object_size(&self, key: &str) -> Result<Option<u64>, S3Error> {
         let request = self
             .s3
             .client
             .head_object()
             .bucket(&self.bucket)
-            .key(self.full(key));
+            .key(self.full_key(key));
         match self.s3.call(0, request.send()).await {
-            Ok(reply) => length(reply.content_length()).map(Some),
+            Ok(reply) => content_length(reply.content_length()).map(Some),
             // An answer to HEAD has no body and so no code.
             Err(trouble) if trouble.status() == 404 => Ok(None),
             Err(trouble) => Err(trouble),
@@ -118,18 +118,18 @@ impl S3Blobs {
 
     /// Lists what is below `folder`: names relative to it that sort after `after`, in byte order, at most `limit`; with
     /// `nested` whole keys, else only their next segment.
-    async fn names(
+    async fn list_names(
         &self,
         folder: &str,
         after: Option<&str>,
         limit: usize,
         nested: bool,
-    ) -> Result<Vec<String>, Trouble> {
-        let folder = self.full(folder);
-        let mut found = Vec::new();
+    ) -> Result<Vec<String>, S3Error> {
+        let folder = self.full_key(folder);
+        let mut results = Vec::new();
         let mut token = None;
-        while found.len() < limit {
-            let entries = i32::try_from((limit - found.len()).min(MAX_PAGE)).unwrap_or(i32::MAX);
+        while results.len() < limit {
+            let entries = i32::try_from((limit - results.len()).min(MAX_PAGE)).unwrap_or(i32::MAX);
             let request = self
                 .s3
                 .client
@@ -161,20 +161,20 @@ impl S3Blobs {
                 .map(Into::into)
                 .collect();
             names.sort_unstable();
-            found.append(&mut names);
+            results.append(&mut names);
             token = page.next_continuation_token;
             if token.is_none() {
                 break;
             }
         }
-        found.truncate(limit);
-        Ok(found)
+        results.truncate(limit);
+        Ok(results)
     }
 }
 
 #[async_trait]
 impl Blobs for S3Blobs {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<Put, PortError> {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError> {
         check_key(key)?;
         let size = bytes.len() as u64;
         let request = self
@@ -182,25 +182,25 @@ impl Blobs for S3Blobs {
             .client
             .put_object()
             .bucket(&self.bucket)
-            .key(self.full(key))
+            .key(self.full_key(key))
             .if_none_match("*");
         match self
             .s3
             .call(size, request.body(ByteStream::from(bytes)).send())
             .await
         {
-            Ok(_) => Ok(Put::Created),
-            Err(trouble) if trouble.status() == 412 => Ok(Put::Exists),
+            Ok(_) => Ok(PutOutcome::Created),
+            Err(trouble) if trouble.status() == 412 => Ok(PutOutcome::Exists),
             // Another writer is at it. It made the object, or was removing it: only the object itself can say.
-            Err(trouble) if trouble.status() == 409 => match self.measure(key).await {
-                Ok(Some(_)) => Ok(Put::Exists),
+            Err(trouble) if trouble.status() == 409 => match self.object_size(key).await {
+                Ok(Some(_)) => Ok(PutOutcome::Exists),
                 Ok(None) => Err(PortError {
-                    passing: true,
-                    ..self.error("put", key, trouble)
+                    transient: true,
+                    ..self.port_error("put", key, trouble)
                 }),
-                Err(trouble) => Err(self.error("put", key, trouble)),
+                Err(trouble) => Err(self.port_error("put", key, trouble)),
             },
-            Err(trouble) => Err(self.error("put", key, trouble)),
+            Err(trouble) => Err(self.port_error("put", key, trouble)),
         }
     }
 
@@ -208,7 +208,7 @@ impl Blobs for S3Blobs {
         check_key(key)?;
         self.read(key, None)
             .await
-            .map_err(|trouble| self.error("get", key, trouble))
+            .map_err(|trouble| self.port_error("get", key, trouble))
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
@@ -219,14 +219,14 @@ impl Blobs for S3Blobs {
         let bytes = format!("bytes={}-{}", range.start, range.end - 1);
         self.read(key, Some(bytes))
             .await
-            .map_err(|trouble| self.error("get", key, trouble))
+            .map_err(|trouble| self.port_error("get", key, trouble))
     }
 
     async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
         check_key(key)?;
-        self.measure(key)
+        self.object_size(key)
             .await
-            .map_err(|trouble| self.error("size", key, trouble))
+            .map_err(|trouble| self.port_error("size", key, trouble))
     }
 
     async fn list(
@@ -238,14 +238,14 @@ impl Blobs for S3Blobs {
         check_prefix(prefix)?;
         let keys = match after {
             // What is asked for begins behind `after`, wherever that is: below it, at once, or never.
-            Some(after) if after < prefix => self.names(prefix, None, limit, true).await,
+            Some(after) if after < prefix => self.list_names(prefix, None, limit, true).await,
             Some(after) => match after.strip_prefix(prefix) {
-                Some(after) => self.names(prefix, Some(after), limit, true).await,
+                Some(after) => self.list_names(prefix, Some(after), limit, true).await,
                 None => return Ok(Vec::new()),
             },
-            None => self.names(prefix, None, limit, true).await,
+            None => self.list_names(prefix, None, limit, true).await,
         };
-        let keys = keys.map_err(|trouble| self.error("list", prefix, trouble))?;
+        let keys = keys.map_err(|trouble| self.port_error("list", prefix, trouble))?;
         Ok(keys
             .into_iter()
             .map(|name| format!("{prefix}{name}"))
@@ -259,9 +259,9 @@ impl Blobs for S3Blobs {
         limit: usize,
     ) -> Result<Vec<String>, PortError> {
         check_prefix(prefix)?;
-        self.names(prefix, after, limit, false)
+        self.list_names(prefix, after, limit, false)
             .await
-            .map_err(|trouble| self.error("list", prefix, trouble))
+            .map_err(|trouble| self.port_error("list", prefix, trouble))
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
@@ -271,11 +271,11 @@ impl Blobs for S3Blobs {
             .client
             .delete_object()
             .bucket(&self.bucket)
-            .key(self.full(key));
+            .key(self.full_key(key));
         match self.s3.call(0, request.send()).await {
             Ok(_) => Ok(()),
             Err(trouble) if trouble.code() == "NoSuchKey" => Ok(()),
-            Err(trouble) => Err(self.error("delete", key, trouble)),
+            Err(trouble) => Err(self.port_error("delete", key, trouble)),
         }
     }
 

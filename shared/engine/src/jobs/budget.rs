@@ -13,29 +13,29 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::control::{PauseReason, Standing, pause, standing};
+use super::control::{JobControl, PauseReason, load_control, pause};
 use super::manifest;
 use crate::env::{Env, Millis};
 use crate::failure::Failure;
-use crate::flow::Manifest;
+use crate::flow::JobManifest;
 use crate::key::{JobId, RunHeader, RunId, RunRef};
-use crate::limit::Reserved;
-use crate::port::{PortError, ask};
+use crate::limit::Reservation;
+use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
 
 /// How long it is believed who pays for a run, and where a job stands.
-const BELIEVED_MS: Millis = 1_000;
+const CACHE_TTL_MS: Millis = 1_000;
 /// Runs and jobs remembered before old ones are forgotten.
-const REMEMBERED: usize = 10_000;
+const MAX_CACHED: usize = 10_000;
 /// How long a task is away whose job has no money left, and one that waits for what others have reserved.
-const UNTIL_RAISED: Duration = Duration::from_secs(30);
-const UNTIL_SETTLED: Duration = Duration::from_secs(5);
+const EXHAUSTED_RETRY: Duration = Duration::from_secs(30);
+const RESERVED_RETRY: Duration = Duration::from_secs(5);
 /// How often a lost account is made anew for one reservation.
-const REOPENED: usize = 3;
+const MAX_REOPENS: usize = 3;
 
 /// What a job may spend in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Budget {
+pub struct JobBudget {
     /// Billionths of a dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nanodollars: Option<u64>,
@@ -46,7 +46,7 @@ pub struct Budget {
 
 /// What was spent, or may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Amount {
+pub struct SpendAmount {
     /// Billionths of a dollar; `None` where no price is known.
     pub nanodollars: Option<u64>,
     /// Tokens, prompt and reply.
@@ -55,30 +55,30 @@ pub struct Amount {
 
 /// The record of what was spent, which outlives every account.
 #[async_trait]
-pub trait Ledgered: Send + Sync {
-    /// What `job` has spent so far.
+pub trait SpendLog: Send + Sync {
+    /// What `load_job` has spent so far.
     ///
     /// # Errors
     /// [`PortError`] when it cannot be read.
-    async fn spent(&self, job: &Manifest) -> Result<Amount, PortError>;
+    async fn total_spend(&self, job: &JobManifest) -> Result<SpendAmount, PortError>;
 }
 
 /// A job that waits for a run.
 #[derive(Debug, Clone)]
-pub struct Payer {
+pub struct BudgetOwner {
     /// The job.
-    pub job: Arc<Manifest>,
-    budget: Option<Budget>,
+    pub job: Arc<JobManifest>,
+    budget: Option<JobBudget>,
 }
 
-impl Payer {
+impl BudgetOwner {
     /// The accounts that a call of `most` is reserved on: name, limit, amount.
-    fn lines(&self, most: Amount) -> Result<Vec<(String, u64, u64)>, Failure> {
+    fn account_reservations(&self, most: SpendAmount) -> Result<Vec<(String, u64, u64)>, Failure> {
         let budget = self.budget.unwrap_or_default();
         let job = &self.job.job;
         let mut lines = Vec::new();
         if let Some(limit) = budget.nanodollars {
-            let amount = most.nanodollars.ok_or_else(no_price)?;
+            let amount = most.nanodollars.ok_or_else(missing_price)?;
             lines.push((format!("{job}.money"), limit, amount));
         }
         if let Some(limit) = budget.tokens {
@@ -89,69 +89,76 @@ impl Payer {
 }
 
 /// Who pays for a run, and when that was found.
-type PaidBy = (Millis, Arc<Vec<Payer>>);
+type CachedOwners = (Millis, Arc<Vec<BudgetOwner>>);
 /// A job, where it stands, and when that was found.
-type Stands = (Millis, Arc<Manifest>, Standing);
+type CachedJob = (Millis, Arc<JobManifest>, JobControl);
 
 /// Who pays for what, as of a second ago. One per process.
 #[derive(Default)]
-pub struct Purses {
-    payers: Mutex<HashMap<RunId, PaidBy>>,
-    jobs: Mutex<HashMap<JobId, Stands>>,
+pub struct BudgetRegistry {
+    owners: Mutex<HashMap<RunId, CachedOwners>>,
+    jobs: Mutex<HashMap<JobId, CachedJob>>,
     /// Held while a lost account is made anew: once is enough.
-    opening: tokio::sync::Mutex<()>,
+    reopening: tokio::sync::Mutex<()>,
 }
 
-impl Purses {
+impl BudgetRegistry {
     /// The jobs that pay for a run: those that wait for it and run.
     ///
     /// # Errors
     /// Throttled, where all of them have used up their budget or wait for a key, or a port is away.
-    pub async fn payers(
+    pub async fn owners(
         &self,
         env: &Env,
         ports: &Ports,
         run: &RunRef,
-    ) -> Result<Arc<Vec<Payer>>, Failure> {
+    ) -> Result<Arc<Vec<BudgetOwner>>, Failure> {
         let now = env.now_ms();
-        if let Some((read_ms, payers)) = lock(&self.payers).get(&run.run)
-            && now < read_ms + BELIEVED_MS
+        if let Some((read_ms, owners)) = lock(&self.owners).get(&run.run)
+            && now < read_ms + CACHE_TTL_MS
         {
-            return Ok(Arc::clone(payers));
+            return Ok(Arc::clone(owners));
         }
         let mut waiting = Vec::new();
-        for job in waiting_for(env, ports, run).await? {
-            waiting.extend(self.job(env, ports, &job).await?);
+        for job in waiting_jobs(env, ports, run).await? {
+            waiting.extend(self.load_job(env, ports, &job).await?);
         }
-        let held = |standing: &Standing| {
+        let blocks = |control: &JobControl| {
             let stops = |reason| matches!(reason, PauseReason::Budget | PauseReason::Credentials);
-            standing.paused.is_some_and(|paused| stops(paused.reason))
+            control.paused.is_some_and(|paused| stops(paused.reason))
         };
-        let running = waiting.iter().any(|(_, standing)| standing.is_running());
-        if !running && waiting.iter().any(|(_, standing)| held(standing)) {
+        let running = waiting.iter().any(|(_, control)| control.is_running());
+        if !running && waiting.iter().any(|(_, control)| blocks(control)) {
             let message = "every job that waits for this is paused";
-            return Err(Failure::throttled("budget.paused", message, UNTIL_RAISED));
+            return Err(Failure::throttled(
+                "budget.paused",
+                message,
+                EXHAUSTED_RETRY,
+            ));
         }
         // Where none runs any more, what is under way is finished on their account.
-        let pays = waiting
+        let charged = waiting
             .into_iter()
-            .filter(|(_, standing)| standing.is_running() || !running);
-        let payers: Arc<Vec<Payer>> = Arc::new(
-            pays.map(|(job, standing): (Arc<Manifest>, Standing)| Payer {
-                budget: standing.budget.or(job.terms.budget),
-                job,
-            })
-            .collect(),
+            .filter(|(_, control)| control.is_running() || !running);
+        let owners: Arc<Vec<BudgetOwner>> = Arc::new(
+            charged
+                .map(
+                    |(job, control): (Arc<JobManifest>, JobControl)| BudgetOwner {
+                        budget: control.budget.or(job.terms.budget),
+                        job,
+                    },
+                )
+                .collect(),
         );
-        let mut all = lock(&self.payers);
-        if all.len() >= REMEMBERED {
-            all.retain(|_, (read_ms, _)| now < *read_ms + BELIEVED_MS);
+        let mut all = lock(&self.owners);
+        if all.len() >= MAX_CACHED {
+            all.retain(|_, (read_ms, _)| now < *read_ms + CACHE_TTL_MS);
         }
-        all.insert(run.run.clone(), (now, Arc::clone(&payers)));
-        Ok(payers)
+        all.insert(run.run.clone(), (now, Arc::clone(&owners)));
+        Ok(owners)
     }
 
-    /// Reserves `most` on every account of `payers`, or on none.
+    /// Reserves `most` on every account of `owners`, or on none.
     ///
     /// # Errors
     /// Throttled, where it would exceed a budget: the job is paused then, unless it may fit when what others have reserved is
@@ -160,21 +167,26 @@ impl Purses {
         &self,
         env: &Env,
         ports: &Ports,
-        payers: &[Payer],
-        most: Amount,
-        log: &dyn Ledgered,
+        owners: &[BudgetOwner],
+        most: SpendAmount,
+        log: &dyn SpendLog,
     ) -> Result<(), Failure> {
-        let mut taken = Vec::new();
-        for payer in payers {
-            for (account, limit, amount) in payer.lines(most)? {
+        let mut reserved = Vec::new();
+        for owner in owners {
+            for (account, limit, amount) in owner.account_reservations(most)? {
                 match self
-                    .line(env, ports, payer, (&account, limit, amount), log)
+                    .reserve_account(env, ports, owner, (&account, limit, amount), log)
                     .await
                 {
-                    Ok(()) => taken.push((account, amount)),
+                    Ok(()) => reserved.push((account, amount)),
                     Err(failure) => {
-                        for (account, amount) in taken {
-                            said(ports.limiter.spend(&account, amount, 0, env.now_ms()).await);
+                        for (account, amount) in reserved {
+                            log_lost_settlement(
+                                ports
+                                    .limiter
+                                    .settle_reservation(&account, amount, 0, env.now_ms())
+                                    .await,
+                            );
                         }
                         return Err(failure);
                     }
@@ -189,18 +201,23 @@ impl Purses {
         &self,
         env: &Env,
         ports: &Ports,
-        payers: &[Payer],
-        most: Amount,
-        used: Amount,
+        owners: &[BudgetOwner],
+        most: SpendAmount,
+        used: SpendAmount,
     ) {
-        for payer in payers {
-            let (Ok(reserved), Ok(spent)) = (payer.lines(most), payer.lines(used)) else {
+        for owner in owners {
+            let (Ok(reserved), Ok(actual)) = (
+                owner.account_reservations(most),
+                owner.account_reservations(used),
+            ) else {
                 continue;
             };
-            for ((account, _, reserved), (_, _, used)) in reserved.into_iter().zip(spent) {
-                said(
-                    ask(env, || {
-                        ports.limiter.spend(&account, reserved, used, env.now_ms())
+            for ((account, _, reserved), (_, _, used)) in reserved.into_iter().zip(actual) {
+                log_lost_settlement(
+                    with_retry(env, || {
+                        ports
+                            .limiter
+                            .settle_reservation(&account, reserved, used, env.now_ms())
                     })
                     .await,
                 );
@@ -216,147 +233,154 @@ impl Purses {
         &self,
         env: &Env,
         ports: &Ports,
-        payers: &[Payer],
+        owners: &[BudgetOwner],
         reason: PauseReason,
     ) -> Result<(), PortError> {
-        for payer in payers {
-            let job = &payer.job.job;
-            let stands = ask(env, || standing(ports.blobs.as_ref(), job)).await?;
-            if stands.is_running() {
+        for owner in owners {
+            let job = &owner.job.job;
+            let control = with_retry(env, || load_control(ports.blobs.as_ref(), job)).await?;
+            if control.is_running() {
                 tracing::warn!(%job, ?reason, "a job is paused");
                 pause(env, ports, job, reason).await?;
             }
             lock(&self.jobs).remove(job);
         }
-        lock(&self.payers).clear();
+        lock(&self.owners).clear();
         Ok(())
     }
 
-    async fn line(
+    async fn reserve_account(
         &self,
         env: &Env,
         ports: &Ports,
-        payer: &Payer,
+        owner: &BudgetOwner,
         (account, limit, amount): (&str, u64, u64),
-        log: &dyn Ledgered,
+        log: &dyn SpendLog,
     ) -> Result<(), Failure> {
-        for _ in 0..REOPENED {
+        for _ in 0..MAX_REOPENS {
             match ports
                 .limiter
                 .reserve(account, limit, amount, env.now_ms())
                 .await?
             {
-                Reserved::Granted => return Ok(()),
-                Reserved::Unknown => self.reopen(env, ports, payer, log).await?,
-                Reserved::Refused { later: true } => {
+                Reservation::Granted => return Ok(()),
+                Reservation::Unknown => self.reopen_accounts(env, ports, owner, log).await?,
+                Reservation::Refused {
+                    may_fit_later: true,
+                } => {
                     let message = "what is left of the budget is reserved by calls under way";
                     return Err(Failure::throttled(
                         "budget.reserved",
                         message,
-                        UNTIL_SETTLED,
+                        RESERVED_RETRY,
                     ));
                 }
-                Reserved::Refused { later: false } => {
-                    self.pause(env, ports, std::slice::from_ref(payer), PauseReason::Budget)
+                Reservation::Refused {
+                    may_fit_later: false,
+                } => {
+                    self.pause(env, ports, std::slice::from_ref(owner), PauseReason::Budget)
                         .await?;
                     let message =
-                        format!("the next call would exceed the budget of {}", payer.job.job);
-                    return Err(Failure::throttled("budget.reached", message, UNTIL_RAISED)
-                        .with_next(format!("stemma job resume {} --budget MORE", payer.job.job)));
+                        format!("the next call would exceed the budget of {}", owner.job.job);
+                    return Err(
+                        Failure::throttled("budget.reached", message, EXHAUSTED_RETRY).with_next(
+                            format!("stemma job resume {} --budget MORE", owner.job.job),
+                        ),
+                    );
                 }
             }
         }
         Err(Failure::throttled(
             "budget.account_lost",
             "the account of the job is lost again and again",
-            UNTIL_SETTLED,
+            RESERVED_RETRY,
         ))
     }
 
     /// Opens the accounts of a job with what the log says it has spent.
-    async fn reopen(
+    async fn reopen_accounts(
         &self,
         env: &Env,
         ports: &Ports,
-        payer: &Payer,
-        log: &dyn Ledgered,
+        owner: &BudgetOwner,
+        log: &dyn SpendLog,
     ) -> Result<(), Failure> {
-        let _one = self.opening.lock().await;
-        let Amount {
+        let _one = self.reopening.lock().await;
+        let SpendAmount {
             nanodollars,
             tokens,
-        } = log.spent(&payer.job).await?;
-        let money = nanodollars.ok_or_else(no_price);
-        for (account, ..) in payer.lines(Amount {
+        } = log.total_spend(&owner.job).await?;
+        let money = nanodollars.ok_or_else(missing_price);
+        for (account, ..) in owner.account_reservations(SpendAmount {
             nanodollars: Some(0),
             tokens: 0,
         })? {
-            let spent = if account.ends_with(".money") {
+            let used = if account.ends_with(".money") {
                 money.clone()?
             } else {
                 tokens
             };
             ports
                 .limiter
-                .open_account(&account, spent, env.now_ms())
+                .open_account(&account, used, env.now_ms())
                 .await?;
         }
         Ok(())
     }
 
     /// A job and where it stands; `None` where there is no such job.
-    async fn job(
+    async fn load_job(
         &self,
         env: &Env,
         ports: &Ports,
         job: &JobId,
-    ) -> Result<Option<(Arc<Manifest>, Standing)>, Failure> {
+    ) -> Result<Option<(Arc<JobManifest>, JobControl)>, Failure> {
         let now = env.now_ms();
-        let known = lock(&self.jobs).get(job).cloned();
-        let known = match known {
-            Some((read_ms, manifest, standing)) if now < read_ms + BELIEVED_MS => {
-                return Ok(Some((manifest, standing)));
+        let cached = lock(&self.jobs).get(job).cloned();
+        let cached = match cached {
+            Some((read_ms, manifest, control)) if now < read_ms + CACHE_TTL_MS => {
+                return Ok(Some((manifest, control)));
             }
             Some((_, manifest, _)) => Some(manifest),
-            None => ask(env, || manifest(ports.blobs.as_ref(), job))
+            None => with_retry(env, || manifest(ports.blobs.as_ref(), job))
                 .await?
                 .map(Arc::new),
         };
-        let Some(manifest) = known else {
+        let Some(manifest) = cached else {
             return Ok(None);
         };
-        let standing = ask(env, || standing(ports.blobs.as_ref(), job)).await?;
+        let control = with_retry(env, || load_control(ports.blobs.as_ref(), job)).await?;
         let mut jobs = lock(&self.jobs);
-        if jobs.len() >= REMEMBERED {
+        if jobs.len() >= MAX_CACHED {
             jobs.clear();
         }
-        jobs.insert(job.clone(), (now, Arc::clone(&manifest), standing));
-        Ok(Some((manifest, standing)))
+        jobs.insert(job.clone(), (now, Arc::clone(&manifest), control));
+        Ok(Some((manifest, control)))
     }
 }
 
 /// The jobs that wait for a run; the one that opened it where the ledger knows of none.
-async fn waiting_for(env: &Env, ports: &Ports, run: &RunRef) -> Result<Vec<JobId>, Failure> {
-    let watchers = ask(env, || ports.ledger.watchers(&run.run)).await?;
+async fn waiting_jobs(env: &Env, ports: &Ports, run: &RunRef) -> Result<Vec<JobId>, Failure> {
+    let watchers = with_retry(env, || ports.ledger.watchers(&run.run)).await?;
     if !watchers.is_empty() {
         return Ok(watchers);
     }
-    let header = ask(env, || ports.blobs.get(&run.header)).await?;
+    let header = with_retry(env, || ports.blobs.get(&run.header)).await?;
     let header = header.and_then(|json| serde_json::from_slice::<RunHeader>(&json).ok());
     Ok(header.map(|header| header.opened_by).into_iter().collect())
 }
 
-fn no_price() -> Failure {
+fn missing_price() -> Failure {
     Failure::throttled(
         "budget.no_price",
         "a budget in money needs the model's prices",
-        UNTIL_RAISED,
+        EXHAUSTED_RETRY,
     )
     .with_next("set model.prices.input and model.prices.output on every worker")
 }
 
 /// A settlement that is lost leaves the reservation standing: too much counts as spent, never too little.
-fn said(result: Result<(), PortError>) {
+fn log_lost_settlement(result: Result<(), PortError>) {
     if let Err(error) = result {
         tracing::warn!(%error, "a settlement is lost; the reservation stands");
     }
@@ -369,48 +393,48 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::Terms;
-    use crate::jobs::{Begun, Submitting, allow, resume};
-    use crate::key::Class;
+    use crate::flow::JobOptions;
+    use crate::jobs::{JobStart, JobWriter, resume, set_budget};
+    use crate::key::Priority;
 
     /// What the log says was spent.
-    struct Spent(Mutex<u64>);
+    struct FixedSpend(Mutex<u64>);
 
     #[async_trait]
-    impl Ledgered for Spent {
-        async fn spent(&self, _: &Manifest) -> Result<Amount, PortError> {
-            Ok(Amount {
+    impl SpendLog for FixedSpend {
+        async fn total_spend(&self, _: &JobManifest) -> Result<SpendAmount, PortError> {
+            Ok(SpendAmount {
                 nanodollars: None,
                 tokens: *lock(&self.0),
             })
         }
     }
 
-    const CALL: Amount = Amount {
+    const CALL: SpendAmount = SpendAmount {
         nanodollars: None,
         tokens: 30,
     };
 
-    async fn world(tokens: u64) -> (Env, Ports, RunRef) {
+    async fn setup(tokens: u64) -> (Env, Ports, RunRef) {
         let env = Env::simulated(1);
         let ports = Ports::memory();
-        let budget = Some(Budget {
+        let budget = Some(JobBudget {
             nanodollars: None,
             tokens: Some(tokens),
         });
-        let draft = Manifest {
+        let draft = JobManifest {
             job: JobId("job".into()),
             collection: "c".into(),
             settings: "s".into(),
-            class: Class::Bulk,
+            class: Priority::Bulk,
             entries: 0,
             submitted_ms: 0,
-            terms: Terms {
+            terms: JobOptions {
                 budget,
-                ..Terms::default()
+                ..JobOptions::default()
             },
         };
-        let Begun::New(submitting) = Submitting::begin(&env, &ports, draft).await.unwrap() else {
+        let JobStart::New(submitting) = JobWriter::start(&env, &ports, draft).await.unwrap() else {
             panic!("known")
         };
         submitting.finish(&env, &ports).await.unwrap();
@@ -421,19 +445,19 @@ mod tests {
         };
         ports
             .ledger
-            .watch(&run.run, &JobId("job".into()))
+            .add_watcher(&run.run, &JobId("job".into()))
             .await
             .unwrap();
         (env, ports, run)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_budget_is_never_exceeded_and_goes_on_when_it_is_raised() {
-        let (env, ports, run) = world(100).await;
-        let purses = Purses::default();
-        let log = Spent(Mutex::new(0));
+    async fn exhausted_budget_pauses_job_until_raised() {
+        let (env, ports, run) = setup(100).await;
+        let purses = BudgetRegistry::default();
+        let log = FixedSpend(Mutex::new(0));
         for n in 0..5 {
-            let payers = purses.payers(&env, &ports, &run).await.unwrap();
+            let payers = purses.owners(&env, &ports, &run).await.unwrap();
             let reserved = purses.reserve(&env, &ports, &payers, CALL, &log).await;
             assert_eq!(
                 reserved.is_ok(),
@@ -442,19 +466,25 @@ mod tests {
             );
             if reserved.is_ok() {
                 purses
-                    .settle(&env, &ports, &payers, CALL, Amount { tokens: 20, ..CALL })
+                    .settle(
+                        &env,
+                        &ports,
+                        &payers,
+                        CALL,
+                        SpendAmount { tokens: 20, ..CALL },
+                    )
                     .await;
                 *lock(&log.0) += 20;
             }
         }
         let job = JobId("job".into());
-        let stands = standing(ports.blobs.as_ref(), &job).await.unwrap();
+        let stands = load_control(ports.blobs.as_ref(), &job).await.unwrap();
         assert_eq!(
             stands.paused.map(|paused| paused.reason),
             Some(PauseReason::Budget)
         );
         assert_eq!(
-            purses.payers(&env, &ports, &run).await.unwrap_err().code,
+            purses.owners(&env, &ports, &run).await.unwrap_err().code,
             "budget.paused"
         );
 
@@ -463,11 +493,11 @@ mod tests {
             limiter: Arc::new(crate::limit::MemoryLimiter::default()),
             ..ports.clone()
         };
-        allow(
+        set_budget(
             &env,
             &lost,
             &job,
-            Budget {
+            JobBudget {
                 nanodollars: None,
                 tokens: Some(120),
             },
@@ -475,8 +505,8 @@ mod tests {
         .await
         .unwrap();
         resume(&env, &lost, &job).await.unwrap();
-        let purses = Purses::default();
-        let payers = purses.payers(&env, &lost, &run).await.unwrap();
+        let purses = BudgetRegistry::default();
+        let payers = purses.owners(&env, &lost, &run).await.unwrap();
         purses
             .reserve(&env, &lost, &payers, CALL, &log)
             .await
@@ -492,23 +522,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn money_needs_a_price() {
-        let (env, ports, run) = world(100).await;
-        allow(
+    async fn money_budget_without_price_is_refused() {
+        let (env, ports, run) = setup(100).await;
+        set_budget(
             &env,
             &ports,
             &JobId("job".into()),
-            Budget {
+            JobBudget {
                 nanodollars: Some(5),
                 tokens: None,
             },
         )
         .await
         .unwrap();
-        let purses = Purses::default();
-        let payers = purses.payers(&env, &ports, &run).await.unwrap();
+        let purses = BudgetRegistry::default();
+        let payers = purses.owners(&env, &ports, &run).await.unwrap();
         let failure = purses
-            .reserve(&env, &ports, &payers, CALL, &Spent(Mutex::new(0)))
+            .reserve(&env, &ports, &payers, CALL, &FixedSpend(Mutex::new(0)))
             .await
             .unwrap_err();
         assert_eq!(failure.code, "budget.no_price");

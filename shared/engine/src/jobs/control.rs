@@ -3,13 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::Budget;
+use super::budget::JobBudget;
 use super::{get_json, put_json};
 use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
-use crate::key::{Class, JobId};
-use crate::message::{News, encode};
-use crate::port::{PortError, ask};
+use crate::key::{JobId, Priority};
+use crate::message::{CoordinatorMessage, encode};
+use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
 use crate::queue::QueueName;
 
@@ -55,19 +55,19 @@ pub struct Paused {
 
 /// Where a job stands, by what people and the engine said about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Standing {
+pub struct JobControl {
     /// It was cancelled, or stopped itself.
     pub cancelled: Option<Cancelled>,
     /// It is paused.
     pub paused: Option<Paused>,
     /// Who waits for it now, if that was changed: decides which job's entries are opened first.
-    pub class: Option<Class>,
+    pub class: Option<Priority>,
     /// What it may spend now, if that was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
+    pub budget: Option<JobBudget>,
 }
 
-impl Standing {
+impl JobControl {
     /// Whether new work may be asked for on its behalf.
     pub fn is_running(&self) -> bool {
         self.cancelled.is_none() && self.paused.is_none()
@@ -76,11 +76,11 @@ impl Standing {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Word {
+enum ControlCommand {
     Paused(PauseReason),
     Resumed,
-    Priority(Class),
-    Budget(Budget),
+    Priority(Priority),
+    Budget(JobBudget),
 }
 
 /// Cancels a job. Open runs that only it waits for end cancelled; what they made is kept, and a later submission of the
@@ -99,7 +99,7 @@ pub async fn cancel(
         at_ms: env.now_ms(),
     };
     put_json(env, ports.blobs.as_ref(), &cancelled_key(job), &record).await?;
-    tell(env, ports, job).await;
+    notify_coordinator(env, ports, job).await;
     Ok(())
 }
 
@@ -113,7 +113,7 @@ pub async fn pause(
     job: &JobId,
     reason: PauseReason,
 ) -> Result<(), PortError> {
-    say(env, ports, job, "paused", &Word::Paused(reason)).await
+    write_command(env, ports, job, "paused", &ControlCommand::Paused(reason)).await
 }
 
 /// Lets a paused job go on.
@@ -121,7 +121,7 @@ pub async fn pause(
 /// # Errors
 /// [`PortError`] when the store is away.
 pub async fn resume(env: &Env, ports: &Ports, job: &JobId) -> Result<(), PortError> {
-    say(env, ports, job, "resumed", &Word::Resumed).await
+    write_command(env, ports, job, "resumed", &ControlCommand::Resumed).await
 }
 
 /// Says who waits for a job, from now on.
@@ -132,41 +132,53 @@ pub async fn prioritize(
     env: &Env,
     ports: &Ports,
     job: &JobId,
-    class: Class,
+    class: Priority,
 ) -> Result<(), PortError> {
-    say(env, ports, job, "priority", &Word::Priority(class)).await
+    write_command(
+        env,
+        ports,
+        job,
+        "priority",
+        &ControlCommand::Priority(class),
+    )
+    .await
 }
 
 /// Says what a job may spend in all, from now on.
 ///
 /// # Errors
 /// [`PortError`] when the store is away.
-pub async fn allow(env: &Env, ports: &Ports, job: &JobId, budget: Budget) -> Result<(), PortError> {
-    say(env, ports, job, "budget", &Word::Budget(budget)).await
+pub async fn set_budget(
+    env: &Env,
+    ports: &Ports,
+    job: &JobId,
+    budget: JobBudget,
+) -> Result<(), PortError> {
+    write_command(env, ports, job, "budget", &ControlCommand::Budget(budget)).await
 }
 
 /// Where a job stands. One listing, unless something was said about it.
 ///
 /// # Errors
 /// [`PortError`] when the store could not say.
-pub async fn standing(blobs: &dyn Blobs, job: &JobId) -> Result<Standing, PortError> {
+pub async fn load_control(blobs: &dyn Blobs, job: &JobId) -> Result<JobControl, PortError> {
     const NAMES: usize = 10;
     let names = blobs.children(&format!("jobs/{job}/"), None, NAMES).await?;
-    let mut standing = Standing::default();
+    let mut control = JobControl::default();
     if names.iter().any(|name| name == "cancelled") {
-        standing.cancelled = get_json(blobs, &cancelled_key(job)).await?;
+        control.cancelled = get_json(blobs, &cancelled_key(job)).await?;
     }
     if names.iter().any(|name| name == "control/") {
-        read_words(blobs, job, &mut standing).await?;
+        apply_commands(blobs, job, &mut control).await?;
     }
-    Ok(standing)
+    Ok(control)
 }
 
 /// Reads the last word of each kind: their names say the kind, and when it was said.
-async fn read_words(
+async fn apply_commands(
     blobs: &dyn Blobs,
     job: &JobId,
-    standing: &mut Standing,
+    control: &mut JobControl,
 ) -> Result<(), PortError> {
     let names = crate::blobs::list_all(blobs, &control_prefix(job)).await?;
     let last = |kinds: [&str; 2]| {
@@ -182,22 +194,22 @@ async fn read_words(
     .into_iter()
     .flatten()
     {
-        match get_json::<Word>(blobs, name).await? {
-            Some(Word::Paused(reason)) => {
-                standing.paused = Some(Paused {
+        match get_json::<ControlCommand>(blobs, name).await? {
+            Some(ControlCommand::Paused(reason)) => {
+                control.paused = Some(Paused {
                     reason,
-                    since_ms: said_ms(name),
+                    since_ms: command_time_ms(name),
                 })
             }
-            Some(Word::Priority(class)) => standing.class = Some(class),
-            Some(Word::Budget(budget)) => standing.budget = Some(budget),
-            Some(Word::Resumed) | None => {}
+            Some(ControlCommand::Priority(class)) => control.class = Some(class),
+            Some(ControlCommand::Budget(budget)) => control.budget = Some(budget),
+            Some(ControlCommand::Resumed) | None => {}
         }
     }
     Ok(())
 }
 
-fn said_ms(name: &str) -> Millis {
+fn command_time_ms(name: &str) -> Millis {
     let file = name.rsplit('/').next().unwrap_or_default();
     file.split('-')
         .next()
@@ -205,43 +217,43 @@ fn said_ms(name: &str) -> Millis {
         .unwrap_or_default()
 }
 
-async fn say(
+async fn write_command(
     env: &Env,
     ports: &Ports,
     job: &JobId,
     kind: &str,
-    word: &Word,
+    command: &ControlCommand,
 ) -> Result<(), PortError> {
     let prefix = control_prefix(job);
-    let before = ask(env, || {
+    let before = with_retry(env, || {
         crate::blobs::list_all(ports.blobs.as_ref(), &prefix)
     })
     .await?;
     // The last word counts: one of the same millisecond, or of a faster clock, must not stand behind this one.
     let at_ms = env
         .now_ms()
-        .max(before.last().map_or(0, |name| said_ms(name) + 1));
+        .max(before.last().map_or(0, |name| command_time_ms(name) + 1));
     let key = format!(
         "{prefix}{at_ms:013}-{:08x}-{kind}.json",
         env.random() & 0xffff_ffff
     );
-    put_json(env, ports.blobs.as_ref(), &key, word).await?;
-    tell(env, ports, job).await;
+    put_json(env, ports.blobs.as_ref(), &key, command).await?;
+    notify_coordinator(env, ports, job).await;
     Ok(())
 }
 
 /// A word to the coordinator; if it is lost, the coordinator finds the record by itself.
-async fn tell(env: &Env, ports: &Ports, job: &JobId) {
-    let Ok(news) = encode(&News::Job(job.clone())) else {
+async fn notify_coordinator(env: &Env, ports: &Ports, job: &JobId) {
+    let Ok(message) = encode(&CoordinatorMessage::Job(job.clone())) else {
         return;
     };
-    let told = ask(env, || {
+    let published = with_retry(env, || {
         ports
             .queue
-            .publish(QueueName::flow(&job.0), vec![news.clone()])
+            .publish(QueueName::flow_for(&job.0), vec![message.clone()])
     })
     .await;
-    if let Err(error) = told {
+    if let Err(error) = published {
         tracing::debug!(%job, %error, "a coordinator was not told; it looks by itself");
     }
 }
@@ -259,18 +271,18 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_word_counts() {
+    async fn latest_control_command_wins() {
         let env = Env::simulated(1);
         let ports = Ports::memory();
         let job = JobId("job".into());
-        let stands = async || standing(ports.blobs.as_ref(), &job).await.unwrap();
-        assert_eq!(stands().await, Standing::default());
+        let stands = async || load_control(ports.blobs.as_ref(), &job).await.unwrap();
+        assert_eq!(stands().await, JobControl::default());
         let step = async || env.sleep(std::time::Duration::from_millis(5)).await;
         pause(&env, &ports, &job, PauseReason::Budget)
             .await
             .unwrap();
         step().await;
-        prioritize(&env, &ports, &job, Class::Interactive)
+        prioritize(&env, &ports, &job, Priority::Interactive)
             .await
             .unwrap();
         let paused = stands().await;
@@ -283,7 +295,7 @@ mod tests {
         );
         assert_eq!(
             (paused.class, paused.is_running()),
-            (Some(Class::Interactive), false)
+            (Some(Priority::Interactive), false)
         );
         step().await;
         resume(&env, &ports, &job).await.unwrap();

@@ -12,9 +12,9 @@
 
 mod budget;
 mod control;
+mod ended_entries;
 mod open;
 mod submit;
-mod tally;
 
 use std::collections::BTreeMap;
 
@@ -23,25 +23,25 @@ use serde::{Deserialize, Serialize};
 use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
 use crate::failure::FailureRecord;
-use crate::flow::{JobEntry, Manifest};
+use crate::flow::{JobEntry, JobManifest};
 use crate::key::JobId;
-use crate::message::Ending;
-use crate::port::{PortError, ask};
+use crate::message::RunOutcome;
+use crate::port_error::{PortError, with_retry};
 
-pub use budget::{Amount, Budget, Ledgered, Payer, Purses};
+pub use budget::{BudgetOwner, BudgetRegistry, JobBudget, SpendAmount, SpendLog};
 pub use control::{
-    CancelReason, Cancelled, PauseReason, Paused, Standing, allow, cancel, pause, prioritize,
-    resume, standing,
+    CancelReason, Cancelled, JobControl, PauseReason, Paused, cancel, load_control, pause,
+    prioritize, resume, set_budget,
 };
 pub(crate) use open::OpenJob;
-pub use submit::{Begun, Submitting, named, submit};
+pub use submit::{JobStart, JobWriter, job_for_name, submit};
 
 /// Entries in a chunk.
-const CHUNK: usize = 500;
+const CHUNK_ENTRIES: usize = 500;
 
 /// How the entries of a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Counts {
+pub struct EntryCounts {
     /// Finished with everything.
     pub done: u64,
     /// Finished with recorded gaps.
@@ -55,19 +55,19 @@ pub struct Counts {
     pub cancelled: u64,
 }
 
-impl Counts {
+impl EntryCounts {
     /// Entries that ended.
     pub fn ended(&self) -> u64 {
         self.done + self.done_with_gaps + self.unchanged + self.failed + self.cancelled
     }
 
-    fn add(&mut self, ending: &Ending) {
+    fn add(&mut self, ending: &RunOutcome) {
         match ending {
-            Ending::Done => self.done += 1,
-            Ending::DoneWithGaps(_) => self.done_with_gaps += 1,
-            Ending::Unchanged => self.unchanged += 1,
-            Ending::Failed(_) => self.failed += 1,
-            Ending::Cancelled => self.cancelled += 1,
+            RunOutcome::Done => self.done += 1,
+            RunOutcome::DoneWithGaps(_) => self.done_with_gaps += 1,
+            RunOutcome::Unchanged => self.unchanged += 1,
+            RunOutcome::Failed(_) => self.failed += 1,
+            RunOutcome::Cancelled => self.cancelled += 1,
         }
     }
 }
@@ -75,7 +75,7 @@ impl Counts {
 /// How a job came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Close {
+pub enum JobEndReason {
     /// Every entry ended by itself.
     #[default]
     Finished,
@@ -87,14 +87,14 @@ pub enum Close {
 
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct JobReport {
     /// The job.
     pub job: JobId,
     /// How it came to its end.
     #[serde(default)]
-    pub close: Close,
+    pub close: JobEndReason,
     /// Its entries' endings.
-    pub counts: Counts,
+    pub counts: EntryCounts,
     /// Failed entries by code; complete up to 256 codes.
     #[serde(default)]
     pub reasons: BTreeMap<String, u64>,
@@ -110,7 +110,7 @@ pub struct Report {
     pub ended_ms: Millis,
 }
 
-impl Report {
+impl JobReport {
     /// Seconds from submission to the end.
     pub fn seconds(&self) -> f64 {
         self.ended_ms.saturating_sub(self.submitted_ms) as f64 / 1e3
@@ -121,7 +121,7 @@ impl Report {
 ///
 /// # Errors
 /// [`PortError`] when the store could not say.
-pub async fn report(blobs: &dyn Blobs, job: &JobId) -> Result<Option<Report>, PortError> {
+pub async fn report(blobs: &dyn Blobs, job: &JobId) -> Result<Option<JobReport>, PortError> {
     get_json(blobs, &report_key(job)).await
 }
 
@@ -129,7 +129,7 @@ pub async fn report(blobs: &dyn Blobs, job: &JobId) -> Result<Option<Report>, Po
 ///
 /// # Errors
 /// [`PortError`] when the store could not say.
-pub async fn manifest(blobs: &dyn Blobs, job: &JobId) -> Result<Option<Manifest>, PortError> {
+pub async fn manifest(blobs: &dyn Blobs, job: &JobId) -> Result<Option<JobManifest>, PortError> {
     get_json(blobs, &manifest_key(job)).await
 }
 
@@ -139,10 +139,10 @@ pub async fn manifest(blobs: &dyn Blobs, job: &JobId) -> Result<Option<Manifest>
 /// [`PortError`] when the store could not say.
 pub async fn entries(
     blobs: &dyn Blobs,
-    manifest: &Manifest,
+    manifest: &JobManifest,
     chunk: u64,
 ) -> Result<Vec<JobEntry>, PortError> {
-    if chunk >= manifest.entries.div_ceil(CHUNK as u64) {
+    if chunk >= manifest.entries.div_ceil(CHUNK_ENTRIES as u64) {
         return Ok(Vec::new());
     }
     Ok(get_json(blobs, &chunk_key(manifest, chunk))
@@ -152,9 +152,9 @@ pub async fn entries(
 
 /// What had ended of a job when its coordinator last saved it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Saved {
+pub struct SavedProgress {
     /// Endings.
-    pub counts: Counts,
+    pub counts: EntryCounts,
     /// Failed entries by code.
     pub reasons: BTreeMap<String, u64>,
     /// Run (or entry number) and failure; a thousand of them.
@@ -165,9 +165,9 @@ pub struct Saved {
 ///
 /// # Errors
 /// [`PortError`] when the store could not say.
-pub async fn saved(blobs: &dyn Blobs, job: &JobId) -> Result<Saved, PortError> {
-    let tally = tally::last(blobs, job).await?;
-    Ok(Saved {
+pub async fn saved_progress(blobs: &dyn Blobs, job: &JobId) -> Result<SavedProgress, PortError> {
+    let tally = ended_entries::load_last(blobs, job).await?;
+    Ok(SavedProgress {
         counts: tally.counts,
         reasons: tally.reasons,
         failures: tally.failures,
@@ -200,7 +200,7 @@ fn report_key(job: &JobId) -> String {
 }
 
 /// Jobs of before attempts had a name keep their entries one level higher.
-fn chunk_key(manifest: &Manifest, chunk: u64) -> String {
+fn chunk_key(manifest: &JobManifest, chunk: u64) -> String {
     let job = &manifest.job;
     let attempt = &manifest.terms.attempt;
     let slash = if attempt.is_empty() { "" } else { "/" };
@@ -214,8 +214,8 @@ async fn put_json(
     value: &(impl Serialize + ?Sized),
 ) -> Result<(), PortError> {
     let json = serde_json::to_vec(value)
-        .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
-    ask(env, || blobs.put(key, json.clone().into()))
+        .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
+    with_retry(env, || blobs.put(key, json.clone().into()))
         .await
         .map(|_| ())
 }
@@ -228,6 +228,6 @@ async fn get_json<T: serde::de::DeserializeOwned>(
         return Ok(None);
     };
     serde_json::from_slice(&json).map(Some).map_err(|error| {
-        PortError::lasting("blobs", "get", format!("{key} cannot be read: {error}"))
+        PortError::permanent("blobs", "get", format!("{key} cannot be read: {error}"))
     })
 }

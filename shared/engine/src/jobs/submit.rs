@@ -6,45 +6,51 @@
 
 use serde_json::json;
 
-use super::{CHUNK, get_json, manifest, manifest_key, put_json};
+use super::{CHUNK_ENTRIES, get_json, manifest, manifest_key, put_json};
 use crate::blobs::Blobs;
 use crate::env::Env;
-use crate::flow::{JobEntry, Manifest};
+use crate::flow::{JobEntry, JobManifest};
 use crate::key::JobId;
-use crate::ledger::Due;
-use crate::message::{News, encode};
-use crate::port::{PortError, ask};
+use crate::ledger::ScheduledItem;
+use crate::message::{CoordinatorMessage, encode};
+use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
 use crate::queue::QueueName;
 
 /// What came of beginning to submit.
-pub enum Begun {
+pub enum JobStart {
     /// Push the entries, then finish.
-    New(Submitting),
+    New(JobWriter),
     /// The job was submitted before: nothing is to be pushed.
-    Known(Manifest),
+    Existing(JobManifest),
 }
 
 /// A submission under way. Holds at most 500 entries; one that is not finished is no job.
-pub struct Submitting {
-    manifest: Manifest,
+pub struct JobWriter {
+    manifest: JobManifest,
     pending: Vec<JobEntry>,
 }
 
-impl Submitting {
+impl JobWriter {
     /// Begins to submit `draft`, whose number of entries and attempt are filled in here. The same id twice is one job.
     ///
     /// # Errors
     /// [`PortError`] when a port is away; begin again.
-    pub async fn begin(env: &Env, ports: &Ports, draft: Manifest) -> Result<Begun, PortError> {
-        if let Some(known) = ask(env, || manifest(ports.blobs.as_ref(), &draft.job)).await? {
-            announce(env, ports, &known.job).await?; // the first word of it may have been lost
-            return Ok(Begun::Known(known));
+    pub async fn start(
+        env: &Env,
+        ports: &Ports,
+        draft: JobManifest,
+    ) -> Result<JobStart, PortError> {
+        if let Some(existing) =
+            with_retry(env, || manifest(ports.blobs.as_ref(), &draft.job)).await?
+        {
+            announce(env, ports, &existing.job).await?; // the first word of it may have been lost
+            return Ok(JobStart::Existing(existing));
         }
         let mut manifest = draft;
         manifest.entries = 0;
         manifest.terms.attempt = format!("{:016x}", env.random());
-        Ok(Begun::New(Self {
+        Ok(JobStart::New(Self {
             manifest,
             pending: Vec::new(),
         }))
@@ -62,7 +68,7 @@ impl Submitting {
     ) -> Result<(), PortError> {
         self.manifest.entries += 1;
         self.pending.push(entry);
-        if self.pending.len() == CHUNK {
+        if self.pending.len() == CHUNK_ENTRIES {
             self.write_chunk(env, blobs).await
         } else {
             Ok(())
@@ -78,7 +84,7 @@ impl Submitting {
     ///
     /// # Errors
     /// [`PortError`] when a port is away; begin again, with the same id.
-    pub async fn finish(mut self, env: &Env, ports: &Ports) -> Result<Manifest, PortError> {
+    pub async fn finish(mut self, env: &Env, ports: &Ports) -> Result<JobManifest, PortError> {
         let blobs = ports.blobs.as_ref();
         self.write_chunk(env, blobs).await?;
         put_json(
@@ -88,7 +94,7 @@ impl Submitting {
             &self.manifest,
         )
         .await?;
-        let first = ask(env, || manifest(blobs, &self.manifest.job)).await?;
+        let first = with_retry(env, || manifest(blobs, &self.manifest.job)).await?;
         announce(env, ports, &self.manifest.job).await?;
         Ok(first.unwrap_or(self.manifest))
     }
@@ -97,7 +103,7 @@ impl Submitting {
         if self.pending.is_empty() {
             return Ok(());
         }
-        let chunk = (self.manifest.entries - 1) / CHUNK as u64;
+        let chunk = (self.manifest.entries - 1) / CHUNK_ENTRIES as u64;
         put_json(
             env,
             blobs,
@@ -117,12 +123,12 @@ impl Submitting {
 pub async fn submit(
     env: &Env,
     ports: &Ports,
-    draft: &Manifest,
+    draft: &JobManifest,
     entries: &[JobEntry],
-) -> Result<Manifest, PortError> {
-    match Submitting::begin(env, ports, draft.clone()).await? {
-        Begun::Known(manifest) => Ok(manifest),
-        Begun::New(mut submitting) => {
+) -> Result<JobManifest, PortError> {
+    match JobWriter::start(env, ports, draft.clone()).await? {
+        JobStart::Existing(manifest) => Ok(manifest),
+        JobStart::New(mut submitting) => {
             for entry in entries {
                 submitting
                     .push(env, ports.blobs.as_ref(), entry.clone())
@@ -135,13 +141,13 @@ pub async fn submit(
 
 /// Puts the job on the due-time index, and tells its coordinator.
 async fn announce(env: &Env, ports: &Ports, job: &JobId) -> Result<(), PortError> {
-    let due = Due::Job(job.clone());
-    ask(env, || ports.ledger.schedule(&due, env.now_ms())).await?;
-    let news = encode(&News::Job(job.clone()))?;
-    ask(env, || {
+    let item = ScheduledItem::Job(job.clone());
+    with_retry(env, || ports.ledger.schedule(&item, env.now_ms())).await?;
+    let message = encode(&CoordinatorMessage::Job(job.clone()))?;
+    with_retry(env, || {
         ports
             .queue
-            .publish(QueueName::flow(&job.0), vec![news.clone()])
+            .publish(QueueName::flow_for(&job.0), vec![message.clone()])
     })
     .await
 }
@@ -151,7 +157,7 @@ async fn announce(env: &Env, ports: &Ports, job: &JobId) -> Result<(), PortError
 ///
 /// # Errors
 /// [`PortError`] when the store is away, or the name is none (see [`Blobs`] for what a key may hold).
-pub async fn named(
+pub async fn job_for_name(
     env: &Env,
     blobs: &dyn Blobs,
     collection: &str,
@@ -162,37 +168,37 @@ pub async fn named(
     if let Some(fresh) = fresh {
         put_json(env, blobs, &key, &json!({ "job": fresh })).await?;
     }
-    let given: Option<serde_json::Value> = ask(env, || get_json(blobs, &key)).await?;
-    Ok(given.and_then(|given| Some(JobId(given["job"].as_str()?.into()))))
+    let existing: Option<serde_json::Value> = with_retry(env, || get_json(blobs, &key)).await?;
+    Ok(existing.and_then(|existing| Some(JobId(existing["job"].as_str()?.into()))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::Terms;
+    use crate::flow::JobOptions;
     use crate::jobs::entries;
 
-    fn draft() -> Manifest {
-        Manifest {
+    fn draft() -> JobManifest {
+        JobManifest {
             job: JobId("job".into()),
             collection: "c".into(),
             settings: "s".into(),
-            class: crate::key::Class::Bulk,
+            class: crate::key::Priority::Bulk,
             entries: 0,
             submitted_ms: 0,
-            terms: Terms::default(),
+            terms: JobOptions::default(),
         }
     }
 
-    async fn submitted(
+    async fn submit_entries(
         env: &Env,
         ports: &Ports,
         numbers: std::ops::Range<u64>,
         finish: bool,
-    ) -> Option<Manifest> {
-        let mut submitting = match Submitting::begin(env, ports, draft()).await.unwrap() {
-            Begun::New(submitting) => submitting,
-            Begun::Known(manifest) => return Some(manifest),
+    ) -> Option<JobManifest> {
+        let mut submitting = match JobWriter::start(env, ports, draft()).await.unwrap() {
+            JobStart::New(submitting) => submitting,
+            JobStart::Existing(manifest) => return Some(manifest),
         };
         for n in numbers {
             let entry = JobEntry {
@@ -212,18 +218,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_submission_that_was_cut_off_leaves_nothing_in_the_next() {
+    async fn interrupted_submission_leaves_no_entries_behind() {
         let env = Env::simulated(1);
         let ports = Ports::memory();
-        assert!(submitted(&env, &ports, 0..1_100, false).await.is_none());
+        assert!(
+            submit_entries(&env, &ports, 0..1_100, false)
+                .await
+                .is_none()
+        );
         assert!(
             manifest(ports.blobs.as_ref(), &draft().job)
                 .await
                 .unwrap()
                 .is_none()
         );
-        let second = submitted(&env, &ports, 5_000..5_700, true).await.unwrap();
-        let third = submitted(&env, &ports, 0..3, true).await.unwrap();
+        let second = submit_entries(&env, &ports, 5_000..5_700, true)
+            .await
+            .unwrap();
+        let third = submit_entries(&env, &ports, 0..3, true).await.unwrap();
         assert_eq!(second, third);
         let mut read = Vec::new();
         for chunk in 0..3 {
@@ -237,13 +249,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_two_that_submit_at_once_one_counts_whole() {
+    async fn one_of_two_concurrent_submissions_wins_completely() {
         let env = Env::simulated(1);
         let ports = Ports::memory();
         let begin = || async {
-            match Submitting::begin(&env, &ports, draft()).await.unwrap() {
-                Begun::New(submitting) => submitting,
-                Begun::Known(_) => panic!("nothing was submitted"),
+            match JobWriter::start(&env, &ports, draft()).await.unwrap() {
+                JobStart::New(submitting) => submitting,
+                JobStart::Existing(_) => panic!("nothing was submitted"),
             }
         };
         let mut one = begin().await;
@@ -278,19 +290,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_is_given_once() {
+    async fn job_name_maps_to_one_job_per_collection() {
         let env = Env::simulated(1);
         let ports = Ports::memory();
         let a = JobId("j-a".into());
         let b = JobId("j-b".into());
-        let given =
-            |collection, fresh| named(&env, ports.blobs.as_ref(), collection, "nightly", fresh);
-        assert_eq!(given("x", None).await.unwrap(), None);
-        assert_eq!(given("x", Some(&a)).await.unwrap(), Some(a.clone()));
-        assert_eq!(given("x", Some(&b)).await.unwrap(), Some(a.clone()));
-        assert_eq!(given("y", Some(&b)).await.unwrap(), Some(b));
+        let lookup = |collection, fresh| {
+            job_for_name(&env, ports.blobs.as_ref(), collection, "nightly", fresh)
+        };
+        assert_eq!(lookup("x", None).await.unwrap(), None);
+        assert_eq!(lookup("x", Some(&a)).await.unwrap(), Some(a.clone()));
+        assert_eq!(lookup("x", Some(&b)).await.unwrap(), Some(a.clone()));
+        assert_eq!(lookup("y", Some(&b)).await.unwrap(), Some(b));
         assert!(
-            named(&env, ports.blobs.as_ref(), "x", "../../up", None)
+            job_for_name(&env, ports.blobs.as_ref(), "x", "../../up", None)
                 .await
                 .is_err()
         );

@@ -5,39 +5,42 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Board, Due, Entry, Lease, Ledger, Notice, OpenTask, Outcomes, Retry, Want};
+use super::{
+    Lease, Ledger, OpenTask, OutcomeBatch, Retry, ScheduledItem, StatusRecord, StatusTopic,
+    TaskOutcome, TaskSpec,
+};
 use crate::env::Millis;
 use crate::key::{JobId, RunId, TaskKey};
-use crate::port::PortError;
+use crate::port_error::PortError;
 use crate::queue::Lane;
 
 /// Short-term memory of one process.
 #[derive(Default)]
-pub struct MemoryLedger(Mutex<State>);
+pub struct MemoryLedger(Mutex<LedgerState>);
 
 #[derive(Default)]
-struct State {
+struct LedgerState {
     /// Memories of runs begun so far: each names itself by the count.
-    begun: u64,
-    runs: HashMap<RunId, Run>,
-    due: BTreeSet<(Millis, Due)>,
-    due_at: BTreeMap<Due, Millis>,
-    boards: BTreeMap<(Board, String), Notice>,
+    last_epoch: u64,
+    runs: HashMap<RunId, RunState>,
+    due: BTreeSet<(Millis, ScheduledItem)>,
+    due_at: BTreeMap<ScheduledItem, Millis>,
+    status_records: BTreeMap<(StatusTopic, String), StatusRecord>,
 }
 
 #[derive(Default)]
-struct Run {
+struct RunState {
     epoch: u64,
-    log: Vec<(TaskKey, Entry)>,
+    log: Vec<(TaskKey, TaskOutcome)>,
     ended: HashSet<TaskKey>,
-    open: BTreeMap<TaskKey, Task>,
+    open: BTreeMap<TaskKey, TaskState>,
     watchers: BTreeSet<JobId>,
 }
 
 #[derive(Default)]
-struct Task {
+struct TaskState {
     /// The stage and lane of a wanted task; `None` while no one is known to want it.
-    wanted: Option<(String, Lane)>,
+    request: Option<(String, Lane)>,
     published_ms: Millis,
     due_ms: Millis,
     attempts: u32,
@@ -50,9 +53,9 @@ impl MemoryLedger {
     /// Loses everything, as a restarted Redis would: for tests.
     pub fn flush(&self) {
         let mut state = self.state();
-        *state = State {
-            begun: state.begun,
-            ..State::default()
+        *state = LedgerState {
+            last_epoch: state.last_epoch,
+            ..LedgerState::default()
         };
     }
 
@@ -66,53 +69,53 @@ impl MemoryLedger {
         self.state().due.len()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LedgerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn run(&mut self, run: &RunId) -> &mut Run {
-        let begun = &mut self.begun;
+impl LedgerState {
+    fn run(&mut self, run: &RunId) -> &mut RunState {
+        let last_epoch = &mut self.last_epoch;
         self.runs.entry(run.clone()).or_insert_with(|| {
-            *begun += 1;
-            Run {
-                epoch: *begun,
-                ..Run::default()
+            *last_epoch += 1;
+            RunState {
+                epoch: *last_epoch,
+                ..RunState::default()
             }
         })
     }
 
-    fn move_due(&mut self, due: &Due, at_ms: Millis) {
-        if let Some(before) = self.due_at.insert(due.clone(), at_ms) {
-            self.due.remove(&(before, due.clone()));
+    fn reschedule(&mut self, item: &ScheduledItem, at_ms: Millis) {
+        if let Some(before) = self.due_at.insert(item.clone(), at_ms) {
+            self.due.remove(&(before, item.clone()));
         }
-        self.due.insert((at_ms, due.clone()));
+        self.due.insert((at_ms, item.clone()));
     }
 }
 
-impl Run {
+impl RunState {
     /// Whether more is left of it than leases of late workers that ran out: every look at what is due tidies up.
-    fn matters(&self, now_ms: Millis) -> bool {
+    fn is_live(&self, now_ms: Millis) -> bool {
         !self.log.is_empty()
             || !self.watchers.is_empty()
             || self
                 .open
                 .values()
-                .any(|task: &Task| task.wanted.is_some() || task.live_lease(now_ms).is_some())
+                .any(|task: &TaskState| task.request.is_some() || task.live_lease(now_ms).is_some())
     }
 }
 
-impl Task {
+impl TaskState {
     fn live_lease(&self, now_ms: Millis) -> Option<&(String, Millis)> {
         self.lease.as_ref().filter(|(_, until)| *until > now_ms)
     }
 
     fn is_overdue(&self, now_ms: Millis) -> bool {
-        self.wanted.is_some() && self.due_ms <= now_ms && self.live_lease(now_ms).is_none()
+        self.request.is_some() && self.due_ms <= now_ms && self.live_lease(now_ms).is_none()
     }
 
-    fn published(&mut self, now_ms: Millis) {
+    fn mark_published(&mut self, now_ms: Millis) {
         let wait = self.due_ms.saturating_sub(self.published_ms);
         self.published_ms = now_ms;
         self.due_ms = now_ms + 2 * wait.max(1);
@@ -121,18 +124,23 @@ impl Task {
 
 #[async_trait]
 impl Ledger for MemoryLedger {
-    async fn outcomes(&self, run: &RunId, since: u64) -> Result<Outcomes, PortError> {
+    async fn outcomes(&self, run: &RunId, since: u64) -> Result<OutcomeBatch, PortError> {
         let mut state = self.state();
-        let Run { epoch, log, .. } = state.run(run);
+        let RunState { epoch, log, .. } = state.run(run);
         let from = usize::try_from(since).unwrap_or(usize::MAX).min(log.len());
-        Ok(Outcomes {
+        Ok(OutcomeBatch {
             epoch: *epoch,
             entries: log[from..].to_vec(),
             next: log.len() as u64,
         })
     }
 
-    async fn record(&self, run: &RunId, key: &TaskKey, entry: Entry) -> Result<(), PortError> {
+    async fn record(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        entry: TaskOutcome,
+    ) -> Result<(), PortError> {
         let mut state = self.state();
         let run = state.run(run);
         if run.ended.insert(*key) {
@@ -142,25 +150,25 @@ impl Ledger for MemoryLedger {
         Ok(())
     }
 
-    async fn want(
+    async fn request_tasks(
         &self,
         run: &RunId,
-        tasks: &[Want],
+        tasks: &[TaskSpec],
         now_ms: Millis,
         due_ms: Millis,
     ) -> Result<Vec<TaskKey>, PortError> {
         let mut state = self.state();
         let run = state.run(run);
         let mut new = Vec::new();
-        for want in tasks {
-            if run.ended.contains(&want.key) {
+        for task_spec in tasks {
+            if run.ended.contains(&task_spec.key) {
                 continue;
             }
-            let task = run.open.entry(want.key).or_default();
-            if task.wanted.is_none() {
-                task.wanted = Some((want.stage.clone(), want.lane));
+            let task = run.open.entry(task_spec.key).or_default();
+            if task.request.is_none() {
+                task.request = Some((task_spec.stage.clone(), task_spec.lane));
                 (task.published_ms, task.due_ms) = (now_ms, due_ms);
-                new.push(want.key);
+                new.push(task_spec.key);
             }
         }
         Ok(new)
@@ -177,7 +185,7 @@ impl Ledger for MemoryLedger {
             .filter(|(_, task)| task.is_overdue(now_ms));
         Ok(overdue
             .map(|(key, task)| {
-                task.published(now_ms);
+                task.mark_published(now_ms);
                 *key
             })
             .collect())
@@ -188,11 +196,11 @@ impl Ledger for MemoryLedger {
         let Some(run) = state.runs.get(run) else {
             return Ok(Vec::new());
         };
-        let wanted = run
+        let open = run
             .open
             .iter()
-            .filter_map(|(key, task)| Some((key, task, task.wanted.clone()?)));
-        Ok(wanted
+            .filter_map(|(key, task)| Some((key, task, task.request.clone()?)));
+        Ok(open
             .map(|(key, task, (stage, lane))| OpenTask {
                 key: *key,
                 stage,
@@ -222,7 +230,7 @@ impl Ledger for MemoryLedger {
         let task = run.open.entry(*key).or_default();
         match &task.lease {
             Some((by, until)) if *until > now_ms && by != holder => {
-                return Ok(Lease::Held {
+                return Ok(Lease::LeasedElsewhere {
                     holder: by.clone(),
                     until_ms: *until,
                 });
@@ -235,7 +243,7 @@ impl Ledger for MemoryLedger {
         Ok(Lease::Granted {
             attempts: task.attempts,
             crashes: task.crashes,
-            wanted: task.wanted.is_some(),
+            is_requested: task.request.is_some(),
         })
     }
 
@@ -260,43 +268,43 @@ impl Ledger for MemoryLedger {
         Ok(task.attempts)
     }
 
-    async fn schedule(&self, due: &Due, at_ms: Millis) -> Result<(), PortError> {
+    async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> Result<(), PortError> {
         let mut state = self.state();
-        if state.due_at.get(due).is_none_or(|at| *at > at_ms) {
-            state.move_due(due, at_ms);
+        if state.due_at.get(item).is_none_or(|at| *at > at_ms) {
+            state.reschedule(item, at_ms);
         }
         Ok(())
     }
 
-    async fn due(
+    async fn claim_due(
         &self,
         now_ms: Millis,
         again_ms: Millis,
         limit: usize,
-    ) -> Result<Vec<Due>, PortError> {
+    ) -> Result<Vec<ScheduledItem>, PortError> {
         let mut state = self.state();
-        state.runs.retain(|_, run| run.matters(now_ms));
-        let ripe = state
+        state.runs.retain(|_, run| run.is_live(now_ms));
+        let ready = state
             .due
             .iter()
             .take_while(|(at, _)| *at <= now_ms)
             .take(limit);
-        let ripe: Vec<Due> = ripe.map(|(_, due)| due.clone()).collect();
-        for due in &ripe {
-            state.move_due(due, again_ms);
+        let ready: Vec<ScheduledItem> = ready.map(|(_, item)| item.clone()).collect();
+        for item in &ready {
+            state.reschedule(item, again_ms);
         }
-        Ok(ripe)
+        Ok(ready)
     }
 
-    async fn unschedule(&self, due: &Due) -> Result<(), PortError> {
+    async fn unschedule(&self, item: &ScheduledItem) -> Result<(), PortError> {
         let mut state = self.state();
-        if let Some(at) = state.due_at.remove(due) {
-            state.due.remove(&(at, due.clone()));
+        if let Some(at) = state.due_at.remove(item) {
+            state.due.remove(&(at, item.clone()));
         }
         Ok(())
     }
 
-    async fn watch(&self, run: &RunId, job: &JobId) -> Result<(), PortError> {
+    async fn add_watcher(&self, run: &RunId, job: &JobId) -> Result<(), PortError> {
         self.state().run(run).watchers.insert(job.clone());
         Ok(())
     }
@@ -310,24 +318,37 @@ impl Ledger for MemoryLedger {
             .unwrap_or_default())
     }
 
-    async fn forget(&self, run: &RunId) -> Result<(), PortError> {
+    async fn forget_run(&self, run: &RunId) -> Result<(), PortError> {
         self.state().runs.remove(run);
         Ok(())
     }
 
-    async fn post(&self, board: Board, notice: Notice, now_ms: Millis) -> Result<(), PortError> {
+    async fn post_status(
+        &self,
+        topic: StatusTopic,
+        record: StatusRecord,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
         let mut state = self.state();
-        state.boards.retain(|_, notice| notice.until_ms > now_ms);
-        state.boards.insert((board, notice.name.clone()), notice);
+        state
+            .status_records
+            .retain(|_, record| record.until_ms > now_ms);
+        state
+            .status_records
+            .insert((topic, record.name.clone()), record);
         Ok(())
     }
 
-    async fn notices(&self, board: Board, now_ms: Millis) -> Result<Vec<Notice>, PortError> {
+    async fn status_records(
+        &self,
+        topic: StatusTopic,
+        now_ms: Millis,
+    ) -> Result<Vec<StatusRecord>, PortError> {
         let state = self.state();
         let here = state
-            .boards
+            .status_records
             .iter()
-            .filter(|((on, _), notice)| *on == board && notice.until_ms > now_ms);
-        Ok(here.map(|(_, notice)| notice.clone()).collect())
+            .filter(|((on, _), record)| *on == topic && record.until_ms > now_ms);
+        Ok(here.map(|(_, record)| record.clone()).collect())
     }
 }

@@ -1,7 +1,7 @@
 //! The port to shared short-term memory: which outcomes a run has, what was asked for, who works on what, what is due.
 //!
 //! It is a cache and a coordination aid: losing it costs time, never results (I-1). What every adapter promises: each
-//! call is atomic; the first outcome recorded for a task of a run stays; [`Ledger::want`] returns a key as new once;
+//! call is atomic; the first outcome recorded for a task of a run stays; [`Ledger::request_tasks`] returns a key as new once;
 //! a lease is held by one holder at a time. Times are given by the caller, so that a simulation owns the clock.
 
 mod memory;
@@ -17,12 +17,12 @@ pub use memory::MemoryLedger;
 use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::key::{JobId, RunId, RunRef, TaskKey};
-use crate::port::PortError;
+use crate::port_error::PortError;
 use crate::queue::Lane;
 
 /// What became of a task in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
+pub enum TaskOutcome {
     /// Its artifact exists; this is its outcome as JSON, at most [`crate::stage::MAX_OUTCOME_BYTES`].
     Done(Bytes),
     /// It failed for good in this run.
@@ -31,12 +31,12 @@ pub enum Entry {
 
 /// The outcomes of a run recorded since a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Outcomes {
+pub struct OutcomeBatch {
     /// Names this memory of the run. It is another one after the run was forgotten, or the ledger lost everything:
     /// then the run may have ended elsewhere, or everything known of it must be established anew.
     pub epoch: u64,
     /// In order of recording.
-    pub entries: Vec<(TaskKey, Entry)>,
+    pub entries: Vec<(TaskKey, TaskOutcome)>,
     /// The cursor to continue from.
     pub next: u64,
 }
@@ -51,12 +51,12 @@ pub enum Lease {
         /// Leases of this task that ran out: whoever held them went away without a word.
         crashes: u32,
         /// Whether the ledger knows that the run wants this task; if not, it may have forgotten how it ended.
-        wanted: bool,
+        is_requested: bool,
     },
     /// No one needs to: the task has an outcome or a final failure in this run.
     Ended,
     /// Someone else does.
-    Held {
+    LeasedElsewhere {
         /// Who.
         holder: String,
         /// Until when, unless renewed.
@@ -66,7 +66,7 @@ pub enum Lease {
 
 /// A task that a run wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Want {
+pub struct TaskSpec {
     /// The task.
     pub key: TaskKey,
     /// Its stage.
@@ -109,26 +109,26 @@ pub struct OpenTask {
 
 /// What notices are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Board {
+pub enum StatusTopic {
     /// Living processes: [`crate::presence::Beat`].
     Processes,
     /// Jobs in work: [`crate::presence::JobProgress`].
     Jobs,
 }
 
-impl Board {
+impl StatusTopic {
     /// Its stable name.
     pub fn name(self) -> &'static str {
         match self {
-            Board::Processes => "processes",
-            Board::Jobs => "jobs",
+            StatusTopic::Processes => "processes",
+            StatusTopic::Jobs => "jobs",
         }
     }
 }
 
 /// A short-lived word for people who look: gone after its time, or with the ledger, and no logic rests on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
+pub struct StatusRecord {
     /// Who or what it is about; a later notice of the same name takes its place.
     pub name: String,
     /// JSON.
@@ -140,7 +140,7 @@ pub struct Notice {
 /// Something to look at again.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Due {
+pub enum ScheduledItem {
     /// A run: is anything it wants overdue?
     Run(RunRef),
     /// A job: has anything it waits for ended?
@@ -154,23 +154,24 @@ pub trait Ledger: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.
-    async fn outcomes(&self, run: &RunId, since: u64) -> Result<Outcomes, PortError>;
+    async fn outcomes(&self, run: &RunId, since: u64) -> Result<OutcomeBatch, PortError>;
 
     /// Records what became of a task; a second record for the same task is ignored.
     ///
     /// # Errors
     /// [`PortError`]; it may be recorded all the same.
-    async fn record(&self, run: &RunId, key: &TaskKey, entry: Entry) -> Result<(), PortError>;
+    async fn record(&self, run: &RunId, key: &TaskKey, entry: TaskOutcome)
+    -> Result<(), PortError>;
 
     /// Notes that `run` wants these tasks, published at `now_ms` and not to be published again before `due_ms`.
     /// Returns the keys that were not wanted before, in the order given.
     ///
     /// # Errors
     /// [`PortError`]; they may be noted all the same.
-    async fn want(
+    async fn request_tasks(
         &self,
         run: &RunId,
-        tasks: &[Want],
+        tasks: &[TaskSpec],
         now_ms: Millis,
         due_ms: Millis,
     ) -> Result<Vec<TaskKey>, PortError>;
@@ -221,31 +222,31 @@ pub trait Ledger: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.
-    async fn schedule(&self, due: &Due, at_ms: Millis) -> Result<(), PortError>;
+    async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> Result<(), PortError>;
 
     /// Up to `limit` things due by `now_ms`, earliest first; each is moved to `again_ms`, so that two callers do not
     /// get the same.
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.
-    async fn due(
+    async fn claim_due(
         &self,
         now_ms: Millis,
         again_ms: Millis,
         limit: usize,
-    ) -> Result<Vec<Due>, PortError>;
+    ) -> Result<Vec<ScheduledItem>, PortError>;
 
     /// Takes something off the due-time index.
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.
-    async fn unschedule(&self, due: &Due) -> Result<(), PortError>;
+    async fn unschedule(&self, item: &ScheduledItem) -> Result<(), PortError>;
 
     /// Notes that `job` waits for the end of `run`.
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.
-    async fn watch(&self, run: &RunId, job: &JobId) -> Result<(), PortError>;
+    async fn add_watcher(&self, run: &RunId, job: &JobId) -> Result<(), PortError>;
 
     /// The jobs that wait for the end of `run`, in order of their ids.
     ///
@@ -258,17 +259,26 @@ pub trait Ledger: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.
-    async fn forget(&self, run: &RunId) -> Result<(), PortError>;
+    async fn forget_run(&self, run: &RunId) -> Result<(), PortError>;
 
     /// Puts a notice up; boards hold hundreds of notices, not millions.
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.
-    async fn post(&self, board: Board, notice: Notice, now_ms: Millis) -> Result<(), PortError>;
+    async fn post_status(
+        &self,
+        topic: StatusTopic,
+        record: StatusRecord,
+        now_ms: Millis,
+    ) -> Result<(), PortError>;
 
     /// The notices on a board that have not gone by `now_ms`, in order of their names.
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.
-    async fn notices(&self, board: Board, now_ms: Millis) -> Result<Vec<Notice>, PortError>;
+    async fn status_records(
+        &self,
+        topic: StatusTopic,
+        now_ms: Millis,
+    ) -> Result<Vec<StatusRecord>, PortError>;
 }

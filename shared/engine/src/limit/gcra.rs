@@ -1,8 +1,8 @@
 //! The generic cell rate algorithm (GCRA, ITU-T I.371 Annex A): one theoretical arrival time per meter instead of a
 //! window of timestamps. What a request asks for, in milliseconds of the rate, is worked out here for every adapter.
 
-use super::{Cost, Quota};
-use crate::key::Class;
+use super::{Quota, RequestCost};
+use crate::key::Priority;
 
 const MINUTE_MS: f64 = 60_000.0;
 
@@ -15,17 +15,17 @@ pub(super) struct Rates {
 
 /// Milliseconds ahead of now that may be granted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ahead {
+pub(super) struct Burst {
     pub(super) requests_ms: f64,
     pub(super) tokens_ms: f64,
 }
 
-impl Ahead {
+impl Burst {
     /// For work of `class`. Bulk sees a smaller burst: what it may not use is there when a person comes.
-    pub(super) fn of(quota: Quota, class: Class) -> Self {
+    pub(super) fn for_class(quota: Quota, class: Priority) -> Self {
         let share = match class {
-            Class::Interactive => 1.0,
-            Class::Bulk => 1.0 - f64::from(quota.interactive_percent.min(100)) / 100.0,
+            Priority::Interactive => 1.0,
+            Priority::Bulk => 1.0 - f64::from(quota.interactive_percent.min(100)) / 100.0,
         };
         let ahead_ms = |seconds: u32| f64::from(seconds) * 1_000.0 * share;
         Self {
@@ -36,33 +36,33 @@ impl Ahead {
 }
 
 /// What a request wants of the two meters of a bucket.
-pub(super) struct Asked {
-    pub(super) requests: Span,
-    pub(super) tokens: Span,
+pub(super) struct MeteredRequest {
+    pub(super) requests: Increment,
+    pub(super) tokens: Increment,
     /// The largest number of tokens that can pass.
-    largest: u32,
+    max_tokens: u32,
 }
 
 /// How much of a meter a request wants.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
+pub(super) struct Increment {
     /// Milliseconds of the rate.
     pub(super) cost_ms: f64,
     /// Milliseconds ahead of now that may be granted.
     pub(super) ahead_ms: f64,
 }
 
-impl Asked {
+impl MeteredRequest {
     /// One request of `cost` under `quota`, of which `rates` are in force.
-    pub(super) fn new(quota: Quota, rates: Rates, cost: Cost) -> Self {
-        let ahead = Ahead::of(quota, cost.class);
+    pub(super) fn new(quota: Quota, rates: Rates, cost: RequestCost) -> Self {
+        let ahead = Burst::for_class(quota, cost.class);
         let one_ms = MINUTE_MS / rates.requests;
         // However slow the rate and short the burst, one request at a time must be able to pass.
-        let requests = Span {
+        let requests = Increment {
             cost_ms: one_ms,
             ahead_ms: ahead.requests_ms.max(one_ms),
         };
-        let tokens = Span {
+        let tokens = Increment {
             cost_ms: tokens_ms(rates, f64::from(cost.tokens)),
             ahead_ms: ahead.tokens_ms,
         };
@@ -70,13 +70,13 @@ impl Asked {
         Self {
             requests,
             tokens,
-            largest: largest as u32,
+            max_tokens: largest as u32,
         }
     }
 
     /// The largest number of tokens that can pass, when these cannot.
-    pub(super) fn too_large(&self) -> Option<u32> {
-        (self.tokens.cost_ms > self.tokens.ahead_ms).then_some(self.largest)
+    pub(super) fn exceeded_max(&self) -> Option<u32> {
+        (self.tokens.cost_ms > self.tokens.ahead_ms).then_some(self.max_tokens)
     }
 }
 
@@ -87,8 +87,8 @@ pub(super) fn tokens_ms(rates: Rates, tokens: f64) -> f64 {
 
 /// Until when everything granted is earned at the earliest, in milliseconds from now, so that no more than `left` (of
 /// which `slack` more may be under way) are granted at once.
-pub(super) fn owed_ms(ahead_ms: f64, left: f64, slack: f64, per_minute: f64) -> f64 {
-    ahead_ms - (left + slack) * MINUTE_MS / per_minute
+pub(super) fn owed_ms(ahead_ms: f64, remaining: f64, slack: f64, per_minute: f64) -> f64 {
+    ahead_ms - (remaining + slack) * MINUTE_MS / per_minute
 }
 
 /// Requests that may have been under way when the provider counted what is left.

@@ -4,8 +4,8 @@
 //! that can never pass is refused with the reason; interactive work may use the share that bulk may not (I-11). What the
 //! provider states about its limits, and what is learned where it states nothing, holds for all workers at once.
 
+mod aimd;
 mod gcra;
-mod learn;
 mod memory;
 mod redis;
 
@@ -15,8 +15,8 @@ pub use self::redis::RedisLimiter;
 pub use memory::MemoryLimiter;
 
 use crate::env::Millis;
-use crate::key::Class;
-use crate::port::PortError;
+use crate::key::Priority;
+use crate::port_error::PortError;
 
 /// The limits of one bucket (one model at one provider).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +47,8 @@ impl Quota {
     /// sliding minute exceeds them, bursts included. A request larger than a burst is the caller's to pay for.
     pub fn per_minute(requests: u32, tokens: u32) -> Self {
         Self {
-            requests_per_minute: paced(requests, Self::BURST_SECONDS),
-            tokens_per_minute: paced(tokens, Self::TOKEN_BURST_SECONDS),
+            requests_per_minute: paced_rate(requests, Self::BURST_SECONDS),
+            tokens_per_minute: paced_rate(tokens, Self::TOKEN_BURST_SECONDS),
             burst_seconds: Self::BURST_SECONDS,
             token_burst_seconds: Self::TOKEN_BURST_SECONDS,
             interactive_percent: 20,
@@ -57,7 +57,7 @@ impl Quota {
 }
 
 /// The rate at which a sliding minute with a whole burst in it holds `limit`.
-fn paced(limit: u32, burst_seconds: u32) -> u32 {
+fn paced_rate(limit: u32, burst_seconds: u32) -> u32 {
     if limit == Quota::UNKNOWN {
         return limit;
     }
@@ -67,28 +67,28 @@ fn paced(limit: u32, burst_seconds: u32) -> u32 {
 
 /// What a provider says about its limits, in the headers of a reply. `None`: nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stated {
+pub struct ReportedLimits {
     /// Requests per minute.
     pub requests_per_minute: Option<u32>,
     /// Tokens per minute.
     pub tokens_per_minute: Option<u32>,
     /// Requests that it would take now.
-    pub requests_left: Option<u32>,
+    pub requests_remaining: Option<u32>,
     /// Tokens that it would take now.
-    pub tokens_left: Option<u32>,
+    pub tokens_remaining: Option<u32>,
 }
 
-impl Stated {
+impl ReportedLimits {
     /// The same with limits at which [`Quota::per_minute`] would pace requests.
     #[must_use]
     pub fn paced(self) -> Self {
         Self {
             requests_per_minute: self
                 .requests_per_minute
-                .map(|limit| paced(limit, Quota::BURST_SECONDS)),
+                .map(|limit| paced_rate(limit, Quota::BURST_SECONDS)),
             tokens_per_minute: self
                 .tokens_per_minute
-                .map(|limit| paced(limit, Quota::TOKEN_BURST_SECONDS)),
+                .map(|limit| paced_rate(limit, Quota::TOKEN_BURST_SECONDS)),
             ..self
         }
     }
@@ -96,9 +96,9 @@ impl Stated {
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cost {
+pub struct RequestCost {
     /// Who waits.
-    pub class: Class,
+    pub class: Priority,
     /// Estimated tokens: prompt and the largest reply.
     pub tokens: u32,
 }
@@ -114,9 +114,9 @@ pub enum Permit {
         after_ms: u64,
     },
     /// It can never pass: larger than what the quota grants at once.
-    Never {
+    TooLarge {
         /// The largest number of tokens that can pass.
-        largest: u32,
+        max_tokens: u32,
     },
 }
 
@@ -131,7 +131,7 @@ pub trait Limiter: Send + Sync {
         &self,
         bucket: &str,
         quota: Quota,
-        cost: Cost,
+        cost: RequestCost,
         now_ms: Millis,
     ) -> Result<Permit, PortError>;
 
@@ -158,11 +158,11 @@ pub trait Limiter: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`] when the limiter is away.
-    async fn state(
+    async fn report_limits(
         &self,
         bucket: &str,
         quota: Quota,
-        stated: Stated,
+        reported: ReportedLimits,
         now_ms: Millis,
     ) -> Result<(), PortError>;
 
@@ -172,7 +172,12 @@ pub trait Limiter: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`] when the limiter is away.
-    async fn slow(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> Result<(), PortError>;
+    async fn decrease_rate(
+        &self,
+        bucket: &str,
+        age_ms: u64,
+        now_ms: Millis,
+    ) -> Result<(), PortError>;
 
     /// Reserves `amount` (of whatever the account is kept in) where all that was spent and is reserved stays within `limit`.
     ///
@@ -184,13 +189,13 @@ pub trait Limiter: Send + Sync {
         limit: u64,
         amount: u64,
         now_ms: Millis,
-    ) -> Result<Reserved, PortError>;
+    ) -> Result<Reservation, PortError>;
 
     /// Spends `used` instead of `reserved`, which is given back. Does nothing where there is no account.
     ///
     /// # Errors
     /// [`PortError`] when the limiter is away; the reservation stands.
-    async fn spend(
+    async fn settle_reservation(
         &self,
         account: &str,
         reserved: u64,
@@ -202,17 +207,13 @@ pub trait Limiter: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`] when the limiter is away.
-    async fn open_account(
-        &self,
-        account: &str,
-        spent: u64,
-        now_ms: Millis,
-    ) -> Result<(), PortError>;
+    async fn open_account(&self, account: &str, used: u64, now_ms: Millis)
+    -> Result<(), PortError>;
 }
 
 /// What came of asking for money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reserved {
+pub enum Reservation {
     /// It is reserved.
     Granted,
     /// There is no such account: it was never opened, or is lost.
@@ -221,6 +222,6 @@ pub enum Reserved {
     Refused {
         /// Whether it may fit when what others have reserved is settled. What was reserved and not touched for ten minutes
         /// counts as spent: whoever reserved it has gone.
-        later: bool,
+        may_fit_later: bool,
     },
 }

@@ -9,65 +9,65 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{
-    DELIVERY_LIMIT, Delivery, Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, Receipt, Rung,
-    Subscription,
+    DELIVERY_LIMIT, Delivery, Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, Receipt,
+    RetryDelay, Subscription,
 };
-use crate::port::PortError;
+use crate::port_error::PortError;
 
 /// An in-process broker with the promises of [`Queue`].
 #[derive(Clone, Default)]
-pub struct MemoryQueue(Arc<Shared>);
+pub struct MemoryQueue(Arc<MemoryBroker>);
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct MemoryBroker {
+    state: Mutex<BrokerState>,
 }
 
 #[derive(Default)]
-struct State {
-    queues: BTreeMap<QueueName, Waiting>,
+struct BrokerState {
+    queues: BTreeMap<QueueName, QueueState>,
     next_id: u64,
 }
 
 #[derive(Default)]
-struct Waiting {
-    ready: VecDeque<Stored>,
+struct QueueState {
+    ready: VecDeque<StoredMessage>,
     /// By due time, then order of arrival.
-    delayed: BTreeMap<(Instant, u64), Stored>,
+    delayed: BTreeMap<(Instant, u64), StoredMessage>,
     /// By delivery id.
-    unacked: BTreeMap<u64, (u64, Stored)>,
+    unacked: BTreeMap<u64, (u64, StoredMessage)>,
     /// Live subscriptions; on a flow queue only the first is served.
     subscribers: Vec<u64>,
     /// Rung when a subscriber of this queue may find something new.
     changed: Arc<Notify>,
 }
 
-struct Stored {
+struct StoredMessage {
     message: Message,
     deliveries: u32,
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl MemoryBroker {
+    fn state(&self) -> MutexGuard<'_, BrokerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn id(&mut self) -> u64 {
+impl BrokerState {
+    fn next_delivery_id(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id
     }
 
-    fn queue(&mut self, name: QueueName) -> &mut Waiting {
+    fn queue(&mut self, name: QueueName) -> &mut QueueState {
         self.queues.entry(name).or_default()
     }
 
     /// Hands a delivery back; one that came too often goes to the dead letters.
-    fn hand_back(&mut self, name: QueueName, stored: Stored) {
+    fn hand_back(&mut self, name: QueueName, stored: StoredMessage) {
         if stored.deliveries > DELIVERY_LIMIT && name != QueueName::Dead {
             let dead = self.queue(QueueName::Dead);
-            dead.ready.push_back(Stored {
+            dead.ready.push_back(StoredMessage {
                 deliveries: 0,
                 ..stored
             });
@@ -78,8 +78,8 @@ impl State {
     }
 }
 
-impl Waiting {
-    fn promote(&mut self, now: Instant) {
+impl QueueState {
+    fn release_delayed(&mut self, now: Instant) {
         while let Some(entry) = self.delayed.first_entry() {
             if entry.key().0 > now {
                 break;
@@ -88,12 +88,12 @@ impl Waiting {
         }
     }
 
-    fn serves(&self, name: QueueName, subscriber: u64) -> bool {
+    fn is_served(&self, name: QueueName, subscriber: u64) -> bool {
         !matches!(name, QueueName::Flow(_)) || self.subscribers.first() == Some(&subscriber)
     }
 
     /// How many messages a subscription holds.
-    fn held_by(&self, subscriber: u64) -> usize {
+    fn unacked_count(&self, subscriber: u64) -> usize {
         self.unacked
             .values()
             .filter(|(holder, _)| *holder == subscriber)
@@ -101,15 +101,15 @@ impl Waiting {
     }
 }
 
-fn stored(message: Message) -> Result<Stored, PortError> {
+fn new_stored_message(message: Message) -> Result<StoredMessage, PortError> {
     if message.body.len() > MAX_MESSAGE_BYTES {
         let message = format!(
             "a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}",
             message.body.len()
         );
-        return Err(PortError::lasting("queue", "publish", message));
+        return Err(PortError::permanent("queue", "publish", message));
     }
-    Ok(Stored {
+    Ok(StoredMessage {
         message,
         deliveries: 0,
     })
@@ -120,7 +120,7 @@ impl Queue for MemoryQueue {
     async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
         let messages = messages
             .into_iter()
-            .map(stored)
+            .map(new_stored_message)
             .collect::<Result<Vec<_>, _>>()?;
         let mut state = self.0.state();
         let waiting = state.queue(queue);
@@ -133,14 +133,14 @@ impl Queue for MemoryQueue {
         &self,
         queue: QueueName,
         message: Message,
-        rung: Rung,
+        delay: RetryDelay,
     ) -> Result<(), PortError> {
-        let message = stored(message)?;
-        let due = Instant::now() + rung.delay();
+        let message = new_stored_message(message)?;
+        let due_at = Instant::now() + delay.duration();
         let mut state = self.0.state();
-        let id = state.id();
+        let id = state.next_delivery_id();
         let waiting = state.queue(queue);
-        waiting.delayed.insert((due, id), message);
+        waiting.delayed.insert((due_at, id), message);
         waiting.changed.notify_waiters();
         Ok(())
     }
@@ -151,7 +151,7 @@ impl Queue for MemoryQueue {
         prefetch: u16,
     ) -> Result<Box<dyn Subscription>, PortError> {
         let mut state = self.0.state();
-        let id = state.id();
+        let id = state.next_delivery_id();
         state.queue(queue).subscribers.push(id);
         drop(state);
         Ok(Box::new(MemorySubscription {
@@ -164,13 +164,13 @@ impl Queue for MemoryQueue {
 
     /// In one process no one else listens.
     async fn announce(&self, _topic: &str, event: Message) -> Result<(), PortError> {
-        stored(event).map(|_| ())
+        new_stored_message(event).map(|_| ())
     }
 
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
         let mut state = self.0.state();
         let waiting = state.queue(queue);
-        waiting.promote(Instant::now());
+        waiting.release_delayed(Instant::now());
         let ready = waiting.ready.len();
         let unacked = waiting.unacked.len();
         let delayed = waiting.delayed.len();
@@ -183,34 +183,36 @@ impl Queue for MemoryQueue {
 }
 
 struct MemorySubscription {
-    shared: Arc<Shared>,
+    shared: Arc<MemoryBroker>,
     queue: QueueName,
     id: u64,
     prefetch: usize,
 }
 
 /// What a look at the queue found.
-enum Look {
+enum NextDelivery {
     Delivery(Box<Delivery>),
     WaitUntil(Option<Instant>),
 }
 
 impl MemorySubscription {
-    fn look(&self) -> Look {
+    fn try_next(&self) -> NextDelivery {
         let mut state = self.shared.state();
         let waiting = state.queue(self.queue);
-        waiting.promote(Instant::now());
-        let due = waiting.delayed.keys().next().map(|(due, _)| *due);
-        if !waiting.serves(self.queue, self.id) || waiting.held_by(self.id) >= self.prefetch {
-            return Look::WaitUntil(None);
+        waiting.release_delayed(Instant::now());
+        let next_due = waiting.delayed.keys().next().map(|(next_due, _)| *next_due);
+        if !waiting.is_served(self.queue, self.id)
+            || waiting.unacked_count(self.id) >= self.prefetch
+        {
+            return NextDelivery::WaitUntil(None);
         }
         let Some(mut stored) = waiting.ready.pop_front() else {
-            return Look::WaitUntil(due);
+            return NextDelivery::WaitUntil(next_due);
         };
         let message = stored.message.clone();
         let redeliveries = stored.deliveries;
         stored.deliveries += 1;
-        let id = state.id();
+        let id = state.next_delivery_id();
         state
             .queue(self.queue)
             .unacked
@@ -220,7 +222,7 @@ impl MemorySubscription {
             queue: self.queue,
             id,
         };
-        Look::Delivery(Box::new(Delivery {
+        NextDelivery::Delivery(Box::new(Delivery {
             message,
             redeliveries,
             receipt: Box::new(receipt),
@@ -236,9 +238,9 @@ impl Subscription for MemorySubscription {
             let changed = bell.notified();
             tokio::pin!(changed);
             changed.as_mut().enable(); // before looking, or a change in between would be missed
-            let until = match self.look() {
-                Look::Delivery(delivery) => return Ok(*delivery),
-                Look::WaitUntil(until) => until,
+            let until = match self.try_next() {
+                NextDelivery::Delivery(delivery) => return Ok(*delivery),
+                NextDelivery::WaitUntil(until) => until,
             };
             let timer = until.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
             tokio::select! {
@@ -271,7 +273,7 @@ impl Drop for MemorySubscription {
 }
 
 struct MemoryReceipt {
-    shared: Arc<Shared>,
+    shared: Arc<MemoryBroker>,
     queue: QueueName,
     id: u64,
 }

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 pub use memory::MemoryQueue;
 pub use rabbit::{Probe, RabbitQueue, RabbitSettings};
 
-use crate::key::{Class, RunId};
-use crate::port::PortError;
+use crate::key::{Priority, RunId};
+use crate::port_error::PortError;
 
 /// Deliveries after which a message counts as poison. Lost connections count too, so it is no retry policy.
 pub const DELIVERY_LIMIT: u32 = 20;
@@ -60,7 +60,7 @@ impl Lane {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QueueName {
     /// Tasks of a lane and class.
-    Lane(Lane, Class),
+    Lane(Lane, Priority),
     /// Completions and wake-ups; single active consumer.
     Flow(u8),
     /// Messages no one could handle.
@@ -71,19 +71,19 @@ pub enum QueueName {
 
 impl QueueName {
     /// The flow queue of a name, by hash.
-    pub fn flow(name: &str) -> Self {
+    pub fn flow_for(name: &str) -> Self {
         let hash = blake3::hash(name.as_bytes());
         QueueName::Flow(hash.as_bytes()[0] % FLOW_QUEUES)
     }
 
     /// The flow queue of a run.
-    pub fn of_run(run: &RunId) -> Self {
-        Self::flow(&run.0)
+    pub fn for_run(run: &RunId) -> Self {
+        Self::flow_for(&run.0)
     }
 
     /// All queues there are.
     pub fn all() -> impl Iterator<Item = QueueName> {
-        let classes = [Class::Bulk, Class::Interactive];
+        let classes = [Priority::Bulk, Priority::Interactive];
         let lanes = [Lane::Cpu, Lane::Llm, Lane::Publish];
         let tasks = lanes
             .into_iter()
@@ -102,8 +102,10 @@ impl QueueName {
 impl fmt::Display for QueueName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            QueueName::Lane(lane, Class::Bulk) => write!(f, "{}.bulk", lane.name()),
-            QueueName::Lane(lane, Class::Interactive) => write!(f, "{}.interactive", lane.name()),
+            QueueName::Lane(lane, Priority::Bulk) => write!(f, "{}.bulk", lane.name()),
+            QueueName::Lane(lane, Priority::Interactive) => {
+                write!(f, "{}.interactive", lane.name())
+            }
             QueueName::Flow(n) => write!(f, "flow.{n:02}"),
             QueueName::Dead => f.write_str("dead"),
             QueueName::Reindex => f.write_str("reindex"),
@@ -113,7 +115,7 @@ impl fmt::Display for QueueName {
 
 /// How long a delayed message waits: a ladder of fixed steps, shared by all queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rung {
+pub enum RetryDelay {
     /// 5 s.
     Short,
     /// 30 s.
@@ -122,34 +124,34 @@ pub enum Rung {
     Long,
 }
 
-impl Rung {
+impl RetryDelay {
     /// All of them, the shortest first.
-    pub const ALL: [Rung; 3] = [Rung::Short, Rung::Medium, Rung::Long];
+    pub const ALL: [RetryDelay; 3] = [RetryDelay::Short, RetryDelay::Medium, RetryDelay::Long];
 
     /// The wait.
-    pub fn delay(self) -> Duration {
+    pub fn duration(self) -> Duration {
         match self {
-            Rung::Short => Duration::from_secs(5),
-            Rung::Medium => Duration::from_secs(30),
-            Rung::Long => Duration::from_secs(300),
+            RetryDelay::Short => Duration::from_secs(5),
+            RetryDelay::Medium => Duration::from_secs(30),
+            RetryDelay::Long => Duration::from_secs(300),
         }
     }
 
     /// The rung after the n-th failed attempt (from 1).
-    pub fn of_attempt(attempts: u32) -> Self {
+    pub fn for_attempt(attempts: u32) -> Self {
         match attempts {
-            0..=2 => Rung::Short,
-            3 => Rung::Medium,
-            _ => Rung::Long,
+            0..=2 => RetryDelay::Short,
+            3 => RetryDelay::Medium,
+            _ => RetryDelay::Long,
         }
     }
 
     /// The lowest rung that waits at least `millis`, or the highest.
     pub fn at_least(millis: u64) -> Self {
         match millis {
-            0..=5_000 => Rung::Short,
-            5_001..=30_000 => Rung::Medium,
-            _ => Rung::Long,
+            0..=5_000 => RetryDelay::Short,
+            5_001..=30_000 => RetryDelay::Medium,
+            _ => RetryDelay::Long,
         }
     }
 }
@@ -240,7 +242,7 @@ pub trait Queue: Send + Sync {
         &self,
         queue: QueueName,
         message: Message,
-        rung: Rung,
+        delay: RetryDelay,
     ) -> Result<(), PortError>;
 
     /// Takes part in a queue, holding at most `prefetch` unacknowledged messages.

@@ -1,10 +1,10 @@
-//! S3: the connection that the store ([`crate::blobs::S3Blobs`]) and documents in other buckets ([`Buckets`]) share.
+//! S3: the connection that the store ([`crate::blobs::S3Blobs`]) and documents in other buckets ([`BucketReader`]) share.
 //!
-//! Every call is asked once and bounded in time: who calls a port asks again ([`crate::port::ask`]). What it refuses to
+//! Every call is asked once and bounded in time: who calls a port asks again ([`crate::port_error::ask`]). What it refuses to
 //! do: multipart uploads, `If-Match`, or reading an environment variable while a key is configured.
 
-mod buckets;
-mod failure;
+mod bucket_reader;
+mod error;
 
 use std::time::Duration;
 
@@ -22,18 +22,18 @@ use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::{Client, Config};
 use bytes::{Bytes, BytesMut};
 
-pub use buckets::{Buckets, Entry, Fetched, Wanted};
-pub(crate) use failure::{At, Trouble};
+pub use bucket_reader::{BucketReader, FetchOutcome, ObjectMeta, ObjectRequest};
+pub(crate) use error::{S3Error, S3Operation};
 
-use crate::port::PortError;
+use crate::port_error::PortError;
 use crate::secret::Secret;
 
 /// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long finding the first credentials may take: metadata services answer in seconds or not at all.
-const FIRST_CREDENTIALS: Duration = Duration::from_secs(30);
+const CREDENTIALS_TIMEOUT: Duration = Duration::from_secs(30);
 /// What a call may take longer for each MiB it carries: slower than 8 Mbit/s counts as away.
-const PER_MIB: Duration = Duration::from_secs(1);
+const TIMEOUT_PER_MIB: Duration = Duration::from_secs(1);
 /// The region that servers which know none expect.
 const DEFAULT_REGION: &str = "us-east-1";
 
@@ -45,7 +45,7 @@ pub struct S3Settings {
     /// The region; `None` is what the standard AWS places say if the key comes from there, else `us-east-1`.
     pub region: Option<String>,
     /// Who we are.
-    pub access: Access,
+    pub access: S3Credentials,
     /// `http://server/bucket/key` instead of `http://bucket.server/key`: what most servers but AWS need.
     pub force_path_style: bool,
     /// Checksums only where S3 demands them: servers older than 2025 refuse or ignore the newer ones.
@@ -60,7 +60,7 @@ impl Default for S3Settings {
         Self {
             endpoint: None,
             region: None,
-            access: Access::Chain,
+            access: S3Credentials::Chain,
             force_path_style: false,
             checksums_when_required: false,
             call_timeout: Duration::from_secs(15),
@@ -70,7 +70,7 @@ impl Default for S3Settings {
 
 /// Who we are to an S3 server.
 #[derive(Clone)]
-pub enum Access {
+pub enum S3Credentials {
     /// The standard AWS credential chain: environment, profile, the web identity of a Kubernetes service account,
     /// container and machine roles. The one library that may read environment variables (I-7, ADR 0010).
     Chain,
@@ -119,7 +119,7 @@ impl S3 {
         {
             Ok(_) => Ok(()),
             Err(trouble) if trouble.code() == "BucketAlreadyOwnedByYou" => Ok(()),
-            Err(trouble) => Err(trouble.at(&At {
+            Err(trouble) => Err(trouble.into_port_error(&S3Operation {
                 port: "blobs",
                 operation: "create",
                 bucket,
@@ -129,63 +129,67 @@ impl S3 {
     }
 
     /// Sends one request that carries `bytes`, bounded in time.
-    pub(crate) async fn call<T, E, F>(&self, bytes: u64, sent: F) -> Result<T, Trouble>
+    pub(crate) async fn call<T, E, F>(&self, bytes: u64, sent: F) -> Result<T, S3Error>
     where
         E: ProvideErrorMetadata + std::error::Error + 'static,
         F: Future<Output = Result<T, SdkError<E>>>,
     {
-        match tokio::time::timeout(self.time_for(bytes), sent).await {
-            Ok(answer) => answer.map_err(|error| Trouble::of(&error)),
+        match tokio::time::timeout(self.timeout_for(bytes), sent).await {
+            Ok(result) => result.map_err(|error| S3Error::from_sdk(&error)),
             Err(_) => Err(self.too_slow(bytes)),
         }
     }
 
-    /// Reads a body of `length` bytes, bounded in time. A body of another length is an error.
-    pub(crate) async fn body(&self, mut stream: ByteStream, length: u64) -> Result<Bytes, Trouble> {
+    /// Reads a body of `content_length` bytes, bounded in time. A body of another length is an error.
+    pub(crate) async fn body(&self, mut stream: ByteStream, length: u64) -> Result<Bytes, S3Error> {
         let read = async {
             let mut bytes = BytesMut::with_capacity(usize::try_from(length).unwrap_or(0));
             while let Some(chunk) = stream.next().await {
-                bytes.extend_from_slice(&chunk.map_err(|error| Trouble::unanswered(&error))?);
+                bytes.extend_from_slice(&chunk.map_err(|error| S3Error::no_response(&error))?);
                 if bytes.len() as u64 > length {
                     break;
                 }
             }
             match bytes.len() as u64 {
                 read if read == length => Ok(bytes.freeze()),
-                read => Err(Trouble::Unanswered(format!(
+                read => Err(S3Error::NoResponse(format!(
                     "{read} bytes of a body of {length}"
                 ))),
             }
         };
-        tokio::time::timeout(self.time_for(length), read)
+        tokio::time::timeout(self.timeout_for(length), read)
             .await
             .unwrap_or_else(|_| Err(self.too_slow(length)))
     }
 
-    fn time_for(&self, bytes: u64) -> Duration {
-        self.call_timeout + PER_MIB * u32::try_from(bytes >> 20).unwrap_or(u32::MAX)
+    fn timeout_for(&self, bytes: u64) -> Duration {
+        self.call_timeout + TIMEOUT_PER_MIB * u32::try_from(bytes >> 20).unwrap_or(u32::MAX)
     }
 
-    fn too_slow(&self, bytes: u64) -> Trouble {
-        Trouble::Unanswered(format!(
+    fn too_slow(&self, bytes: u64) -> S3Error {
+        S3Error::NoResponse(format!(
             "no answer within {} s",
-            self.time_for(bytes).as_secs_f32()
+            self.timeout_for(bytes).as_secs_f32()
         ))
     }
 }
 
 async fn config(settings: &S3Settings) -> Result<Config, PortError> {
     let (credentials, region) = match &settings.access {
-        Access::Key { id, secret } => {
+        S3Credentials::Key { id, secret } => {
             let key = Credentials::new(id.reveal(), secret.reveal(), None, None, "configuration");
             (
                 SharedCredentialsProvider::new(key),
                 settings.region.clone().map(Region::new),
             )
         }
-        Access::Chain => chain(settings.region.clone().map(Region::new)).await?,
+        S3Credentials::Chain => {
+            load_credential_chain(settings.region.clone().map(Region::new)).await?
+        }
     };
-    let timeouts = TimeoutConfig::builder().connect_timeout(CONNECT).build();
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .build();
     let mut config = Builder::new()
         .behavior_version(BehaviorVersion::latest())
         .region(region.unwrap_or(Region::from_static(DEFAULT_REGION)))
@@ -209,7 +213,7 @@ async fn config(settings: &S3Settings) -> Result<Config, PortError> {
 }
 
 /// What the standard AWS chain finds: refreshed by itself before it expires.
-async fn chain(
+async fn load_credential_chain(
     region: Option<Region>,
 ) -> Result<(SharedCredentialsProvider, Option<Region>), PortError> {
     let region = match region {
@@ -222,26 +226,26 @@ async fn chain(
         .await;
     let missing = |message: String| {
         let next = "configure a key, or give this process a role (AWS_WEB_IDENTITY_TOKEN_FILE, a profile, …)";
-        PortError::lasting(
+        PortError::permanent(
             "blobs",
             "connect",
             format!("no S3 credentials: {message}; {next}"),
         )
     };
-    match tokio::time::timeout(FIRST_CREDENTIALS, chain.provide_credentials()).await {
+    match tokio::time::timeout(CREDENTIALS_TIMEOUT, chain.provide_credentials()).await {
         Ok(Ok(_)) => Ok((SharedCredentialsProvider::new(chain), region)),
-        Ok(Err(error)) => Err(missing(failure::told(&error))),
+        Ok(Err(error)) => Err(missing(error::error_chain(&error))),
         Err(_) => Err(missing(format!(
             "nothing found within {} s",
-            FIRST_CREDENTIALS.as_secs()
+            CREDENTIALS_TIMEOUT.as_secs()
         ))),
     }
 }
 
 /// The length an answer states.
-pub(crate) fn length(stated: Option<i64>) -> Result<u64, Trouble> {
-    let length = stated.and_then(|length| u64::try_from(length).ok());
-    length.ok_or_else(|| Trouble::Unanswered("an answer without a length".into()))
+pub(crate) fn content_length(header: Option<i64>) -> Result<u64, S3Error> {
+    let length = header.and_then(|length| u64::try_from(length).ok());
+    length.ok_or_else(|| S3Error::NoResponse("an answer without a length".into()))
 }
 
 /// Refuses endpoints that are none. One with a password in it would be shown in messages.
@@ -251,7 +255,7 @@ fn check_endpoint(endpoint: &str) -> Result<(), PortError> {
         .or_else(|| endpoint.strip_prefix("https://"));
     match host {
         Some(host) if !host.is_empty() && !host.contains('@') => Ok(()),
-        _ => Err(PortError::lasting(
+        _ => Err(PortError::permanent(
             "blobs",
             "connect",
             "the S3 endpoint is no `http(s)://HOST[:PORT]`",
@@ -270,11 +274,11 @@ pub(crate) fn check_bucket(bucket: &str) -> Result<(), PortError> {
     {
         Ok(())
     } else {
-        let shown: String = bucket.chars().take(80).collect();
-        Err(PortError::lasting(
+        let excerpt: String = bucket.chars().take(80).collect();
+        Err(PortError::permanent(
             "blobs",
             "bucket",
-            format!("`{}` is not a bucket name", shown.escape_debug()),
+            format!("`{}` is not a bucket name", excerpt.escape_debug()),
         ))
     }
 }
@@ -284,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_would_become_another_place_are_refused() {
+    fn unsafe_bucket_names_and_endpoints_are_rejected() {
         for bad in [
             "", "ab", "a/b", "../x", "a b c", "-abc", "a\nb", "bucket?x", "b@host",
         ] {
@@ -299,7 +303,7 @@ mod tests {
         ] {
             let error = check_endpoint(bad).unwrap_err();
             assert!(
-                !error.passing && !error.to_string().contains("secret"),
+                !error.transient && !error.to_string().contains("secret"),
                 "{error}"
             );
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use lapin::options::{ExchangeDeleteOptions, QueueDeleteOptions};
 use lapin::{Connection, ConnectionProperties};
 use stemma_engine::Env;
-use stemma_engine::queue::{QueueName, RabbitQueue, RabbitSettings, Rung};
+use stemma_engine::queue::{QueueName, RabbitQueue, RabbitSettings, RetryDelay};
 
 /// A prefix that no other run and no other test uses.
 pub fn fresh_prefix() -> String {
@@ -38,7 +38,8 @@ pub async fn connect(url: &str, prefix: &str) -> Arc<RabbitQueue> {
 
 /// The names that the adapter promises, written down a second time.
 pub fn queues(prefix: &str) -> Vec<String> {
-    let rungs = Rung::ALL.map(|rung| format!("{prefix}.later.{}s", rung.delay().as_secs()));
+    let rungs =
+        RetryDelay::ALL.map(|delay| format!("{prefix}.later.{}s", delay.duration().as_secs()));
     QueueName::all()
         .map(|queue| format!("{prefix}.{queue}"))
         .chain(rungs)
@@ -57,7 +58,8 @@ pub async fn remove(url: &str, prefix: &str) {
             .await
             .expect("deleted");
     }
-    let rungs = Rung::ALL.map(|rung| format!("{prefix}.later.{}s", rung.delay().as_secs()));
+    let rungs =
+        RetryDelay::ALL.map(|delay| format!("{prefix}.later.{}s", delay.duration().as_secs()));
     for exchange in rungs
         .into_iter()
         .chain([prefix.to_string(), format!("{prefix}.events")])
@@ -78,7 +80,7 @@ pub struct Services {
 }
 
 impl Services {
-    pub fn can_be_had() -> bool {
+    pub fn is_available() -> bool {
         Path::new("/usr/lib/rabbitmq/bin/rabbitmq-server").exists()
     }
 

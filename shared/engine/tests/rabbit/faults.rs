@@ -8,26 +8,26 @@ use stemma_engine::queue::{Message, Queue};
 use tokio_util::sync::CancellationToken;
 
 use crate::broker::connect;
-use crate::cuts::{LANE, Seen, consume, publish_stubbornly};
-use crate::on_a_server_of_its_own;
+use crate::connection_loss::{HandledCounts, LANE, consume, publish_until_confirmed};
+use crate::with_own_server;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_server_loses_nothing_that_was_confirmed() {
-    on_a_server_of_its_own(async |url, services| {
+async fn killed_server_keeps_confirmed_messages() {
+    with_own_server(async |url, services| {
         const BATCH: usize = 50;
         let queue = connect(&url, "stemma").await;
-        let seen = Arc::new(Seen::default());
-        let (stop, consuming) = consume(&queue, &seen);
+        let handled = Arc::new(HandledCounts::default());
+        let (stop, consuming) = consume(&queue, &handled);
         let failures = AtomicU32::new(0);
         let killed = CancellationToken::new();
         // Without a pause, so that a call is under way whenever the server is killed.
         let publishing = async {
             let mut published = 0;
             while !killed.is_cancelled() {
-                let failed = publish_stubbornly(&queue, published, published + BATCH).await;
+                let failed = publish_until_confirmed(&queue, published, published + BATCH).await;
                 failures.fetch_add(failed, Ordering::Relaxed);
                 published += BATCH;
-                seen.until(published.saturating_sub(10 * BATCH)).await;
+                handled.wait_for(published.saturating_sub(10 * BATCH)).await;
             }
             published
         };
@@ -35,21 +35,21 @@ async fn a_killed_server_loses_nothing_that_was_confirmed() {
             let mut kills = 0;
             // Two at least; more where each fell between two calls.
             while kills < 2 || (kills < 5 && failures.load(Ordering::Relaxed) == 0) {
-                seen.until(seen.different() + 300).await;
+                handled.wait_for(handled.distinct() + 300).await;
                 services.kill().await;
                 services.restart().await;
                 kills += 1;
             }
-            seen.until(seen.different() + 300).await;
+            handled.wait_for(handled.distinct() + 300).await;
             killed.cancel();
             kills
         };
         let (published, kills) = tokio::join!(publishing, killing);
-        seen.until(published).await;
+        handled.wait_for(published).await;
         stop.cancel();
         consuming.await.expect("the consumer ends");
         let failures = failures.into_inner();
-        let twice = seen.total() as usize - published;
+        let twice = handled.total() as usize - published;
         println!("{kills} kills, {failures} failed calls, {twice} of {published} handled twice");
         assert!(
             failures >= 1,
@@ -61,10 +61,10 @@ async fn a_killed_server_loses_nothing_that_was_confirmed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_without_memory_holds_back_publishers_and_no_one_else() {
-    on_a_server_of_its_own(async |url, services| {
+async fn memory_alarm_blocks_publishers_only() {
+    with_own_server(async |url, services| {
         let queue = connect(&url, "stemma").await;
-        publish_stubbornly(&queue, 0, 3).await;
+        publish_until_confirmed(&queue, 0, 3).await;
         let mut subscription = queue.subscribe(LANE, 1).await.unwrap();
         services.set_memory("1MB").await;
         let publishing = {
@@ -95,11 +95,11 @@ async fn a_server_without_memory_holds_back_publishers_and_no_one_else() {
             .expect("bounded")
             .expect_err("the server still has no memory");
         assert!(
-            refusal.passing && refusal.message.contains("holds back publishers"),
+            refusal.transient && refusal.message.contains("holds back publishers"),
             "{refusal}"
         );
         services.set_memory("1GB").await;
-        publish_stubbornly(&queue, 5, 6).await;
+        publish_until_confirmed(&queue, 5, 6).await;
         assert_eq!(queue.blocked(), None);
         let mut bodies = std::collections::BTreeSet::new();
         while !bodies.contains(&b"5"[..]) {

@@ -6,13 +6,13 @@ use lapin::options::{QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection, ConnectionProperties};
 use stemma_engine::Env;
-use stemma_engine::queue::{Depth, Message, Queue, QueueName, RabbitQueue, Rung};
+use stemma_engine::queue::{Depth, Message, Queue, QueueName, RabbitQueue, RetryDelay};
 
 use crate::broker::{connect, fresh_prefix, queues, remove, settings};
-use crate::cuts::{LANE, publish_stubbornly};
-use crate::on_the_server;
+use crate::connection_loss::{LANE, publish_until_confirmed};
+use crate::with_server;
 
-async fn by_hand(url: &str) -> (Connection, Channel) {
+async fn raw_connection(url: &str) -> (Connection, Channel) {
     let connection = Connection::connect(url, ConnectionProperties::default())
         .await
         .expect("connected");
@@ -21,21 +21,21 @@ async fn by_hand(url: &str) -> (Connection, Channel) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_queue_that_is_declared_differently_is_named_at_once() {
-    on_the_server(async |url| {
+async fn conflicting_queue_declaration_is_reported() {
+    with_server(async |url| {
         let prefix = fresh_prefix();
-        let (connection, channel) = by_hand(&url).await;
+        let (connection, channel) = raw_connection(&url).await;
         let name = format!("{prefix}.cpu.bulk");
         let durable = QueueDeclareOptions::durable();
         channel
             .queue_declare(name.as_str().into(), durable, FieldTable::default())
             .await
             .unwrap();
-        let begun = Instant::now();
+        let started = Instant::now();
         let refused = RabbitQueue::connect(&settings(&url, &prefix), &Env::system()).await;
         let refusal = refused.err().expect("refused");
         assert!(
-            !refusal.passing && refusal.message.contains(&name),
+            !refusal.transient && refusal.message.contains(&name),
             "{refusal}"
         );
         assert!(
@@ -43,9 +43,9 @@ async fn a_queue_that_is_declared_differently_is_named_at_once() {
             "{refusal}"
         );
         assert!(
-            begun.elapsed() < Duration::from_secs(15),
+            started.elapsed() < Duration::from_secs(15),
             "{:?}",
-            begun.elapsed()
+            started.elapsed()
         );
         channel
             .queue_delete(name.into(), QueueDeleteOptions::default())
@@ -59,8 +59,8 @@ async fn a_queue_that_is_declared_differently_is_named_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_password_is_refused_and_not_repeated() {
-    on_the_server(async |url| {
+async fn wrong_password_error_hides_the_password() {
+    with_server(async |url| {
         let wrong = url.replacen("guest:guest@", "guest:hunter2@", 1);
         assert_ne!(
             wrong, url,
@@ -69,7 +69,7 @@ async fn a_wrong_password_is_refused_and_not_repeated() {
         let refused = RabbitQueue::connect(&settings(&wrong, "never"), &Env::system()).await;
         let refusal = refused.err().expect("refused");
         assert!(
-            !refusal.passing && !refusal.message.contains("hunter2"),
+            !refusal.transient && !refusal.message.contains("hunter2"),
             "{refusal}"
         );
     })
@@ -77,10 +77,10 @@ async fn a_wrong_password_is_refused_and_not_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_message_that_reaches_no_queue_is_a_failure_and_the_queue_is_made_again() {
-    on_the_server(async |url| {
+async fn unroutable_message_fails_and_queue_is_redeclared() {
+    with_server(async |url| {
         let prefix = fresh_prefix();
-        let (connection, channel) = by_hand(&url).await;
+        let (connection, channel) = raw_connection(&url).await;
         let queue = connect(&url, &prefix).await;
         channel
             .queue_delete(
@@ -89,7 +89,7 @@ async fn a_message_that_reaches_no_queue_is_a_failure_and_the_queue_is_made_agai
             )
             .await
             .unwrap();
-        let failures = publish_stubbornly(&queue, 0, 600).await;
+        let failures = publish_until_confirmed(&queue, 0, 600).await;
         assert!(failures >= 1, "the first call must not pass for success");
         assert!(queue.depth(LANE).await.unwrap().ready >= 600);
         queue.close().await;
@@ -100,13 +100,13 @@ async fn a_message_that_reaches_no_queue_is_a_failure_and_the_queue_is_made_agai
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn depth_counts_what_waits_and_the_whole_ladder() {
-    on_the_server(async |url| {
+async fn depth_counts_ready_and_delayed_messages() {
+    with_server(async |url| {
         let prefix = fresh_prefix();
         let queue = connect(&url, &prefix).await;
-        publish_stubbornly(&queue, 0, 7).await;
+        publish_until_confirmed(&queue, 0, 7).await;
         queue
-            .publish_later(QueueName::Flow(3), Message::new("later"), Rung::Long)
+            .publish_later(QueueName::Flow(3), Message::new("later"), RetryDelay::Long)
             .await
             .unwrap();
         let expected = Depth {
@@ -128,14 +128,14 @@ async fn depth_counts_what_waits_and_the_whole_ladder() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_probe_names_the_server_and_counts_its_queues() {
-    on_the_server(async |url| {
+async fn probe_reports_server_and_queue_count() {
+    with_server(async |url| {
         let prefix = fresh_prefix();
         let queue = connect(&url, &prefix).await;
         let probe = queue.probe().await.unwrap();
         assert_eq!(probe.product, "RabbitMQ");
         assert!(probe.version.split('.').count() >= 3, "{}", probe.version);
-        assert_eq!(probe.queues + Rung::ALL.len(), queues(&prefix).len());
+        assert_eq!(probe.queues + RetryDelay::ALL.len(), queues(&prefix).len());
         queue.close().await;
         remove(&url, &prefix).await;
     })
@@ -143,8 +143,8 @@ async fn a_probe_names_the_server_and_counts_its_queues() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_close_everything_fails_at_once() {
-    on_the_server(async |url| {
+async fn calls_after_close_fail_immediately() {
+    with_server(async |url| {
         let prefix = fresh_prefix();
         let queue = connect(&url, &prefix).await;
         let mut subscription = queue.subscribe(LANE, 1).await.unwrap();
@@ -154,13 +154,13 @@ async fn after_close_everything_fails_at_once() {
             queue
                 .publish(LANE, vec![Message::new("0")])
                 .await
-                .is_err_and(|error| !error.passing)
+                .is_err_and(|error| !error.transient)
         );
         assert!(
             queue
                 .subscribe(LANE, 1)
                 .await
-                .is_err_and(|error| !error.passing)
+                .is_err_and(|error| !error.transient)
         );
         remove(&url, &prefix).await;
     })

@@ -7,55 +7,55 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::MemoryBlobs;
-use stemma_engine::consume::Consumer;
-use stemma_engine::coordinate::Coordinator;
+use stemma_engine::consumer::Consumer;
+use stemma_engine::coordinator::Coordinator;
+use stemma_engine::executor::TaskExecutor;
 use stemma_engine::failure::Failure;
-use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
-use stemma_engine::jobs::{self, Report};
-use stemma_engine::key::{Class, Identity, JobId, RunHeader, RunId, RunRef};
-use stemma_engine::ledger::{Due, RedisLedger};
-use stemma_engine::message::Ending;
-use stemma_engine::perform::Performer;
-use stemma_engine::presence::Presence;
+use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::jobs::{self, JobReport};
+use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
+use stemma_engine::ledger::{RedisLedger, ScheduledItem};
+use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
-use stemma_engine::replay::{Replay, Stop};
-use stemma_engine::stage::{Output, Registry, Stage, Task, Work};
+use stemma_engine::replay::{FlowStop, Replay};
+use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
 use stemma_engine::{Env, PortError, Ports, settings};
 use tokio_util::sync::CancellationToken;
 
-use crate::server::Private;
+use crate::server::PrivateRedis;
 
 const DOCUMENTS: u64 = 6;
 const PAGES: u64 = 20;
 
 /// Adds up the pages of a document.
-struct Sum;
+struct PageSumWork;
 
-impl Work for Sum {
+impl Work for PageSumWork {
     type Settings = String;
     /// Pages read so far.
     type Tools = AtomicU32;
 }
 
 #[derive(Serialize, Deserialize)]
-struct Page {
+struct AddPage {
     document: u64,
     number: u64,
 }
 
 #[async_trait]
-impl Stage for Page {
-    type Work = Sum;
+impl Stage for AddPage {
+    type Work = PageSumWork;
     type Outcome = u64;
     const NAME: &'static str = "page";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Cpu;
 
-    fn identity(&self, _: &String, identity: &mut Identity) {
+    fn identity(&self, _: &String, identity: &mut TaskKeyBuilder) {
         identity.number(self.document).number(self.number);
     }
 
-    async fn run(&self, task: &Task<'_, Sum>) -> Result<Output<u64>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, PageSumWork>) -> Result<StageOutput<u64>, Failure> {
         task.env.sleep(Duration::from_millis(50)).await;
         task.tools.fetch_add(1, Ordering::SeqCst);
         Ok((self.document * 1_000 + self.number).into())
@@ -63,21 +63,21 @@ impl Stage for Page {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Total(u64);
+struct AddTotal(u64);
 
 #[async_trait]
-impl Stage for Total {
-    type Work = Sum;
+impl Stage for AddTotal {
+    type Work = PageSumWork;
     type Outcome = u64;
     const NAME: &'static str = "total";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Cpu;
 
-    fn identity(&self, _: &String, identity: &mut Identity) {
+    fn identity(&self, _: &String, identity: &mut TaskKeyBuilder) {
         identity.number(self.0);
     }
 
-    async fn run(&self, task: &Task<'_, Sum>) -> Result<Output<u64>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, PageSumWork>) -> Result<StageOutput<u64>, Failure> {
         let stored = task
             .ports
             .blobs
@@ -91,22 +91,22 @@ impl Stage for Total {
 }
 
 #[async_trait]
-impl Flow for Sum {
+impl Flow for PageSumWork {
     const REVISION: u32 = 1;
 
-    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
+    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop> {
         let document = run.input.as_u64().unwrap_or_default();
-        let pages = replay.all((0..PAGES).map(|number| Page { document, number }))?;
-        replay.one(&Total(pages.into_iter().flatten().sum()))?;
-        Ok(Finish { gaps: 0 })
+        let pages = replay.results((0..PAGES).map(|number| AddPage { document, number }))?;
+        replay.outcome(&AddTotal(pages.into_iter().flatten().sum()))?;
+        Ok(FlowOutput { gaps: 0 })
     }
 
     async fn claim(
         _: &Env,
         ports: &Ports,
-        job: &Manifest,
+        job: &JobManifest,
         entry: &JobEntry,
-    ) -> Result<Claim, PortError> {
+    ) -> Result<ClaimOutcome, PortError> {
         let scope = format!("c/x/d/{}", entry.input);
         let header = RunHeader {
             at: RunRef {
@@ -127,76 +127,91 @@ impl Flow for Sum {
                 serde_json::to_vec(&header).unwrap().into(),
             )
             .await?;
-        Ok(Claim::Run(header))
+        Ok(ClaimOutcome::Run(header))
     }
 
-    async fn ending(_: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
+    async fn run_outcome(
+        _: &Env,
+        ports: &Ports,
+        run: &RunHeader,
+    ) -> Result<Option<RunOutcome>, PortError> {
         let total = ports.blobs.size(&format!("{}/total", run.at.scope)).await?;
-        Ok(total.map(|_| Ending::Done))
+        Ok(total.map(|_| RunOutcome::Done))
     }
 }
 
-struct House {
+struct RedisCluster {
     env: Env,
     ports: Ports,
     pages: Arc<AtomicU32>,
     stop: CancellationToken,
 }
 
-impl House {
-    fn open(server: &Private) -> Self {
+impl RedisCluster {
+    fn start(server: &PrivateRedis) -> Self {
         let ledger = Arc::new(RedisLedger::new(server.client("")));
         let ports = Ports {
             ledger,
             ..Ports::embedded(Arc::new(MemoryBlobs::default()))
         };
-        let house = Self {
+        let cluster = Self {
             env: Env::system(),
             ports,
             pages: Arc::default(),
             stop: CancellationToken::new(),
         };
-        let env = house.env.clone();
-        let presence = Presence::new(&house.env, "coordinator", "coordinator");
-        let coordinator =
-            Coordinator::<Sum>::new(env, house.ports.clone(), 100, Arc::new(|_| ()), presence);
-        house.env.spawn(coordinator.run(house.stop.clone()));
-        let registry = Registry::default().with::<Page>().with::<Total>();
-        let tools = Arc::clone(&house.pages);
-        let env = house.env.clone();
-        let presence = Presence::new(&house.env, "worker", "worker");
-        let performer = Performer::new(
+        let env = cluster.env.clone();
+        let presence = HeartbeatReporter::new(&cluster.env, "coordinator", "coordinator");
+        let coordinator = Coordinator::<PageSumWork>::new(
             env,
-            house.ports.clone(),
+            cluster.ports.clone(),
+            100,
+            Arc::new(|_| ()),
+            presence,
+        );
+        cluster.env.spawn(coordinator.run(cluster.stop.clone()));
+        let registry = StageRegistry::default()
+            .with_stage::<AddPage>()
+            .with_stage::<AddTotal>();
+        let tools = Arc::clone(&cluster.pages);
+        let env = cluster.env.clone();
+        let presence = HeartbeatReporter::new(&cluster.env, "worker", "worker");
+        let performer = TaskExecutor::new(
+            env,
+            cluster.ports.clone(),
             registry,
             tools,
             Arc::clone(&presence),
         );
         let consumer = Consumer {
-            env: house.env.clone(),
-            queue: Arc::clone(&house.ports.queue),
-            name: QueueName::Lane(Lane::Cpu, Class::Bulk),
+            env: cluster.env.clone(),
+            queue: Arc::clone(&cluster.ports.queue),
+            name: QueueName::Lane(Lane::Cpu, Priority::Bulk),
             concurrency: 4,
             grace: Duration::from_secs(1),
             presence,
         };
-        house
+        cluster
             .env
-            .spawn(consumer.run(Arc::new(performer), house.stop.clone()));
-        house
+            .spawn(consumer.run(Arc::new(performer), cluster.stop.clone()));
+        cluster
     }
 
     async fn submit(&self) -> JobId {
-        let manifest = Manifest {
+        let manifest = JobManifest {
             job: JobId("job".into()),
             collection: "x".into(),
-            settings: settings::freeze::<Sum>(&self.env, self.ports.blobs.as_ref(), &"s".into())
-                .await
-                .unwrap(),
-            class: Class::Bulk,
+            settings: settings::freeze::<PageSumWork>(
+                &self.env,
+                self.ports.blobs.as_ref(),
+                &"s".into(),
+            )
+            .await
+            .unwrap(),
+            class: Priority::Bulk,
             entries: DOCUMENTS,
             submitted_ms: 0,
-            terms: stemma_engine::flow::Terms::default(),
+            terms: stemma_engine::flow::JobOptions::default(),
         };
         let entries: Vec<_> = (0..DOCUMENTS)
             .map(|n| JobEntry {
@@ -211,32 +226,32 @@ impl House {
     }
 
     async fn pages(&self, at_least: u32) {
-        let begun = Instant::now();
+        let started = Instant::now();
         while self.pages.load(Ordering::SeqCst) < at_least {
             assert!(
-                begun.elapsed() < Duration::from_secs(30),
+                started.elapsed() < Duration::from_secs(30),
                 "the job stands still"
             );
             self.env.sleep(Duration::from_millis(10)).await;
         }
     }
 
-    async fn report(&self, job: &JobId) -> Report {
-        let begun = Instant::now();
+    async fn report(&self, job: &JobId) -> JobReport {
+        let started = Instant::now();
         loop {
             if let Some(report) = jobs::report(self.ports.blobs.as_ref(), job).await.unwrap() {
                 self.stop.cancel();
                 return report;
             }
             assert!(
-                begun.elapsed() < Duration::from_secs(60),
+                started.elapsed() < Duration::from_secs(60),
                 "the job does not end"
             );
             self.env.sleep(Duration::from_millis(20)).await;
         }
     }
 
-    async fn totals(&self) -> Vec<u64> {
+    async fn read_totals(&self) -> Vec<u64> {
         let mut totals = Vec::new();
         for n in 0..DOCUMENTS {
             let total = self
@@ -253,30 +268,30 @@ impl House {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_job_ends_the_same_with_redis_flushed_and_restarted() {
-    let Some(mut server) = Private::start(&[]) else {
+async fn job_result_survives_redis_flush_and_restart() {
+    let Some(mut server) = PrivateRedis::start(&[]) else {
         return;
     };
-    let house = House::open(&server);
-    let job = house.submit().await;
-    house.pages(30).await;
+    let cluster = RedisCluster::start(&server);
+    let job = cluster.submit().await;
+    cluster.pages(30).await;
     server.run("", &["FLUSHALL"]).await;
-    house.pages(70).await;
+    cluster.pages(70).await;
     server.restart();
-    house.pages(100).await;
+    cluster.pages(100).await;
     // The scan for forgotten jobs would do this within two minutes.
-    house
+    cluster
         .ports
         .ledger
-        .schedule(&Due::Job(job.clone()), 0)
+        .schedule(&ScheduledItem::Job(job.clone()), 0)
         .await
         .unwrap();
-    let report = house.report(&job).await;
+    let report = cluster.report(&job).await;
     assert_eq!((report.counts.done, report.counts.failed), (DOCUMENTS, 0));
     let expected: Vec<u64> = (0..DOCUMENTS)
         .map(|n| PAGES * n * 1_000 + PAGES * (PAGES - 1) / 2)
         .collect();
-    assert_eq!(house.totals().await, expected);
-    let pages = house.pages.load(Ordering::SeqCst);
+    assert_eq!(cluster.read_totals().await, expected);
+    let pages = cluster.pages.load(Ordering::SeqCst);
     assert_eq!(u64::from(pages), DOCUMENTS * PAGES, "nothing is done twice");
 }

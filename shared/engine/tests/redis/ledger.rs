@@ -3,40 +3,42 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use stemma_engine::ledger::{Board, Due, Entry, Lease, Ledger, Notice, RedisLedger, Want};
+use stemma_engine::ledger::{
+    Lease, Ledger, RedisLedger, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
+};
 use stemma_engine::queue::Lane;
 use stemma_engine::{JobId, RunId, TaskKey};
-use stemma_engine_testing::ledger_conformance::{Subject, conformance};
+use stemma_engine_testing::ledger_conformance::{LedgerUnderTest, conformance};
 
-use crate::server::Shared;
+use crate::server::SharedRedis;
 
 const WEEK_MS: i64 = 604_800_000;
 
 pub fn key(n: u64) -> TaskKey {
-    TaskKey::identity("redis", 1).number(n).finish()
+    TaskKey::builder("redis", 1).number(n).finish()
 }
 
-pub fn want(n: u64) -> Want {
-    Want {
+pub fn task_spec(n: u64) -> TaskSpec {
+    TaskSpec {
         key: key(n),
         stage: "summarize".into(),
         lane: Lane::Llm,
     }
 }
 
-pub fn done(n: u64) -> Entry {
-    Entry::Done(Bytes::from(format!("{{\"n\":{n}}}")))
+pub fn done(n: u64) -> TaskOutcome {
+    TaskOutcome::Done(Bytes::from(format!("{{\"n\":{n}}}")))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn keeps_its_promises() {
-    if Shared::given().is_none() {
+async fn redis_ledger_conforms() {
+    if SharedRedis::from_env().is_none() {
         return;
     }
     conformance(|| async {
-        let server = Arc::new(Shared::given().unwrap());
+        let server = Arc::new(SharedRedis::from_env().unwrap());
         let ledger = Arc::new(RedisLedger::new(server.redis.clone()));
-        Subject {
+        LedgerUnderTest {
             ledger,
             flush: Box::new(move || {
                 let server = Arc::clone(&server);
@@ -50,14 +52,18 @@ async fn keeps_its_promises() {
 /// A run of 12,000 tasks: everything comes back in parts, complete and in order.
 #[tokio::test]
 async fn reads_long_runs_in_parts() {
-    let Some(server) = Shared::given() else {
+    let Some(server) = SharedRedis::from_env() else {
         return;
     };
     let ledger = RedisLedger::new(server.redis.clone());
     let run = RunId("long".into());
-    let wanted: Vec<Want> = (0..12_000).map(want).collect();
+    let tasks: Vec<TaskSpec> = (0..12_000).map(task_spec).collect();
     assert_eq!(
-        ledger.want(&run, &wanted, 0, 10).await.unwrap().len(),
+        ledger
+            .request_tasks(&run, &tasks, 0, 10)
+            .await
+            .unwrap()
+            .len(),
         12_000
     );
     assert_eq!(ledger.overdue(&run, 10).await.unwrap().len(), 12_000);
@@ -71,7 +77,7 @@ async fn reads_long_runs_in_parts() {
         }))
         .await;
     }
-    let large = Entry::Done(Bytes::from(format!("\"{}\"", "x".repeat(60_000))));
+    let large = TaskOutcome::Done(Bytes::from(format!("\"{}\"", "x".repeat(60_000))));
     for n in 0..50 {
         ledger
             .record(&run, &key(20_000 + n), large.clone())
@@ -110,8 +116,8 @@ async fn reads_long_runs_in_parts() {
 
 /// Nothing stays for ever, and a run of which there are only leases goes soon.
 #[tokio::test]
-async fn everything_goes_in_time() {
-    let Some(server) = Shared::given() else {
+async fn all_keys_expire() {
+    let Some(server) = SharedRedis::from_env() else {
         return;
     };
     let ledger = RedisLedger::new(server.redis.clone());
@@ -126,7 +132,7 @@ async fn everything_goes_in_time() {
         .await
         .unwrap();
     ledger
-        .want(&run("wanted"), &[want(1)], 0, 60_000)
+        .request_tasks(&run("wanted"), &[task_spec(1)], 0, 60_000)
         .await
         .unwrap();
     ledger
@@ -134,19 +140,22 @@ async fn everything_goes_in_time() {
         .await
         .unwrap();
     ledger
-        .watch(&run("watched"), &JobId("job".into()))
+        .add_watcher(&run("watched"), &JobId("job".into()))
         .await
         .unwrap();
     ledger
-        .schedule(&Due::Job(JobId("job".into())), 0)
+        .schedule(&ScheduledItem::Job(JobId("job".into())), 0)
         .await
         .unwrap();
-    let notice = Notice {
+    let record = StatusRecord {
         name: "n".into(),
         body: Bytes::from_static(b"{}"),
         until_ms: 5_000,
     };
-    ledger.post(Board::Processes, notice, 0).await.unwrap();
+    ledger
+        .post_status(StatusTopic::Processes, record, 0)
+        .await
+        .unwrap();
     let keys = server.keys().await;
     assert_eq!(keys.len(), 5 * 5 + 1 + 2);
     for (key, ms) in keys {
@@ -165,15 +174,18 @@ async fn everything_goes_in_time() {
 
 /// A server short of memory drops keys one by one. What is left of a run is not trusted (I-1).
 #[tokio::test]
-async fn a_run_that_lost_a_part_begins_anew() {
-    let Some(server) = Shared::given() else {
+async fn run_with_an_evicted_key_starts_a_new_epoch() {
+    let Some(server) = SharedRedis::from_env() else {
         return;
     };
     let ledger = RedisLedger::new(server.redis.clone());
     let run = RunId("torn".into());
     for what in ["log", "ended", "open", "due", "jobs"] {
         ledger.record(&run, &key(1), done(1)).await.unwrap();
-        ledger.want(&run, &[want(2)], 0, 60).await.unwrap();
+        ledger
+            .request_tasks(&run, &[task_spec(2)], 0, 60)
+            .await
+            .unwrap();
         let before = ledger.outcomes(&run, 0).await.unwrap();
         server
             .remove(&[format!("{}:{{torn}}:{what}", server.prefix)])
@@ -186,7 +198,7 @@ async fn a_run_that_lost_a_part_begins_anew() {
             Lease::Granted {
                 attempts: 0,
                 crashes: 0,
-                wanted: false
+                is_requested: false
             },
             "without {what}"
         );
@@ -196,11 +208,14 @@ async fn a_run_that_lost_a_part_begins_anew() {
             "without {what}"
         );
         assert_eq!(
-            ledger.want(&run, &[want(2)], 0, 60).await.unwrap(),
+            ledger
+                .request_tasks(&run, &[task_spec(2)], 0, 60)
+                .await
+                .unwrap(),
             [key(2)],
             "without {what}"
         );
-        ledger.forget(&run).await.unwrap();
+        ledger.forget_run(&run).await.unwrap();
     }
     assert!(server.keys().await.is_empty());
 }
@@ -208,8 +223,8 @@ async fn a_run_that_lost_a_part_begins_anew() {
 /// A replica that took over had not heard of the last outcome, and heard of another since: what a reader has seen is
 /// not in the log, so it must not read on as if nothing had happened.
 #[tokio::test]
-async fn a_run_that_lost_its_end_begins_anew() {
-    let Some(server) = Shared::given() else {
+async fn run_with_a_truncated_log_starts_a_new_epoch() {
+    let Some(server) = SharedRedis::from_env() else {
         return;
     };
     let ledger = RedisLedger::new(server.redis.clone());
@@ -235,28 +250,33 @@ async fn a_run_that_lost_its_end_begins_anew() {
             ledger.outcomes(&run, after.next).await.unwrap().epoch,
             after.epoch
         );
-        ledger.forget(&run).await.unwrap();
+        ledger.forget_run(&run).await.unwrap();
     }
 }
 
 /// A board holds a thousand notices; those that would go first make room.
 #[tokio::test]
-async fn boards_are_bounded() {
-    let Some(server) = Shared::given() else {
+async fn status_topics_are_bounded() {
+    let Some(server) = SharedRedis::from_env() else {
         return;
     };
     let ledger = RedisLedger::new(server.redis.clone());
     futures::future::join_all((0..1_100).map(|n: u64| {
-        let notice = Notice {
+        let record = StatusRecord {
             name: format!("{n:04}"),
             body: Bytes::from_static(b"{}"),
             until_ms: 10_000 + n,
         };
         let ledger = ledger.clone();
-        async move { ledger.post(Board::Jobs, notice, 0).await.unwrap() }
+        async move {
+            ledger
+                .post_status(StatusTopic::Jobs, record, 0)
+                .await
+                .unwrap()
+        }
     }))
     .await;
-    let notices = ledger.notices(Board::Jobs, 0).await.unwrap();
+    let notices = ledger.status_records(StatusTopic::Jobs, 0).await.unwrap();
     assert_eq!((notices.len(), notices[0].name.as_str()), (1_000, "0100"));
     server.flush().await;
 }

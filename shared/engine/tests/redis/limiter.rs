@@ -3,27 +3,27 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stemma_engine::limit::{Cost, Limiter, Permit, Quota, RedisLimiter};
+use stemma_engine::limit::{Limiter, Permit, Quota, RedisLimiter, RequestCost};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
-use stemma_engine::{Class, Env};
+use stemma_engine::{Env, Priority};
 use stemma_engine_testing::limit_conformance::conformance;
 
-use crate::server::Shared;
+use crate::server::SharedRedis;
 
 #[tokio::test]
-async fn keeps_its_promises() {
-    if Shared::given().is_none() {
+async fn redis_limiter_conforms() {
+    if SharedRedis::from_env().is_none() {
         return;
     }
     conformance(|| async {
-        let server = Shared::given().unwrap();
-        Arc::new(RedisLimiter::on_callers_time(server.redis)) as Arc<dyn Limiter>
+        let server = SharedRedis::from_env().unwrap();
+        Arc::new(RedisLimiter::with_caller_clock(server.redis)) as Arc<dyn Limiter>
     })
     .await;
 }
 
 /// A client of its own, as another process has.
-fn another(server: &Shared) -> RedisLimiter {
+fn new_client(server: &SharedRedis) -> RedisLimiter {
     let url = std::env::var("STEMMA_TEST_REDIS").unwrap();
     let settings = RedisSettings {
         prefix: server.prefix.clone(),
@@ -35,20 +35,20 @@ fn another(server: &Shared) -> RedisLimiter {
 /// Eight processes with clocks hours apart ask for more than there is, and get what there is together.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_clients_share_one_limit() {
-    let Some(server) = Shared::given() else {
+    let Some(server) = SharedRedis::from_env() else {
         return;
     };
     let quota = Quota::per_minute(3_000, 60_000_000);
-    let cost = Cost {
-        class: Class::Interactive,
+    let cost = RequestCost {
+        class: Priority::Interactive,
         tokens: 10_000,
     };
-    let begun = Instant::now();
+    let started = Instant::now();
     let clients = (0..8u64).map(|n| {
-        let limiter = another(&server);
+        let limiter = new_client(&server);
         tokio::spawn(async move {
             let mut grants = 0;
-            while begun.elapsed() < Duration::from_secs(2) {
+            while started.elapsed() < Duration::from_secs(2) {
                 match limiter
                     .acquire("model", quota, cost, n * 3_600_000)
                     .await
@@ -58,7 +58,7 @@ async fn many_clients_share_one_limit() {
                     Permit::Wait { after_ms } => {
                         tokio::time::sleep(Duration::from_millis(after_ms)).await
                     }
-                    Permit::Never { largest } => assert!(largest > 10_000),
+                    Permit::TooLarge { max_tokens } => assert!(max_tokens > 10_000),
                 }
             }
             grants
@@ -68,7 +68,7 @@ async fn many_clients_share_one_limit() {
     for client in clients.collect::<Vec<_>>() {
         granted += client.await.unwrap();
     }
-    let bound = (begun.elapsed().as_secs_f64() + f64::from(quota.burst_seconds)) * 50.0;
+    let bound = (started.elapsed().as_secs_f64() + f64::from(quota.burst_seconds)) * 50.0;
     assert!(
         f64::from(granted) <= bound + 1.0,
         "{granted} granted, {bound} is the bound"
@@ -82,15 +82,15 @@ async fn many_clients_share_one_limit() {
 
 /// A pause lasts as long as the provider said, whoever's clock it was told by, and stops everyone.
 #[tokio::test]
-async fn a_pause_stops_everyone() {
-    let Some(server) = Shared::given() else {
+async fn pause_applies_to_all_clients() {
+    let Some(server) = SharedRedis::from_env() else {
         return;
     };
-    let one = another(&server);
-    let other = another(&server);
+    let one = new_client(&server);
+    let other = new_client(&server);
     let quota = Quota::per_minute(600, 60_000);
-    let cost = Cost {
-        class: Class::Interactive,
+    let cost = RequestCost {
+        class: Priority::Interactive,
         tokens: 1,
     };
     one.pause("model", Env::system().now_ms() + 20_000)

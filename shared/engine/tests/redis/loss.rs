@@ -3,39 +3,39 @@
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use stemma_engine::ledger::{Due, Ledger, RedisLedger};
-use stemma_engine::limit::{Cost, Limiter, Permit, Quota, RedisLimiter};
+use stemma_engine::ledger::{Ledger, RedisLedger, ScheduledItem};
+use stemma_engine::limit::{Limiter, Permit, Quota, RedisLimiter, RequestCost};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
-use stemma_engine::{Class, Env, JobId, PortError, RunId};
+use stemma_engine::{Env, JobId, PortError, Priority, RunId};
 
-use crate::ledger::{done, key, want};
-use crate::server::Private;
+use crate::ledger::{done, key, task_spec};
+use crate::server::PrivateRedis;
 
 fn run() -> RunId {
     RunId("run".into())
 }
 
 /// The failure of a call, which comes soon and may pass.
-async fn passing<T>(call: impl Future<Output = Result<T, PortError>>) -> PortError {
-    let begun = Instant::now();
+async fn expect_transient<T>(call: impl Future<Output = Result<T, PortError>>) -> PortError {
+    let started = Instant::now();
     let error = call.await.err().expect("a failure");
-    assert!(error.passing, "{error}");
+    assert!(error.transient, "{error}");
     assert!(
-        begun.elapsed() < Duration::from_millis(1_000),
+        started.elapsed() < Duration::from_millis(1_000),
         "{error} after {:?}",
-        begun.elapsed()
+        started.elapsed()
     );
     error
 }
 
 /// Asks until there is an answer, as the engine does.
-async fn until_answered<T, F: Future<Output = Result<T, PortError>>>(call: impl Fn() -> F) -> T {
-    let begun = Instant::now();
+async fn retry_until_ok<T, F: Future<Output = Result<T, PortError>>>(call: impl Fn() -> F) -> T {
+    let started = Instant::now();
     loop {
         match call().await {
-            Ok(answer) => return answer,
+            Ok(value) => return value,
             Err(error) => assert!(
-                error.passing && begun.elapsed() < Duration::from_secs(10),
+                error.transient && started.elapsed() < Duration::from_secs(10),
                 "{error}"
             ),
         }
@@ -44,72 +44,72 @@ async fn until_answered<T, F: Future<Output = Result<T, PortError>>>(call: impl 
 }
 
 /// Everything the ledger does, once.
-async fn everything(ledger: &RedisLedger) -> Result<(), PortError> {
+async fn exercise_ledger(ledger: &RedisLedger) -> Result<(), PortError> {
     let job = JobId("job".into());
     ledger.outcomes(&run(), 0).await?;
-    ledger.want(&run(), &[want(1)], 0, 60).await?;
+    ledger.request_tasks(&run(), &[task_spec(1)], 0, 60).await?;
     ledger.lease(&run(), &key(1), "a", 0, 60).await?;
     ledger.release(&run(), &key(1), "a", None).await?;
     ledger.overdue(&run(), 60).await?;
     ledger.open_tasks(&run()).await?;
     ledger.record(&run(), &key(1), done(1)).await?;
-    ledger.watch(&run(), &job).await?;
+    ledger.add_watcher(&run(), &job).await?;
     ledger.watchers(&run()).await?;
-    ledger.schedule(&Due::Job(job.clone()), 0).await?;
-    ledger.due(0, 60, 10).await?;
-    ledger.unschedule(&Due::Job(job)).await?;
-    ledger.forget(&run()).await
+    ledger.schedule(&ScheduledItem::Job(job.clone()), 0).await?;
+    ledger.claim_due(0, 60, 10).await?;
+    ledger.unschedule(&ScheduledItem::Job(job)).await?;
+    ledger.forget_run(&run()).await
 }
 
 #[tokio::test]
-async fn killed_and_restarted_it_is_found_again() {
-    let Some(mut server) = Private::start(&[]) else {
+async fn client_reconnects_after_server_restart() {
+    let Some(mut server) = PrivateRedis::start(&[]) else {
         return;
     };
     let ledger = RedisLedger::new(server.client(""));
-    everything(&ledger).await.unwrap();
+    exercise_ledger(&ledger).await.unwrap();
     ledger.record(&run(), &key(1), done(1)).await.unwrap();
     let before = ledger.outcomes(&run(), 0).await.unwrap();
     server.kill();
     for _ in 0..5 {
-        passing(ledger.outcomes(&run(), before.next)).await;
-        passing(ledger.record(&run(), &key(2), done(2))).await;
+        expect_transient(ledger.outcomes(&run(), before.next)).await;
+        expect_transient(ledger.record(&run(), &key(2), done(2))).await;
     }
     server.restart();
     let run = run();
-    let after = until_answered(|| ledger.outcomes(&run, before.next)).await;
+    let after = retry_until_ok(|| ledger.outcomes(&run, before.next)).await;
     assert!(after.epoch != before.epoch && after.entries.is_empty());
-    everything(&ledger).await.unwrap();
+    exercise_ledger(&ledger).await.unwrap();
 }
 
 #[tokio::test]
-async fn one_that_does_not_answer_is_not_waited_for() {
-    let Some(server) = Private::start(&[]) else {
+async fn unresponsive_server_times_out() {
+    let Some(server) = PrivateRedis::start(&[]) else {
         return;
     };
     let ledger = RedisLedger::new(server.client(""));
-    everything(&ledger).await.unwrap();
+    exercise_ledger(&ledger).await.unwrap();
     server.freeze(true);
     for _ in 0..4 {
-        passing(ledger.record(&run(), &key(1), done(1))).await;
+        expect_transient(ledger.record(&run(), &key(1), done(1))).await;
     }
     server.freeze(false);
-    until_answered(|| everything(&ledger)).await;
+    retry_until_ok(|| exercise_ledger(&ledger)).await;
 }
 
 #[tokio::test]
-async fn scripts_that_are_lost_are_sent_again() {
-    let Some(server) = Private::start(&[]) else {
+async fn lost_scripts_are_reloaded() {
+    let Some(server) = PrivateRedis::start(&[]) else {
         return;
     };
     let ledger = RedisLedger::new(server.client(""));
     let limiter = RedisLimiter::new(server.client(""), Env::system());
-    let cost = Cost {
-        class: Class::Bulk,
+    let cost = RequestCost {
+        class: Priority::Bulk,
         tokens: 10,
     };
     for _ in 0..2 {
-        everything(&ledger).await.unwrap();
+        exercise_ledger(&ledger).await.unwrap();
         limiter
             .acquire("model", Quota::per_minute(60, 60_000), cost, 0)
             .await
@@ -124,8 +124,8 @@ async fn scripts_that_are_lost_are_sent_again() {
 }
 
 #[tokio::test]
-async fn a_flush_is_another_memory_and_costs_a_burst_at_most() {
-    let Some(server) = Private::start(&[]) else {
+async fn flush_starts_new_epoch_and_grants_at_most_a_burst() {
+    let Some(server) = PrivateRedis::start(&[]) else {
         return;
     };
     let ledger = RedisLedger::new(server.client(""));
@@ -134,8 +134,8 @@ async fn a_flush_is_another_memory_and_costs_a_burst_at_most() {
         burst_seconds: 3,
         ..Quota::per_minute(60, 60_000)
     }; // a burst of two
-    let cost = Cost {
-        class: Class::Interactive,
+    let cost = RequestCost {
+        class: Priority::Interactive,
         tokens: 10,
     };
     let grants = async || {
@@ -145,7 +145,7 @@ async fn a_flush_is_another_memory_and_costs_a_burst_at_most() {
         }
         grants
     };
-    let begun = Instant::now();
+    let started = Instant::now();
     ledger.record(&run(), &key(1), done(1)).await.unwrap();
     let before = ledger.outcomes(&run(), 0).await.unwrap();
     assert!(grants().await >= 2);
@@ -154,32 +154,32 @@ async fn a_flush_is_another_memory_and_costs_a_burst_at_most() {
     assert!(after.epoch != before.epoch && after.entries.is_empty() && after.next == 0);
     let again = grants().await;
     assert!(
-        again >= 2 && again <= 2 + begun.elapsed().as_secs(),
+        again >= 2 && again <= 2 + started.elapsed().as_secs(),
         "{again} after a flush"
     );
 }
 
 #[tokio::test]
-async fn a_full_server_is_waited_for() {
-    let Some(server) = Private::start(&["--maxmemory", "100kb"]) else {
+async fn out_of_memory_is_a_transient_error() {
+    let Some(server) = PrivateRedis::start(&["--maxmemory", "100kb"]) else {
         return;
     };
     let ledger = RedisLedger::new(server.client(""));
-    passing(ledger.record(&run(), &key(1), done(1))).await;
+    expect_transient(ledger.record(&run(), &key(1), done(1))).await;
     server.run("", &["CONFIG", "SET", "maxmemory", "0"]).await;
-    everything(&ledger).await.unwrap();
+    exercise_ledger(&ledger).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_wrong_password_lasts_until_it_is_put_right_and_is_never_told() {
-    let Some(server) = Private::start(&["--requirepass", "right"]) else {
+async fn wrong_password_is_permanent_until_fixed_and_hidden() {
+    let Some(server) = PrivateRedis::start(&["--requirepass", "right"]) else {
         return;
     };
     let ledger = RedisLedger::new(server.client(":hunter2@"));
     for _ in 0..3 {
         let error = ledger.outcomes(&run(), 0).await.unwrap_err();
         assert!(
-            !error.passing && !error.to_string().contains("hunter2"),
+            !error.transient && !error.to_string().contains("hunter2"),
             "{error}"
         );
     }
@@ -187,17 +187,17 @@ async fn a_wrong_password_lasts_until_it_is_put_right_and_is_never_told() {
         .outcomes(&run(), 0)
         .await
         .unwrap_err();
-    assert!(!error.passing, "{error}");
+    assert!(!error.transient, "{error}");
     server
         .run(":right@", &["CONFIG", "SET", "requirepass", "hunter2"])
         .await;
-    everything(&ledger).await.unwrap();
+    exercise_ledger(&ledger).await.unwrap();
 }
 
 /// With TLS asked for and none spoken, nothing is said in the clear, and nothing panics.
 #[tokio::test]
-async fn tls_is_not_given_up() {
-    let Some(server) = Private::start(&[]) else {
+async fn tls_never_falls_back_to_plaintext() {
+    let Some(server) = PrivateRedis::start(&[]) else {
         return;
     };
     let url = server.url("").replace("redis://", "rediss://");
@@ -206,5 +206,5 @@ async fn tls_is_not_given_up() {
         timeout,
         ..RedisSettings::new(url.as_str().into())
     };
-    passing(RedisClient::open(&settings).unwrap().ping()).await;
+    expect_transient(RedisClient::open(&settings).unwrap().ping()).await;
 }

@@ -11,15 +11,15 @@ use stemma_engine::redis_client::{RedisClient, RedisSettings};
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// A client of the given server, whose keys are its own.
-pub struct Shared {
+pub struct SharedRedis {
     pub redis: RedisClient,
     pub prefix: String,
     plain: redis::Client,
 }
 
-impl Shared {
+impl SharedRedis {
     /// `None`, with a word about it, when no server is given.
-    pub fn given() -> Option<Self> {
+    pub fn from_env() -> Option<Self> {
         let Ok(url) = std::env::var("STEMMA_TEST_REDIS") else {
             println!("skipped: no Redis (tests/run starts one)");
             return None;
@@ -53,9 +53,9 @@ impl Shared {
                 .arg(format!("{}:*", self.prefix))
                 .arg("COUNT")
                 .arg(1_000);
-            let (next, found): (u64, Vec<String>) =
+            let (next, batch): (u64, Vec<String>) =
                 scan.query_async(&mut connection).await.unwrap();
-            for key in found {
+            for key in batch {
                 let ms: i64 = redis::cmd("PTTL")
                     .arg(&key)
                     .query_async(&mut connection)
@@ -101,14 +101,14 @@ impl Shared {
 }
 
 /// A server of one test.
-pub struct Private {
+pub struct PrivateRedis {
     port: u16,
     more: Vec<String>,
     folder: tempfile::TempDir,
     child: Option<Child>,
 }
 
-impl Private {
+impl PrivateRedis {
     /// A server started with these options more; `None`, with a word about it, when Redis is not installed.
     pub fn start(more: &[&str]) -> Option<Self> {
         if Command::new("redis-server")
@@ -150,10 +150,10 @@ impl Private {
             .arg(self.folder.path())
             .args(&self.more);
         self.child = Some(command.stdout(Stdio::null()).spawn().unwrap());
-        let begun = Instant::now();
+        let started = Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             assert!(
-                begun.elapsed() < Duration::from_secs(20),
+                started.elapsed() < Duration::from_secs(20),
                 "redis-server does not start"
             );
             std::thread::sleep(Duration::from_millis(20));
@@ -197,7 +197,7 @@ impl Private {
     }
 }
 
-impl Drop for Private {
+impl Drop for PrivateRedis {
     fn drop(&mut self) {
         self.kill();
     }
@@ -212,6 +212,6 @@ fn free_port() -> u16 {
 }
 
 #[test]
-fn ports_stay_below_those_of_outgoing_connections() {
+fn free_port_is_below_the_ephemeral_range() {
     assert!(free_port() < 32_768);
 }

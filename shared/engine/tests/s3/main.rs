@@ -3,5 +3,5 @@
 //! silence) comes from one in the test.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod answers;
+mod error_responses;
 mod server;

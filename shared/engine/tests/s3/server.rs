@@ -7,29 +7,31 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use futures::TryStreamExt;
 use futures::future::join_all;
-use stemma_engine::blobs::{Blobs, Put, S3Blobs};
-use stemma_engine::s3::{Access, Buckets, Entry, Fetched, S3, S3Settings, Wanted};
+use stemma_engine::blobs::{Blobs, PutOutcome, S3Blobs};
+use stemma_engine::s3::{
+    BucketReader, FetchOutcome, ObjectMeta, ObjectRequest, S3, S3Credentials, S3Settings,
+};
 use stemma_engine::{Env, Secret};
 use stemma_engine_testing::blobs_conformance;
 
 /// The server to test on, and a name that no other run has.
-struct Server {
+struct S3TestServer {
     settings: S3Settings,
     name: String,
 }
 
-fn server(test: &str) -> Option<Server> {
-    let Ok(given) = std::env::var("STEMMA_TEST_S3") else {
+fn server(test: &str) -> Option<S3TestServer> {
+    let Ok(spec) = std::env::var("STEMMA_TEST_S3") else {
         println!("skipped: no S3 server (tests/run starts one)");
         return None;
     };
-    let parts: Vec<&str> = given.split_whitespace().collect();
+    let parts: Vec<&str> = spec.split_whitespace().collect();
     let [endpoint, id, secret] = parts[..] else {
         panic!("STEMMA_TEST_S3 is no `URL ACCESS SECRET`")
     };
     let settings = S3Settings {
         endpoint: Some(endpoint.into()),
-        access: Access::Key {
+        access: S3Credentials::Key {
             id: Secret::from(id),
             secret: Secret::from(secret),
         },
@@ -42,13 +44,13 @@ fn server(test: &str) -> Option<Server> {
         .duration_since(UNIX_EPOCH)
         .unwrap()
         .as_nanos();
-    Some(Server {
+    Some(S3TestServer {
         settings,
         name: format!("test-{test}-{}-{nanos}", std::process::id()),
     })
 }
 
-impl Server {
+impl S3TestServer {
     /// A connection, and a bucket that is empty.
     async fn bucket(&self) -> S3 {
         let s3 = S3::connect(&self.settings).await.unwrap();
@@ -63,7 +65,7 @@ impl Server {
 
     /// A client of its own, for what the adapters refuse to do.
     fn client(&self) -> aws_sdk_s3::Client {
-        let Access::Key { id, secret } = &self.settings.access else {
+        let S3Credentials::Key { id, secret } = &self.settings.access else {
             panic!("no key")
         };
         let config = aws_sdk_s3::Config::builder()
@@ -99,7 +101,7 @@ impl Server {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn holds_the_promises_of_the_port() {
+async fn s3_blobs_conform() {
     let Some(server) = server("port") else { return };
     let s3 = server.bucket().await;
     let next = AtomicU32::new(0);
@@ -111,7 +113,7 @@ async fn holds_the_promises_of_the_port() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_sixteen_processes_creates() {
+async fn one_of_sixteen_concurrent_puts_creates() {
     let Some(server) = server("race") else { return };
     server.bucket().await;
     for round in 0..10 {
@@ -130,14 +132,14 @@ async fn one_of_sixteen_processes_creates() {
                 )
             })
         });
-        let puts: Vec<(u8, Put)> = join_all(puts.collect::<Vec<_>>())
+        let puts: Vec<(u8, PutOutcome)> = join_all(puts.collect::<Vec<_>>())
             .await
             .into_iter()
             .map(Result::unwrap)
             .collect();
         let winners: Vec<u8> = puts
             .iter()
-            .filter(|(_, put)| *put == Put::Created)
+            .filter(|(_, put)| *put == PutOutcome::Created)
             .map(|(n, _)| *n)
             .collect();
         assert_eq!(
@@ -154,9 +156,9 @@ async fn one_of_sixteen_processes_creates() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_store_is_refused() {
+async fn invalid_store_locations_are_rejected() {
     let settings = S3Settings {
-        access: Access::Key {
+        access: S3Credentials::Key {
             id: Secret::from("id"),
             secret: Secret::from("secret"),
         },
@@ -171,13 +173,13 @@ async fn what_cannot_be_a_store_is_refused() {
         ("filings--az4--x-s3", ""),
     ] {
         let refusal = S3Blobs::new(s3.clone(), bucket, prefix).err().unwrap();
-        assert!(!refusal.passing, "{refusal}");
+        assert!(!refusal.transient, "{refusal}");
     }
     assert!(S3Blobs::new(s3, "filings", "/stores/a/").is_ok());
 }
 
 #[tokio::test]
-async fn what_others_put_into_the_bucket_is_no_object_of_the_store() {
+async fn foreign_objects_are_not_listed() {
     let Some(server) = server("foreign") else {
         return;
     };
@@ -199,15 +201,15 @@ async fn what_others_put_into_the_bucket_is_no_object_of_the_store() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_and_a_missing_bucket_say_what_to_check() {
+async fn errors_for_bad_key_and_bucket_say_what_to_check() {
     let Some(server) = server("refused") else {
         return;
     };
     let s3 = server.bucket().await;
-    let Access::Key { id, .. } = &server.settings.access else {
+    let S3Credentials::Key { id, .. } = &server.settings.access else {
         panic!("no key")
     };
-    let access = Access::Key {
+    let access = S3Credentials::Key {
         id: id.clone(),
         secret: Secret::from("a-very-wrong-secret"),
     };
@@ -236,7 +238,7 @@ async fn a_wrong_key_and_a_missing_bucket_say_what_to_check() {
         for error in errors {
             let text = format!("{error} {error:?}");
             assert!(
-                !error.passing && text.contains(name) && text.contains(check),
+                !error.transient && text.contains(name) && text.contains(check),
                 "{text}"
             );
             assert!(
@@ -245,59 +247,59 @@ async fn a_wrong_key_and_a_missing_bucket_say_what_to_check() {
             );
         }
     }
-    let error = Buckets::new(s3)
+    let error = BucketReader::new(s3)
         .head("test-not-there", "x", None)
         .await
         .unwrap_err();
     assert!(
-        !error.passing && error.message.contains("no such bucket"),
+        !error.transient && error.message.contains("no such bucket"),
         "{error}"
     );
 }
 
 #[tokio::test]
-async fn documents_in_buckets_are_read_as_they_were_seen() {
+async fn changed_object_is_not_read() {
     let Some(server) = server("read") else { return };
     let s3 = server.bucket().await;
     let client = server.client();
-    let buckets = Buckets::new(s3);
+    let buckets = BucketReader::new(s3);
     let key = "ätna/第 1+2%20.pdf";
     server.write(&client, key, "first bytes").await;
-    let seen = buckets
+    let meta = buckets
         .head(&server.name, key, None)
         .await
         .unwrap()
         .unwrap();
-    assert_eq!((seen.key.as_str(), seen.size_bytes), (key, 11));
+    assert_eq!((meta.key.as_str(), meta.size_bytes), (key, 11));
     assert!(
-        seen.modified_ms > 1_700_000_000_000 && !seen.etag.is_empty() && !seen.etag.contains('"'),
-        "{seen:?}"
+        meta.modified_ms > 1_700_000_000_000 && !meta.etag.is_empty() && !meta.etag.contains('"'),
+        "{meta:?}"
     );
-    let wanted = Wanted {
+    let request = ObjectRequest {
         bucket: &server.name,
         key,
         version: None,
-        etag: Some(&seen.etag),
+        etag: Some(&meta.etag),
         max_bytes: 11,
     };
     let bytes = Bytes::from_static(b"first bytes");
     assert_eq!(
-        buckets.get(&wanted).await.unwrap(),
-        Fetched::Read {
+        buckets.get(&request).await.unwrap(),
+        FetchOutcome::Read {
             bytes,
-            etag: seen.etag.clone()
+            etag: meta.etag.clone()
         }
     );
     let small = buckets
-        .get(&Wanted {
+        .get(&ObjectRequest {
             max_bytes: 10,
-            ..wanted
+            ..request
         })
         .await
         .unwrap();
-    assert_eq!(small, Fetched::TooLarge { size_bytes: 11 });
+    assert_eq!(small, FetchOutcome::TooLarge { size_bytes: 11 });
     server.write(&client, key, "other bytes").await;
-    assert_eq!(buckets.get(&wanted).await.unwrap(), Fetched::Changed);
+    assert_eq!(buckets.get(&request).await.unwrap(), FetchOutcome::Changed);
     client
         .delete_object()
         .bucket(&server.name)
@@ -305,12 +307,12 @@ async fn documents_in_buckets_are_read_as_they_were_seen() {
         .send()
         .await
         .unwrap();
-    assert_eq!(buckets.get(&wanted).await.unwrap(), Fetched::Missing);
+    assert_eq!(buckets.get(&request).await.unwrap(), FetchOutcome::Missing);
     assert_eq!(buckets.head(&server.name, key, None).await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn a_version_stays_readable_after_a_newer_one() {
+async fn old_object_version_stays_readable() {
     let Some(server) = server("versions") else {
         return;
     };
@@ -325,46 +327,46 @@ async fn a_version_stays_readable_after_a_newer_one() {
         .bucket(&server.name)
         .versioning_configuration(configuration);
     versioning.send().await.unwrap();
-    let buckets = Buckets::new(s3);
+    let buckets = BucketReader::new(s3);
     server.write(&client, "a.pdf", "first").await;
-    let seen = buckets
+    let meta = buckets
         .head(&server.name, "a.pdf", None)
         .await
         .unwrap()
         .unwrap();
     server.write(&client, "a.pdf", "second").await;
-    let version = seen.version.as_deref();
-    assert!(version.is_some(), "{seen:?}");
-    let wanted = Wanted {
+    let version = meta.version.as_deref();
+    assert!(version.is_some(), "{meta:?}");
+    let request = ObjectRequest {
         bucket: &server.name,
         key: "a.pdf",
         version,
-        etag: Some(&seen.etag),
+        etag: Some(&meta.etag),
         max_bytes: 100,
     };
     let bytes = Bytes::from_static(b"first");
     assert_eq!(
-        buckets.get(&wanted).await.unwrap(),
-        Fetched::Read {
+        buckets.get(&request).await.unwrap(),
+        FetchOutcome::Read {
             bytes,
-            etag: seen.etag.clone()
+            etag: meta.etag.clone()
         }
     );
     let newest = buckets
-        .get(&Wanted {
+        .get(&ObjectRequest {
             version: None,
-            ..wanted
+            ..request
         })
         .await
         .unwrap();
-    assert_eq!(newest, Fetched::Changed);
+    assert_eq!(newest, FetchOutcome::Changed);
     let gone = buckets
-        .get(&Wanted {
+        .get(&ObjectRequest {
             version: Some("no-such-version"),
-            ..wanted
+            ..request
         })
         .await;
-    assert!(gone.is_err() || gone.unwrap() == Fetched::Missing);
+    assert!(gone.is_err() || gone.unwrap() == FetchOutcome::Missing);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -379,9 +381,9 @@ async fn a_bucket_is_listed_page_by_page_in_byte_order() {
     }
     server.write(&client, "out/x", "x").await;
     keys.sort_unstable();
-    let buckets = Buckets::new(s3);
+    let buckets = BucketReader::new(s3);
     let env = Env::system();
-    let listed: Vec<Entry> = buckets
+    let listed: Vec<ObjectMeta> = buckets
         .list(&env, &server.name, "in/", None)
         .try_collect()
         .await
@@ -399,7 +401,7 @@ async fn a_bucket_is_listed_page_by_page_in_byte_order() {
             .all(|entry| entry.size_bytes == 1 && !entry.etag.is_empty())
     );
     let after = Some(keys[1_000].clone());
-    let rest: Vec<Entry> = buckets
+    let rest: Vec<ObjectMeta> = buckets
         .list(&env, &server.name, "in/", after)
         .try_collect()
         .await
@@ -408,7 +410,7 @@ async fn a_bucket_is_listed_page_by_page_in_byte_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn small_objects_are_written_at_a_rate_worth_printing() {
+async fn measures_small_object_write_rate() {
     let Some(server) = server("rate") else { return };
     let blobs = Arc::new(server.blobs(&server.bucket().await, "rate/"));
     let started = Instant::now();
@@ -421,7 +423,7 @@ async fn small_objects_are_written_at_a_rate_worth_printing() {
                     .put(&format!("c/{n}"), Bytes::from(vec![0; 2_000]))
                     .await
                     .unwrap();
-                assert_eq!(put, Put::Created);
+                assert_eq!(put, PutOutcome::Created);
             }
         })
     });

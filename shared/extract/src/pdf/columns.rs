@@ -3,7 +3,7 @@
 //! A gutter is believed only where prose stands on both sides of it over several rows and nothing crosses it. Tables have
 //! gutters too, but numbers or short cells beside them, and stay whole.
 
-use super::rows::{Mark, Row, Segment};
+use super::rows::{GlyphRow, LineGlyph, TextSegment};
 
 /// Rows with prose a side needs.
 const MIN_PROSE_ROWS: usize = 5;
@@ -21,15 +21,15 @@ const NARROW_VOTES: usize = 8;
 const SAME_EDGE: f32 = 1.0;
 
 /// The lines of rows in reading order; each is the segments of one baseline in one column.
-pub(super) fn reading_order(rows: Vec<Row>) -> Vec<Vec<Segment>> {
+pub(super) fn reading_order(rows: Vec<GlyphRow>) -> Vec<Vec<TextSegment>> {
     let mut rows = rows;
     split_at_narrow_gutters(&mut rows);
     let mut lines = Vec::new();
-    order(rows, 0, &mut lines);
+    order_rows(rows, 0, &mut lines);
     lines
 }
 
-fn order(rows: Vec<Row>, depth: usize, lines: &mut Vec<Vec<Segment>>) {
+fn order_rows(rows: Vec<GlyphRow>, depth: usize, lines: &mut Vec<Vec<TextSegment>>) {
     let band = if depth < MAX_DEPTH {
         best_band(&rows)
     } else {
@@ -49,19 +49,19 @@ fn order(rows: Vec<Row>, depth: usize, lines: &mut Vec<Vec<Segment>>) {
         } else if index >= band.to {
             after.push(row);
         } else {
-            let (l, r) = cut(row, band.gutter);
+            let (l, r) = split_row(row, band.gutter);
             left.extend(l);
             right.extend(r);
         }
     }
-    order(before, depth, lines);
-    order(left, depth + 1, lines);
-    order(right, depth + 1, lines);
-    order(after, depth, lines);
+    order_rows(before, depth, lines);
+    order_rows(left, depth + 1, lines);
+    order_rows(right, depth + 1, lines);
+    order_rows(after, depth, lines);
 }
 
 /// A gutter can be narrower than a stretched space. Then it shows in many lines that start at one edge behind a gap.
-fn split_at_narrow_gutters(rows: &mut [Row]) {
+fn split_at_narrow_gutters(rows: &mut [GlyphRow]) {
     if rows.len() < NARROW_VOTES || rows.len() > MAX_ROWS {
         return;
     }
@@ -69,7 +69,7 @@ fn split_at_narrow_gutters(rows: &mut [Row]) {
     let mut edges: Vec<f32> = Vec::new();
     for segment in rows.iter().flat_map(|row| &row.segments) {
         edges.push(segment.u0);
-        edges.extend(gaps(segment).map(|(_, mark)| mark.u));
+        edges.extend(gutter_gaps(segment).map(|(_, mark)| mark.u));
     }
     edges.sort_by(f32::total_cmp);
     let columns: Vec<(f32, f32)> = edges
@@ -87,7 +87,7 @@ fn split_at_narrow_gutters(rows: &mut [Row]) {
         row.segments = whole
             .into_iter()
             .flat_map(|segment| {
-                cut_at(segment, |u: f32| {
+                split_segment(segment, |u: f32| {
                     let behind = columns.partition_point(|(first, _)| *first <= u);
                     behind
                         .checked_sub(1)
@@ -100,9 +100,9 @@ fn split_at_narrow_gutters(rows: &mut [Row]) {
 }
 
 /// Gaps inside a segment that may be gutters: the index of the mark behind each, and that mark.
-fn gaps(segment: &Segment) -> impl Iterator<Item = (usize, &Mark)> {
+fn gutter_gaps(segment: &TextSegment) -> impl Iterator<Item = (usize, &LineGlyph)> {
     let mut end = f32::INFINITY;
-    segment.marks.iter().enumerate().filter(move |(_, mark)| {
+    segment.glyphs.iter().enumerate().filter(move |(_, mark)| {
         if mark.is_space() {
             return false;
         }
@@ -112,28 +112,28 @@ fn gaps(segment: &Segment) -> impl Iterator<Item = (usize, &Mark)> {
     })
 }
 
-fn cut_at(segment: Segment, is_edge: impl Fn(f32) -> bool) -> Vec<Segment> {
-    let cuts: Vec<usize> = gaps(&segment)
+fn split_segment(segment: TextSegment, is_edge: impl Fn(f32) -> bool) -> Vec<TextSegment> {
+    let cuts: Vec<usize> = gutter_gaps(&segment)
         .filter(|(_, mark)| is_edge(mark.u))
         .map(|(index, _)| index)
         .collect();
     if cuts.is_empty() {
         vec![segment]
     } else {
-        segment.cut(&cuts)
+        segment.split_at(&cuts)
     }
 }
 
 /// Rows `from..to`, divided at `gutter`.
 #[derive(Debug, Clone, Copy)]
-struct Band {
+struct ColumnBand {
     gutter: f32,
     from: usize,
     to: usize,
     prose: usize,
 }
 
-fn best_band(rows: &[Row]) -> Option<Band> {
+fn best_band(rows: &[GlyphRow]) -> Option<ColumnBand> {
     if rows.len() < MIN_PROSE_ROWS || rows.len() > MAX_ROWS {
         return None;
     }
@@ -141,14 +141,14 @@ fn best_band(rows: &[Row]) -> Option<Band> {
         .into_iter()
         .flat_map(|gutter| bands_at(rows, gutter));
     // The widest agreement wins; among equals the first gutter from the left.
-    bands.fold(None, |best: Option<Band>, band| match best {
+    bands.fold(None, |best: Option<ColumnBand>, band| match best {
         Some(best) if best.prose >= band.prose => Some(best),
         _ => Some(band),
     })
 }
 
 /// Middles of gaps that several rows share, from left to right.
-fn candidate_gutters(rows: &[Row]) -> Vec<f32> {
+fn candidate_gutters(rows: &[GlyphRow]) -> Vec<f32> {
     let mut starts: Vec<f32> = Vec::new();
     for row in rows {
         for pair in row.segments.windows(2) {
@@ -179,8 +179,8 @@ fn candidate_gutters(rows: &[Row]) -> Vec<f32> {
 }
 
 /// The maximal stretches of rows that nothing crosses at `gutter` and that have prose on both sides.
-fn bands_at(rows: &[Row], gutter: f32) -> Vec<Band> {
-    let crossed = |row: &Row| {
+fn bands_at(rows: &[GlyphRow], gutter: f32) -> Vec<ColumnBand> {
+    let crossed = |row: &GlyphRow| {
         row.segments
             .iter()
             .any(|segment| segment.u0 < gutter && segment.u1 > gutter)
@@ -192,8 +192,8 @@ fn bands_at(rows: &[Row], gutter: f32) -> Vec<Band> {
             continue;
         }
         let stretch = rows.get(from..to).unwrap_or_default();
-        if let Some(band) = judge(stretch, gutter) {
-            bands.push(Band {
+        if let Some(band) = evaluate_gutter(stretch, gutter) {
+            bands.push(ColumnBand {
                 from: from + band.from,
                 to: from + band.to,
                 ..band
@@ -206,7 +206,7 @@ fn bands_at(rows: &[Row], gutter: f32) -> Vec<Band> {
 
 /// What one side of a gutter looks like.
 #[derive(Default)]
-struct Side {
+struct GutterSide {
     rows: usize,
     prose: usize,
     first: Option<usize>,
@@ -215,9 +215,9 @@ struct Side {
     right: f32,
 }
 
-fn judge(rows: &[Row], gutter: f32) -> Option<Band> {
-    let left = side(rows, |segment| segment.u1 <= gutter);
-    let right = side(rows, |segment| segment.u0 >= gutter);
+fn evaluate_gutter(rows: &[GlyphRow], gutter: f32) -> Option<ColumnBand> {
+    let left = measure_side(rows, |segment| segment.u1 <= gutter);
+    let right = measure_side(rows, |segment| segment.u0 >= gutter);
     let columns = [&left, &right];
     // Rows of a table have cells on both sides; lines of columns set apart from each other seldom meet.
     let shared = (left.rows + right.rows).saturating_sub(rows.len());
@@ -226,16 +226,16 @@ fn judge(rows: &[Row], gutter: f32) -> Option<Band> {
     let mixed = apart && fewer >= MIN_APART_ROWS && left.prose.max(right.prose) >= MIN_PROSE_ROWS;
     let share = if apart { 4 } else { 2 };
     let believable = mixed
-        || columns
-            .iter()
-            .all(|side: &&Side| side.prose >= MIN_PROSE_ROWS && side.prose * share >= side.rows);
+        || columns.iter().all(|side: &&GutterSide| {
+            side.prose >= MIN_PROSE_ROWS && side.prose * share >= side.rows
+        });
     if !believable || right.left - left.right > 0.35 * (right.right - left.left) {
         return None;
     }
     // Rows above and below both columns' prose (heads, page numbers) are not part of the band.
     let from = left.first?.min(right.first?);
     let to = left.last.max(right.last) + 1;
-    Some(Band {
+    Some(ColumnBand {
         gutter,
         from,
         to,
@@ -243,15 +243,15 @@ fn judge(rows: &[Row], gutter: f32) -> Option<Band> {
     })
 }
 
-fn side(rows: &[Row], belongs: impl Fn(&Segment) -> bool) -> Side {
-    let mut side = Side {
+fn measure_side(rows: &[GlyphRow], belongs: impl Fn(&TextSegment) -> bool) -> GutterSide {
+    let mut side = GutterSide {
         left: f32::INFINITY,
         right: f32::NEG_INFINITY,
-        ..Side::default()
+        ..GutterSide::default()
     };
-    let mut parts: Vec<(usize, Part)> = Vec::new();
+    let mut parts: Vec<(usize, RowOnSide)> = Vec::new();
     for (index, row) in rows.iter().enumerate() {
-        let mine: Vec<&Segment> = row
+        let mine: Vec<&TextSegment> = row
             .segments
             .iter()
             .filter(|segment| belongs(segment))
@@ -259,7 +259,7 @@ fn side(rows: &[Row], belongs: impl Fn(&Segment) -> bool) -> Side {
         if let (Some(first), Some(last)) = (mine.first(), mine.last()) {
             side.left = side.left.min(first.u0);
             side.right = side.right.max(last.u1);
-            parts.push((index, Part::of(&mine)));
+            parts.push((index, RowOnSide::from_segments(&mine)));
         }
     }
     side.rows = parts.len();
@@ -275,7 +275,7 @@ fn side(rows: &[Row], belongs: impl Fn(&Segment) -> bool) -> Side {
 }
 
 /// A row on one side of a gutter.
-struct Part {
+struct RowOnSide {
     pieces: usize,
     width: f32,
     letters: usize,
@@ -283,14 +283,14 @@ struct Part {
     spaces: usize,
 }
 
-impl Part {
-    fn of(segments: &[&Segment]) -> Self {
+impl RowOnSide {
+    fn from_segments(segments: &[&TextSegment]) -> Self {
         Self {
             pieces: segments.len(),
             width: segments.iter().map(|segment| segment.u1 - segment.u0).sum(),
-            letters: segments.iter().map(|segment| segment.shape().letters).sum(),
-            digits: segments.iter().map(|segment| segment.shape().digits).sum(),
-            spaces: segments.iter().map(|segment| segment.shape().spaces).sum(),
+            letters: segments.iter().map(|segment| segment.stats().letters).sum(),
+            digits: segments.iter().map(|segment| segment.stats().digits).sum(),
+            spaces: segments.iter().map(|segment| segment.stats().spaces).sum(),
         }
     }
 
@@ -304,13 +304,15 @@ impl Part {
     }
 }
 
-fn cut(row: Row, gutter: f32) -> (Option<Row>, Option<Row>) {
+fn split_row(row: GlyphRow, gutter: f32) -> (Option<GlyphRow>, Option<GlyphRow>) {
     let v = row.v;
     let size = row.size;
-    let (left, right): (Vec<Segment>, Vec<Segment>) = row
+    let (left, right): (Vec<TextSegment>, Vec<TextSegment>) = row
         .segments
         .into_iter()
         .partition(|segment| (segment.u0 + segment.u1) / 2.0 < gutter);
-    let make = |segments: Vec<Segment>| (!segments.is_empty()).then_some(Row { segments, v, size });
+    let make = |segments: Vec<TextSegment>| {
+        (!segments.is_empty()).then_some(GlyphRow { segments, v, size })
+    };
     (make(left), make(right))
 }

@@ -8,7 +8,7 @@ use hayro_syntax::object::{
     Array, Dict, MaybeRef, Name, Object, ObjectIdentifier, String as PdfString,
 };
 use hayro_syntax::page::Page;
-use stemma_document::{PageNo, Pt, Target};
+use stemma_document::{Destination, PageNo, Pt};
 
 use super::matrix::Matrix;
 use crate::Limits;
@@ -21,7 +21,7 @@ pub(super) struct Destinations<'a> {
     pdf: &'a Pdf,
     root: Dict<'a>,
     /// The older way: a plain dictionary in the catalog.
-    old_names: OnceCell<Dict<'a>>,
+    legacy_names: OnceCell<Dict<'a>>,
     pages: HashMap<ObjectIdentifier, usize>,
     names: OnceCell<HashMap<Vec<u8>, Object<'a>>>,
     max_names: usize,
@@ -41,7 +41,7 @@ impl<'a> Destinations<'a> {
         Self {
             pdf,
             root,
-            old_names: OnceCell::new(),
+            legacy_names: OnceCell::new(),
             pages,
             names: OnceCell::new(),
             max_names: limits.max_destinations as usize,
@@ -50,48 +50,48 @@ impl<'a> Destinations<'a> {
 
     /// Where an outline item or a link annotation leads: its `/Dest`, or its action if that is a GoTo. Actions of any
     /// other kind are not looked into.
-    pub(super) fn of(&self, item: &Dict<'a>) -> Option<Target> {
+    pub(super) fn resolve(&self, item: &Dict<'a>) -> Option<Destination> {
         if let Some(dest) = item.get::<Object<'a>>("Dest") {
-            return self.target(dest);
+            return self.resolve_target(dest);
         }
         let action = item.get::<Dict<'a>>("A")?;
         let kind = action.get::<Name<'_>>("S")?;
         if kind.as_ref() != b"GoTo" {
             return None;
         }
-        self.target(action.get::<Object<'a>>("D")?)
+        self.resolve_target(action.get::<Object<'a>>("D")?)
     }
 
-    fn target(&self, destination: Object<'a>) -> Option<Target> {
+    fn resolve_target(&self, destination: Object<'a>) -> Option<Destination> {
         let mut current = destination;
         for _ in 0..MAX_HOPS {
             current = match current {
-                Object::Array(array) => return self.explicit(&array),
+                Object::Array(array) => return self.resolve_explicit(&array),
                 Object::Dict(dict) => dict.get::<Object<'a>>("D")?,
-                Object::Name(name) => self.named(name.as_ref())?,
-                Object::String(name) => self.named(name.as_bytes())?,
+                Object::Name(name) => self.lookup_name(name.as_ref())?,
+                Object::String(name) => self.lookup_name(name.as_bytes())?,
                 _ => return None,
             };
         }
         None
     }
 
-    fn explicit(&self, array: &Array<'a>) -> Option<Target> {
+    fn resolve_explicit(&self, array: &Array<'a>) -> Option<Destination> {
         let index = match array.raw_iter().next()? {
             MaybeRef::Ref(id) => *self.pages.get(&id.into())?,
             MaybeRef::NotRef(Object::Number(number)) => usize::try_from(number.as_i64()).ok()?,
             MaybeRef::NotRef(_) => return None,
         };
         let page = self.pdf.pages().get(index)?;
-        Some(Target {
+        Some(Destination {
             page: PageNo::from_index(index),
-            y: top(array).map(|(x, y)| from_top(page, x, y)),
+            y: scroll_point(array).map(|(x, y)| distance_from_top(page, x, y)),
         })
     }
 
-    fn named(&self, name: &[u8]) -> Option<Object<'a>> {
+    fn lookup_name(&self, name: &[u8]) -> Option<Object<'a>> {
         let old = self
-            .old_names
+            .legacy_names
             .get_or_init(|| self.root.get::<Dict<'a>>("Dests").unwrap_or_default());
         old.get::<Object<'a>>(name).or_else(|| {
             self.names
@@ -150,7 +150,7 @@ pub(super) fn tree_nodes<'a>(top: Option<Dict<'a>>, limit: usize) -> Vec<Dict<'a
 }
 
 /// The point a destination scrolls to, in the page's own coordinates (ISO 32000-2, table 149).
-fn top(array: &Array<'_>) -> Option<(f64, f64)> {
+fn scroll_point(array: &Array<'_>) -> Option<(f64, f64)> {
     let mut items = array.iter::<Object<'_>>().skip(1);
     let Some(Object::Name(kind)) = items.next() else {
         return None;
@@ -170,7 +170,7 @@ fn top(array: &Array<'_>) -> Option<(f64, f64)> {
     }
 }
 
-fn from_top(page: &Page<'_>, x: f64, y: f64) -> Pt {
+fn distance_from_top(page: &Page<'_>, x: f64, y: f64) -> Pt {
     let (_, height) = page.render_dimensions();
     let (_, y) = Matrix(page.initial_transform(true).as_coeffs()).apply(x, y);
     Pt::new((y as f32).clamp(0.0, height.max(0.0)))

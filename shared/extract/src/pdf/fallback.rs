@@ -11,8 +11,8 @@ use crate::Limits;
 const MAX_BYTES: usize = 64 << 20;
 
 /// The file written anew; `None` when lopdf cannot read it either.
-pub(super) fn rewritten(bytes: &[u8], password: &str, limits: &Limits) -> Option<Pdf> {
-    if bytes.len() > MAX_BYTES || nesting(bytes) > limits.max_object_depth as usize {
+pub(super) fn rewrite(bytes: &[u8], password: &str, limits: &Limits) -> Option<Pdf> {
+    if bytes.len() > MAX_BYTES || nesting_depth(bytes) > limits.max_object_depth as usize {
         return None;
     }
     let options = LoadOptions {
@@ -28,7 +28,7 @@ pub(super) fn rewritten(bytes: &[u8], password: &str, limits: &Limits) -> Option
 
 /// The file with numbers like `1e9`, which PDF does not know and the parser stumbles over, written as nines of the same
 /// length, so that every offset stays right; `None` when there are none.
-pub(super) fn without_exponents(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn patch_exponents(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out: Option<Vec<u8>> = None;
     let mut start = 0;
     for token in bytes.split(|byte| {
@@ -58,7 +58,7 @@ fn has_exponent(token: &[u8]) -> bool {
 }
 
 /// How deeply arrays and dictionaries seem to nest. Binary data can only make it look deeper.
-fn nesting(bytes: &[u8]) -> usize {
+fn nesting_depth(bytes: &[u8]) -> usize {
     let mut depth = 0usize;
     let mut deepest = 0usize;
     for pair in bytes.windows(2) {
@@ -75,25 +75,25 @@ fn nesting(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::Fixture;
+    use super::super::fixture::PdfFixture;
     use super::*;
 
     #[test]
     fn exponents_keep_their_length() {
         assert_eq!(
-            without_exponents(b"[-1e9 0 12e3 7]").as_deref(),
+            patch_exponents(b"[-1e9 0 12e3 7]").as_deref(),
             Some(&b"[-999 0 9999 7]"[..])
         );
-        assert_eq!(without_exponents(b"[1 2 e9 1e]"), None);
+        assert_eq!(patch_exponents(b"[1 2 e9 1e]"), None);
     }
 
     #[test]
-    fn a_file_that_nests_deeper_than_its_budget_is_not_given_to_a_parser_that_recurses() {
-        let bytes = Fixture::of(&["BT /F1 10 Tf (text) Tj ET"])
+    fn deeply_nested_files_are_not_rewritten() {
+        let bytes = PdfFixture::with_pages(&["BT /F1 10 Tf (text) Tj ET"])
             .object("[[[[[[[[1]]]]]]]]")
             .build();
         let within = |max_object_depth| {
-            rewritten(
+            rewrite(
                 &bytes,
                 "",
                 &Limits {
@@ -109,9 +109,9 @@ mod tests {
     #[test]
     fn nesting_is_counted_per_object() {
         assert_eq!(
-            nesting(b"1 0 obj [[<</A [1]>>]] endobj 2 0 obj [1] endobj"),
+            nesting_depth(b"1 0 obj [[<</A [1]>>]] endobj 2 0 obj [1] endobj"),
             4
         );
-        assert_eq!(nesting(&b"[".repeat(5001)), 5000);
+        assert_eq!(nesting_depth(&b"[".repeat(5001)), 5000);
     }
 }

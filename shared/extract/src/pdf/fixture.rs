@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// A PDF in the making: pages on Helvetica (`/F1`) and Helvetica-Bold (`/F2`), 612 × 792 points.
 #[derive(Default)]
-pub(super) struct Fixture {
+pub(super) struct PdfFixture {
     pages: Vec<(String, Vec<u8>)>,
     catalog: String,
     info: String,
@@ -14,9 +14,9 @@ pub(super) struct Fixture {
     pub(super) fonts: String,
 }
 
-impl Fixture {
+impl PdfFixture {
     /// Pages with these contents.
-    pub(super) fn of(contents: &[&str]) -> Self {
+    pub(super) fn with_pages(contents: &[&str]) -> Self {
         contents.iter().fold(Self::default(), |fixture, content| {
             fixture.page("", content.as_bytes())
         })
@@ -33,7 +33,7 @@ impl Fixture {
 
     /// Adds a page whose content stream is deflated.
     pub(super) fn deflated_page(self, content: &[u8]) -> Self {
-        self.encoded_page("/FlateDecode", &deflated(content))
+        self.encoded_page("/FlateDecode", &deflate(content))
     }
 
     /// Adds a page whose content stream has this filter and data.
@@ -55,7 +55,7 @@ impl Fixture {
         self
     }
 
-    /// Adds an object; the first one has the number [`Fixture::first_object`].
+    /// Adds an object; the first one has the number [`PdfFixture::first_object`].
     pub(super) fn object(mut self, body: &str) -> Self {
         self.objects.push(body.as_bytes().to_vec());
         self
@@ -138,7 +138,7 @@ impl Fixture {
 }
 
 /// The bytes as a zlib stream.
-pub(super) fn deflated(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn deflate(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     std::io::Write::write_all(&mut encoder, bytes).unwrap();
     encoder.finish().unwrap()
@@ -164,11 +164,11 @@ fn write(bodies: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Operators that write `text` at a place.
-pub(super) fn at(x: f32, y: f32, text: &str) -> String {
-    styled(x, y, "F1", 10.0, text)
+pub(super) fn text_at(x: f32, y: f32, text: &str) -> String {
+    styled_text_at(x, y, "F1", 10.0, text)
 }
 
 /// Operators that write `text` at a place in a font and size.
-pub(super) fn styled(x: f32, y: f32, font: &str, size: f32, text: &str) -> String {
+pub(super) fn styled_text_at(x: f32, y: f32, font: &str, size: f32, text: &str) -> String {
     format!("BT /{font} {size} Tf 1 0 0 1 {x} {y} Tm ({text}) Tj ET\n")
 }

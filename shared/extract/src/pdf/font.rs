@@ -10,9 +10,9 @@ use hayro_font::{CMapResolverFn, Font, FontCache, FontGlyph, FontQuery, FontReso
 use hayro_syntax::object::{Array, Dict, Name, Object, Stream};
 use unicode_normalization::UnicodeNormalization;
 
-use super::drawn;
-use super::guard::Budget;
-use super::meaning::Meanings;
+use super::decode_limits::DecodeBudget;
+use super::glyph_mapping::GlyphMapping;
+use super::type3;
 
 /// Most codes a `/W` or `/W2` array may cover: the whole two-byte space, with some overlap forgiven.
 const MAX_WIDTHS: u64 = 200_000;
@@ -25,7 +25,7 @@ pub(super) const SOFT_HYPHEN: char = '\u{ad}';
 
 /// What one character code stands for.
 #[derive(Debug, Clone)]
-pub(super) struct Code {
+pub(super) struct CodeMapping {
     /// The characters; empty when the font does not say.
     pub(super) text: Box<[char]>,
     /// Advance in text space for size 1: along x, or along y (negative) in vertical writing.
@@ -35,11 +35,11 @@ pub(super) struct Code {
 /// A font as far as text needs it.
 pub(super) struct TextFont<'a> {
     font: Font<'a>,
-    meanings: Meanings<'a>,
+    glyph_mapping: GlyphMapping<'a>,
     /// Codes of one and two bytes, in rows of 256; a row exists when one of its codes was used.
-    codes: RefCell<Vec<Vec<Option<Rc<Code>>>>>,
+    codes: RefCell<Vec<Vec<Option<Rc<CodeMapping>>>>>,
     /// Longer codes.
-    long: RefCell<HashMap<u32, Rc<Code>>>,
+    long_codes: RefCell<HashMap<u32, Rc<CodeMapping>>>,
     pub(super) bold: bool,
     pub(super) italic: bool,
     /// Height of the em in text space for size 1; 1 but for Type 3 fonts, whose sizes say nothing.
@@ -48,25 +48,25 @@ pub(super) struct TextFont<'a> {
 }
 
 impl<'a> TextFont<'a> {
-    fn new(font: Font<'a>, dict: &Dict<'a>, budget: &Budget) -> Self {
-        let style = Style::of(dict);
+    fn new(font: Font<'a>, dict: &Dict<'a>, budget: &DecodeBudget) -> Self {
+        let style = FontStyle::from_dict(dict);
         let horizontal = font.is_horizontal();
-        let drawn = dict
+        let is_type3 = dict
             .get::<Name<'_>>("Subtype")
             .is_some_and(|kind| kind.as_ref() == b"Type3");
         let mut new = Self {
             font,
-            meanings: Meanings::new(dict, drawn),
+            glyph_mapping: GlyphMapping::new(dict, is_type3),
             codes: RefCell::default(),
-            long: RefCell::default(),
+            long_codes: RefCell::default(),
             bold: style.bold,
             italic: style.italic,
             em: 1.0,
             horizontal,
         };
-        if drawn {
-            new.em = finite(drawn::em(&new.font, dict, budget, |code| {
-                new.code(code).text.first().copied()
+        if is_type3 {
+            new.em = finite(type3::em_height(&new.font, dict, budget, |code| {
+                new.map_code(code).text.first().copied()
             }));
         }
         new
@@ -79,12 +79,12 @@ impl<'a> TextFont<'a> {
     }
 
     /// What the code stands for.
-    pub(super) fn code(&self, code: u32) -> Rc<Code> {
+    pub(super) fn map_code(&self, code: u32) -> Rc<CodeMapping> {
         let row = code as usize >> 8;
         let column = code as usize & 0xff;
         if row > 0xff {
             return Rc::clone(
-                self.long
+                self.long_codes
                     .borrow_mut()
                     .entry(code)
                     .or_insert_with(|| Rc::new(self.describe(code))),
@@ -104,14 +104,18 @@ impl<'a> TextFont<'a> {
         }
     }
 
-    fn describe(&self, code: u32) -> Code {
+    fn describe(&self, code: u32) -> CodeMapping {
         let glyph = self.font.glyph(self.font.map_code(code), code);
-        let mut text = characters(match &glyph {
+        let mut text = to_chars(match &glyph {
             FontGlyph::Outline(glyph) => glyph.as_unicode(),
             FontGlyph::Type3(glyph) => glyph.as_unicode(),
         });
         if text.is_empty() {
-            text = characters(self.meanings.of(code, &glyph).map(BfString::Char));
+            text = to_chars(
+                self.glyph_mapping
+                    .character(code, &glyph)
+                    .map(BfString::Char),
+            );
         }
         let advance = self.font.code_advance(code);
         let along = if self.horizontal {
@@ -119,7 +123,7 @@ impl<'a> TextFont<'a> {
         } else {
             advance.y
         };
-        Code {
+        CodeMapping {
             text,
             advance: finite(along) / 1000.0,
         }
@@ -134,7 +138,7 @@ fn finite(value: f64) -> f32 {
     }
 }
 
-fn characters(unicode: Option<BfString>) -> Box<[char]> {
+fn to_chars(unicode: Option<BfString>) -> Box<[char]> {
     let mut out = Vec::new();
     match unicode {
         Some(BfString::Char(c)) => push_character(c, &mut out),
@@ -173,13 +177,13 @@ pub(super) fn push_character(c: char, out: &mut Vec<char>) {
 }
 
 #[derive(Default)]
-struct Style {
+struct FontStyle {
     bold: bool,
     italic: bool,
 }
 
-impl Style {
-    fn of(dict: &Dict<'_>) -> Self {
+impl FontStyle {
+    fn from_dict(dict: &Dict<'_>) -> Self {
         let descendant = dict
             .get::<Array<'_>>("DescendantFonts")
             .and_then(|fonts| fonts.iter::<Dict<'_>>().next());
@@ -234,7 +238,11 @@ impl<'a> FontBook<'a> {
     }
 
     /// The font of a font dictionary; `None` when it cannot be read or would cost too much.
-    pub(super) fn font(&mut self, dict: &Dict<'a>, budget: &Budget) -> Option<Rc<TextFont<'a>>> {
+    pub(super) fn font(
+        &mut self,
+        dict: &Dict<'a>,
+        budget: &DecodeBudget,
+    ) -> Option<Rc<TextFont<'a>>> {
         // The same dictionary lies at the same place in memory as long as the document is open.
         let key = dict.data().as_ptr() as usize;
         if let Some(font) = self.fonts.get(&key) {
@@ -245,7 +253,7 @@ impl<'a> FontBook<'a> {
         font
     }
 
-    fn load(&self, dict: &Dict<'a>, budget: &Budget) -> Option<TextFont<'a>> {
+    fn load(&self, dict: &Dict<'a>, budget: &DecodeBudget) -> Option<TextFont<'a>> {
         if !is_affordable(dict, budget) {
             return None;
         }
@@ -257,7 +265,7 @@ impl<'a> FontBook<'a> {
 }
 
 /// Whether loading the font stays inside the budget: its streams are inflated and its width ranges expanded in full.
-fn is_affordable(dict: &Dict<'_>, budget: &Budget) -> bool {
+fn is_affordable(dict: &Dict<'_>, budget: &DecodeBudget) -> bool {
     let descendant = dict
         .get::<Array<'_>>("DescendantFonts")
         .and_then(|fonts| fonts.iter::<Dict<'_>>().next());
@@ -276,7 +284,7 @@ fn is_affordable(dict: &Dict<'_>, budget: &Budget) -> bool {
     streams
         .iter()
         .flatten()
-        .all(|stream| budget.admit(stream).is_ok())
+        .all(|stream| budget.check(stream).is_ok())
         && expanded_widths(described, "W", 1) <= MAX_WIDTHS
         && expanded_widths(described, "W2", 3) <= MAX_WIDTHS
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use hayro_syntax::metadata::Metadata;
 use hayro_syntax::object::DateTime;
 
-use super::strings::text_string;
+use super::strings::decode_text_string;
 
 /// The entries that are there, by lower-case keys; dates in ISO 8601.
-pub(super) fn info(metadata: &Metadata) -> BTreeMap<String, String> {
+pub(super) fn read_info(metadata: &Metadata) -> BTreeMap<String, String> {
     let texts = [
         ("title", &metadata.title),
         ("author", &metadata.author),
@@ -23,10 +23,10 @@ pub(super) fn info(metadata: &Metadata) -> BTreeMap<String, String> {
     ];
     let texts = texts
         .into_iter()
-        .filter_map(|(key, value)| Some((key, text_string(value.as_deref()?))));
+        .filter_map(|(key, value)| Some((key, decode_text_string(value.as_deref()?))));
     let dates = dates
         .into_iter()
-        .filter_map(|(key, value)| Some((key, iso(&value?))));
+        .filter_map(|(key, value)| Some((key, iso_date_time(&value?))));
     texts
         .chain(dates)
         .filter(|(_, value)| !value.is_empty())
@@ -34,7 +34,7 @@ pub(super) fn info(metadata: &Metadata) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn iso(date: &DateTime) -> String {
+fn iso_date_time(date: &DateTime) -> String {
     let DateTime {
         year,
         month,

@@ -6,7 +6,7 @@ use hayro_syntax::object::{Array, Dict, Name, String as PdfString};
 use stemma_document::PageLabel;
 
 use super::destinations::tree_nodes;
-use super::strings::text_string;
+use super::strings::decode_text_string;
 
 /// Labels longer than this are no labels.
 const MAX_CHARACTERS: usize = 40;
@@ -14,9 +14,9 @@ const MAX_CHARACTERS: usize = 40;
 const MAX_SPELLED: u32 = 4_999;
 
 /// The label of each of `count` pages, as far as declared.
-pub(super) fn labels(root: &Dict<'_>, count: usize) -> Vec<Option<PageLabel>> {
-    let ranges = ranges(root, count);
-    let mut current: Option<(usize, &Range)> = None;
+pub(super) fn read_labels(root: &Dict<'_>, count: usize) -> Vec<Option<PageLabel>> {
+    let ranges = read_ranges(root, count);
+    let mut current: Option<(usize, &LabelRange)> = None;
     (0..count)
         .map(|index| {
             if let Some(range) = ranges.get(&index) {
@@ -30,13 +30,13 @@ pub(super) fn labels(root: &Dict<'_>, count: usize) -> Vec<Option<PageLabel>> {
         .collect()
 }
 
-struct Range {
+struct LabelRange {
     style: Option<u8>,
     prefix: String,
     first: u32,
 }
 
-fn ranges(root: &Dict<'_>, count: usize) -> BTreeMap<usize, Range> {
+fn read_ranges(root: &Dict<'_>, count: usize) -> BTreeMap<usize, LabelRange> {
     let mut ranges = BTreeMap::new();
     for node in tree_nodes(
         root.get::<Dict<'_>>("PageLabels"),
@@ -50,22 +50,22 @@ fn ranges(root: &Dict<'_>, count: usize) -> BTreeMap<usize, Range> {
             if (index as usize) < count {
                 ranges
                     .entry(index as usize)
-                    .or_insert_with(|| Range::of(&range));
+                    .or_insert_with(|| LabelRange::from_dict(&range));
             }
         }
     }
     ranges
 }
 
-impl Range {
-    fn of(dict: &Dict<'_>) -> Self {
+impl LabelRange {
+    fn from_dict(dict: &Dict<'_>) -> Self {
         Self {
             style: dict
                 .get::<Name<'_>>("S")
                 .and_then(|name| name.as_ref().first().copied()),
             prefix: dict
                 .get::<PdfString<'_>>("P")
-                .map(|text| text_string(text.as_bytes()))
+                .map(|text| decode_text_string(text.as_bytes()))
                 .unwrap_or_default(),
             first: dict.get::<u32>("St").unwrap_or(1).max(1),
         }
@@ -75,17 +75,17 @@ impl Range {
         let number = self.first.checked_add(offset)?;
         let digits = match self.style {
             None => String::new(),
-            Some(b'R') if number <= MAX_SPELLED => roman(number),
-            Some(b'r') if number <= MAX_SPELLED => roman(number).to_ascii_lowercase(),
-            Some(b'A') if number <= MAX_SPELLED => letters(number, b'A'),
-            Some(b'a') if number <= MAX_SPELLED => letters(number, b'a'),
+            Some(b'R') if number <= MAX_SPELLED => to_roman(number),
+            Some(b'r') if number <= MAX_SPELLED => to_roman(number).to_ascii_lowercase(),
+            Some(b'A') if number <= MAX_SPELLED => to_letters(number, b'A'),
+            Some(b'a') if number <= MAX_SPELLED => to_letters(number, b'a'),
             Some(_) => number.to_string(),
         };
         Some(format!("{}{digits}", self.prefix))
     }
 }
 
-fn roman(mut number: u32) -> String {
+fn to_roman(mut number: u32) -> String {
     const STEPS: [(u32, &str); 13] = [
         (1000, "M"),
         (900, "CM"),
@@ -112,7 +112,7 @@ fn roman(mut number: u32) -> String {
 }
 
 /// A to Z, then AA to ZZ (the letter repeated), and so on.
-fn letters(number: u32, first: u8) -> String {
+fn to_letters(number: u32, first: u8) -> String {
     let repeats = (number - 1) / 26 + 1;
     let letter = ((number - 1) % 26) as u8;
     char::from(first + letter)
@@ -125,23 +125,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_spelled_as_the_standard_says() {
+    fn labels_follow_the_pdf_standard() {
         assert_eq!(
-            (roman(14).as_str(), roman(1999).as_str()),
+            (to_roman(14).as_str(), to_roman(1999).as_str()),
             ("XIV", "MCMXCIX")
         );
         assert_eq!(
-            (letters(1, b'a').as_str(), letters(28, b'A').as_str()),
+            (to_letters(1, b'a').as_str(), to_letters(28, b'A').as_str()),
             ("a", "BB")
         );
-        let range = Range {
+        let range = LabelRange {
             style: Some(b'D'),
             prefix: "F-".into(),
             first: 3,
         };
         assert_eq!(range.label(2).as_deref(), Some("F-5"));
         assert_eq!(
-            Range {
+            LabelRange {
                 style: None,
                 prefix: "Cover".into(),
                 first: 1

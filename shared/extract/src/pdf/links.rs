@@ -11,7 +11,7 @@ use super::matrix::Matrix;
 const MAX_ANNOTATIONS: usize = 20_000;
 
 /// The internal links of one page in file order, at most `room`.
-pub(super) fn links<'a>(
+pub(super) fn read_links<'a>(
     page: &Page<'a>,
     number: PageNo,
     destinations: &Destinations<'a>,
@@ -27,11 +27,11 @@ pub(super) fn links<'a>(
                 .is_some_and(|kind| kind.as_ref() == b"Link")
         })
         .filter_map(|annotation| {
-            let target = destinations.of(&annotation)?;
+            let target = destinations.resolve(&annotation)?;
             let rect = annotation.get::<PdfRect>("Rect")?;
             Some(Link {
                 page: number,
-                rect: displayed(page, &rect),
+                rect: to_page_rect(page, &rect),
                 target,
             })
         })
@@ -39,7 +39,7 @@ pub(super) fn links<'a>(
         .collect()
 }
 
-fn displayed(page: &Page<'_>, rect: &PdfRect) -> Rect {
+fn to_page_rect(page: &Page<'_>, rect: &PdfRect) -> Rect {
     let map = Matrix(page.initial_transform(true).as_coeffs());
     let (x0, y0) = map.apply(rect.x0, rect.y0);
     let (x1, y1) = map.apply(rect.x1, rect.y1);

@@ -1,31 +1,31 @@
 //! PDF to [`Source`].
 //!
-//! One pass: the bytes are checked (`guard`), opened by hayro-syntax, and each page's operators are run for their text
-//! alone (`interpret`, `font`); `rows`, `columns` and `words` make lines of the glyphs. The document's own
+//! One pass: the bytes are checked (`decode_limits`), opened by hayro-syntax, and each page's operators are run for their text
+//! alone (`content_stream`, `font`); `rows`, `columns` and `words` make lines of the glyphs. The document's own
 //! structures (`outline`, `destinations`, `links`, `labels`, `info`) are read from the same open file. lopdf is
 //! loaded only for what the first parser cannot read (`fallback`).
 //!
 //! Pages do not depend on each other; a `font::FontBook` belongs to one thread.
 
+mod actual_text;
 mod columns;
+mod content_stream;
+mod decode_limits;
 mod destinations;
-mod drawn;
 mod fallback;
 mod font;
-mod guard;
+mod glyph_mapping;
 mod info;
-mod interpret;
 mod labels;
 mod links;
 mod matrix;
-mod meaning;
 mod outline;
-mod page;
+mod page_layout;
 mod quality;
 mod reader;
-mod replacement;
 mod rows;
 mod strings;
+mod type3;
 mod words;
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ const STACK_BYTES: usize = 64 << 20;
 ///
 /// # Errors
 ///
-/// `input.empty`, `pdf.not_a_pdf`, `pdf.encrypted_password`, `pdf.encryption_unsupported`, `pdf.damaged`, `pdf.no_pages`,
+/// `input.empty`, `pdf.not_a_pdf`, `pdf.encrypted_password`, `pdf.encryption_unsupported`, `pdf.damaged_error`, `pdf.no_pages`,
 /// `pdf.no_text`, and `limits.bytes`, `limits.decompressed_bytes`, `limits.pages`, `limits.seconds`.
 pub fn read(
     bytes: &[u8],
@@ -63,7 +63,11 @@ pub fn read(
         // A panic inside a parser is the file's fault, and this file's alone.
         reader.map_or_else(
             |_| Err(no_thread()),
-            |reader| reader.join().unwrap_or_else(|_| Err(reader::damaged())),
+            |reader| {
+                reader
+                    .join()
+                    .unwrap_or_else(|_| Err(reader::damaged_error()))
+            },
         )
     })
 }

@@ -7,12 +7,12 @@ use hayro_syntax::object::{Dict, ObjectIdentifier, String as PdfString};
 use stemma_document::OutlineItem;
 
 use super::destinations::Destinations;
-use super::strings::text_string;
+use super::strings::decode_text_string;
 use crate::Limits;
 use crate::title::UNTITLED;
 
 /// The outline in reading order.
-pub(super) fn outline<'a>(
+pub(super) fn read_outline<'a>(
     pdf: &'a Pdf,
     root: &Dict<'a>,
     destinations: &Destinations<'a>,
@@ -34,7 +34,7 @@ pub(super) fn outline<'a>(
         items.push(OutlineItem {
             title: title(&entry),
             level: u16::try_from(level.min(limits.max_outline_depth)).unwrap_or(u16::MAX),
-            target: destinations.of(&entry),
+            target: destinations.resolve(&entry),
         });
         stack.extend(entry.get_ref("Next").map(|next| (next.into(), level)));
         stack.extend(
@@ -49,7 +49,7 @@ pub(super) fn outline<'a>(
 fn title(entry: &Dict<'_>) -> String {
     let title = entry
         .get::<PdfString<'_>>("Title")
-        .map(|title| text_string(title.as_bytes()))
+        .map(|title| decode_text_string(title.as_bytes()))
         .unwrap_or_default();
     if title.is_empty() {
         UNTITLED.into()

@@ -27,7 +27,7 @@ pub(super) fn is_garbled(page: &Page, unmapped: u32) -> bool {
 }
 
 /// How much readable text a page has, to choose between two readings.
-pub(super) fn readable(page: &Page) -> usize {
+pub(super) fn readable_chars(page: &Page) -> usize {
     page.lines
         .iter()
         .flat_map(|line| line.text.chars())
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_told_from_text() {
+    fn garbled_text_is_detected() {
         let prose =
             "the quick brown fox jumps over the lazy dog and then rests for a while in the shade "
                 .repeat(3);

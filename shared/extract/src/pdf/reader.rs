@@ -6,13 +6,13 @@ use std::thread;
 
 use hayro_syntax::object::Dict;
 use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
-use stemma_document::{Body, Defect, Format, Link, Page, PageNo, Source, furniture};
+use stemma_document::{Defect, Link, Page, PageNo, Source, SourceBody, SourceFormat, furniture};
 
+use super::content_stream::{TextLoss, UNMAPPED, read_page_text};
+use super::decode_limits::{self, DecodeBudget};
 use super::destinations::Destinations;
 use super::font::FontBook;
-use super::guard::{self, Budget};
-use super::interpret::{Loss, UNMAPPED, page_text};
-use super::page::lay_out;
+use super::page_layout::lay_out;
 use super::{STACK_BYTES, fallback, info, labels, links, outline, quality};
 use crate::{ExtractError, Limits};
 
@@ -28,17 +28,17 @@ pub(super) fn read(
     limits: &Limits,
     threads: usize,
 ) -> Result<Source, ExtractError> {
-    let bytes = guard::admit_file(bytes, limits)?;
-    let budget = Budget::new(limits);
+    let bytes = decode_limits::check_file(bytes, limits)?;
+    let budget = DecodeBudget::new(limits);
     let mut pdf = open(bytes, password, limits)?;
     if pdf.pages().is_empty()
-        && let Some(other) = reopened(bytes, password, limits)
+        && let Some(other) = reopen(bytes, password, limits)
     {
         pdf = other;
     }
     let count = pdf.pages().len();
     if count == 0 {
-        return Err(no_pages());
+        return Err(no_pages_error());
     }
     if count > limits.max_pages as usize {
         return Err(ExtractError::new(
@@ -54,8 +54,8 @@ pub(super) fn read(
         // What depends on the order of pages is settled by reading them in order.
         return read(bytes, password, limits, 1);
     };
-    improve(&mut pages, bytes, password, &budget, limits);
-    if budget.expired() {
+    reread_bad_pages(&mut pages, bytes, password, &budget, limits);
+    if budget.is_expired() {
         return Err(ExtractError::new(
             "limits.seconds",
             format!(
@@ -65,11 +65,11 @@ pub(super) fn read(
             "raise the limit if the file is trusted",
         ));
     }
-    let mut defects = defects(&pages, limits);
+    let mut defects = collect_defects(&pages, limits);
     if pages.iter().all(|read| read.page.lines.is_empty()) {
-        return Err(no_text(&pages, &defects));
+        return Err(no_text_error(&pages, &defects));
     }
-    if guard::ends_early(bytes) {
+    if decode_limits::is_truncated(bytes) {
         let detail = "the file breaks off: pages behind its end are lost".into();
         defects.insert(
             0,
@@ -92,32 +92,32 @@ fn open(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Result<Pdf, Ex
     };
     match (error, password) {
         (LoadPdfError::Decryption(DecryptionError::PasswordProtected), Some(password)) => {
-            Pdf::new_with_password(bytes.to_vec(), password).map_err(|_| password_needed(true))
+            Pdf::new_with_password(bytes.to_vec(), password).map_err(|_| password_error(true))
         }
         (LoadPdfError::Decryption(DecryptionError::PasswordProtected), None) => {
-            Err(password_needed(false))
+            Err(password_error(false))
         }
         (LoadPdfError::Decryption(_), _) => Err(ExtractError::new(
             "pdf.encryption_unsupported",
             "the file is encrypted in a way that cannot be read",
             "save it without encryption",
         )),
-        (LoadPdfError::Invalid, _) => fallback::rewritten(bytes, password.unwrap_or(""), limits)
-            .ok_or_else(|| why_invalid(bytes)),
+        (LoadPdfError::Invalid, _) => fallback::rewrite(bytes, password.unwrap_or(""), limits)
+            .ok_or_else(|| invalid_file_error(bytes)),
     }
 }
 
 /// A second try for a file that opens but shows no pages.
-fn reopened(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Option<Pdf> {
+fn reopen(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Option<Pdf> {
     let patched =
-        || fallback::without_exponents(bytes).and_then(|bytes| open(&bytes, password, limits).ok());
+        || fallback::patch_exponents(bytes).and_then(|bytes| open(&bytes, password, limits).ok());
     patched()
-        .or_else(|| fallback::rewritten(bytes, password.unwrap_or(""), limits))
+        .or_else(|| fallback::rewrite(bytes, password.unwrap_or(""), limits))
         .filter(|pdf| !pdf.pages().is_empty())
 }
 
-fn password_needed(given: bool) -> ExtractError {
-    let message = if given {
+fn password_error(has_password: bool) -> ExtractError {
+    let message = if has_password {
         "the file is password protected and the password given does not open it"
     } else {
         "the file is password protected"
@@ -130,24 +130,30 @@ fn password_needed(given: bool) -> ExtractError {
 }
 
 /// A file without a single page object is a PDF without pages; anything else that cannot be opened is damaged.
-fn why_invalid(bytes: &[u8]) -> ExtractError {
+fn invalid_file_error(bytes: &[u8]) -> ExtractError {
     let mentions_page = |at: usize| {
         let rest = bytes.get(at + 5..).unwrap_or_default();
         let rest = rest.trim_ascii_start();
         rest.starts_with(b"/Page") && !rest.starts_with(b"/Pages")
     };
     let mut position = 0;
-    while let Some(found) = guard::find(bytes.get(position..).unwrap_or_default(), b"/Type") {
-        if mentions_page(position + found) {
-            return damaged();
+    while let Some(offset) =
+        decode_limits::find_bytes(bytes.get(position..).unwrap_or_default(), b"/Type")
+    {
+        if mentions_page(position + offset) {
+            return damaged_error();
         }
-        position += found + 5;
+        position += offset + 5;
     }
-    let compressed = guard::find(bytes, b"/ObjStm").is_some();
-    if compressed { damaged() } else { no_pages() }
+    let compressed = decode_limits::find_bytes(bytes, b"/ObjStm").is_some();
+    if compressed {
+        damaged_error()
+    } else {
+        no_pages_error()
+    }
 }
 
-pub(super) fn damaged() -> ExtractError {
+pub(super) fn damaged_error() -> ExtractError {
     ExtractError::new(
         "pdf.damaged",
         "the file is damaged: its pages cannot be found",
@@ -155,7 +161,7 @@ pub(super) fn damaged() -> ExtractError {
     )
 }
 
-fn no_pages() -> ExtractError {
+fn no_pages_error() -> ExtractError {
     ExtractError::new(
         "pdf.no_pages",
         "the document has no pages",
@@ -163,10 +169,10 @@ fn no_pages() -> ExtractError {
     )
 }
 
-fn no_text(pages: &[ReadPage], defects: &[Defect]) -> ExtractError {
+fn no_text_error(pages: &[ExtractedPage], defects: &[Defect]) -> ExtractError {
     if pages
         .iter()
-        .all(|read| matches!(read.loss, Some(Loss::Unreadable | Loss::TooLarge)))
+        .all(|read| matches!(read.loss, Some(TextLoss::Unreadable | TextLoss::TooLarge)))
     {
         let why = defects
             .first()
@@ -175,7 +181,7 @@ fn no_text(pages: &[ReadPage], defects: &[Defect]) -> ExtractError {
         return ExtractError::new(
             "pdf.damaged",
             format!("no page can be read: {why}"),
-            damaged().next,
+            damaged_error().next,
         );
     }
     ExtractError::new(
@@ -191,8 +197,10 @@ fn no_text(pages: &[ReadPage], defects: &[Defect]) -> ExtractError {
 /// The trailer names the encryption dictionary in plain bytes, whatever else is encrypted.
 fn is_encrypted(bytes: &[u8]) -> bool {
     let mut position = 0;
-    while let Some(found) = guard::find(bytes.get(position..).unwrap_or_default(), b"/Encrypt") {
-        position += found + 8;
+    while let Some(offset) =
+        decode_limits::find_bytes(bytes.get(position..).unwrap_or_default(), b"/Encrypt")
+    {
+        position += offset + 8;
         if bytes
             .get(position)
             .is_some_and(|byte| byte.is_ascii_whitespace() || *byte == b'<')
@@ -204,9 +212,9 @@ fn is_encrypted(bytes: &[u8]) -> bool {
 }
 
 /// A page and what is wrong with it.
-struct ReadPage {
+struct ExtractedPage {
     page: Page,
-    loss: Option<Loss>,
+    loss: Option<TextLoss>,
     garbled: bool,
     /// The parser panicked, and may have left locks of the open file poisoned.
     panicked: bool,
@@ -215,10 +223,10 @@ struct ReadPage {
 /// All pages in order; `None` when several threads read them and what was read may depend on who came first.
 fn read_pages(
     pdf: &Pdf,
-    budget: &Budget,
+    budget: &DecodeBudget,
     limits: &Limits,
     threads: usize,
-) -> Option<Vec<ReadPage>> {
+) -> Option<Vec<ExtractedPage>> {
     let pages: Vec<_> = pdf.pages().iter().collect();
     let threads = threads
         .clamp(1, MAX_THREADS)
@@ -265,7 +273,7 @@ fn read_pages(
         })
     })?;
     parts.sort_unstable_by_key(|(part, _)| *part);
-    let read: Vec<ReadPage> = parts.into_iter().flat_map(|(_, pages)| pages).collect();
+    let read: Vec<ExtractedPage> = parts.into_iter().flat_map(|(_, pages)| pages).collect();
     let settled = !budget.is_exhausted() && read.iter().all(|page| !page.panicked);
     settled.then_some(read)
 }
@@ -273,12 +281,12 @@ fn read_pages(
 fn read_page<'a>(
     page: &hayro_syntax::page::Page<'a>,
     fonts: &mut FontBook<'a>,
-    budget: &Budget,
+    budget: &DecodeBudget,
     limits: &Limits,
-) -> ReadPage {
+) -> ExtractedPage {
     let (width, height) = page.render_dimensions();
-    if budget.expired() {
-        return ReadPage {
+    if budget.is_expired() {
+        return ExtractedPage {
             page: Page::default(),
             loss: None,
             garbled: false,
@@ -286,7 +294,7 @@ fn read_page<'a>(
         };
     }
     let read = catch_unwind(AssertUnwindSafe(|| {
-        let text = page_text(page, fonts, budget, limits);
+        let text = read_page_text(page, fonts, budget, limits);
         let unmapped = text
             .glyphs
             .iter()
@@ -294,7 +302,7 @@ fn read_page<'a>(
             .count();
         let laid_out = lay_out(width, height, &text.glyphs);
         let garbled = quality::is_garbled(&laid_out, u32::try_from(unmapped).unwrap_or(u32::MAX));
-        ReadPage {
+        ExtractedPage {
             page: laid_out,
             loss: text.loss,
             garbled,
@@ -305,9 +313,9 @@ fn read_page<'a>(
     read.unwrap_or_else(|_| {
         *fonts = FontBook::new();
         let page = lay_out(width, height, &[]);
-        ReadPage {
+        ExtractedPage {
             page,
-            loss: Some(Loss::Unreadable),
+            loss: Some(TextLoss::Unreadable),
             garbled: false,
             panicked: true,
         }
@@ -315,18 +323,18 @@ fn read_page<'a>(
 }
 
 /// Reads pages that cannot be read, or read as noise, from the file as the second parser writes it.
-fn improve(
-    pages: &mut [ReadPage],
+fn reread_bad_pages(
+    pages: &mut [ExtractedPage],
     bytes: &[u8],
     password: Option<&str>,
-    budget: &Budget,
+    budget: &DecodeBudget,
     limits: &Limits,
 ) {
-    let is_bad = |read: &ReadPage| read.garbled || read.loss == Some(Loss::Unreadable);
-    if !pages.iter().any(is_bad) || budget.expired() {
+    let is_bad = |read: &ExtractedPage| read.garbled || read.loss == Some(TextLoss::Unreadable);
+    if !pages.iter().any(is_bad) || budget.is_expired() {
         return;
     }
-    let Some(other) = fallback::rewritten(bytes, password.unwrap_or(""), limits) else {
+    let Some(other) = fallback::rewrite(bytes, password.unwrap_or(""), limits) else {
         return;
     };
     if other.pages().len() != pages.len() {
@@ -339,17 +347,19 @@ fn improve(
         .filter(|(read, _)| is_bad(read))
     {
         let second = read_page(page, &mut fonts, budget, limits);
-        if quality::readable(&second.page) > quality::readable(&read.page) && !second.garbled {
+        if quality::readable_chars(&second.page) > quality::readable_chars(&read.page)
+            && !second.garbled
+        {
             *read = second;
         }
     }
 }
 
-fn defects(pages: &[ReadPage], limits: &Limits) -> Vec<Defect> {
+fn collect_defects(pages: &[ExtractedPage], limits: &Limits) -> Vec<Defect> {
     let mut all = pages
         .iter()
         .enumerate()
-        .filter_map(|(index, read)| defect(read, PageNo::from_index(index)));
+        .filter_map(|(index, read)| page_defect(read, PageNo::from_index(index)));
     let mut defects: Vec<Defect> = all.by_ref().take(limits.max_defects as usize).collect();
     let more = all.count();
     if more > 0 {
@@ -363,22 +373,22 @@ fn defects(pages: &[ReadPage], limits: &Limits) -> Vec<Defect> {
     defects
 }
 
-fn defect(read: &ReadPage, page: PageNo) -> Option<Defect> {
+fn page_defect(read: &ExtractedPage, page: PageNo) -> Option<Defect> {
     let empty = read.page.lines.is_empty();
     let (code, detail) = match (read.loss, empty) {
-        (Some(Loss::TooLarge), _) => (
+        (Some(TextLoss::TooLarge), _) => (
             "pdf.page_unreadable",
             "the page's content inflates beyond the limit",
         ),
-        (Some(Loss::Unreadable | Loss::Damaged), true) => (
+        (Some(TextLoss::Unreadable | TextLoss::Damaged), true) => (
             "pdf.page_unreadable",
             "the page's content cannot be decoded",
         ),
-        (Some(Loss::TooMuch), _) => (
+        (Some(TextLoss::LimitExceeded), _) => (
             "limits.page",
             "the page holds more than the limits allow and was cut",
         ),
-        (Some(Loss::Unreadable | Loss::Damaged), false) => {
+        (Some(TextLoss::Unreadable | TextLoss::Damaged), false) => {
             ("pdf.page_damaged", "a part of the page's content is lost")
         }
         (None, true) => ("pdf.no_text", "the page has no text"),
@@ -409,11 +419,11 @@ fn assemble(
     let destinations = Destinations::new(pdf, root.clone(), limits);
     for (page, label) in pages
         .iter_mut()
-        .zip(labels::labels(&root, pdf.pages().len()))
+        .zip(labels::read_labels(&root, pdf.pages().len()))
     {
         page.label = label;
     }
-    let outline = outline::outline(pdf, &root, &destinations, limits);
+    let outline = outline::read_outline(pdf, &root, &destinations, limits);
     let links = all_links(pdf, &destinations, limits);
     let budgets = [
         (
@@ -434,11 +444,11 @@ fn assemble(
         }
     }
     Source {
-        format: Format::Pdf,
-        body: Body::Pages(pages),
+        format: SourceFormat::Pdf,
+        body: SourceBody::Pages(pages),
         outline,
         links,
-        metadata: info::info(pdf.metadata()),
+        metadata: info::read_info(pdf.metadata()),
         defects,
         encrypted,
     }
@@ -451,7 +461,7 @@ fn all_links<'a>(pdf: &'a Pdf, destinations: &Destinations<'a>, limits: &Limits)
         if room == 0 {
             break;
         }
-        all.extend(links::links(
+        all.extend(links::read_links(
             page,
             PageNo::from_index(index),
             destinations,

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use super::interpret::{Direction, Glyph};
+use super::content_stream::{Direction, Glyph};
 
 /// A gap wider than this (in ems) ends a segment: wider than a stretched space of justified prose, narrower than the
 /// gutter between two columns.
@@ -15,7 +15,7 @@ const MAX_RUNS: usize = 20_000;
 
 /// A glyph in the frame of its own line: `u` along the line, `v` across it, downwards.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mark {
+pub(super) struct LineGlyph {
     pub(super) text: char,
     pub(super) u: f32,
     pub(super) v: f32,
@@ -25,8 +25,8 @@ pub(super) struct Mark {
     pub(super) italic: bool,
 }
 
-impl Mark {
-    pub(super) fn of(glyph: &Glyph) -> Self {
+impl LineGlyph {
+    pub(super) fn from_glyph(glyph: &Glyph) -> Self {
         let (u, v) = match glyph.direction {
             Direction::Right => (glyph.x, glyph.y),
             Direction::Down => (glyph.y, -glyph.x),
@@ -63,9 +63,9 @@ impl Mark {
 
 /// Glyphs side by side on one baseline.
 #[derive(Debug, Clone)]
-pub(super) struct Segment {
+pub(super) struct TextSegment {
     /// From left to right; spaces included, but not at the ends.
-    pub(super) marks: Vec<Mark>,
+    pub(super) glyphs: Vec<LineGlyph>,
     pub(super) u0: f32,
     pub(super) u1: f32,
     /// The baseline of most of it.
@@ -74,26 +74,26 @@ pub(super) struct Segment {
     pub(super) size: f32,
     /// In drawing order.
     order: usize,
-    shape: OnceCell<Shape>,
+    stats: OnceCell<SegmentStats>,
 }
 
 /// What a segment is made of, counted once.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct SegmentStats {
     pub(super) letters: usize,
     pub(super) digits: usize,
     /// Gaps between words.
     pub(super) spaces: usize,
 }
 
-impl Segment {
-    fn new(marks: &[Mark], order: usize) -> Option<Self> {
+impl TextSegment {
+    fn new(marks: &[LineGlyph], order: usize) -> Option<Self> {
         let first = marks.iter().position(|mark| !mark.is_space())?;
         let last = marks.iter().rposition(|mark| !mark.is_space())?;
         let marks = marks.get(first..=last)?.to_vec();
         let ink = || marks.iter().filter(|mark| !mark.is_space());
         let u0 = ink().map(|mark| mark.u).fold(f32::INFINITY, f32::min);
-        let u1 = ink().map(Mark::end).fold(f32::NEG_INFINITY, f32::max);
+        let u1 = ink().map(LineGlyph::end).fold(f32::NEG_INFINITY, f32::max);
         let tallest = ink().max_by(|a, b| a.size.total_cmp(&b.size))?;
         let v = tallest.v;
         let size = tallest.size;
@@ -102,71 +102,71 @@ impl Segment {
             u1,
             v,
             size,
-            marks,
+            glyphs: marks,
             order,
-            shape: OnceCell::new(),
+            stats: OnceCell::new(),
         })
     }
 
-    pub(super) fn shape(&self) -> Shape {
-        *self.shape.get_or_init(|| {
-            let apart = |pair: &[Mark]| matches!(pair, [a, b] if a.is_space() || b.u - a.end() > 0.17 * b.size);
-            Shape {
-                letters: self.marks.iter().filter(|mark| mark.text.is_alphabetic()).count(),
-                digits: self.marks.iter().filter(|mark| mark.text.is_numeric()).count(),
-                spaces: self.marks.windows(2).filter(|pair| apart(pair)).count(),
+    pub(super) fn stats(&self) -> SegmentStats {
+        *self.stats.get_or_init(|| {
+            let apart = |pair: &[LineGlyph]| matches!(pair, [a, b] if a.is_space() || b.u - a.end() > 0.17 * b.size);
+            SegmentStats {
+                letters: self.glyphs.iter().filter(|mark| mark.text.is_alphabetic()).count(),
+                digits: self.glyphs.iter().filter(|mark| mark.text.is_numeric()).count(),
+                spaces: self.glyphs.windows(2).filter(|pair| apart(pair)).count(),
             }
         })
     }
 
     /// The segment in pieces that start at the marks with these indices, in order.
-    pub(super) fn cut(&self, starts: &[usize]) -> Vec<Segment> {
+    pub(super) fn split_at(&self, starts: &[usize]) -> Vec<TextSegment> {
         let from = std::iter::once(0).chain(starts.iter().copied());
         let to = starts
             .iter()
             .copied()
-            .chain(std::iter::once(self.marks.len()));
+            .chain(std::iter::once(self.glyphs.len()));
         let pieces = from
             .zip(to)
-            .filter_map(|(from, to)| self.marks.get(from..to));
+            .filter_map(|(from, to)| self.glyphs.get(from..to));
         pieces
-            .filter_map(|marks| Segment::new(marks, self.order))
+            .filter_map(|marks| TextSegment::new(marks, self.order))
             .collect()
     }
 
-    fn absorb(&mut self, other: Segment) {
+    fn merge(&mut self, other: TextSegment) {
         let overlaps = other.u0 < self.u1 - 0.01;
         self.u0 = self.u0.min(other.u0);
         self.u1 = self.u1.max(other.u1);
         if other.size > self.size * 1.05 {
             (self.size, self.v) = (other.size, other.v);
         }
-        self.marks.extend(other.marks);
+        self.glyphs.extend(other.glyphs);
         if overlaps {
             // Stable, so that marks at one place stay in drawing order.
-            self.marks.sort_by(|a, b| a.u.total_cmp(&b.u));
+            self.glyphs.sort_by(|a, b| a.u.total_cmp(&b.u));
         }
     }
 }
 
 /// The segments on one baseline, from left to right.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
-    pub(super) segments: Vec<Segment>,
+pub(super) struct GlyphRow {
+    pub(super) segments: Vec<TextSegment>,
     pub(super) v: f32,
     pub(super) size: f32,
 }
 
 /// Rows from top to bottom.
-pub(super) fn rows(marks: &[Mark]) -> Vec<Row> {
-    let mut runs = runs(marks);
+pub(super) fn build_rows(marks: &[LineGlyph]) -> Vec<GlyphRow> {
+    let mut runs = split_runs(marks);
     let count = runs.len();
     runs.sort_by(|a, b| {
         a.v.total_cmp(&b.v)
             .then(a.u0.total_cmp(&b.u0))
             .then(a.order.cmp(&b.order))
     });
-    let mut rows = group(runs);
+    let mut rows = group_by_baseline(runs);
     if count <= MAX_RUNS {
         attach_scripts(&mut rows);
     }
@@ -178,7 +178,7 @@ pub(super) fn rows(marks: &[Mark]) -> Vec<Row> {
 }
 
 /// Stretches that were drawn from left to right on one baseline without a wide gap.
-fn runs(marks: &[Mark]) -> Vec<Segment> {
+fn split_runs(marks: &[LineGlyph]) -> Vec<TextSegment> {
     let mut runs = Vec::new();
     let mut start = 0;
     for index in 1..=marks.len() {
@@ -190,7 +190,7 @@ fn runs(marks: &[Mark]) -> Vec<Segment> {
             runs.extend(
                 marks
                     .get(start..index)
-                    .and_then(|part| Segment::new(part, start)),
+                    .and_then(|part| TextSegment::new(part, start)),
             );
             start = index;
         }
@@ -198,7 +198,7 @@ fn runs(marks: &[Mark]) -> Vec<Segment> {
     runs
 }
 
-fn continues(before: &Mark, mark: &Mark) -> bool {
+fn continues(before: &LineGlyph, mark: &LineGlyph) -> bool {
     let size = before.size.max(mark.size);
     let gap = mark.u - before.end();
     (mark.v - before.v).abs() <= 0.02 * size
@@ -208,8 +208,8 @@ fn continues(before: &Mark, mark: &Mark) -> bool {
         && before.size < mark.size * 1.4
 }
 
-fn group(runs: Vec<Segment>) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
+fn group_by_baseline(runs: Vec<TextSegment>) -> Vec<GlyphRow> {
+    let mut rows: Vec<GlyphRow> = Vec::new();
     for run in runs {
         // Runs come by baseline, so only the last few rows can be near enough.
         let near = rows.iter_mut().rev().take(3).find(|row| {
@@ -223,7 +223,7 @@ fn group(runs: Vec<Segment>) -> Vec<Row> {
                 }
                 row.segments.push(run);
             }
-            None => rows.push(Row {
+            None => rows.push(GlyphRow {
                 v: run.v,
                 size: run.size,
                 segments: vec![run],
@@ -238,21 +238,21 @@ fn group(runs: Vec<Segment>) -> Vec<Row> {
 }
 
 /// Moves superscripts and subscripts into the row of the text they stand at.
-fn attach_scripts(rows: &mut [Row]) {
+fn attach_scripts(rows: &mut [GlyphRow]) {
     for index in 0..rows.len() {
-        let mut kept = Vec::new();
+        let mut remaining = Vec::new();
         for segment in std::mem::take(&mut rows[index].segments) {
-            match host_of(&segment, index, rows) {
+            match find_host(&segment, index, rows) {
                 Some(host) => insert(&mut rows[host], segment),
-                None => kept.push(segment),
+                None => remaining.push(segment),
             }
         }
         // What was attached to this row meanwhile cannot be: hosts are larger than what they take in.
-        rows[index].segments = kept;
+        rows[index].segments = remaining;
     }
 }
 
-fn host_of(segment: &Segment, index: usize, rows: &[Row]) -> Option<usize> {
+fn find_host(segment: &TextSegment, index: usize, rows: &[GlyphRow]) -> Option<usize> {
     let after = (index + 1..rows.len()).take(4);
     let before = (0..index).rev().take(4);
     after.chain(before).find(|other| {
@@ -261,20 +261,20 @@ fn host_of(segment: &Segment, index: usize, rows: &[Row]) -> Option<usize> {
     })
 }
 
-fn is_script(script: &Segment, host: &Segment) -> bool {
+fn is_script(script: &TextSegment, host: &TextSegment) -> bool {
     let raised = host.v - script.v;
     let gap = (script.u0 - host.u1).max(host.u0 - script.u1);
     script.size <= 0.85 * host.size
         && raised <= 0.7 * host.size
         && raised >= -0.35 * host.size
         && gap <= 0.35 * host.size
-        && script.marks.len() <= 24
+        && script.glyphs.len() <= 24
         && (gap >= -0.2 * host.size || touches_a_gap(script, host))
 }
 
 /// Whether the script stands where the host leaves room, rather than across its letters.
-fn touches_a_gap(script: &Segment, host: &Segment) -> bool {
-    let crossed = host.marks.iter().filter(|mark| {
+fn touches_a_gap(script: &TextSegment, host: &TextSegment) -> bool {
+    let crossed = host.glyphs.iter().filter(|mark| {
         !mark.is_space()
             && mark.end().min(script.u1) - mark.u.max(script.u0)
                 > 0.5 * mark.advance.min(script.u1 - script.u0)
@@ -282,17 +282,17 @@ fn touches_a_gap(script: &Segment, host: &Segment) -> bool {
     crossed.count() == 0
 }
 
-fn insert(row: &mut Row, segment: Segment) {
+fn insert(row: &mut GlyphRow, segment: TextSegment) {
     let at = row.segments.partition_point(|other| other.u0 <= segment.u0);
     row.segments.insert(at, segment);
 }
 
-fn join_segments(row: &mut Row) {
-    let mut joined: Vec<Segment> = Vec::new();
+fn join_segments(row: &mut GlyphRow) {
+    let mut joined: Vec<TextSegment> = Vec::new();
     for segment in std::mem::take(&mut row.segments) {
         match joined.last_mut() {
             Some(last) if segment.u0 - last.u1 < SEGMENT_GAP * last.size.max(segment.size) => {
-                last.absorb(segment)
+                last.merge(segment)
             }
             _ => joined.push(segment),
         }

@@ -5,7 +5,7 @@ const MAX_CHARACTERS: usize = 500;
 
 /// Decodes a text string (ISO 32000-2, 7.9.2.2: UTF-16 or UTF-8 with a mark, else PDFDocEncoding) and makes it fit to be
 /// shown: control and bidi characters gone, white space folded, at most 500 characters.
-pub(super) fn text_string(bytes: &[u8]) -> String {
+pub(super) fn decode_text_string(bytes: &[u8]) -> String {
     // Far more bytes than the characters that are kept can need.
     let bytes = bytes.get(..16 * MAX_CHARACTERS).unwrap_or(bytes);
     match bytes {
@@ -73,20 +73,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_encoding_comes_out_readable() {
-        assert_eq!(text_string(b"Caf\xe9 \x85 \xa0"), "Café – €");
-        assert_eq!(text_string(b"\xfe\xff\x4e\x2d\x65\x87"), "中文");
-        assert_eq!(text_string(b"\xff\xfeA\0"), "A");
-        assert_eq!(text_string(b"\xef\xbb\xbf\xc3\xbc"), "ü");
+    fn every_encoding_is_decoded() {
+        assert_eq!(decode_text_string(b"Caf\xe9 \x85 \xa0"), "Café – €");
+        assert_eq!(decode_text_string(b"\xfe\xff\x4e\x2d\x65\x87"), "中文");
+        assert_eq!(decode_text_string(b"\xff\xfeA\0"), "A");
+        assert_eq!(decode_text_string(b"\xef\xbb\xbf\xc3\xbc"), "ü");
         // A lone surrogate and an odd byte are dropped, not replaced.
-        assert_eq!(text_string(b"\xfe\xff\xd8\x00\x00A\x00"), "A");
+        assert_eq!(decode_text_string(b"\xfe\xff\xd8\x00\x00A\x00"), "A");
     }
 
     #[test]
-    fn what_would_disturb_a_terminal_is_gone() {
-        assert_eq!(text_string(b" a\0b\r\n\tc "), "ab c");
+    fn control_characters_are_removed() {
+        assert_eq!(decode_text_string(b" a\0b\r\n\tc "), "ab c");
         assert_eq!(
-            text_string(
+            decode_text_string(
                 "\u{feff}x"
                     .encode_utf16()
                     .flat_map(u16::to_be_bytes)
@@ -96,6 +96,6 @@ mod tests {
             "x"
         );
         assert_eq!(clean("a\u{202e}b\u{200b}c"), "abc");
-        assert_eq!(text_string(&[b'x'; 5000]).len(), MAX_CHARACTERS);
+        assert_eq!(decode_text_string(&[b'x'; 5000]).len(), MAX_CHARACTERS);
     }
 }

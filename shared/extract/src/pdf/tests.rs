@@ -1,9 +1,9 @@
 //! Whole files through [`read`].
 
-use stemma_document::{Body, Page, PageNo, Pt, Source};
+use stemma_document::{Page, PageNo, Pt, Source, SourceBody};
 
-use super::fixture::{Fixture, at, deflated, styled};
-use super::{guard, read};
+use super::fixture::{PdfFixture, deflate, styled_text_at, text_at};
+use super::{decode_limits, read};
 use crate::{ExtractError, Limits};
 
 fn source(bytes: &[u8]) -> Source {
@@ -16,13 +16,13 @@ fn error(bytes: &[u8]) -> ExtractError {
 
 fn pages(source: &Source) -> &[Page] {
     match &source.body {
-        Body::Pages(pages) => pages,
-        Body::Lines(_) => panic!("a PDF has pages"),
+        SourceBody::Pages(pages) => pages,
+        SourceBody::Lines(_) => panic!("a PDF has pages"),
     }
 }
 
 fn texts(content: &str) -> Vec<String> {
-    let source = source(&Fixture::of(&[content]).build());
+    let source = source(&PdfFixture::with_pages(&[content]).build());
     pages(&source)[0]
         .lines
         .iter()
@@ -40,8 +40,9 @@ fn defects(source: &Source) -> Vec<(&str, u32)> {
 
 #[test]
 fn a_line_has_text_words_styles_and_a_box() {
-    let content = at(72.0, 700.0, "Net sales") + &styled(140.0, 700.0, "F2", 10.0, "rose");
-    let source = source(&Fixture::of(&[&content]).build());
+    let content =
+        text_at(72.0, 700.0, "Net sales") + &styled_text_at(140.0, 700.0, "F2", 10.0, "rose");
+    let source = source(&PdfFixture::with_pages(&[&content]).build());
     let line = &pages(&source)[0].lines[0];
     assert_eq!(line.text, "Net sales rose");
     assert_eq!(line.words.len(), 3);
@@ -54,12 +55,12 @@ fn a_line_has_text_words_styles_and_a_box() {
 }
 
 #[test]
-fn the_number_of_threads_changes_nothing() {
+fn thread_count_does_not_change_the_result() {
     let contents: Vec<String> = (0..150)
-        .map(|page| at(72.0, 700.0, &format!("page {page}")).repeat(page + 1))
+        .map(|page| text_at(72.0, 700.0, &format!("page {page}")).repeat(page + 1))
         .collect();
     let contents: Vec<&str> = contents.iter().map(String::as_str).collect();
-    let bytes = Fixture::of(&contents).build();
+    let bytes = PdfFixture::with_pages(&contents).build();
     // The second budget is used up somewhere in the middle: which page loses its text must not depend on threads.
     for max_decompressed_bytes in [Limits::default().max_decompressed_bytes, 100_000] {
         let limits = Limits {
@@ -84,7 +85,7 @@ const BITMAPS: &[(u8, i32, i32, i32)] = &[
 ];
 
 #[test]
-fn bitmap_fonts_have_a_size_and_a_text() {
+fn bitmap_fonts_are_sized_and_decoded() {
     // The second word stands in pieces, moved apart by a kern that is no space.
     let content =
         "BT /T3 0.1 Tf 1 0 0 1 72 700 Tm (1) Tj 8 0 Td [(A)-3000(l)] TJ 14 0 Td (\\014led) Tj ET\n";
@@ -100,7 +101,11 @@ fn bitmap_fonts_have_a_size_and_a_text() {
         |code| format!("G{code:02X}"),
     ];
     for name in names {
-        let source = source(&Fixture::of(&[content]).bitmap_font(name, BITMAPS).build());
+        let source = source(
+            &PdfFixture::with_pages(&[content])
+                .bitmap_font(name, BITMAPS)
+                .build(),
+        );
         let line = &pages(&source)[0].lines[0];
         assert_eq!(line.text, "1 Al filed");
         assert!(
@@ -114,17 +119,17 @@ fn bitmap_fonts_have_a_size_and_a_text() {
 }
 
 #[test]
-fn a_gutter_narrower_than_a_stretched_space_divides_columns() {
+fn narrow_gutters_split_columns() {
     let mut content = String::new();
     for row in 0..10 {
         let y = 700.0 - 12.0 * row as f32;
         // Helvetica at 10 pt; the left column ends 7 pt before the right one starts.
-        content += &at(
+        content += &text_at(
             72.0,
             y,
             &format!("left line {row} with some more words of prose i"),
         );
-        content += &at(
+        content += &text_at(
             268.0,
             y,
             &format!("right line {row} with some more words of prose"),
@@ -143,19 +148,19 @@ fn a_gutter_narrower_than_a_stretched_space_divides_columns() {
 
 #[test]
 fn two_columns_of_prose_are_read_one_after_the_other() {
-    let mut content = at(
+    let mut content = text_at(
         72.0,
         760.0,
         "A heading that runs across both of the columns of this page from side to side",
     );
     for row in 0..8 {
         let y = 700.0 - 12.0 * row as f32;
-        content += &at(
+        content += &text_at(
             72.0,
             y,
             &format!("left column line {} with words of prose", word(row)),
         );
-        content += &at(
+        content += &text_at(
             320.0,
             y,
             &format!("right column line {} with words of prose", word(row)),
@@ -184,9 +189,9 @@ fn a_table_row_stays_one_line() {
     let mut content = String::new();
     for row in 0..8 {
         let y = 700.0 - 12.0 * row as f32;
-        content += &at(72.0, y, &format!("Revenue of the {} segment", word(row)));
-        content += &at(320.0, y, "1,234");
-        content += &at(420.0, y, "(5.6)");
+        content += &text_at(72.0, y, &format!("Revenue of the {} segment", word(row)));
+        content += &text_at(320.0, y, "1,234");
+        content += &text_at(420.0, y, "(5.6)");
     }
     let lines = texts(&content);
     assert_eq!(lines.len(), 8);
@@ -194,7 +199,7 @@ fn a_table_row_stays_one_line() {
 }
 
 #[test]
-fn spaced_letters_are_words() {
+fn letter_spaced_words_are_joined() {
     assert_eq!(
         texts("BT /F2 12 Tf 4 Tc 72 700 Td (OVERVIEW) Tj ET"),
         ["OVERVIEW"]
@@ -210,25 +215,25 @@ fn spaced_letters_are_words() {
 }
 
 #[test]
-fn leader_dots_stand_apart() {
+fn leader_dots_are_separate_words() {
     assert_eq!(
-        texts(&at(72.0, 700.0, "Business..........4")),
+        texts(&text_at(72.0, 700.0, "Business..........4")),
         ["Business .......... 4"]
     );
 }
 
 #[test]
-fn a_bullet_joins_its_text_and_a_superscript_its_word() {
-    let bullet = at(72.0, 700.0, "\\225") + &at(90.0, 700.0, "First point of the list");
+fn bullets_and_superscripts_join_their_line() {
+    let bullet = text_at(72.0, 700.0, "\\225") + &text_at(90.0, 700.0, "First point of the list");
     assert_eq!(texts(&bullet), ["• First point of the list"]);
-    let note = at(72.0, 700.0, "Sales") + &styled(98.5, 704.0, "F1", 6.0, "1");
+    let note = text_at(72.0, 700.0, "Sales") + &styled_text_at(98.5, 704.0, "F1", 6.0, "1");
     assert_eq!(texts(&note).len(), 1);
 }
 
 #[test]
-fn fake_bold_is_written_once() {
+fn double_struck_text_is_read_once() {
     assert_eq!(
-        texts(&(at(72.0, 700.0, "Risk Factors") + &at(72.3, 700.0, "Risk Factors"))),
+        texts(&(text_at(72.0, 700.0, "Risk Factors") + &text_at(72.3, 700.0, "Risk Factors"))),
         ["Risk Factors"]
     );
 }
@@ -236,15 +241,15 @@ fn fake_bold_is_written_once() {
 #[test]
 fn rotation_and_crop_box_are_applied() {
     let turned = "BT /F1 10 Tf 0 1 -1 0 300 100 Tm (turned) Tj ET";
-    let fixture = Fixture::default().page("/Rotate 90", turned.as_bytes());
+    let fixture = PdfFixture::default().page("/Rotate 90", turned.as_bytes());
     let source_ = source(&fixture.build());
     let page = &pages(&source_)[0];
     assert_eq!((page.width, page.height), (Pt(79200), Pt(61200)));
     let line = &page.lines[0];
     // x runs up the page, which is to the right once it is turned by 90 degrees.
     assert_eq!((line.text.as_str(), line.rect.x0), ("turned", Pt(10000)));
-    let content = at(10.0, 10.0, "outside") + &at(150.0, 150.0, "inside");
-    let cropped = Fixture::default()
+    let content = text_at(10.0, 10.0, "outside") + &text_at(150.0, 150.0, "inside");
+    let cropped = PdfFixture::default()
         .page("/CropBox[100 100 300 300]", content.as_bytes())
         .build();
     let source_ = source(&cropped);
@@ -253,18 +258,18 @@ fn rotation_and_crop_box_are_applied() {
 }
 
 #[test]
-fn invisible_text_counts_only_where_there_is_no_other() {
+fn invisible_text_is_used_only_without_visible_text() {
     let hidden = "BT /F1 10 Tf 3 Tr 72 650 Td (hidden) Tj ET 0 Tr\n";
     assert_eq!(texts(hidden), ["hidden"]);
     assert_eq!(
-        texts(&(hidden.to_owned() + "BT 0 Tr ET " + &at(72.0, 700.0, "seen"))),
+        texts(&(hidden.to_owned() + "BT 0 Tr ET " + &text_at(72.0, 700.0, "seen"))),
         ["seen"]
     );
 }
 
 #[test]
-fn forms_are_read_and_a_form_that_draws_itself_ends() {
-    let mut fixture = Fixture::of(&["q 1 0 0 1 72 700 cm /X Do Q"]);
+fn forms_are_read_and_recursion_is_bounded() {
+    let mut fixture = PdfFixture::with_pages(&["q 1 0 0 1 72 700 cm /X Do Q"]);
     let number = fixture.first_object();
     fixture.resources = format!("/XObject<</X {number} 0 R>>");
     let body = "BT /F1 10 Tf (inside) Tj ET /X Do";
@@ -278,7 +283,7 @@ fn forms_are_read_and_a_form_that_draws_itself_ends() {
 }
 
 #[test]
-fn actual_text_replaces_glyphs_without_meaning() {
+fn actual_text_replaces_unmapped_glyphs() {
     let content = "/Span<</ActualText<FEFF00740069>>> BDC BT /F1 10 Tf 72 700 Td (\\001) Tj ET EMC";
     assert_eq!(texts(content), ["ti"]);
     // What it says is made fit to be read, as all text is: a ligature, a soft hyphen, a radical.
@@ -288,32 +293,33 @@ fn actual_text_replaces_glyphs_without_meaning() {
 }
 
 #[test]
-fn the_outline_ends_at_a_cycle_and_checks_its_targets() {
-    let first = Fixture::of(&["", ""]).first_object();
-    let page = Fixture::page_object(1);
-    let fixture = Fixture::of(&[&at(72.0, 700.0, "one"), &at(72.0, 700.0, "two")])
-        .catalog(&format!("/Outlines {first} 0 R"))
-        .object(&format!("<</First {} 0 R>>", first + 1))
-        .object(&format!(
-            "<</Title(Part I)/First {} 0 R/Next {} 0 R/Dest[{page} 0 R/XYZ 0 692 0]>>",
-            first + 2,
-            first + 3
-        ))
-        .object(&format!(
-            "<</Title<FEFF4E2D>/Dest[99 0 R/Fit]/First {} 0 R>>",
-            first + 2
-        ))
-        .object(&format!(
-            "<</Title()/A<</S/GoTo/D[7/Fit]>>/Next {} 0 R>>",
-            first + 1
-        ));
+fn outline_cycles_and_bad_targets_are_handled() {
+    let first = PdfFixture::with_pages(&["", ""]).first_object();
+    let page = PdfFixture::page_object(1);
+    let fixture =
+        PdfFixture::with_pages(&[&text_at(72.0, 700.0, "one"), &text_at(72.0, 700.0, "two")])
+            .catalog(&format!("/Outlines {first} 0 R"))
+            .object(&format!("<</First {} 0 R>>", first + 1))
+            .object(&format!(
+                "<</Title(Part I)/First {} 0 R/Next {} 0 R/Dest[{page} 0 R/XYZ 0 692 0]>>",
+                first + 2,
+                first + 3
+            ))
+            .object(&format!(
+                "<</Title<FEFF4E2D>/Dest[99 0 R/Fit]/First {} 0 R>>",
+                first + 2
+            ))
+            .object(&format!(
+                "<</Title()/A<</S/GoTo/D[7/Fit]>>/Next {} 0 R>>",
+                first + 1
+            ));
     let outline = source(&fixture.build()).outline;
-    let seen: Vec<(&str, u16, bool)> = outline
+    let entries: Vec<(&str, u16, bool)> = outline
         .iter()
         .map(|item| (item.title.as_str(), item.level, item.target.is_some()))
         .collect();
     assert_eq!(
-        seen,
+        entries,
         [
             ("Part I", 1, true),
             ("中", 2, false),
@@ -325,32 +331,32 @@ fn the_outline_ends_at_a_cycle_and_checks_its_targets() {
 }
 
 #[test]
-fn links_follow_names_and_pages_but_nothing_outside() {
+fn only_internal_links_are_read() {
     let annotations = "/Annots[<</Subtype/Link/Rect[72 690 200 710]/Dest(two)>>\
         <</Subtype/Link/Rect[72 660 200 680]/A<</S/GoTo/D/old>>>>\
         <</Subtype/Link/Rect[72 630 200 650]/A<</S/URI/URI(http://example.invalid)>>>>\
         <</Subtype/Link/Rect[72 600 200 620]/A<</S/Launch/F(x)>>>>\
         <</Subtype/Link/Rect[72 570 200 590]/Dest[9/Fit]>>]";
-    let page = Fixture::page_object(1);
-    let fixture = Fixture::default()
-        .page(annotations, at(72.0, 700.0, "Contents").as_bytes())
-        .page("", at(72.0, 700.0, "two").as_bytes())
+    let page = PdfFixture::page_object(1);
+    let fixture = PdfFixture::default()
+        .page(annotations, text_at(72.0, 700.0, "Contents").as_bytes())
+        .page("", text_at(72.0, 700.0, "two").as_bytes())
         .catalog(&format!(
             "/Names<</Dests<</Kids[<</Names[(two)<</D[{page} 0 R/FitH 392]>>]>>]>>>>/Dests<</old[1/Fit]>>"
         ));
     let links = source(&fixture.build()).links;
-    let seen: Vec<(u32, u32, Option<Pt>)> = links
+    let targets: Vec<(u32, u32, Option<Pt>)> = links
         .iter()
         .map(|l| (l.page.get(), l.target.page.get(), l.target.y))
         .collect();
-    assert_eq!(seen, [(1, 2, Some(Pt(40000))), (1, 2, None)]);
+    assert_eq!(targets, [(1, 2, Some(Pt(40000))), (1, 2, None)]);
     assert_eq!(links[0].rect.y0, Pt(8200));
 }
 
 #[test]
 fn labels_and_info_are_read() {
-    let text = at(72.0, 700.0, "text");
-    let fixture = Fixture::of(&[&text, &text, &text])
+    let text = text_at(72.0, 700.0, "text");
+    let fixture = PdfFixture::with_pages(&[&text, &text, &text])
         .catalog("/PageLabels<</Nums[0<</S/r>>2<</S/D/P(F-)/St 4>>]>>")
         .info("/Title(Annual report)/Author<FEFF00C5>/CreationDate(D:20230203040506+01'00')");
     let source = source(&fixture.build());
@@ -365,43 +371,43 @@ fn labels_and_info_are_read() {
 }
 
 #[test]
-fn a_page_without_text_is_a_defect_and_a_document_without_text_an_error() {
-    let source = source(&Fixture::of(&["", &at(72.0, 700.0, "text")]).build());
+fn missing_text_is_a_page_defect_or_a_document_error() {
+    let source = source(&PdfFixture::with_pages(&["", &text_at(72.0, 700.0, "text")]).build());
     assert_eq!(defects(&source), [("pdf.no_text", 1)]);
-    let error = error(&Fixture::of(&["", ""]).build());
+    let error = error(&PdfFixture::with_pages(&["", ""]).build());
     assert_eq!(error.code, "pdf.no_text");
     assert!(error.message.contains("no text layer") && error.next.contains("OCR"));
 }
 
 #[test]
-fn defects_are_capped_with_a_last_word() {
+fn defects_are_capped_and_counted() {
     let mut contents = vec![""; 6];
-    let text = at(72.0, 700.0, "text");
+    let text = text_at(72.0, 700.0, "text");
     contents.push(&text);
     let limits = Limits {
         max_defects: 3,
         ..Limits::default()
     };
-    let source = read(&Fixture::of(&contents).build(), None, &limits, 1).unwrap();
+    let source = read(&PdfFixture::with_pages(&contents).build(), None, &limits, 1).unwrap();
     assert_eq!(source.defects.len(), 4);
     assert!(source.defects[3].detail.starts_with("3 more"));
 }
 
 #[test]
-fn what_is_no_pdf_says_so() {
+fn non_pdf_input_is_an_error() {
     assert_eq!(error(b"").code, "input.empty");
     assert_eq!(
         error(b"<html><body>%PDF</body></html>").code,
         "pdf.not_a_pdf"
     );
     assert_eq!(error(b"%PDF-1.4\n%%EOF").code, "pdf.no_pages");
-    assert_eq!(error(&Fixture::default().build()).code, "pdf.no_pages");
+    assert_eq!(error(&PdfFixture::default().build()).code, "pdf.no_pages");
 }
 
 #[test]
-fn a_file_cut_off_gives_the_pages_that_are_there() {
-    let text = at(72.0, 700.0, "text");
-    let bytes = Fixture::of(&[&text, &text, &text]).build();
+fn truncated_file_yields_the_remaining_pages() {
+    let text = text_at(72.0, 700.0, "text");
+    let bytes = PdfFixture::with_pages(&[&text, &text, &text]).build();
     let source = source(&bytes[..bytes.len() - 400]);
     assert_eq!(pages(&source).len(), 3);
     for length in (0..bytes.len()).step_by(97) {
@@ -410,18 +416,18 @@ fn a_file_cut_off_gives_the_pages_that_are_there() {
 }
 
 #[test]
-fn junk_before_the_header_is_passed_over() {
+fn junk_before_the_header_is_skipped() {
     let mut bytes = b"junk\n".repeat(40);
-    bytes.extend(Fixture::of(&[&at(72.0, 700.0, "text")]).build());
+    bytes.extend(PdfFixture::with_pages(&[&text_at(72.0, 700.0, "text")]).build());
     assert_eq!(pages(&source(&bytes)).len(), 1);
 }
 
 #[test]
-fn every_budget_of_a_document_is_kept_and_named() {
-    let text = at(72.0, 700.0, "text");
-    let first = Fixture::of(&[&text, &text]).first_object();
+fn every_document_limit_is_enforced_and_reported() {
+    let text = text_at(72.0, 700.0, "text");
+    let first = PdfFixture::with_pages(&[&text, &text]).first_object();
     let annotation = "<</Subtype/Link/Rect[72 690 200 710]/Dest[0/Fit]>>";
-    let fixture = Fixture::of(&[&text])
+    let fixture = PdfFixture::with_pages(&[&text])
         .page(
             &format!("/Annots[{annotation}{annotation}{annotation}]"),
             text.as_bytes(),
@@ -433,7 +439,7 @@ fn every_budget_of_a_document_is_kept_and_named() {
         .object("<</Title(Three)>>");
     let bytes = fixture.build();
     let with = |limits: Limits| read(&bytes, None, &limits, 1).unwrap();
-    let named = |source: &Source| {
+    let codes = |source: &Source| {
         source
             .defects
             .iter()
@@ -442,7 +448,7 @@ fn every_budget_of_a_document_is_kept_and_named() {
     };
     let free = with(Limits::default());
     assert_eq!(
-        (free.outline.len(), free.links.len(), named(&free).len()),
+        (free.outline.len(), free.links.len(), codes(&free).len()),
         (3, 3, 0)
     );
     let links = with(Limits {
@@ -450,7 +456,7 @@ fn every_budget_of_a_document_is_kept_and_named() {
         ..Limits::default()
     });
     assert_eq!(
-        (links.links.len(), named(&links)),
+        (links.links.len(), codes(&links)),
         (2, vec!["limits.links".to_string()])
     );
     let outline = with(Limits {
@@ -458,7 +464,7 @@ fn every_budget_of_a_document_is_kept_and_named() {
         ..Limits::default()
     });
     assert_eq!(
-        (outline.outline.len(), named(&outline)),
+        (outline.outline.len(), codes(&outline)),
         (2, vec!["limits.outline".to_string()])
     );
     let levels = with(Limits {
@@ -477,10 +483,10 @@ fn every_budget_of_a_document_is_kept_and_named() {
         max_glyphs_per_page: 2,
         ..Limits::default()
     });
-    assert_eq!(named(&glyphs), ["limits.page", "limits.page"]);
+    assert_eq!(codes(&glyphs), ["limits.page", "limits.page"]);
     // Over all streams: each of the pages alone is within the budget.
     let page = format!("{text}{}", " ".repeat(1 << 20));
-    let bytes = Fixture::default()
+    let bytes = PdfFixture::default()
         .deflated_page(page.as_bytes())
         .deflated_page(page.as_bytes())
         .build();
@@ -495,8 +501,8 @@ fn every_budget_of_a_document_is_kept_and_named() {
 }
 
 #[test]
-fn ascii_layers_are_taken_off_and_bound_like_all_others() {
-    let text = at(72.0, 700.0, "text");
+fn ascii_filters_are_decoded_within_limits() {
+    let text = text_at(72.0, 700.0, "text");
     let hex = |bytes: &[u8]| {
         bytes
             .iter()
@@ -505,22 +511,22 @@ fn ascii_layers_are_taken_off_and_bound_like_all_others() {
             + ">"
     };
     assert_eq!(
-        guard::from_base85(b"9jqo^BlbD-Ble\nB1DJ+*+F(f,q/0JhKF<G#~>"),
+        decode_limits::decode_base85(b"9jqo^BlbD-Ble\nB1DJ+*+F(f,q/0JhKF<G#~>"),
         b"Man is distinguished, not b"
     );
     assert_eq!(
         (
-            guard::from_base85(b"zz~>"),
-            guard::from_base85(b"~>"),
-            guard::from_hex(b"4 1zB>43")
+            decode_limits::decode_base85(b"zz~>"),
+            decode_limits::decode_base85(b"~>"),
+            decode_limits::decode_hex(b"4 1zB>43")
         ),
         (vec![0; 8], vec![], vec![0x41, 0xb0])
     );
-    let bomb = deflated(&vec![b' '; 80 << 20]);
-    let fixture = Fixture::of(&[&text])
+    let bomb = deflate(&vec![b' '; 80 << 20]);
+    let fixture = PdfFixture::with_pages(&[&text])
         .encoded_page(
             "[/ASCIIHexDecode/FlateDecode]",
-            hex(&deflated(text.as_bytes())).as_bytes(),
+            hex(&deflate(text.as_bytes())).as_bytes(),
         )
         .encoded_page("[/ASCIIHexDecode/FlateDecode]", hex(&bomb).as_bytes());
     let source = source(&fixture.build());
@@ -529,9 +535,9 @@ fn ascii_layers_are_taken_off_and_bound_like_all_others() {
 }
 
 #[test]
-fn a_bomb_costs_its_page_only() {
-    let text = at(72.0, 700.0, "text");
-    let bytes = Fixture::of(&[&text])
+fn decompression_bomb_loses_only_its_page() {
+    let text = text_at(72.0, 700.0, "text");
+    let bytes = PdfFixture::with_pages(&[&text])
         .deflated_page(&vec![b' '; 4 << 20])
         .page("", text.as_bytes())
         .build();
@@ -545,8 +551,8 @@ fn a_bomb_costs_its_page_only() {
 }
 
 #[test]
-fn endless_width_ranges_cost_the_font_only() {
-    let mut fixture = Fixture::of(&["BT /F9 10 Tf 72 700 Td <0041> Tj ET"]);
+fn huge_width_ranges_lose_only_their_font() {
+    let mut fixture = PdfFixture::with_pages(&["BT /F9 10 Tf 72 700 Td <0041> Tj ET"]);
     let number = fixture.first_object();
     // The page's own fonts come first; a second /Font entry would not count, so the font hides in a form.
     fixture.resources = format!("/XObject<</X {number} 0 R>>");
@@ -558,7 +564,7 @@ fn endless_width_ranges_cost_the_font_only() {
             "<</Subtype/Form/BBox[0 0 9 9]/Resources<</Font<</F9 {font}>>>>/Length {}>>stream\n{body}\nendstream",
             body.len()
         ))
-        .page("", (at(72.0, 700.0, "text") + "/X Do").as_bytes());
+        .page("", (text_at(72.0, 700.0, "text") + "/X Do").as_bytes());
     // The added page moved the form behind it.
     let bytes = String::from_utf8(fixture.build()).unwrap();
     let bytes = bytes.replace(
@@ -569,11 +575,11 @@ fn endless_width_ranges_cost_the_font_only() {
 }
 
 #[test]
-fn content_that_is_named_and_not_there_is_lost_and_an_empty_list_is_a_blank_page() {
-    let text = at(72.0, 700.0, "text");
-    let bytes = Fixture::of(&[&text, &text, &text]).build();
+fn missing_content_is_a_defect_and_empty_content_is_blank() {
+    let text = text_at(72.0, 700.0, "text");
+    let bytes = PdfFixture::with_pages(&[&text, &text, &text]).build();
     let with = |contents: &str| {
-        let second = format!("/Contents {} 0 R", Fixture::page_object(1) + 1);
+        let second = format!("/Contents {} 0 R", PdfFixture::page_object(1) + 1);
         let bytes = String::from_utf8(bytes.clone())
             .unwrap()
             .replace(&second, contents);
@@ -588,7 +594,7 @@ fn content_that_is_named_and_not_there_is_lost_and_an_empty_list_is_a_blank_page
     );
     assert_eq!(with("/Contents [      ]"), [("pdf.no_text".to_string(), 2)]);
     let of = |data: &[u8]| {
-        Fixture::of(&[&text])
+        PdfFixture::with_pages(&[&text])
             .encoded_page("/FlateDecode", data)
             .build()
     };
@@ -603,9 +609,9 @@ fn content_that_is_named_and_not_there_is_lost_and_an_empty_list_is_a_blank_page
 }
 
 #[test]
-fn a_file_that_was_cut_off_says_so() {
-    let text = at(72.0, 700.0, "text");
-    let bytes = Fixture::of(&[&text, &text, &text, &text]).build();
+fn truncated_file_has_a_defect() {
+    let text = text_at(72.0, 700.0, "text");
+    let bytes = PdfFixture::with_pages(&[&text, &text, &text, &text]).build();
     assert!(source(&bytes).defects.is_empty());
     assert!(
         source(&[&bytes[..], &[0; 5_000]].concat())
@@ -622,9 +628,9 @@ fn a_file_that_was_cut_off_says_so() {
 }
 
 #[test]
-fn limits_are_errors_of_their_own() {
-    let text = at(72.0, 700.0, "text");
-    let bytes = Fixture::of(&[&text, &text]).build();
+fn document_limits_have_their_own_errors() {
+    let text = text_at(72.0, 700.0, "text");
+    let bytes = PdfFixture::with_pages(&[&text, &text]).build();
     let code = |limits: Limits| read(&bytes, None, &limits, 1).unwrap_err().code;
     assert_eq!(
         code(Limits {
@@ -651,8 +657,10 @@ fn limits_are_errors_of_their_own() {
 
 fn encrypted(user: &str) -> Vec<u8> {
     use lopdf::{Document, EncryptionState, EncryptionVersion, Permissions};
-    let mut document =
-        Document::load_mem(&Fixture::of(&[&at(72.0, 700.0, "secret text")]).build()).unwrap();
+    let mut document = Document::load_mem(
+        &PdfFixture::with_pages(&[&text_at(72.0, 700.0, "secret text")]).build(),
+    )
+    .unwrap();
     let version = EncryptionVersion::V2 {
         document: &document,
         owner_password: "owner",
@@ -668,20 +676,22 @@ fn encrypted(user: &str) -> Vec<u8> {
 }
 
 #[test]
-fn passwords_open_or_are_asked_for() {
+fn encrypted_files_need_the_right_password() {
     let open = source(&encrypted(""));
     assert!(open.encrypted && pages(&open)[0].lines[0].text == "secret text");
     let closed = encrypted("sesame");
-    let asked = error(&closed);
-    assert_eq!(asked.code, "pdf.encrypted_password");
+    let missing = error(&closed);
+    assert_eq!(missing.code, "pdf.encrypted_password");
     let wrong = read(&closed, Some("guess"), &Limits::default(), 1).unwrap_err();
-    assert!(wrong.code == asked.code && wrong.message.contains("does not open"));
+    assert!(wrong.code == missing.code && wrong.message.contains("does not open"));
     let opened = read(&closed, Some("sesame"), &Limits::default(), 1).unwrap();
     assert_eq!(pages(&opened)[0].lines[0].text, "secret text");
 }
 
 #[test]
-fn reading_twice_gives_the_same() {
-    let bytes = Fixture::of(&[&at(72.0, 700.0, "one"), &at(72.0, 650.0, "two")]).build();
+fn reading_is_deterministic() {
+    let bytes =
+        PdfFixture::with_pages(&[&text_at(72.0, 700.0, "one"), &text_at(72.0, 650.0, "two")])
+            .build();
     assert_eq!(source(&bytes), source(&bytes));
 }

@@ -2,9 +2,9 @@
 
 use stemma_document::{Pt, StyleRun, Word};
 
+use super::content_stream::UNMAPPED;
 use super::font::SOFT_HYPHEN;
-use super::interpret::UNMAPPED;
-use super::rows::{Mark, Segment};
+use super::rows::{LineGlyph, TextSegment};
 
 /// A gap wider than this (in ems) separates words where no space is drawn.
 const WORD_GAP: f32 = 0.17;
@@ -13,27 +13,27 @@ const SAME_PLACE: f32 = 0.12;
 
 /// The text of a line being built. Coordinates are along the line.
 #[derive(Default)]
-pub(super) struct Text {
+pub(super) struct LineText {
     pub(super) text: String,
     pub(super) words: Vec<Word>,
     pub(super) runs: Vec<StyleRun>,
 }
 
 /// The text of segments that form one line.
-pub(super) fn text_of(segments: &[Segment]) -> Text {
-    let mut out = Text::default();
+pub(super) fn build_line_text(segments: &[TextSegment]) -> LineText {
+    let mut out = LineText::default();
     for segment in segments {
-        let marks = without_doubles(&segment.marks);
-        let gap = word_gap(&marks);
-        for word in split(&marks, gap) {
+        let marks = drop_double_strikes(&segment.glyphs);
+        let gap = measure_word_gap(&marks);
+        for word in split_words(&marks, gap) {
             out.push(word);
         }
     }
     out
 }
 
-impl Text {
-    fn push(&mut self, marks: &[Mark]) {
+impl LineText {
+    fn push(&mut self, marks: &[LineGlyph]) {
         let letters = || {
             marks
                 .iter()
@@ -65,7 +65,7 @@ impl Text {
     }
 
     /// Opens a new run unless the last one has the mark's style; a space belongs to the run before it.
-    fn style(&mut self, mark: &Mark) {
+    fn style(&mut self, mark: &LineGlyph) {
         let style = StyleRun {
             end: length(&self.text),
             size: Pt::new(mark.size),
@@ -89,25 +89,25 @@ fn length(text: &str) -> u32 {
 }
 
 /// Drops characters that are drawn a second time at the same place.
-fn without_doubles(marks: &[Mark]) -> Vec<Mark> {
-    let mut kept: Vec<Mark> = Vec::with_capacity(marks.len());
+fn drop_double_strikes(marks: &[LineGlyph]) -> Vec<LineGlyph> {
+    let mut unique: Vec<LineGlyph> = Vec::with_capacity(marks.len());
     for mark in marks {
-        let doubled = kept.iter().rev().take(3).any(|other| {
+        let doubled = unique.iter().rev().take(3).any(|other| {
             other.text == mark.text
                 && (other.u - mark.u).abs() <= SAME_PLACE * mark.size
                 && (other.v - mark.v).abs() <= SAME_PLACE * mark.size
                 && !mark.is_space()
         });
         if !doubled {
-            kept.push(*mark);
+            unique.push(*mark);
         }
     }
-    kept
+    unique
 }
 
 /// The gap that separates words in this segment. Letter-spaced text has wide gaps everywhere: there a word ends at a
 /// gap clearly wider than the usual one.
-fn word_gap(marks: &[Mark]) -> WordGap {
+fn measure_word_gap(marks: &[LineGlyph]) -> WordGap {
     let mut gaps = gaps(marks);
     let letters = gaps.len() + 1;
     let middle = gaps.len() / 2;
@@ -147,8 +147,8 @@ struct WordGap {
 }
 
 /// Gaps between neighbors, spaces left out, in ems.
-fn gaps(marks: &[Mark]) -> Vec<f32> {
-    let mut before: Option<&Mark> = None;
+fn gaps(marks: &[LineGlyph]) -> Vec<f32> {
+    let mut before: Option<&LineGlyph> = None;
     let mut gaps = Vec::with_capacity(marks.len());
     for mark in marks.iter().filter(|mark| !mark.is_space()) {
         if let Some(before) = before {
@@ -159,7 +159,7 @@ fn gaps(marks: &[Mark]) -> Vec<f32> {
     gaps
 }
 
-fn is_alphabetic(marks: &[Mark]) -> bool {
+fn is_alphabetic(marks: &[LineGlyph]) -> bool {
     let alphabetic = marks
         .iter()
         .filter(|mark| mark.text.is_alphabetic())
@@ -168,10 +168,10 @@ fn is_alphabetic(marks: &[Mark]) -> bool {
     alphabetic * 10 >= ink * 8
 }
 
-fn split(marks: &[Mark], limit: WordGap) -> Vec<&[Mark]> {
+fn split_words(marks: &[LineGlyph], limit: WordGap) -> Vec<&[LineGlyph]> {
     let mut words = Vec::new();
     let mut start = 0;
-    let mut before: Option<&Mark> = None;
+    let mut before: Option<&LineGlyph> = None;
     let mut spaced = false;
     for (index, mark) in marks.iter().enumerate() {
         if mark.is_space() {
@@ -183,7 +183,7 @@ fn split(marks: &[Mark], limit: WordGap) -> Vec<&[Mark]> {
             mark.u - before.end() > limit.gap * size
         });
         if before.is_some()
-            && (apart || spaced && limit.spaces_count || leader_starts_or_ends(marks, index))
+            && (apart || spaced && limit.spaces_count || is_leader_boundary(marks, index))
         {
             words.extend(marks.get(start..index));
             start = index;
@@ -196,7 +196,7 @@ fn split(marks: &[Mark], limit: WordGap) -> Vec<&[Mark]> {
 }
 
 /// Leader dots are a word of their own, so that titles and page numbers of contents rows come out clean.
-fn leader_starts_or_ends(marks: &[Mark], index: usize) -> bool {
+fn is_leader_boundary(marks: &[LineGlyph], index: usize) -> bool {
     let dots = |range: std::ops::Range<usize>| {
         marks
             .get(range)

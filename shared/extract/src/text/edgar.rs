@@ -13,7 +13,7 @@ const HTML_WINDOW_LINES: usize = 20;
 
 /// What an envelope says. Empty for a text that is no submission.
 #[derive(Debug, Default)]
-pub(super) struct Submission {
+pub(super) struct EdgarSubmission {
     /// `company`, `cik`, `accession`, `form`, `period`, `filed`, as far as they are there.
     pub(super) metadata: BTreeMap<String, String>,
     /// One level-1 heading per `<DOCUMENT>`.
@@ -24,7 +24,7 @@ pub(super) struct Submission {
     prose: Vec<bool>,
 }
 
-impl Submission {
+impl EdgarSubmission {
     /// Reads the envelope and removes it, and all tags, from the lines; their number stays the same.
     pub(super) fn read(lines: &mut [String]) -> Self {
         if !lines
@@ -38,10 +38,10 @@ impl Submission {
         {
             return Self::default();
         }
-        let mut reader = Reader::default();
+        let mut reader = EnvelopeReader::default();
         for (index, line) in lines.iter_mut().enumerate() {
-            let is_prose = reader.line(index, line);
-            reader.found.prose.push(is_prose);
+            let is_prose = reader.read_line(index, line);
+            reader.submission.prose.push(is_prose);
         }
         reader.finish()
     }
@@ -53,28 +53,28 @@ impl Submission {
 }
 
 #[derive(Default)]
-struct Reader {
-    found: Submission,
-    part: Part,
+struct EnvelopeReader {
+    submission: EdgarSubmission,
+    section: EnvelopePart,
     in_table: bool,
     in_binary: bool,
     binaries: usize,
-    strip: Strip,
+    stripper: TagStripper,
     text_lines: usize,
 }
 
 /// Which part of the envelope a line stands in.
 #[derive(Default, PartialEq)]
-enum Part {
+enum EnvelopePart {
     #[default]
     Header,
-    DocumentHead,
+    DocumentHeader,
     Text,
 }
 
-impl Reader {
+impl EnvelopeReader {
     /// Takes one line in; returns whether headings may stand on it.
-    fn line(&mut self, index: usize, line: &mut String) -> bool {
+    fn read_line(&mut self, index: usize, line: &mut String) -> bool {
         let upper: String = line
             .trim_start()
             .chars()
@@ -84,20 +84,20 @@ impl Reader {
         if upper.starts_with("<DOCUMENT>") {
             self.open_document(index);
         } else if upper.starts_with("</TEXT>") || upper.starts_with("</DOCUMENT>") {
-            self.part = Part::DocumentHead;
+            self.section = EnvelopePart::DocumentHeader;
         } else {
-            return match self.part {
-                Part::Header => self.header(line),
-                Part::DocumentHead => self.document_head(&upper, line),
-                Part::Text => self.text(&upper, line),
+            return match self.section {
+                EnvelopePart::Header => self.read_header(line),
+                EnvelopePart::DocumentHeader => self.read_document_header(&upper, line),
+                EnvelopePart::Text => self.read_text(&upper, line),
             };
         }
         line.clear();
         false
     }
 
-    fn finish(mut self) -> Submission {
-        for document in &mut self.found.documents {
+    fn finish(mut self) -> EdgarSubmission {
+        for document in &mut self.submission.documents {
             document.title = title::clean(&document.title);
             if document.title.is_empty() {
                 document.title = "Document".into();
@@ -108,26 +108,26 @@ impl Reader {
                 "{} encoded binary files of the submission were left out",
                 self.binaries
             );
-            self.found.defects.push(Defect {
+            self.submission.defects.push(Defect {
                 code: "text.binary_left_out".into(),
                 page: None,
                 detail,
             });
         }
-        self.found
+        self.submission
     }
 
     fn open_document(&mut self, index: usize) {
         let line = u32::try_from(index + 1).unwrap_or(u32::MAX);
-        self.found.documents.push(Heading {
+        self.submission.documents.push(Heading {
             line,
             level: 1,
             title: String::new(),
         });
-        self.part = Part::DocumentHead;
+        self.section = EnvelopePart::DocumentHeader;
     }
 
-    fn header(&mut self, line: &mut String) -> bool {
+    fn read_header(&mut self, line: &mut String) -> bool {
         if let Some((name, value)) = line.split_once(':') {
             let value = title::clean(value);
             let entry = match name.trim() {
@@ -141,7 +141,7 @@ impl Reader {
             };
             // A filing may have several filers; the first is the registrant.
             if let Some((key, value)) = entry.filter(|(_, value)| !value.is_empty()) {
-                self.found.metadata.entry(key.into()).or_insert(value);
+                self.submission.metadata.entry(key.into()).or_insert(value);
             }
         }
         if line.starts_with('<') {
@@ -150,25 +150,29 @@ impl Reader {
         false
     }
 
-    fn document_head(&mut self, upper: &str, line: &mut String) -> bool {
+    fn read_document_header(&mut self, upper: &str, line: &mut String) -> bool {
         let value = line
             .split_once('>')
             .map(|(_, value)| value.trim().to_owned())
             .unwrap_or_default();
         if upper.starts_with("<TEXT>") {
-            self.part = Part::Text;
-            (self.in_table, self.in_binary, self.strip, self.text_lines) =
-                (false, false, Strip::default(), 0);
+            self.section = EnvelopePart::Text;
+            (
+                self.in_table,
+                self.in_binary,
+                self.stripper,
+                self.text_lines,
+            ) = (false, false, TagStripper::default(), 0);
         } else if (upper.starts_with("<TYPE>") || upper.starts_with("<DESCRIPTION>"))
-            && let Some(document) = self.found.documents.last_mut()
+            && let Some(document) = self.submission.documents.last_mut()
         {
-            document.title = named(&document.title, &value);
+            document.title = document_title(&document.title, &value);
         }
         line.clear();
         false
     }
 
-    fn text(&mut self, upper: &str, line: &mut String) -> bool {
+    fn read_text(&mut self, upper: &str, line: &mut String) -> bool {
         self.text_lines += 1;
         if upper.starts_with("BEGIN 6") || upper.starts_with("<PDF>") {
             self.in_binary = true;
@@ -182,21 +186,21 @@ impl Reader {
         if self.text_lines <= HTML_WINDOW_LINES
             && (upper.starts_with("<HTML") || upper.starts_with("<!DOCTYPE HTML"))
         {
-            self.strip.html = true;
+            self.stripper.html = true;
         }
         let was_in_table = self.in_table;
-        if line.contains('<') || self.strip.inside != Inside::Text {
-            *line = self.strip.line(line, &mut self.in_table);
+        if line.contains('<') || self.stripper.state != StripState::Text {
+            *line = self.stripper.strip_line(line, &mut self.in_table);
         }
-        if self.strip.html && line.contains('&') {
-            *line = entities(line);
+        if self.stripper.html && line.contains('&') {
+            *line = decode_entities(line);
         }
         !was_in_table && !self.in_table
     }
 }
 
 /// A document's title: its type and its description, unless that only repeats the type.
-fn named(kind: &str, value: &str) -> String {
+fn document_title(kind: &str, value: &str) -> String {
     match kind {
         "" => value.into(),
         _ if value.contains(kind) => kind.into(),
@@ -216,14 +220,14 @@ fn iso_date(value: String) -> String {
 
 /// Removes tags, which may run over several lines.
 #[derive(Debug, Default)]
-struct Strip {
+struct TagStripper {
     /// Whether everything that looks like a tag is one; else only those EDGAR uses in plain text.
     html: bool,
-    inside: Inside,
+    state: StripState,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-enum Inside {
+enum StripState {
     #[default]
     Text,
     Tag,
@@ -232,22 +236,22 @@ enum Inside {
     Code,
 }
 
-impl Strip {
-    fn line(&mut self, line: &str, in_table: &mut bool) -> String {
+impl TagStripper {
+    fn strip_line(&mut self, line: &str, in_table: &mut bool) -> String {
         let mut text = String::with_capacity(line.len());
         let mut rest = line;
         while !rest.is_empty() {
-            rest = match self.inside {
-                Inside::Text => self.text(rest, &mut text, in_table),
-                Inside::Tag => self.skip(rest, ">"),
-                Inside::Comment => self.skip(rest, "-->"),
-                Inside::Code => self.code(rest),
+            rest = match self.state {
+                StripState::Text => self.copy_text(rest, &mut text, in_table),
+                StripState::Tag => self.skip(rest, ">"),
+                StripState::Comment => self.skip(rest, "-->"),
+                StripState::Code => self.skip_code(rest),
             };
         }
         text.trim_end().to_owned()
     }
 
-    fn text<'a>(&mut self, rest: &'a str, text: &mut String, in_table: &mut bool) -> &'a str {
+    fn copy_text<'a>(&mut self, rest: &'a str, text: &mut String, in_table: &mut bool) -> &'a str {
         let Some(at) = rest.find('<') else {
             text.push_str(rest);
             return "";
@@ -261,7 +265,7 @@ impl Strip {
             .collect();
         let name = name.to_ascii_lowercase();
         if self.html && tag.starts_with("!--") {
-            self.inside = Inside::Comment;
+            self.state = StripState::Comment;
         } else if self.is_tag(&name, tag) {
             match name.as_str() {
                 "table" => *in_table = !self.html,
@@ -269,7 +273,11 @@ impl Strip {
                 _ => {}
             }
             let code = self.html && matches!(name.as_str(), "script" | "style");
-            self.inside = if code { Inside::Code } else { Inside::Tag };
+            self.state = if code {
+                StripState::Code
+            } else {
+                StripState::Tag
+            };
         } else {
             text.push('<');
         }
@@ -281,7 +289,7 @@ impl Strip {
             return name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
                 || tag.starts_with(['!', '?']);
         }
-        let known = [
+        let plain_text_tags = [
             "table", "caption", "s", "c", "fn", "page", "b", "i", "u", "r",
         ];
         let footnote = |name: &str| {
@@ -289,31 +297,35 @@ impl Strip {
                 .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
         };
         let name = name.strip_prefix('/').unwrap_or(name);
-        (known.contains(&name) || footnote(name)) && tag.contains('>')
+        (plain_text_tags.contains(&name) || footnote(name)) && tag.contains('>')
     }
 
     fn skip<'a>(&mut self, rest: &'a str, end: &str) -> &'a str {
         match rest.find(end) {
             Some(at) => {
-                self.inside = Inside::Text;
+                self.state = StripState::Text;
                 &rest[at + end.len()..]
             }
             None => "",
         }
     }
 
-    fn code<'a>(&mut self, rest: &'a str) -> &'a str {
+    fn skip_code<'a>(&mut self, rest: &'a str) -> &'a str {
         let Some(at) = rest.find("</") else { return "" };
         let closes = rest[at + 2..]
             .get(..2)
             .is_some_and(|start| matches!(&*start.to_ascii_lowercase(), "sc" | "st"));
-        self.inside = if closes { Inside::Tag } else { Inside::Code };
+        self.state = if closes {
+            StripState::Tag
+        } else {
+            StripState::Code
+        };
         &rest[at + 2..]
     }
 }
 
 /// The entities that matter for reading; others stay as they are.
-fn entities(line: &str) -> String {
+fn decode_entities(line: &str) -> String {
     const NAMED: [(&str, &str); 12] = [
         ("&nbsp;", " "),
         ("&#160;", " "),

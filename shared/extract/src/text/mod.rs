@@ -1,16 +1,16 @@
 //! Plain text to [`Source`]: headings by numbering, capitals and underlines; EDGAR full-submission text files.
 //!
-//! Plain text marks nothing, so a line is a heading only on several witnesses at once: how it looks (`line.rs`), what
-//! stands around it, and whether it fits the sequence of its kind (`series.rs`). In doubt a line is text: a heading that
+//! Plain text marks nothing, so a line is a heading only on several witnesses at once: how it looks (`candidates.rs`), what
+//! stands around it, and whether it fits the sequence of its kind (`numbering.rs`). In doubt a line is text: a heading that
 //! is missed costs less than one that is invented.
 
+mod candidates;
 mod edgar;
-mod line;
-mod series;
+mod numbering;
 
-use stemma_document::{Body, Format, Source, TextLines};
+use stemma_document::{Source, SourceBody, SourceFormat, TextLines};
 
-use crate::decode::Decoded;
+use crate::decode::DecodedText;
 use crate::markdown::cap_headings;
 use crate::{ExtractError, Limits};
 
@@ -25,21 +25,22 @@ use crate::{ExtractError, Limits};
 ///
 /// `limits.bytes` and `limits.lines`.
 pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
-    let decoded = Decoded::read(bytes, limits)?;
+    let decoded = DecodedText::read(bytes, limits)?;
     let mut lines = decoded.lines();
     let mut defects = decoded.defects;
-    let submission = edgar::Submission::read(&mut lines);
+    let submission = edgar::EdgarSubmission::read(&mut lines);
     let is_blank: Vec<bool> = lines
         .iter()
         .map(|line: &String| line.trim().is_empty())
         .collect();
-    let candidates = line::candidates(&lines, &is_blank, |index| submission.is_prose(index));
-    let mut headings = series::headings(candidates, &is_blank, &submission.documents);
+    let candidates =
+        candidates::find_candidates(&lines, &is_blank, |index| submission.is_prose(index));
+    let mut headings = numbering::select_headings(candidates, &is_blank, &submission.documents);
     cap_headings(&mut headings, &mut defects, limits);
     defects.extend(submission.defects);
     Ok(Source {
-        format: Format::Text,
-        body: Body::Lines(TextLines {
+        format: SourceFormat::Text,
+        body: SourceBody::Lines(TextLines {
             lines,
             tokens: Vec::new(),
             headings,
@@ -61,13 +62,13 @@ mod tests {
 
     fn source(text: &str) -> (Source, TextLines) {
         let source = read(text.as_bytes().to_vec(), &Limits::default()).unwrap();
-        let Body::Lines(body) = source.body.clone() else {
+        let SourceBody::Lines(body) = source.body.clone() else {
             panic!("no lines")
         };
         (source, body)
     }
 
-    /// `line:level:title` of every heading.
+    /// `candidates:level:title` of every heading.
     fn headings(text: &str) -> Vec<String> {
         source(text)
             .1
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constitution_has_articles_and_sections() {
+    fn constitution_headings_are_articles_and_sections() {
         let text = "\
 THE CHARTER OF THE REPUBLIC
 
@@ -121,7 +122,7 @@ The chair shall keep the papers.
     }
 
     #[test]
-    fn an_annual_report_has_parts_items_and_notes() {
+    fn annual_report_headings_are_parts_items_and_notes() {
         let text = "\
 Item 1.    Business .......... 3
 Item 1A.   Risk Factors ...... 9
@@ -207,7 +208,7 @@ Text here.
     }
 
     #[test]
-    fn lists_tables_addresses_and_signatures_are_no_headings() {
+    fn lists_tables_and_signatures_are_not_headings() {
         let text = "\
 Before you start:
 
@@ -278,7 +279,7 @@ Amount
     }
 
     #[test]
-    fn a_label_takes_the_title_below_it() {
+    fn bare_label_absorbs_the_title_below() {
         let text = "ARTICLE I\n\nDEFINITIONS\n\nText.\n\nARTICLE II\n\nTHE MERGER\n\nText.\n";
         assert_eq!(
             headings(text),
@@ -354,7 +355,7 @@ end
 ";
 
     #[test]
-    fn a_submission_is_read_as_its_documents() {
+    fn edgar_submission_is_split_into_documents() {
         let (source, body) = source(SUBMISSION);
         let expected = [
             "14:1:10-K",
@@ -392,7 +393,7 @@ end
     }
 
     #[test]
-    fn many_candidates_end_soon() {
+    fn many_candidates_are_processed_in_linear_time() {
         let started = std::time::Instant::now();
         for unit in [
             "A. B\n\n",

@@ -1,15 +1,15 @@
 //! Reading what a model wrote: JSON, or nearly so.
 //!
 //! A reply that cannot be read is an error, never an empty default; one that can be read in two ways is an error too.
-//! What breaks off is never closed: it is continued ([`joined`]), or no answer.
+//! What breaks off is never closed: it is continued ([`join_continuation`]), or no answer.
 
-mod join;
+mod continuation;
 mod repair;
 
 use serde::de::DeserializeOwned;
 
-pub use join::{goes_on, joined};
-use repair::repaired;
+pub use continuation::{is_continuable, join_continuation};
+use repair::repair;
 
 /// Objects in a reply that are looked at.
 const MAX_OBJECTS: usize = 8;
@@ -25,25 +25,35 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     if let Ok(answer) = serde_json::from_str(text) {
         return Ok(answer);
     }
-    let objects = objects(text);
+    let objects = outer_objects(text);
     let Some(last) = objects.last() else {
-        return Err(nothing(text).into());
+        return Err(missing_object_error(text).into());
     };
-    let mended = |object: &str| serde_json::from_str(&repaired(object)?).ok();
-    one(objects
-        .iter()
-        .map(|object| (*object, serde_json::from_str(object).ok())))
-    .or_else(|| one(objects.iter().map(|object| (*object, mended(object)))))
+    let repair_object = |object: &str| serde_json::from_str(&repair(object)?).ok();
+    unique_answer(
+        objects
+            .iter()
+            .map(|object| (*object, serde_json::from_str(object).ok())),
+    )
+    .or_else(|| {
+        unique_answer(
+            objects
+                .iter()
+                .map(|object| (*object, repair_object(object))),
+        )
+    })
     .unwrap_or_else(|| {
-        Err(why::<T>(
-            &repaired(last).unwrap_or_else(|| (*last).to_string()),
+        Err(parse_error::<T>(
+            &repair(last).unwrap_or_else(|| (*last).to_string()),
         ))
     })
 }
 
 /// The one answer among those found; several that differ are none.
-fn one<'a, T>(found: impl Iterator<Item = (&'a str, Option<T>)>) -> Option<Result<T, String>> {
-    let mut answers: Vec<(&str, T)> = found
+fn unique_answer<'a, T>(
+    candidates: impl Iterator<Item = (&'a str, Option<T>)>,
+) -> Option<Result<T, String>> {
+    let mut answers: Vec<(&str, T)> = candidates
         .filter_map(|(object, answer)| Some((object, answer?)))
         .collect();
     let (last, answer) = answers.pop()?;
@@ -55,7 +65,7 @@ fn one<'a, T>(found: impl Iterator<Item = (&'a str, Option<T>)>) -> Option<Resul
     })
 }
 
-fn nothing(text: &str) -> &'static str {
+fn missing_object_error(text: &str) -> &'static str {
     if text.contains('{') {
         "its JSON object breaks off"
     } else {
@@ -64,7 +74,7 @@ fn nothing(text: &str) -> &'static str {
 }
 
 /// The error without what may quote the text.
-fn why<T: DeserializeOwned>(json: &str) -> String {
+fn parse_error<T: DeserializeOwned>(json: &str) -> String {
     match serde_json::from_str::<T>(json) {
         Ok(_) => "it cannot be read".into(),
         Err(error) => {
@@ -80,26 +90,26 @@ fn why<T: DeserializeOwned>(json: &str) -> String {
 
 /// The outermost objects in a text, from their opening brace to the closing one; strings are passed over. Of more than
 /// [`MAX_OBJECTS`] the last: what a model means comes at the end.
-fn objects(text: &str) -> Vec<&str> {
-    let mut found = Vec::new();
+fn outer_objects(text: &str) -> Vec<&str> {
+    let mut objects = Vec::new();
     let mut at = 0;
     while let Some(start) = text[at..].find('{').map(|offset| at + offset) {
-        match end_of_object(&text[start..]) {
+        match object_bytes(&text[start..]) {
             Some(length) => {
-                found.push(&text[start..start + length]);
+                objects.push(&text[start..start + length]);
                 at = start + length;
             }
             // A brace in prose: what begins after it may be whole. Hostile text must not make this quadratic.
-            None if found.is_empty() && at == 0 => at = start + 1,
+            None if objects.is_empty() && at == 0 => at = start + 1,
             None => break,
         }
     }
-    let first = found.len().saturating_sub(MAX_OBJECTS);
-    found.split_off(first)
+    let first = objects.len().saturating_sub(MAX_OBJECTS);
+    objects.split_off(first)
 }
 
 /// The length of the object that `text` begins with, in bytes; `None` where it breaks off.
-fn end_of_object(text: &str) -> Option<usize> {
+fn object_bytes(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quoted = false;
     let mut escaped = false;
@@ -128,12 +138,12 @@ mod tests {
     use super::*;
 
     #[derive(Debug, PartialEq, Deserialize)]
-    struct Answer {
+    struct TextReply {
         text: String,
     }
 
     #[test]
-    fn what_surrounds_an_object_is_passed_over() {
+    fn text_around_the_object_is_ignored() {
         for text in [
             r#"{"text":"a, }"}"#,
             "```json\n{\"text\": \"a, }\"}\n```",
@@ -142,8 +152,8 @@ mod tests {
             "{\"text\":\"a, }\"}\n{\"text\":\"a, }\"}",
         ] {
             assert_eq!(
-                parse::<Answer>(text),
-                Ok(Answer {
+                parse::<TextReply>(text),
+                Ok(TextReply {
                     text: "a, }".into()
                 }),
                 "{text}"
@@ -152,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_an_error_that_quotes_nothing() {
+    fn parse_errors_do_not_quote_the_reply() {
         for text in [
             "",
             "secret",
@@ -165,16 +175,16 @@ mod tests {
             r#"{"text":"one secret"} or {"text":"another secret"}"#,
             "{\"text\": 'the 'secret', one'}",
         ] {
-            let error = parse::<Answer>(text).unwrap_err();
+            let error = parse::<TextReply>(text).unwrap_err();
             assert!(!error.contains("secret"), "{error}");
         }
     }
 
     #[test]
-    fn hostile_text_ends_soon() {
+    fn hostile_text_is_parsed_in_linear_time() {
         for unit in ["{", "{\"", "{}", "[{", "'", "{'a':"] {
             let text = unit.repeat(2_000_000 / unit.len());
-            assert!(parse::<Answer>(&text).is_err());
+            assert!(parse::<TextReply>(&text).is_err());
         }
     }
 }

@@ -1,44 +1,44 @@
 //! Slips of models in JSON that have one meaning only.
 
 /// `json` with its slips mended; `None` where one has no meaning that is sure.
-pub(super) fn repaired(json: &str) -> Option<String> {
-    let mut made = String::with_capacity(json.len() + 16);
+pub(super) fn repair(json: &str) -> Option<String> {
+    let mut out = String::with_capacity(json.len() + 16);
     let mut rest = json;
     while let Some(c) = rest.chars().next() {
         match c {
-            '"' => rest = string(rest, &mut made)?,
-            '\'' => rest = single_quoted(rest, &mut made)?,
-            ',' if closes(&rest[1..]) => rest = &rest[1..],
-            c if c.is_alphabetic() => rest = word(rest, &mut made),
+            '"' => rest = copy_string(rest, &mut out)?,
+            '\'' => rest = copy_single_quoted(rest, &mut out)?,
+            ',' if is_before_close(&rest[1..]) => rest = &rest[1..],
+            c if c.is_alphabetic() => rest = copy_word(rest, &mut out),
             c => {
-                made.push(c);
+                out.push(c);
                 rest = &rest[c.len_utf8()..];
             }
         }
     }
-    Some(made)
+    Some(out)
 }
 
 /// Whether the next thing is a closing bracket.
-fn closes(rest: &str) -> bool {
+fn is_before_close(rest: &str) -> bool {
     rest.trim_start().starts_with(['}', ']'])
 }
 
 /// Takes over a string in double quotes, with control characters escaped. Returns what follows it.
-fn string<'a>(text: &'a str, made: &mut String) -> Option<&'a str> {
-    made.push('"');
+fn copy_string<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
+    out.push('"');
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
         match c {
             '\'' if escaped => {
-                made.pop(); // JSON does not escape it
-                made.push(c);
+                out.pop(); // JSON does not escape it
+                out.push(c);
             }
             '"' if !escaped => {
-                made.push(c);
+                out.push(c);
                 return Some(&text[at + 1..]);
             }
-            c => plain(c, made),
+            c => push_escaped(c, out),
         }
         escaped = c == '\\' && !escaped;
     }
@@ -47,27 +47,27 @@ fn string<'a>(text: &'a str, made: &mut String) -> Option<&'a str> {
 
 /// Takes over a string in single quotes. It ends at a quote before something that may follow a string; a quote between two
 /// letters is an apostrophe; with any other quote in it no one can say where it ends.
-fn single_quoted<'a>(text: &'a str, made: &mut String) -> Option<&'a str> {
-    made.push('"');
+fn copy_single_quoted<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
+    out.push('"');
     let mut before = '\'';
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
         let rest = &text[at + c.len_utf8()..];
         match c {
             '\'' if escaped => {
-                made.pop();
-                made.push(c);
+                out.pop();
+                out.push(c);
             }
             '\'' if rest.trim_start().starts_with([',', ':', '}', ']']) => {
-                made.push('"');
+                out.push('"');
                 return Some(rest);
             }
             '\'' if before.is_alphanumeric() && rest.starts_with(char::is_alphanumeric) => {
-                made.push(c)
+                out.push(c)
             }
             '\'' => return None,
-            '"' => made.push_str(if escaped { "\"" } else { "\\\"" }),
-            c => plain(c, made),
+            '"' => out.push_str(if escaped { "\"" } else { "\\\"" }),
+            c => push_escaped(c, out),
         }
         escaped = c == '\\' && !escaped;
         before = c;
@@ -76,23 +76,23 @@ fn single_quoted<'a>(text: &'a str, made: &mut String) -> Option<&'a str> {
 }
 
 /// A character of a string; control characters may not stand there as they are.
-fn plain(c: char, made: &mut String) {
+fn push_escaped(c: char, out: &mut String) {
     match c {
-        '\n' => made.push_str("\\n"),
-        '\r' => made.push_str("\\r"),
-        '\t' => made.push_str("\\t"),
-        c if c < ' ' => made.push_str(&format!("\\u{:04x}", u32::from(c))),
-        c => made.push(c),
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+        c => out.push(c),
     }
 }
 
 /// Takes over a word outside of strings, in JSON's spelling.
-fn word<'a>(text: &'a str, made: &mut String) -> &'a str {
+fn copy_word<'a>(text: &'a str, out: &mut String) -> &'a str {
     let end = text
         .find(|c: char| !c.is_alphanumeric())
         .unwrap_or(text.len());
     let (word, rest) = text.split_at(end);
-    made.push_str(match word {
+    out.push_str(match word {
         "None" | "undefined" => "null",
         "True" | "TRUE" => "true",
         "False" | "FALSE" => "false",
@@ -108,12 +108,12 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Option<Value> {
-        serde_json::from_str(&repaired(text)?).ok()
+        serde_json::from_str(&repair(text)?).ok()
     }
 
     #[test]
-    fn slips_with_one_meaning_are_mended() {
-        for (text, meant) in [
+    fn unambiguous_json_errors_are_repaired() {
+        for (text, expected) in [
             (r#"{"a":",]\",}",}"#, json!({ "a": ",]\",}" })),
             ("[1, 2 , ]", json!([1, 2])),
             (
@@ -131,12 +131,12 @@ mod tests {
             (r#"{'a': 'it's "3M"'}"#, json!({ "a": "it's \"3M\"" })),
             (r#"{"a": "it\'s"}"#, json!({ "a": "it's" })),
         ] {
-            assert_eq!(read(text), Some(meant), "{text}");
+            assert_eq!(read(text), Some(expected), "{text}");
         }
     }
 
     #[test]
-    fn what_may_mean_two_things_is_left_alone() {
+    fn ambiguous_json_errors_are_not_repaired() {
         for text in [
             "{'a': 'the 'big' one'}",
             "{'a': 'ends' here'}",

@@ -1,34 +1,34 @@
 //! What bears out where an Item starts and ends: its heading and the next one, looked at on paper.
 
 use stemma_document::{
-    Boundary, HeadingProof, Section, SectionKind, SectionSpan, SectionTree, Source, text,
+    Boundary, BoundaryEvidence, Section, SectionKind, SectionSpan, SectionTree, Source, text,
 };
 
-use super::shown;
-use crate::structure::form_items::likeness;
+use super::truncate_text;
+use crate::structure::form_items::title_similarity;
 
 /// Lines a heading may run over.
 const HEADING_LINES: usize = 4;
 /// How alike a title and the lines at its place must be.
-const ALIKE: f32 = 0.5;
+const MIN_SIMILARITY: f32 = 0.5;
 
 /// The headings between which a section stands.
-pub(super) fn of(tree: &SectionTree, section: &Section, source: &Source) -> Boundary {
-    let next = following(tree, section).map(|next| proof(next, source));
+pub(super) fn find_boundary(tree: &SectionTree, section: &Section, source: &Source) -> Boundary {
+    let next = next_section(tree, section).map(|next| heading_evidence(next, source));
     Boundary {
-        heading: proof(section, source),
+        heading: heading_evidence(section, source),
         next,
     }
 }
 
 /// Whether both headings were found.
-pub(super) fn holds(boundary: &Boundary) -> bool {
+pub(super) fn is_verified(boundary: &Boundary) -> bool {
     boundary.heading.verified && boundary.next.as_ref().is_none_or(|next| next.verified)
 }
 
 /// The section that ends another: the first behind its descendants. A PART that was added from the form stands where its
 /// first Item does, and that is found on paper.
-fn following<'t>(tree: &'t SectionTree, section: &Section) -> Option<&'t Section> {
+fn next_section<'t>(tree: &'t SectionTree, section: &Section) -> Option<&'t Section> {
     let mut last = section;
     while let Some(child) = last.children.last() {
         last = child;
@@ -51,7 +51,7 @@ fn start(span: SectionSpan) -> (u32, u32) {
     }
 }
 
-fn proof(section: &Section, source: &Source) -> HeadingProof {
+fn heading_evidence(section: &Section, source: &Source) -> BoundaryEvidence {
     let lines = text::own_lines(section, &source.body);
     let heading: Vec<_> = lines
         .iter()
@@ -66,16 +66,16 @@ fn proof(section: &Section, source: &Source) -> HeadingProof {
                 .unwrap_or_default(),
         );
         joined.push(' ');
-        likeness(&joined, &section.title) >= ALIKE
+        title_similarity(&joined, &section.title) >= MIN_SIMILARITY
     });
     let (page, line) = match section.span {
         SectionSpan::Pages { from, .. } => (Some(from.page), from.line + 1),
         SectionSpan::Lines { start, .. } => (None, start),
     };
-    HeadingProof {
+    BoundaryEvidence {
         text: heading
             .first()
-            .map(|line| shown(line.text))
+            .map(|line| truncate_text(line.text))
             .unwrap_or_default(),
         page,
         line: heading.first().map_or(line, |first| first.number),

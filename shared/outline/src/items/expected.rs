@@ -8,13 +8,13 @@ use stemma_document::FilingFacts;
 use crate::structure::form_items::FormEntry;
 
 /// The fiscal year, else the year in which the period ends.
-pub(super) fn year(facts: &FilingFacts) -> Option<u32> {
+pub(super) fn filing_year(facts: &FilingFacts) -> Option<u32> {
     let of = |fact: &Option<stemma_document::Fact>| fact.as_ref()?.value.get(..4)?.parse().ok();
     of(&facts.fiscal_year).or_else(|| of(&facts.period_end))
 }
 
 /// Whether a filing of that year that lacks the Item lacks something; never for Items a filer may leave out.
-pub(super) fn asked(form: &str, entry: &FormEntry, year: Option<u32>) -> bool {
+pub(super) fn is_expected(form: &str, entry: &FormEntry, year: Option<u32>) -> bool {
     let since: [(&str, u8, &str, u32, u32); 10] = [
         ("10-K", 1, "1A", 2005, u32::MAX),
         ("10-K", 1, "1B", 2005, u32::MAX),

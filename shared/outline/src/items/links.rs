@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use stemma_document::{ItemLink, ItemTarget, ReferenceTarget, Section, SectionId, SectionTree};
 
-use super::shown;
-use super::status::Body;
-use crate::sections::squash;
+use super::status::ItemText;
+use super::truncate_text;
+use crate::enrich::normalize_key;
 
 /// Links of one Item at most.
 const MAX_LINKS: usize = 12;
@@ -14,16 +14,16 @@ const MAX_LINKS: usize = 12;
 const MAX_SECTIONS: usize = 50_000;
 
 /// Sections by what they are called.
-pub(super) struct Links<'a> {
+pub(super) struct LinkResolver<'a> {
     titles: HashMap<String, Vec<&'a Section>>,
 }
 
-impl<'a> Links<'a> {
-    pub(super) fn of(tree: &'a SectionTree) -> Self {
+impl<'a> LinkResolver<'a> {
+    pub(super) fn new(tree: &'a SectionTree) -> Self {
         let mut titles: HashMap<String, Vec<&'a Section>> = HashMap::new();
         for (_, section) in tree.walk().take(MAX_SECTIONS) {
             titles
-                .entry(core(&section.title))
+                .entry(title_core(&section.title))
                 .or_default()
                 .push(section);
         }
@@ -33,8 +33,8 @@ impl<'a> Links<'a> {
 
     /// The only section of that title, its number left out; of several, the one with the most text, where it holds most
     /// of what all of them do.
-    pub(super) fn titled(&self, title: &str) -> Option<SectionId> {
-        let sections = self.titles.get(&core(title))?;
+    pub(super) fn find_by_title(&self, title: &str) -> Option<SectionId> {
+        let sections = self.titles.get(&title_core(title))?;
         let largest = sections
             .iter()
             .max_by_key(|section| (section.tokens, std::cmp::Reverse(section.id)))?;
@@ -46,25 +46,25 @@ impl<'a> Links<'a> {
     }
 
     /// What the referring sentences of an Item lead to, each target once.
-    pub(super) fn of_text(
+    pub(super) fn links_in(
         &self,
         tree: &SectionTree,
         form: &str,
         sections: &[&Section],
-        body: &Body,
+        body: &ItemText,
     ) -> Vec<ItemLink> {
         let (Some(section), Some(last)) = (sections.first(), sections.last()) else {
             return Vec::new();
         };
-        let mut found: Vec<ItemLink> = Vec::new();
+        let mut links: Vec<ItemLink> = Vec::new();
         let mut add = |text: &str, target: ItemTarget| {
-            let known = found.iter().any(|link| {
+            let duplicate = links.iter().any(|link| {
                 link.target == target && target != ItemTarget::Unresolved
-                    || link.text == shown(text)
+                    || link.text == truncate_text(text)
             });
-            if !known && found.len() < MAX_LINKS {
-                found.push(ItemLink {
-                    text: shown(text),
+            if !duplicate && links.len() < MAX_LINKS {
+                links.push(ItemLink {
+                    text: truncate_text(text),
                     target,
                 });
             }
@@ -80,14 +80,17 @@ impl<'a> Links<'a> {
         let elsewhere_too: Vec<&str> = referring
             .iter()
             .copied()
-            .filter(|sentence| owner(sentence, form).is_some())
+            .filter(|sentence| other_document(sentence, form).is_some())
             .collect();
         // `Item 3 … in our 2020 Form 10-K` and `“Item 2 – Ratification”` of a proxy statement are not this document's.
         let foreign = |text: &str| {
             let of_form =
                 |sentence: &&str| sentence.contains(text) && other_form(sentence, form).is_some();
-            let quoted =
-                |sentence: &&str| quotes(sentence).iter().any(|quoted| quoted.contains(text));
+            let quoted = |sentence: &&str| {
+                quoted_phrases(sentence)
+                    .iter()
+                    .any(|quoted| quoted.contains(text))
+            };
             text.starts_with("Item")
                 && elsewhere_too
                     .iter()
@@ -113,28 +116,28 @@ impl<'a> Links<'a> {
             }
         }
         for sentence in referring {
-            for quoted in quotes(sentence) {
-                if let Some(id) = self.titled(quoted).filter(|id| elsewhere(*id)) {
+            for quoted in quoted_phrases(sentence) {
+                if let Some(id) = self.find_by_title(quoted).filter(|id| elsewhere(*id)) {
                     add(quoted, ItemTarget::Section(id));
                 }
             }
-            if let Some(document) = owner(sentence, form) {
+            if let Some(document) = other_document(sentence, form) {
                 add(document, ItemTarget::Outside(document.to_owned()));
             }
         }
         // What was found makes places that were not a detail.
-        if found
+        if links
             .iter()
             .any(|link| link.target != ItemTarget::Unresolved)
         {
-            found.retain(|link| link.target != ItemTarget::Unresolved);
+            links.retain(|link| link.target != ItemTarget::Unresolved);
         }
-        found
+        links
     }
 }
 
 /// Documents of the same filer that Items refer to.
-const OTHERS: [(&str, &str); 5] = [
+const OTHER_DOCUMENTS: [(&str, &str); 5] = [
     ("proxystatement", "proxy statement"),
     (
         "annualreporttoshareholders",
@@ -149,30 +152,30 @@ const OTHERS: [(&str, &str); 5] = [
 ];
 
 /// The other document a sentence speaks of.
-fn owner(sentence: &str, form: &str) -> Option<&'static str> {
-    let squashed = squash(sentence);
-    let named = OTHERS
+fn other_document(sentence: &str, form: &str) -> Option<&'static str> {
+    let squashed = normalize_key(sentence);
+    let other = OTHER_DOCUMENTS
         .iter()
         .find(|(words, _)| squashed.contains(words))
         .map(|(_, document)| *document);
-    named.or_else(|| other_form(sentence, form))
+    other.or_else(|| other_form(sentence, form))
 }
 
 /// A filing on another form.
 fn other_form(sentence: &str, form: &str) -> Option<&'static str> {
-    let named = [
+    let forms = [
         ("10-K", "annual report on Form 10-K"),
         ("10-Q", "quarterly report on Form 10-Q"),
         ("8-K", "current report on Form 8-K"),
     ];
-    named
+    forms
         .into_iter()
         .find(|(name, _)| *name != form && sentence.contains(name))
         .map(|(_, document)| document)
 }
 
 /// The title without `Item 7.`, `Note 3 –` or a number before it, squashed.
-fn core(title: &str) -> String {
+fn title_core(title: &str) -> String {
     let mut rest = title.trim();
     for word in ["item", "note"] {
         let front = rest
@@ -184,12 +187,12 @@ fn core(title: &str) -> String {
             rest = rest[number.len()..].trim_start();
         }
     }
-    squash(rest)
+    normalize_key(rest)
 }
 
 /// What stands in quotation marks.
-fn quotes(sentence: &str) -> Vec<&str> {
-    let mut found = Vec::new();
+fn quoted_phrases(sentence: &str) -> Vec<&str> {
+    let mut phrases = Vec::new();
     let mut rest = sentence;
     while let Some(start) = rest.find(['“', '"']) {
         let mark = rest[start..].chars().next().map_or(1, char::len_utf8);
@@ -199,10 +202,10 @@ fn quotes(sentence: &str) -> Vec<&str> {
         };
         let quoted = behind[..end].trim_end_matches([',', '.', ';']);
         if (4..=200).contains(&quoted.len()) {
-            found.push(quoted);
+            phrases.push(quoted);
         }
         let mark = behind[end..].chars().next().map_or(1, char::len_utf8);
         rest = &behind[end + mark..];
     }
-    found
+    phrases
 }

@@ -8,24 +8,24 @@
 
 mod boundary;
 mod expected;
-mod find;
 mod links;
+mod match_sections;
 mod status;
 
 use std::collections::BTreeSet;
 
 use stemma_document::{
-    FilingItem, ItemLink, ItemStatus, ItemTarget, NothingSaid, PageSpan, Section, SectionTree,
+    EmptyReason, FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, Section, SectionTree,
     Source,
 };
 
-use self::find::Place;
-use self::links::Links;
+use self::links::LinkResolver;
+use self::match_sections::ItemSection;
 use crate::structure::form_items::{FormEntry, KnownForm};
 use crate::structure::{IndexNote, IndexRow};
 
 /// Characters of a title or of quoted words that are kept.
-const SHOWN_CHARS: usize = 120;
+const MAX_TEXT_CHARS: usize = 120;
 
 /// Fills the Item map of a finished tree (tokens, facts and references known), and the Items a current report reports.
 ///
@@ -33,7 +33,7 @@ const SHOWN_CHARS: usize = 120;
 /// on one whose Items are not known.
 pub fn attach(tree: &mut SectionTree, source: &Source, cross_index: &[IndexRow]) {
     let Some(form) = form_of(tree) else { return };
-    let items = Map {
+    let items = ItemMap {
         tree,
         source,
         form,
@@ -44,7 +44,10 @@ pub fn attach(tree: &mut SectionTree, source: &Source, cross_index: &[IndexRow])
         tree.facts.reported_items = items
             .iter()
             .map(|item: &FilingItem| {
-                stemma_document::Fact::text(item.number.clone(), item.pages.map(PageSpan::start))
+                stemma_document::Fact::from_text(
+                    item.number.clone(),
+                    item.pages.map(PageSpan::start),
+                )
             })
             .collect();
     }
@@ -53,8 +56,8 @@ pub fn attach(tree: &mut SectionTree, source: &Source, cross_index: &[IndexRow])
 
 fn form_of(tree: &SectionTree) -> Option<KnownForm> {
     match &tree.facts.form {
-        Some(form) => KnownForm::named(&form.value),
-        None => KnownForm::by_titles(
+        Some(form) => KnownForm::from_name(&form.value),
+        None => KnownForm::from_titles(
             tree.walk()
                 .take(5_000)
                 .map(|(_, section)| section.title.as_str()),
@@ -62,31 +65,31 @@ fn form_of(tree: &SectionTree) -> Option<KnownForm> {
     }
 }
 
-struct Map<'a> {
+struct ItemMap<'a> {
     tree: &'a SectionTree,
     source: &'a Source,
     form: KnownForm,
     cross_index: &'a [IndexRow],
 }
 
-impl Map<'_> {
+impl ItemMap<'_> {
     fn items(&self) -> Vec<FilingItem> {
         let entries = self.form.entries();
-        let places = find::places(self.tree, self.form);
-        let links = Links::of(self.tree);
-        let year = expected::year(&self.tree.facts);
+        let places = match_sections::match_sections(self.tree, self.form);
+        let links = LinkResolver::new(self.tree);
+        let year = expected::filing_year(&self.tree.facts);
         let mut items = Vec::new();
         for entry in &entries {
-            let indexed = self.cross_index.iter().find(|row| answers(row, entry));
+            let indexed = self.cross_index.iter().find(|row| is_row_for(row, entry));
             // What the index says of an Item is surer than a section of the same name.
             let place = places
                 .get(&entry.key)
                 .filter(|place| place.numbered || indexed.is_none());
             match (place, indexed) {
-                (Some(place), _) => items.push(self.placed(entry, place, &links)),
-                (None, Some(row)) => items.push(self.indexed(entry, row, &links)),
-                (None, None) if expected::asked(self.form.name(), entry, year) => {
-                    items.push(self.absent(entry))
+                (Some(place), _) => items.push(self.item_from_section(entry, place, &links)),
+                (None, Some(row)) => items.push(self.item_from_index(entry, row, &links)),
+                (None, None) if expected::is_expected(self.form.name(), entry, year) => {
+                    items.push(self.absent_item(entry))
                 }
                 (None, None) => {}
             }
@@ -94,17 +97,17 @@ impl Map<'_> {
         items
     }
 
-    fn blank(&self, entry: &FormEntry) -> FilingItem {
+    fn empty_item(&self, entry: &FormEntry) -> FilingItem {
         let part = ["I", "II", "III", "IV"]
             .get(usize::from(entry.part).wrapping_sub(1))
             .map(|part| (*part).to_owned());
         FilingItem {
-            id: FilingItem::id_of(self.form.name(), part.as_deref(), &entry.number),
+            id: FilingItem::format_id(self.form.name(), part.as_deref(), &entry.number),
             part,
             number: entry.number.clone(),
             title: entry.title.to_owned(),
             status: ItemStatus::Absent,
-            nothing: None,
+            empty_reason: None,
             section: None,
             pages: None,
             tokens: 0,
@@ -114,21 +117,26 @@ impl Map<'_> {
         }
     }
 
-    fn absent(&self, entry: &FormEntry) -> FilingItem {
-        self.blank(entry)
+    fn absent_item(&self, entry: &FormEntry) -> FilingItem {
+        self.empty_item(entry)
     }
 
     /// An Item that has a heading.
-    fn placed(&self, entry: &FormEntry, place: &Place<'_>, links: &Links<'_>) -> FilingItem {
+    fn item_from_section(
+        &self,
+        entry: &FormEntry,
+        place: &ItemSection<'_>,
+        links: &LinkResolver<'_>,
+    ) -> FilingItem {
         let section = place.section;
         let combined = place.combined;
-        let sections = find::extent(self.tree, section, combined);
-        let body = status::Body::of(&sections, self.source);
-        let verdict = status::judge(self.form.name(), entry, section, &body);
-        let title = if combined { None } else { title_of(section) };
-        let boundary = boundary::of(self.tree, section, self.source);
+        let sections = match_sections::item_extent(self.tree, section, combined);
+        let body = status::ItemText::from_sections(&sections, self.source);
+        let verdict = status::classify(self.form.name(), entry, section, &body);
+        let title = if combined { None } else { item_title(section) };
+        let boundary = boundary::find_boundary(self.tree, section, self.source);
         let refers = verdict.status == ItemStatus::ByReference
-            || (combined && body.referring().any(status::states_place));
+            || (combined && body.referring().any(status::states_location));
         FilingItem {
             title: title.unwrap_or_else(|| entry.title.to_owned()),
             status: if combined {
@@ -136,30 +144,35 @@ impl Map<'_> {
             } else {
                 verdict.status
             },
-            nothing: verdict.nothing,
+            empty_reason: verdict.empty_reason,
             section: Some(section.id),
             pages: section.span.pages(),
             tokens: section.tokens,
-            boundary_unverifiable: !boundary::holds(&boundary),
+            boundary_unverifiable: !boundary::is_verified(&boundary),
             boundary: Some(boundary),
             content: if refers {
-                links.of_text(self.tree, self.form.name(), &sections, &body)
+                links.links_in(self.tree, self.form.name(), &sections, &body)
             } else {
                 Vec::new()
             },
-            ..self.blank(entry)
+            ..self.empty_item(entry)
         }
     }
 
     /// An Item that only a cross-reference index answers.
-    fn indexed(&self, entry: &FormEntry, row: &IndexRow, links: &Links<'_>) -> FilingItem {
+    fn item_from_index(
+        &self,
+        entry: &FormEntry,
+        row: &IndexRow,
+        links: &LinkResolver<'_>,
+    ) -> FilingItem {
         let mut content: Vec<ItemLink> = Vec::new();
         for title in &row.titles {
             let target = links
-                .titled(title)
+                .find_by_title(title)
                 .map_or(ItemTarget::Unresolved, ItemTarget::Section);
             content.push(ItemLink {
-                text: shown(title),
+                text: truncate_text(title),
                 target,
             });
         }
@@ -172,7 +185,7 @@ impl Map<'_> {
             let text =
                 printed.map_or_else(|| format!("{pages}"), |printed| format!("page {printed}"));
             content.push(ItemLink {
-                text: shown(&text),
+                text: truncate_text(&text),
                 target: ItemTarget::Pages(*pages),
             });
         }
@@ -186,31 +199,31 @@ impl Map<'_> {
         let whole = row.pages.iter().map(|span| (span.start(), span.end()));
         let whole = whole.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let nothing =
-            (row.note == Some(IndexNote::NotApplicable)).then_some(NothingSaid::NotApplicable);
+            (row.note == Some(IndexNote::NotApplicable)).then_some(EmptyReason::NotApplicable);
         FilingItem {
             title: if row.title.is_empty() {
                 entry.title.to_owned()
             } else {
-                shown(&row.title)
+                truncate_text(&row.title)
             },
             status: if elsewhere {
                 ItemStatus::ByReference
             } else {
                 ItemStatus::CrossIndex
             },
-            nothing,
+            empty_reason: nothing,
             pages: whole.map(|(start, end)| PageSpan::between(start, end)),
-            tokens: tokens_on(self.source, &row.pages),
+            tokens: tokens_in(self.source, &row.pages),
             // Page lists name pages, not lines: what else stands on them is not the Item's.
             boundary_unverifiable: !elsewhere && nothing.is_none(),
             content,
-            ..self.blank(entry)
+            ..self.empty_item(entry)
         }
     }
 }
 
 /// Whether a row of the index is about the Item.
-fn answers(row: &IndexRow, entry: &FormEntry) -> bool {
+fn is_row_for(row: &IndexRow, entry: &FormEntry) -> bool {
     let number = row.item.replace(['(', ')', ' '], "");
     number.eq_ignore_ascii_case(&entry.number)
         && row
@@ -219,35 +232,35 @@ fn answers(row: &IndexRow, entry: &FormEntry) -> bool {
 }
 
 /// The title behind the Item's number.
-fn title_of(section: &Section) -> Option<String> {
-    let title = KnownForm::headed(&section.title).unwrap_or_else(|| section.title.clone());
+fn item_title(section: &Section) -> Option<String> {
+    let title = KnownForm::item_title(&section.title).unwrap_or_else(|| section.title.clone());
     let title = title.trim_end_matches(['.', ':', ' ']);
-    (!title.is_empty()).then(|| shown(title))
+    (!title.is_empty()).then(|| truncate_text(title))
 }
 
 /// The tokens of all pages the spans name, each page once.
-fn tokens_on(source: &Source, spans: &[PageSpan]) -> u32 {
-    let stemma_document::Body::Pages(pages) = &source.body else {
+fn tokens_in(source: &Source, spans: &[PageSpan]) -> u32 {
+    let stemma_document::SourceBody::Pages(pages) = &source.body else {
         return 0;
     };
-    let named: BTreeSet<usize> = spans
+    let page_indices: BTreeSet<usize> = spans
         .iter()
         .flat_map(|span| span.pages())
         .map(|page| page.index())
         .collect();
-    let all = named.into_iter().filter_map(|page| pages.get(page));
+    let all = page_indices.into_iter().filter_map(|page| pages.get(page));
     all.map(stemma_document::Page::tokens)
         .fold(0u32, u32::saturating_add)
 }
 
 /// White space folded, cut to what is shown.
-fn shown(text: &str) -> String {
+fn truncate_text(text: &str) -> String {
     let folded: Vec<&str> = text.split_whitespace().take(60).collect();
     folded
         .join(" ")
         .chars()
         .filter(|c| !c.is_control())
-        .take(SHOWN_CHARS)
+        .take(MAX_TEXT_CHARS)
         .collect()
 }
 

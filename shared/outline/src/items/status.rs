@@ -1,8 +1,8 @@
 //! How a document answers an Item, from the words under its heading.
 
-use stemma_document::{ItemStatus, NothingSaid, Section, Source, text};
+use stemma_document::{EmptyReason, ItemStatus, Section, Source, text};
 
-use crate::sections::squash;
+use crate::enrich::normalize_key;
 use crate::structure::form_items::FormEntry;
 
 /// Words under a heading up to which an Item may be nothing but references.
@@ -19,7 +19,7 @@ const SENTENCE_WORDS: usize = 60;
 const MAX_LINES: usize = 400;
 
 /// Items that always have a long answer, with the words below which there is none.
-const LONG: [(&str, u8, &str, usize); 6] = [
+const LONG_ITEMS: [(&str, u8, &str, usize); 6] = [
     ("10-K", 1, "1", 80),
     ("10-K", 1, "1A", 80),
     ("10-K", 2, "7", 80),
@@ -29,11 +29,11 @@ const LONG: [(&str, u8, &str, usize); 6] = [
 ];
 
 /// Lists of exhibits refer to other filings by their nature.
-const LISTS: [(&str, u8, &str); 3] = [("10-K", 4, "15"), ("10-Q", 2, "6"), ("8-K", 0, "9.01")];
+const LIST_ITEMS: [(&str, u8, &str); 3] = [("10-K", 4, "15"), ("10-Q", 2, "6"), ("8-K", 0, "9.01")];
 
 /// The words under a heading, sentence by sentence.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(super) struct ItemText {
     /// Sentences, white space folded.
     pub(super) sentences: Vec<String>,
     /// All words.
@@ -44,14 +44,14 @@ pub(super) struct Body {
 
 /// How an Item is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct StatusEvidence {
     pub(super) status: ItemStatus,
-    pub(super) nothing: Option<NothingSaid>,
+    pub(super) empty_reason: Option<EmptyReason>,
 }
 
-impl Body {
-    /// What stands under the heading of the first of `sections`, without page furniture.
-    pub(super) fn of(sections: &[&Section], source: &Source) -> Self {
+impl ItemText {
+    /// What stands under the heading of the first of `enrich`, without page furniture.
+    pub(super) fn from_sections(sections: &[&Section], source: &Source) -> Self {
         let Some(section) = sections.first() else {
             return Self {
                 sentences: Vec::new(),
@@ -65,11 +65,11 @@ impl Body {
             .flat_map(|section| text::own_lines(section, &source.body))
             .collect();
         let mut own_words = 0;
-        let mut heading = squash(&section.title);
+        let mut heading = normalize_key(&section.title);
         let mut words: Vec<&str> = Vec::new();
         let mut count = 0;
         for (at, line) in lines.iter().enumerate() {
-            let squashed = squash(
+            let squashed = normalize_key(
                 line.text
                     .get(..line.text.floor_char_boundary(2_000))
                     .unwrap_or_default(),
@@ -80,7 +80,7 @@ impl Body {
                     heading = rest.to_owned();
                     continue;
                 }
-                if let Some(behind) = behind_heading(line.text, &heading) {
+                if let Some(behind) = text_after_heading(line.text, &heading) {
                     heading.clear();
                     words.extend(behind.split_whitespace());
                     own_words = words.len();
@@ -111,14 +111,14 @@ impl Body {
         self.sentences
             .iter()
             .map(String::as_str)
-            .filter(|sentence| refers(sentence))
+            .filter(|sentence| is_reference(sentence))
     }
 }
 
 /// What stands on a line behind the end of a heading.
-fn behind_heading<'a>(line: &'a str, heading: &str) -> Option<&'a str> {
-    let mut left = heading.chars();
-    let mut expected = left.next();
+fn text_after_heading<'a>(line: &'a str, heading: &str) -> Option<&'a str> {
+    let mut remaining = heading.chars();
+    let mut expected = remaining.next();
     for (at, c) in line.char_indices() {
         if expected.is_none() {
             return Some(&line[at..]);
@@ -130,7 +130,7 @@ fn behind_heading<'a>(line: &'a str, heading: &str) -> Option<&'a str> {
             if expected != Some(lower) {
                 return None;
             }
-            expected = left.next();
+            expected = remaining.next();
         }
     }
     None
@@ -170,13 +170,13 @@ fn sentences(words: &[&str]) -> Vec<String> {
                 .get(at + 1)
                 .is_none_or(|next| !next.starts_with(char::is_lowercase));
         // `Item 7.` inside a sentence goes on; at its end a capital starts the next.
-        let named = number
+        let is_item_reference = number
             && at > 0
-            && matches!(squash(words[at - 1]).as_str(), "item" | "note")
+            && matches!(normalize_key(words[at - 1]).as_str(), "item" | "note")
             && words
                 .get(at + 1)
                 .is_some_and(|next| next.starts_with(['“', '"', '–', '—', '-']));
-        if ends && !named {
+        if ends && !is_item_reference {
             sentences.push(std::mem::take(&mut sentence));
         }
     }
@@ -187,7 +187,7 @@ fn sentences(words: &[&str]) -> Vec<String> {
 }
 
 /// Whether a sentence sends the reader to another place.
-fn refers(sentence: &str) -> bool {
+fn is_reference(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
     const PHRASES: [&str; 32] = [
         "by reference",
@@ -227,7 +227,7 @@ fn refers(sentence: &str) -> bool {
 }
 
 /// Whether a sentence says that the information asked for is elsewhere, not only that more is.
-pub(super) fn states_place(sentence: &str) -> bool {
+pub(super) fn states_location(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
     let stated = [
         "by reference",
@@ -244,18 +244,23 @@ pub(super) fn states_place(sentence: &str) -> bool {
 }
 
 /// How the Item is answered.
-pub(super) fn judge(form: &str, entry: &FormEntry, section: &Section, body: &Body) -> Verdict {
-    let full = |nothing| Verdict {
+pub(super) fn classify(
+    form: &str,
+    entry: &FormEntry,
+    section: &Section,
+    body: &ItemText,
+) -> StatusEvidence {
+    let full = |nothing| StatusEvidence {
         status: ItemStatus::Full,
-        nothing,
+        empty_reason: nothing,
     };
-    if let Some(nothing) = nothing_said(section, body) {
+    if let Some(nothing) = empty_reason(section, body) {
         return full(Some(nothing));
     }
     let same = |of: &str, part: u8, number: &str| {
         of == form && part == entry.part && number == entry.number
     };
-    if LISTS
+    if LIST_ITEMS
         .iter()
         .any(|(of, part, number)| same(of, *part, number))
     {
@@ -273,33 +278,33 @@ pub(super) fn judge(form: &str, entry: &FormEntry, section: &Section, body: &Bod
     } else {
         STATED_WORDS
     };
-    let stated = body.words <= most && body.referring().any(states_place);
+    let stated = body.words <= most && body.referring().any(states_location);
     if mostly || stated {
-        return Verdict {
+        return StatusEvidence {
             status: ItemStatus::ByReference,
-            nothing: None,
+            empty_reason: None,
         };
     }
-    let long = LONG
+    let long = LONG_ITEMS
         .iter()
         .find(|(of, part, number, _)| same(of, *part, number));
     let short = body.words == 0 || long.is_some_and(|(.., least)| body.words < *least);
     match short {
         // A list of statements with their pages says where they are.
-        true if body.words > 0 && names_pages(body) => Verdict {
+        true if body.words > 0 && lists_pages(body) => StatusEvidence {
             status: ItemStatus::ByReference,
-            nothing: None,
+            empty_reason: None,
         },
-        true => Verdict {
+        true => StatusEvidence {
             status: ItemStatus::Stub,
-            nothing: None,
+            empty_reason: None,
         },
         false => full(None),
     }
 }
 
 /// Whether the words are a list with page numbers.
-fn names_pages(body: &Body) -> bool {
+fn lists_pages(body: &ItemText) -> bool {
     let words = body
         .sentences
         .iter()
@@ -312,23 +317,23 @@ fn names_pages(body: &Body) -> bool {
     let mut page = false;
     for word in words {
         labels += usize::from(label(word));
-        page |= matches!(squash(word).as_str(), "page" | "pages");
+        page |= matches!(normalize_key(word).as_str(), "page" | "pages");
     }
     page && labels >= 1 || labels >= 4
 }
 
 /// What the filer says who has nothing to say.
-fn nothing_said(section: &Section, body: &Body) -> Option<NothingSaid> {
-    if squash(&section.title).ends_with("reserved") && body.words <= NOTHING_WORDS {
-        return Some(NothingSaid::Reserved);
+fn empty_reason(section: &Section, body: &ItemText) -> Option<EmptyReason> {
+    if normalize_key(&section.title).ends_with("reserved") && body.words <= NOTHING_WORDS {
+        return Some(EmptyReason::Reserved);
     }
     if body.own_words > NOTHING_WORDS {
         return None;
     }
-    let first = squash(body.sentences.first()?);
+    let first = normalize_key(body.sentences.first()?);
     let starts = |words: &[&str]| words.iter().any(|word| first.starts_with(word));
     if starts(&["omitted", "intentionallyomitted"]) || first.contains("generalinstructioni") {
-        Some(NothingSaid::Omitted)
+        Some(EmptyReason::Omitted)
     } else if starts(&[
         "notapplicable",
         "notrequired",
@@ -337,14 +342,14 @@ fn nothing_said(section: &Section, body: &Body) -> Option<NothingSaid> {
         "doesnotapply",
     ]) || first == "na"
     {
-        Some(NothingSaid::NotApplicable)
+        Some(EmptyReason::NotApplicable)
     } else if starts(&["reserved"]) {
-        Some(NothingSaid::Reserved)
+        Some(EmptyReason::Reserved)
     } else if first == "none"
         || first.starts_with("none") && body.own_words <= 12
         || starts(&["nonetoreport", "nothingtoreport"])
     {
-        Some(NothingSaid::None)
+        Some(EmptyReason::None)
     } else {
         None
     }

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use stemma_document::{Fact, PageNo, Position, Pt, SectionId};
 
 use super::*;
-use crate::sections::fixture::{paged, text_tree, tree};
-use crate::sections::{SectionSettings, finish};
+use crate::enrich::fixture::{paged, text_tree, tree};
+use crate::enrich::{SectionSettings, finish};
 
 const PROXY: &str = "The information required by this Item is incorporated by reference from our definitive proxy statement.";
 
@@ -23,52 +23,52 @@ fn map(
         &SectionSettings::default(),
         &[],
     );
-    tree.facts.form = Some(Fact::text(form, None));
-    tree.facts.fiscal_year = Some(Fact::text("2024", None));
+    tree.facts.form = Some(Fact::from_text(form, None));
+    tree.facts.fiscal_year = Some(Fact::from_text("2024", None));
     attach(&mut tree, &source, index);
     tree.items
 }
 
 /// One line per Item that is not absent.
-fn shown(items: &[FilingItem]) -> String {
-    let mut shown = String::new();
+fn render(items: &[FilingItem]) -> String {
+    let mut output = String::new();
     for item in items
         .iter()
         .filter(|item| item.status != ItemStatus::Absent)
     {
-        let _ = write!(shown, "{} {:?}", item.id, item.status);
-        if let Some(nothing) = item.nothing {
-            let _ = write!(shown, " ({nothing:?})");
+        let _ = write!(output, "{} {:?}", item.id, item.status);
+        if let Some(nothing) = item.empty_reason {
+            let _ = write!(output, " ({nothing:?})");
         }
         if item.boundary_unverifiable {
-            shown.push_str(" unverifiable");
+            output.push_str(" unverifiable");
         }
         for link in &item.content {
             let _ = match &link.target {
-                ItemTarget::Section(id) => write!(shown, " → #{id}"),
-                ItemTarget::Pages(pages) => write!(shown, " → p {pages}"),
-                ItemTarget::Outside(document) => write!(shown, " → {document}"),
-                ItemTarget::Unresolved => write!(shown, " → ?"),
+                ItemTarget::Section(id) => write!(output, " → #{id}"),
+                ItemTarget::Pages(pages) => write!(output, " → p {pages}"),
+                ItemTarget::Outside(document) => write!(output, " → {document}"),
+                ItemTarget::Unresolved => write!(output, " → ?"),
             };
         }
-        shown.push('\n');
+        output.push('\n');
     }
-    shown
+    output
 }
 
-fn long(words: usize) -> String {
+fn filler(words: usize) -> String {
     "We make many anvils and sell them to customers.\n".repeat(words / 9 + 1)
 }
 
 #[test]
-fn every_way_to_answer_an_item() {
-    let business = format!("PART I\nItem 1. Business\n{}", long(400));
+fn all_item_statuses() {
+    let business = format!("PART I\nItem 1. Business\n{}", filler(400));
     let rest = format!(
         "Item 1A. Risk Factors\nRisks are many.\nItem 1B. Unresolved Staff Comments\nNone.\nItem 2. Properties\nWe own a \
          forge.\nItem 3. Legal Proceedings\nSee Note 3, “Commitments”, which is incorporated by reference.\n\
          PART III\nItems 10, 11 and 12. Directors; Compensation; Ownership\n{PROXY}\nItem 13. Certain Relationships\n{PROXY}\n\
          Item 14. Principal Accountant Fees\nOmitted.\nNote 3. Commitments\n{}",
-        long(100)
+        filler(100)
     );
     let headings = [
         (1, 0, 1, "PART I"),
@@ -89,7 +89,7 @@ fn every_way_to_answer_an_item() {
         (2, 15, 1, "Note 3. Commitments"),
     ];
     let items = map("10-K", &[&business, &rest], &headings, &[]);
-    insta::assert_snapshot!(shown(&items), @r"
+    insta::assert_snapshot!(render(&items), @r"
     10-K.I.1 Full
     10-K.I.1A Stub
     10-K.I.1B Full (None)
@@ -113,7 +113,7 @@ fn every_way_to_answer_an_item() {
 }
 
 #[test]
-fn items_of_a_quarterly_report_are_told_by_their_part() {
+fn quarterly_items_are_distinguished_by_part() {
     let page = "PART I\nItem 1. Financial Statements\nThe statements are on page 7 to page 9, see page 7.\nPART II\n\
                 Item 1. Legal Proceedings\nNone.\nItem 1A. Risk Factors\nThere is no change in what we said about them.";
     let headings = [
@@ -123,7 +123,7 @@ fn items_of_a_quarterly_report_are_told_by_their_part() {
         (1, 4, 2, "Item 1. Legal Proceedings"),
         (1, 6, 2, "Item 1A. Risk Factors"),
     ];
-    insta::assert_snapshot!(shown(&map("10-Q/A", &[page], &headings, &[])), @r"
+    insta::assert_snapshot!(render(&map("10-Q/A", &[page], &headings, &[])), @r"
     10-Q.I.1 ByReference → ? → ?
     10-Q.II.1 Full (None)
     10-Q.II.1A Full
@@ -131,14 +131,14 @@ fn items_of_a_quarterly_report_are_told_by_their_part() {
 }
 
 #[test]
-fn a_boundary_that_is_not_on_paper_is_flagged() {
+fn unverified_boundary_is_flagged() {
     let page = "Some words that open the page.\nMore of them stand here.\nItem 8.01. Other Events.\nWe opened a forge.";
     let headings = [
         (1, 0, 1, "Item 5.02. Departure of Directors"),
         (1, 2, 1, "Item 8.01. Other Events."),
     ];
     let items = map("8-K", &[page], &headings, &[]);
-    insta::assert_snapshot!(shown(&items), @r"
+    insta::assert_snapshot!(render(&items), @r"
     8-K.5.02 Full unverifiable
     8-K.8.01 Full
     ");
@@ -151,7 +151,7 @@ fn a_boundary_that_is_not_on_paper_is_flagged() {
 }
 
 #[test]
-fn an_index_says_where_items_are_answered() {
+fn cross_index_locates_items() {
     let row = |item: &str, part, pages: &[(u32, u32)], titles: &[&str], note| IndexRow {
         part: Some(part),
         item: item.into(),
@@ -184,7 +184,7 @@ fn an_index_says_where_items_are_answered() {
         (2, 0, 1, "About us"),
         (3, 0, 1, "The forge"),
     ];
-    insta::assert_snapshot!(shown(&map("10-K", &pages, &headings, &index)), @r"
+    insta::assert_snapshot!(render(&map("10-K", &pages, &headings, &index)), @r"
     10-K.I.1 CrossIndex unverifiable → #0001 → p 2 → p 3
     10-K.I.1B CrossIndex (NotApplicable)
     10-K.III.11 ByReference → another document
@@ -192,14 +192,14 @@ fn an_index_says_where_items_are_answered() {
 }
 
 #[test]
-fn what_is_on_no_form_has_no_items() {
+fn document_without_form_has_no_items() {
     let (source, mut tree) = text_tree("# 1. Business\ntext", &[(1, 1, "1. Business")]);
     attach(&mut tree, &source, &[]);
     assert!(tree.items.is_empty());
 }
 
 #[test]
-fn a_current_report_reports_its_items() {
+fn current_report_lists_reported_items() {
     let source = paged(&[
         "Item 2.02 Results of Operations\nThey are good.\nItem 9.01 Exhibits\n99.1 Release",
     ]);
@@ -239,7 +239,7 @@ proptest! {
             lines.iter().zip(0..).map(|(line, at)| (1, at, 1 + (at % 2) as u16, *line)).collect();
         headings.push((1, lines.len() as u32, 1, &title));
         let mut tree = finish(tree(&source, &headings), &source, &SectionSettings::default(), &[]);
-        tree.facts.form = Some(Fact::text("10-K", None));
+        tree.facts.form = Some(Fact::from_text("10-K", None));
         attach(&mut tree, &source, &[]);
         let mut ids: Vec<&str> = tree.items.iter().map(|item| item.id.as_str()).collect();
         ids.sort_unstable();

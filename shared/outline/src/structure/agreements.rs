@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::lines::{Row, Sheet};
-use super::numbering::{self, Class, Number};
+use super::line_features::{LineFeatures, LineTable};
+use super::numbering::{self, NumberClass, TitleNumber};
 use super::titles;
 
 /// What an instrument is called by the last words of its title, squashed.
@@ -38,7 +38,7 @@ const TITLE_WORDS: usize = 18;
 
 /// A section of an agreement.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Clause {
+pub(super) struct AgreementClause {
     /// First and last row of its heading.
     pub(super) rows: (usize, usize),
     pub(super) title: String,
@@ -48,11 +48,11 @@ pub(super) struct Clause {
 
 /// The rows in `rows` where instruments begin: titles at the top of a page from which sections count from 1. The title is
 /// repeated behind a cover or contents page; only its first copy counts.
-pub(super) fn titles(sheet: &Sheet<'_>, rows: Range<usize>) -> Vec<usize> {
-    let mut found: Vec<usize> = Vec::new();
+pub(super) fn agreement_titles(sheet: &LineTable<'_>, rows: Range<usize>) -> Vec<usize> {
+    let mut starts: Vec<usize> = Vec::new();
     let candidates: Vec<usize> = rows.clone().filter(|at| is_title(sheet, *at)).collect();
     let openings: Vec<(usize, bool)> = rows
-        .filter_map(|at| Some((at, opening(sheet, at)?)))
+        .filter_map(|at| Some((at, clause_opening(sheet, at)?)))
         .collect();
     let with_text: Vec<usize> = openings
         .iter()
@@ -65,19 +65,19 @@ pub(super) fn titles(sheet: &Sheet<'_>, rows: Range<usize>) -> Vec<usize> {
             let next = with_text.get(with_text.partition_point(|row| *row <= from));
             next.is_some_and(|row| *row < at)
         };
-        if found.last().is_some_and(|last| !body(*last)) {
+        if starts.last().is_some_and(|last| !body(*last)) {
             continue;
         }
         let first = openings.get(openings.partition_point(|(row, _)| *row <= at));
         if first.is_some_and(|(_, one)| *one) {
-            found.push(at);
+            starts.push(at);
         }
     }
-    found
+    starts
 }
 
 /// The rows of a title that ends at `at`: a first line of the same look belongs to it.
-pub(super) fn title_rows(sheet: &Sheet<'_>, at: usize) -> (usize, usize) {
+pub(super) fn title_rows(sheet: &LineTable<'_>, at: usize) -> (usize, usize) {
     let row = &sheet.rows[at];
     let above = at
         .checked_sub(1)
@@ -86,25 +86,25 @@ pub(super) fn title_rows(sheet: &Sheet<'_>, at: usize) -> (usize, usize) {
         let above = &sheet.rows[*above];
         let close = row.gap < 0.8
             && above.centered
-            && Sheet::same_look(above, row)
+            && LineTable::same_style(above, row)
             && above.caps == row.caps;
         let words =
-            above.words <= 8 && !above.running && numbering::readings(above.text).is_empty();
+            above.words <= 8 && !above.running && numbering::parse_numbers(above.text).is_empty();
         close && words && !above.text.ends_with([',', '.', ':', ';'])
     });
     (joins.unwrap_or(at), at)
 }
 
 /// Whether the row begins a section (of contents or text), and whether it is the first.
-fn opening(sheet: &Sheet<'_>, at: usize) -> Option<bool> {
+fn clause_opening(sheet: &LineTable<'_>, at: usize) -> Option<bool> {
     let row = &sheet.rows[at];
-    let number = mark(row)?;
+    let number = clause_number(row)?;
     let one = number.value == 1 && (number.stem == 0 || number.text.starts_with('1'));
-    matches!(number.class, Class::Article | Class::Section).then_some(one)
+    matches!(number.class, NumberClass::Article | NumberClass::Section).then_some(one)
 }
 
 /// Whether a paragraph follows within a few lines on the page.
-fn has_text(sheet: &Sheet<'_>, at: usize) -> bool {
+fn has_text(sheet: &LineTable<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
     row.prose
         || sheet.rows[at + 1..]
@@ -114,38 +114,43 @@ fn has_text(sheet: &Sheet<'_>, at: usize) -> bool {
             .any(|next| next.prose)
 }
 
-fn is_title(sheet: &Sheet<'_>, at: usize) -> bool {
+fn is_title(sheet: &LineTable<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
     if row.running || row.table || row.words > 14 || row.words == 0 || row.prose || !row.centered {
         return false;
     }
     let stands_out = row.caps || row.bold || row.size > sheet.body + 0.8;
-    let near_top = at - sheet.on(row.page as usize).start < TOP_LINES;
+    let near_top = at - sheet.rows_on(row.page as usize).start < TOP_LINES;
     let sentence = row.text.ends_with(['.', ',', ';', ':']) || row.text.contains('.');
     let last = row
         .text
         .split_whitespace()
         .next_back()
-        .map(titles::squash)
+        .map(titles::normalize_key)
         .unwrap_or_default();
     let form_of = row.key.starts_with("formof");
     let amends = row.key.contains("amendmentto") || row.key.contains("amendmentno");
-    let named = INSTRUMENTS.contains(&last.as_str()) || amends;
-    stands_out && near_top && !sentence && named && !form_of && mark(row).is_none()
+    let names_instrument = INSTRUMENTS.contains(&last.as_str()) || amends;
+    stands_out
+        && near_top
+        && !sentence
+        && names_instrument
+        && !form_of
+        && clause_number(row).is_none()
 }
 
 /// The number a section's heading begins with: `ARTICLE IV`, `SECTION 2.07`, `Section 3.`, or `2.07` alone.
-fn mark<'a>(row: &Row<'a>) -> Option<Number<'a>> {
+fn clause_number<'a>(row: &LineFeatures<'a>) -> Option<TitleNumber<'a>> {
     if row.running || row.key.is_empty() {
         return None;
     }
-    let number = numbering::readings(row.text).into_iter().next()?;
+    let number = numbering::parse_numbers(row.text).into_iter().next()?;
     let fit = match number.class {
-        Class::Article => {
+        NumberClass::Article => {
             number.rest.is_empty() || (starts_title(number.rest) && row.words <= TITLE_WORDS as u16)
         }
-        Class::Section => number.rest.is_empty() || starts_title(number.rest),
-        Class::Decimal(2) => starts_title(number.rest),
+        NumberClass::Section => number.rest.is_empty() || starts_title(number.rest),
+        NumberClass::Decimal(2) => starts_title(number.rest),
         _ => false,
     };
     fit.then_some(number)
@@ -157,9 +162,13 @@ fn starts_title(text: &str) -> bool {
 
 /// The sections of the agreement in `rows`, leaving out `excluded` rows (its contents): each counts on from the one
 /// before, or starts again at 1 behind the heading of an annex.
-pub(super) fn clauses(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool]) -> Vec<Clause> {
-    let mut found = Vec::new();
-    let mut count = Count::default();
+pub(super) fn find_clauses(
+    sheet: &LineTable<'_>,
+    rows: Range<usize>,
+    excluded: &[bool],
+) -> Vec<AgreementClause> {
+    let mut clauses = Vec::new();
+    let mut count = ClauseCounter::default();
     let mut skip = 0;
     for at in rows.clone().filter(|at| !excluded[*at]) {
         if at < skip {
@@ -167,21 +176,21 @@ pub(super) fn clauses(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool]) 
         }
         let row = &sheet.rows[at];
         let clause = if is_annex(sheet, at) {
-            count = Count::default();
-            Some(annex(sheet, at, rows.end))
+            count = ClauseCounter::default();
+            Some(read_annex(sheet, at, rows.end))
         } else {
-            mark(row)
-                .filter(|number| count.takes(row, number))
-                .map(|number| clause(sheet, at, rows.end, &number))
+            clause_number(row)
+                .filter(|number| count.accept(row, number))
+                .map(|number| read_clause(sheet, at, rows.end, &number))
         };
         if let Some(clause) = clause {
             skip = clause.rows.1 + 1;
-            found.push(clause);
+            clauses.push(clause);
         }
     }
     // A few numbered lines are no agreement.
-    if found.iter().filter(|clause| clause.depth > 0).count() >= 3 {
-        found
+    if clauses.iter().filter(|clause| clause.depth > 0).count() >= 3 {
+        clauses
     } else {
         Vec::new()
     }
@@ -189,17 +198,17 @@ pub(super) fn clauses(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool]) 
 
 /// The sections counted so far.
 #[derive(Default)]
-struct Count {
+struct ClauseCounter {
     article: u32,
     /// First component and last of the section before.
     section: (u32, u32),
 }
 
-impl Count {
+impl ClauseCounter {
     /// Whether the heading counts on, and if so notes it.
-    fn takes(&mut self, row: &Row<'_>, number: &Number<'_>) -> bool {
+    fn accept(&mut self, row: &LineFeatures<'_>, number: &TitleNumber<'_>) -> bool {
         match number.class {
-            Class::Article => {
+            NumberClass::Article => {
                 let next = number.value == self.article + 1;
                 if next {
                     (self.article, self.section) = (number.value, (number.value, 0));
@@ -221,8 +230,8 @@ impl Count {
                     (false, article) => own == article && number.value <= 2,
                 };
                 // A bare `2.07` is a section only inside article 2, and never a line of text.
-                let sure =
-                    class == Class::Section || (self.article == own && own > 0 && !row.figures);
+                let sure = class == NumberClass::Section
+                    || (self.article == own && own > 0 && !row.figures);
                 if counts && sure {
                     self.section = (own, number.value);
                 }
@@ -233,66 +242,80 @@ impl Count {
 }
 
 /// `EXHIBIT A`, `SCHEDULE 1.01`, `ANNEX I` at the top of a page.
-fn is_annex(sheet: &Sheet<'_>, at: usize) -> bool {
+fn is_annex(sheet: &LineTable<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
     if row.running || row.words > 12 || row.prose || row.table {
         return false;
     }
-    let number = numbering::readings(row.text).into_iter().next();
-    let classes = [Class::Exhibit, Class::Schedule, Class::Appendix];
+    let number = numbering::parse_numbers(row.text).into_iter().next();
+    let classes = [
+        NumberClass::Exhibit,
+        NumberClass::Schedule,
+        NumberClass::Appendix,
+    ];
     let Some(number) = number.filter(|number| classes.contains(&number.class)) else {
         return false;
     };
-    let shown = row.caps || row.bold || row.centered || number.rest.is_empty();
+    let stands_out = row.caps || row.bold || row.centered || number.rest.is_empty();
     let titled = number.rest.is_empty()
         || starts_title(number.rest.trim_start_matches(['(', '[']))
         || row.caps;
-    shown && titled && !row.text.ends_with('.') && sheet.starts_page(at)
+    stands_out && titled && !row.text.ends_with('.') && sheet.starts_page(at)
 }
 
-fn annex(sheet: &Sheet<'_>, at: usize, end: usize) -> Clause {
+fn read_annex(sheet: &LineTable<'_>, at: usize, end: usize) -> AgreementClause {
     let row = &sheet.rows[at];
     let rest = numbering::after_number(row.text);
     let title = if rest.is_some() {
         None
     } else {
-        titled_below(sheet, at, end)
+        title_below(sheet, at, end)
     };
     let text = title.map_or_else(
         || row.text.to_string(),
         |below| format!("{} {}", row.text, sheet.rows[below].text),
     );
-    Clause {
+    AgreementClause {
         rows: (at, title.unwrap_or(at)),
-        title: titles::tidy(&text),
+        title: titles::fold_whitespace(&text),
         depth: 0,
     }
 }
 
 /// The row below that is the title of a number alone on its line.
-fn titled_below(sheet: &Sheet<'_>, at: usize, end: usize) -> Option<usize> {
+fn title_below(sheet: &LineTable<'_>, at: usize, end: usize) -> Option<usize> {
     let row = &sheet.rows[at];
     let next = sheet.rows.get(at + 1)?;
     let near = at + 1 < end && next.page == row.page && next.gap < 2.5 && !next.running;
     let title =
         next.words <= 14 && !next.prose && next.words > 0 && starts_title(next.text) && !next.table;
     let alike = next.centered == row.centered || next.caps;
-    (near && title && alike && mark(next).is_none() && !next.text.ends_with('.')).then_some(at + 1)
+    (near && title && alike && clause_number(next).is_none() && !next.text.ends_with('.'))
+        .then_some(at + 1)
 }
 
 /// The heading of a section: up to the stop behind its title where the text runs on.
-fn clause(sheet: &Sheet<'_>, at: usize, end: usize, number: &Number<'_>) -> Clause {
+fn read_clause(
+    sheet: &LineTable<'_>,
+    at: usize,
+    end: usize,
+    number: &TitleNumber<'_>,
+) -> AgreementClause {
     let row = &sheet.rows[at];
-    let depth = if number.class == Class::Article { 1 } else { 2 };
+    let depth = if number.class == NumberClass::Article {
+        1
+    } else {
+        2
+    };
     if number.rest.is_empty() {
-        let below = titled_below(sheet, at, end);
+        let below = title_below(sheet, at, end);
         let text = below.map_or_else(
             || row.text.to_string(),
             |below| format!("{} {}", row.text, sheet.rows[below].text),
         );
-        return Clause {
+        return AgreementClause {
             rows: (at, below.unwrap_or(at)),
-            title: titles::tidy(&text),
+            title: titles::fold_whitespace(&text),
             depth,
         };
     }
@@ -302,9 +325,9 @@ fn clause(sheet: &Sheet<'_>, at: usize, end: usize, number: &Number<'_>) -> Clau
         .find(". ")
         .filter(|stop| titles::word_count(&number.rest[..*stop]) <= TITLE_WORDS);
     let text = stop.map_or(row.text, |stop| &row.text[..front + stop]);
-    Clause {
+    AgreementClause {
         rows: (at, at),
-        title: titles::tidy(text.trim_end_matches('.')),
+        title: titles::fold_whitespace(text.trim_end_matches('.')),
         depth,
     }
 }
@@ -350,11 +373,11 @@ mod tests {
     }
 
     #[test]
-    fn an_agreement_begins_where_sections_count_from_one_again() {
+    fn agreement_starts_where_numbering_restarts() {
         let doc = bundle();
         let source = doc.source();
-        let sheet = Sheet::new(doc.pages(&source));
-        let pages: Vec<u32> = titles(&sheet, 0..sheet.rows.len())
+        let sheet = LineTable::new(doc.pages(&source));
+        let pages: Vec<u32> = agreement_titles(&sheet, 0..sheet.rows.len())
             .iter()
             .map(|at| sheet.rows[*at].page)
             .collect();
@@ -362,14 +385,14 @@ mod tests {
     }
 
     #[test]
-    fn sections_count_on_and_mentions_do_not() {
+    fn mentions_do_not_continue_numbering() {
         let doc = bundle();
         let source = doc.source();
-        let sheet = Sheet::new(doc.pages(&source));
+        let sheet = LineTable::new(doc.pages(&source));
         let none = vec![false; sheet.rows.len()];
         let read = |from: usize, to: usize| -> Vec<String> {
-            let rows = sheet.on(from).start..sheet.on(to).end;
-            clauses(&sheet, rows, &none)
+            let rows = sheet.rows_on(from).start..sheet.rows_on(to).end;
+            find_clauses(&sheet, rows, &none)
                 .into_iter()
                 .map(|clause| format!("{} {}", clause.depth, clause.title))
                 .collect()

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use stemma_document::{Line, Page, PageNo, PageSpan, Position, Pt};
 
-use super::forms::Form;
-use super::grammar;
-use super::labels::{Label, Labels};
-use super::lines::{Row, Sheet};
+use super::forms::SecForm;
+use super::item_headings;
+use super::line_features::{LineFeatures, LineTable};
+use super::page_labels::{PageLabels, SeriesLabel};
 use super::titles;
 
 /// One Item of a cross-reference index and where the report answers it.
@@ -55,19 +55,23 @@ pub(super) struct CrossIndex {
 }
 
 /// Distinct Items below which a list of them is no index.
-const FEWEST_ITEMS: usize = 8;
+const MIN_ITEMS: usize = 8;
 /// Pages an index may run over.
-const LONGEST: usize = 4;
+const MAX_PAGES: usize = 4;
 /// Lines of a paragraph between two rows that an index may have.
-const LONGEST_NOTE: usize = 3;
+const MAX_NOTE_LINES: usize = 3;
 /// Rows with page references below which a list of Items is no index.
-const FEWEST_PLACED: usize = 4;
+const MIN_PLACED: usize = 4;
 /// Page references of one Item that are kept.
-const MOST_PLACES: usize = 64;
+const MAX_PAGE_REFERENCES: usize = 64;
 
 /// Finds the index of a document: the list of Items whose page references are lists or ranges, or fall. Whether the
 /// Items also stand in the text is for the caller to see; then the list is a table of contents.
-pub(super) fn find(sheet: &Sheet<'_>, pages: &[Page], labels: &Labels) -> Option<CrossIndex> {
+pub(super) fn find_cross_index(
+    sheet: &LineTable<'_>,
+    pages: &[Page],
+    labels: &PageLabels,
+) -> Option<CrossIndex> {
     let items: Vec<(usize, String)> = (0..sheet.rows.len())
         .filter_map(|at| Some((at, item_of(&sheet.rows[at])?.number)))
         .collect();
@@ -78,19 +82,19 @@ pub(super) fn find(sheet: &Sheet<'_>, pages: &[Page], labels: &Labels) -> Option
         let end = start
             + items[start..]
                 .iter()
-                .take_while(|(at, _)| page(*at) < first + LONGEST)
+                .take_while(|(at, _)| page(*at) < first + MAX_PAGES)
                 .count();
         let stretch = contiguous(sheet, &items[start..end]);
-        if stretch.len() >= FEWEST_ITEMS
+        if stretch.len() >= MIN_ITEMS
             && let (Some((from, _)), Some((to, _))) = (stretch.first(), stretch.last())
-            && let Some(found) = (Reader {
+            && let Some(index) = (IndexReader {
                 sheet,
                 pages,
                 labels,
             })
             .read(*from, *to)
         {
-            return Some(found);
+            return Some(index);
         }
         start += items[start..]
             .iter()
@@ -101,17 +105,17 @@ pub(super) fn find(sheet: &Sheet<'_>, pages: &[Page], labels: &Labels) -> Option
 }
 
 /// The front of `items` that can be one table: no page between that has none, no paragraph, no Item twice.
-fn contiguous<'i>(sheet: &Sheet<'_>, items: &'i [(usize, String)]) -> &'i [(usize, String)] {
+fn contiguous<'i>(sheet: &LineTable<'_>, items: &'i [(usize, String)]) -> &'i [(usize, String)] {
     let page = |at: usize| sheet.rows[at].page;
-    let mut seen = BTreeSet::new();
+    let mut numbers = BTreeSet::new();
     let mut end = 0;
-    while end < items.len() && seen.insert(items[end].1.as_str()) {
+    while end < items.len() && numbers.insert(items[end].1.as_str()) {
         let before = items[end.saturating_sub(1)].0;
         let prose = sheet.rows[before..items[end].0]
             .iter()
             .filter(|row| row.prose && row.cells == 1)
             .count();
-        if page(items[end].0) > page(before) + 1 || prose > LONGEST_NOTE {
+        if page(items[end].0) > page(before) + 1 || prose > MAX_NOTE_LINES {
             break;
         }
         end += 1;
@@ -120,68 +124,68 @@ fn contiguous<'i>(sheet: &Sheet<'_>, items: &'i [(usize, String)]) -> &'i [(usiz
 }
 
 /// An Item as a row of the index begins with it.
-struct Item<'a> {
+struct IndexItem<'a> {
     part: Option<u8>,
     number: String,
     rest: &'a str,
 }
 
-fn item_of<'a>(row: &Row<'a>) -> Option<Item<'a>> {
+fn item_of<'a>(row: &LineFeatures<'a>) -> Option<IndexItem<'a>> {
     if row.running || row.prose && row.cells < 2 {
         return None;
     }
-    if let Some(head) = grammar::head(row.text) {
+    if let Some(head) = item_headings::parse_heading(row.text) {
         let numbered = !head.tags.is_empty() && !head.current;
-        return numbered.then(|| Item {
+        return numbered.then(|| IndexItem {
             part: head.part,
             number: head.number.trim().to_uppercase(),
             rest: head.rest,
         });
     }
-    let (number, rest) = grammar::bare_item(row.text)?;
-    let known = [Form::Annual, Form::Quarterly, Form::Foreign].into_iter();
-    let title = split_places(rest).0;
-    let fits = known
+    let (number, rest) = item_headings::bare_item(row.text)?;
+    let forms = [SecForm::Annual, SecForm::Quarterly, SecForm::Foreign].into_iter();
+    let title = split_page_references(rest).0;
+    let fits = forms
         .into_iter()
-        .any(|form| grammar::keys_of(form, &format!("{number} {title}"), None).is_some());
-    fits.then(|| Item {
+        .any(|form| item_headings::keys_of(form, &format!("{number} {title}"), None).is_some());
+    fits.then(|| IndexItem {
         part: None,
         number: number.to_uppercase(),
         rest,
     })
 }
 
-struct Reader<'s, 'a> {
-    sheet: &'s Sheet<'a>,
+struct IndexReader<'s, 'a> {
+    sheet: &'s LineTable<'a>,
     pages: &'s [Page],
-    labels: &'s Labels,
+    labels: &'s PageLabels,
 }
 
-impl Reader<'_, '_> {
+impl IndexReader<'_, '_> {
     fn read(&self, from: usize, to: usize) -> Option<CrossIndex> {
         let title = self.title(from);
-        let end = self.end(to);
+        let end = self.last_row(to);
         let mut part = (title.unwrap_or(from).saturating_sub(1)..from).find_map(|at| self.part(at));
         let mut entries: Vec<IndexRow> = Vec::new();
         let mut marks: Vec<Option<String>> = Vec::new();
-        let mut columns = Columns::default();
+        let mut columns = TitleColumns::default();
         for at in from..=end {
             let row = &self.sheet.rows[at];
             if row.running || row.key.is_empty() {
                 continue;
             }
-            if let Some(named) = self.part(at) {
-                part = Some(named);
+            if let Some(heading_part) = self.part(at) {
+                part = Some(heading_part);
             } else if let Some(item) = item_of(row) {
                 part = item.part.or(part);
-                columns = Columns::of(row, self.line(row));
+                columns = TitleColumns::from_row(row, self.line(row));
                 entries.push(self.entry(row, item.number, part));
                 marks.push(None);
-                self.fill(row, Some(item.rest), &columns, &mut entries, &mut marks);
+                self.add_cells(row, Some(item.rest), &columns, &mut entries, &mut marks);
             } else if self.is_footnote(row) {
-                self.explain(at, end, &mut entries, &marks);
+                self.apply_footnote(at, end, &mut entries, &marks);
             } else if !entries.is_empty() {
-                self.more(row, part, &mut columns, &mut entries, &mut marks);
+                self.continue_entry(row, part, &mut columns, &mut entries, &mut marks);
             }
         }
         let placed = entries
@@ -189,14 +193,14 @@ impl Reader<'_, '_> {
             .filter(|entry| !entry.printed.is_empty())
             .count();
         let titled = title.is_some_and(|at| is_index_title(&self.sheet.rows[at].key));
-        (placed >= FEWEST_PLACED && (titled || points_about(&entries))).then_some(CrossIndex {
+        (placed >= MIN_PLACED && (titled || has_scattered_pages(&entries))).then_some(CrossIndex {
             title,
             rows: (title.unwrap_or(from), end),
             entries,
         })
     }
 
-    fn line(&self, row: &Row<'_>) -> Option<&Line> {
+    fn line(&self, row: &LineFeatures<'_>) -> Option<&Line> {
         self.pages
             .get(row.page as usize)?
             .lines
@@ -204,7 +208,7 @@ impl Reader<'_, '_> {
     }
 
     fn part(&self, at: usize) -> Option<u8> {
-        let head = grammar::head(self.sheet.rows.get(at)?.text)?;
+        let head = item_headings::parse_heading(self.sheet.rows.get(at)?.text)?;
         head.part.filter(|_| head.tags.is_empty())
     }
 
@@ -212,12 +216,14 @@ impl Reader<'_, '_> {
     /// stands out.
     fn title(&self, from: usize) -> Option<usize> {
         let page = self.sheet.rows[from].page as usize;
-        let above = || (self.sheet.on(page).start..from).filter(|at| !self.sheet.rows[*at].running);
+        let above =
+            || (self.sheet.rows_on(page).start..from).filter(|at| !self.sheet.rows[*at].running);
         above()
             .find(|at| is_index_title(&self.sheet.rows[*at].key))
             .or_else(|| {
-                let stands_out =
-                    |row: &Row<'_>| row.size > self.sheet.body + 0.8 || row.bold || row.caps;
+                let stands_out = |row: &LineFeatures<'_>| {
+                    row.size > self.sheet.body + 0.8 || row.bold || row.caps
+                };
                 above()
                     .filter(|at| self.sheet.rows[*at].cells == 1 && self.part(*at).is_none())
                     .find(|at| {
@@ -228,10 +234,10 @@ impl Reader<'_, '_> {
     }
 
     /// The last row of the index: rows and footnotes behind the last Item up to a heading or the end of the page.
-    fn end(&self, to: usize) -> usize {
+    fn last_row(&self, to: usize) -> usize {
         let page = self.sheet.rows[to].page as usize;
         let mut end = to;
-        for at in to + 1..self.sheet.on(page).end {
+        for at in to + 1..self.sheet.rows_on(page).end {
             let row = &self.sheet.rows[at];
             let heading =
                 (row.bold || row.size > self.sheet.body + 0.8) && row.gap > 0.8 && row.cells == 1;
@@ -243,7 +249,7 @@ impl Reader<'_, '_> {
         end
     }
 
-    fn entry(&self, row: &Row<'_>, item: String, part: Option<u8>) -> IndexRow {
+    fn entry(&self, row: &LineFeatures<'_>, item: String, part: Option<u8>) -> IndexRow {
         let place = Position {
             page: PageNo::from_index(row.page as usize),
             line: row.line,
@@ -266,11 +272,11 @@ impl Reader<'_, '_> {
     }
 
     /// Takes the cells of a row into the last entry; `rest` is what follows the Item's number on its first row.
-    fn fill(
+    fn add_cells(
         &self,
-        row: &Row<'_>,
+        row: &LineFeatures<'_>,
         rest: Option<&str>,
-        columns: &Columns,
+        columns: &TitleColumns,
         entries: &mut [IndexRow],
         marks: &mut [Option<String>],
     ) {
@@ -284,26 +290,26 @@ impl Reader<'_, '_> {
         let mut offset = 0;
         for (at, (x, cell)) in cells.into_iter().enumerate() {
             // Only what stands behind the number.
-            let found = row
+            let position = row
                 .text
                 .get(offset..)
                 .and_then(|rest| rest.find(cell))
-                .map_or(offset, |found| offset + found);
-            offset = found + cell.len();
-            let cell = if found >= start {
+                .map_or(offset, |position| offset + position);
+            offset = position + cell.len();
+            let cell = if position >= start {
                 cell
             } else {
-                cell.get(start - found..).unwrap_or("")
+                cell.get(start - position..).unwrap_or("")
             };
-            let (words, places) = split_places(cell);
+            let (words, places) = split_page_references(cell);
             for place in places
                 .into_iter()
-                .take(MOST_PLACES - entry.printed.len().min(MOST_PLACES))
+                .take(MAX_PAGE_REFERENCES - entry.printed.len().min(MAX_PAGE_REFERENCES))
             {
                 entry.pages.extend(self.physical(&place));
                 entry.printed.push(place.text);
             }
-            let words = titles::tidy(
+            let words = titles::fold_whitespace(
                 words.trim_matches(|c: char| c == '.' || c == ',' || c.is_whitespace()),
             );
             if words.is_empty() {
@@ -325,11 +331,11 @@ impl Reader<'_, '_> {
     }
 
     /// A row below an Item: a sub-Item (`B. Business overview`), or more of the row above.
-    fn more(
+    fn continue_entry(
         &self,
-        row: &Row<'_>,
+        row: &LineFeatures<'_>,
         part: Option<u8>,
-        columns: &mut Columns,
+        columns: &mut TitleColumns,
         entries: &mut Vec<IndexRow>,
         marks: &mut Vec<Option<String>>,
     ) {
@@ -338,18 +344,18 @@ impl Reader<'_, '_> {
             .last()
             .map(|entry| entry.item.split('.').next().unwrap_or("").to_string());
         if let (Some((letter, rest)), Some(owner)) = (letter, owner) {
-            *columns = Columns::of(row, self.line(row));
+            *columns = TitleColumns::from_row(row, self.line(row));
             entries.push(self.entry(row, format!("{owner}.{letter}"), part));
             marks.push(None);
-            self.fill(row, Some(rest), columns, entries, marks);
+            self.add_cells(row, Some(rest), columns, entries, marks);
             return;
         }
-        self.fill(row, None, columns, entries, marks);
+        self.add_cells(row, None, columns, entries, marks);
     }
 
-    fn physical(&self, place: &Place) -> Option<PageSpan> {
+    fn physical(&self, place: &PageReference) -> Option<PageSpan> {
         let all = 0..u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
-        let page = |label: &Label| {
+        let page = |label: &SeriesLabel| {
             self.labels.page_of(label, all.clone()).or_else(|| {
                 let bare = self.labels.is_empty() && label.series.is_empty();
                 bare.then(|| label.number.saturating_sub(1))
@@ -366,13 +372,19 @@ impl Reader<'_, '_> {
         })
     }
 
-    fn is_footnote(&self, row: &Row<'_>) -> bool {
+    fn is_footnote(&self, row: &LineFeatures<'_>) -> bool {
         let mark = row.text.split_whitespace().next().unwrap_or("");
         is_mark(mark) && row.words >= 4 && row.cells <= 2
     }
 
     /// `(a) Incorporated by reference to the proxy statement …` explains the rows that carry the mark.
-    fn explain(&self, at: usize, end: usize, entries: &mut [IndexRow], marks: &[Option<String>]) {
+    fn apply_footnote(
+        &self,
+        at: usize,
+        end: usize,
+        entries: &mut [IndexRow],
+        marks: &[Option<String>],
+    ) {
         let mut words = self.sheet.rows[at].text.split_whitespace();
         let mark = words.next().unwrap_or("");
         let mut text: String = self.sheet.rows[at].key.clone();
@@ -401,15 +413,15 @@ impl Reader<'_, '_> {
 
 /// Where the words of an Item start, to tell a wrapped title from a row of its own.
 #[derive(Default)]
-struct Columns {
+struct TitleColumns {
     /// Left edge of the title.
     title: f32,
     /// Right edge of the title's cell.
     right: f32,
 }
 
-impl Columns {
-    fn of(row: &Row<'_>, line: Option<&Line>) -> Self {
+impl TitleColumns {
+    fn from_row(row: &LineFeatures<'_>, line: Option<&Line>) -> Self {
         let cells = line.map_or_else(Vec::new, cells);
         let number_alone =
             cells.len() > 1 && cells[0].1.chars().filter(|c| c.is_alphabetic()).count() <= 5;
@@ -452,7 +464,7 @@ fn is_index_title(key: &str) -> bool {
 }
 
 /// Whether page references are lists or ranges, or fall: contents list one rising number each.
-fn points_about(entries: &[IndexRow]) -> bool {
+fn has_scattered_pages(entries: &[IndexRow]) -> bool {
     let placed: Vec<&IndexRow> = entries
         .iter()
         .filter(|entry| !entry.printed.is_empty())
@@ -467,18 +479,18 @@ fn points_about(entries: &[IndexRow]) -> bool {
 }
 
 /// A page reference.
-struct Place {
-    from: Label,
-    to: Label,
+struct PageReference {
+    from: SeriesLabel,
+    to: SeriesLabel,
     text: String,
 }
 
 /// Words of a cell and the page references it ends with (or is).
-fn split_places(cell: &str) -> (&str, Vec<Place>) {
+fn split_page_references(cell: &str) -> (&str, Vec<PageReference>) {
     const JOINTS: [char; 4] = [',', ';', '&', ' '];
     let cell = cell.trim();
     let mut front = cell;
-    let mut found: Vec<Place> = Vec::new();
+    let mut references: Vec<PageReference> = Vec::new();
     loop {
         let joined = front.trim_end_matches(JOINTS);
         front = joined
@@ -489,31 +501,32 @@ fn split_places(cell: &str) -> (&str, Vec<Place>) {
         let worded = ["Pages", "pages", "Page", "page", "pp.", "p."]
             .iter()
             .find_map(|word| front.strip_suffix(word));
-        if let Some(before) = worded.filter(|_| !found.is_empty()) {
-            found.reverse();
-            return (before.trim_end_matches(JOINTS), found);
+        if let Some(before) = worded.filter(|_| !references.is_empty()) {
+            references.reverse();
+            return (before.trim_end_matches(JOINTS), references);
         }
-        let Some((start, place)) = last_place(front).filter(|_| found.len() < 64) else {
+        let Some((start, place)) = last_page_reference(front).filter(|_| references.len() < 64)
+        else {
             break;
         };
-        found.push(place);
+        references.push(place);
         front = &front[..start];
     }
     let lead =
         front.trim_end_matches(|c: char| matches!(c, '.' | '…' | '_' | '·') || c.is_whitespace());
-    // `Form 10-K` and `Note 12` end with no page.
+    // `SecForm 10-K` and `Note 12` end with no page.
     let numbered = [
         "Note", "Notes", "Item", "Items", "Form", "Section", "Part", "Exhibit",
     ];
     if numbered.iter().any(|word| lead.ends_with(word)) {
         return (cell, Vec::new());
     }
-    found.reverse();
-    (lead, found)
+    references.reverse();
+    (lead, references)
 }
 
 /// The last page or range of `text`, and where it starts.
-fn last_place(text: &str) -> Option<(usize, Place)> {
+fn last_page_reference(text: &str) -> Option<(usize, PageReference)> {
     let word_start = |text: &str| {
         text.rfind(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '.' | '…' | '(' | '_'))
             .map_or(0, |at| {
@@ -525,14 +538,14 @@ fn last_place(text: &str) -> Option<(usize, Place)> {
     if let Some((from, to)) = range(word) {
         return Some((
             start,
-            Place {
+            PageReference {
                 from,
                 to,
                 text: word.to_string(),
             },
         ));
     }
-    let to = Label::parse(word).filter(|label| label.series != "roman" || word.len() > 1)?;
+    let to = SeriesLabel::parse(word).filter(|label| label.series != "roman" || word.len() > 1)?;
     // `3 - 7`, `F-3 to F-9`
     let before = text[..start].trim_end();
     let joined = ["–", "—", "-", "to", "through"]
@@ -543,14 +556,16 @@ fn last_place(text: &str) -> Option<(usize, Place)> {
         .map(str::trim_end)
     {
         let first = word_start(before);
-        if let Some(from) = Label::parse(&before[first..]).filter(|from| from.series == to.series) {
+        if let Some(from) =
+            SeriesLabel::parse(&before[first..]).filter(|from| from.series == to.series)
+        {
             let text = format!("{}–{word}", &before[first..]);
-            return Some((first, Place { from, to, text }));
+            return Some((first, PageReference { from, to, text }));
         }
     }
     Some((
         start,
-        Place {
+        PageReference {
             from: to.clone(),
             to,
             text: word.to_string(),
@@ -559,7 +574,7 @@ fn last_place(text: &str) -> Option<(usize, Place)> {
 }
 
 /// `4-6`, `4–6`, `F-3–F-9`.
-fn range(word: &str) -> Option<(Label, Label)> {
+fn range(word: &str) -> Option<(SeriesLabel, SeriesLabel)> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     for (at, mark) in word
         .char_indices()
@@ -569,9 +584,11 @@ fn range(word: &str) -> Option<(Label, Label)> {
         let high = &word[at + mark.len_utf8()..];
         let plain = digits(low) && digits(high);
         let prefixed = low.len() > 2 && high.len() > 2 && low.as_bytes()[0].is_ascii_uppercase();
-        if let (true, Some(low), Some(high)) =
-            (plain || prefixed, Label::parse(low), Label::parse(high))
-            && low.series == high.series
+        if let (true, Some(low), Some(high)) = (
+            plain || prefixed,
+            SeriesLabel::parse(low),
+            SeriesLabel::parse(high),
+        ) && low.series == high.series
         {
             return Some((low, high));
         }
@@ -580,7 +597,7 @@ fn range(word: &str) -> Option<(Label, Label)> {
 }
 
 fn note_of(words: &str) -> Option<IndexNote> {
-    let key = titles::squash(words);
+    let key = titles::normalize_key(words);
     let empty = [
         "notapplicable",
         "none",
@@ -604,7 +621,7 @@ fn is_mark(words: &str) -> bool {
 
 fn is_column_word(words: &str) -> bool {
     matches!(
-        titles::squash(words).as_str(),
+        titles::normalize_key(words).as_str(),
         "page" | "pages" | "location" | "item" | "itemnumber" | "caption"
     )
 }
@@ -629,7 +646,7 @@ fn cells(line: &Line) -> Vec<(f32, &str)> {
         .iter()
         .map(|run| run.size.points())
         .fold(0.0, f32::max);
-    let mut found = Vec::new();
+    let mut cells = Vec::new();
     let mut start = 0;
     let words = &line.words[..line.words.len().min(400)];
     for at in 0..words.len() {
@@ -641,11 +658,11 @@ fn cells(line: &Line) -> Vec<(f32, &str)> {
                 .text
                 .get(words[start].start as usize..words[at].end as usize)
                 .unwrap_or("");
-            found.push((words[start].x0.points(), text));
+            cells.push((words[start].x0.points(), text));
             start = at + 1;
         }
     }
-    found
+    cells
 }
 
 #[cfg(test)]
@@ -680,7 +697,7 @@ mod tests {
         ("Item 16. Form 10-K Summary", &["None"]),
     ];
 
-    fn names(at: usize) -> String {
+    fn section_name(at: usize) -> String {
         [
             "in the north",
             "in the south",
@@ -704,7 +721,7 @@ mod tests {
                 &format!(
                     "{} {}",
                     ["Our year", "What we make", "Where we stand"][at % 3],
-                    names(at)
+                    section_name(at)
                 ),
             );
             doc.add(at, line(&format!("{}", at + 1)).at(300.0, 770.0));
@@ -724,11 +741,11 @@ mod tests {
     }
 
     #[test]
-    fn rows_say_where_items_are_answered() {
+    fn index_rows_locate_items() {
         for page in [1, 21] {
             let draft = outline(&report(page).source(), &StructureSettings::default()).unwrap();
-            let shown: Vec<String> = draft.cross_index.iter().map(show).collect();
-            insta::allow_duplicates! { insta::assert_snapshot!(shown.join("\n"), @r#"
+            let rendered: Vec<String> = draft.cross_index.iter().map(render).collect();
+            insta::allow_duplicates! { insta::assert_snapshot!(rendered.join("\n"), @r#"
             Some(1) 1 "Business" ["4-6", "8-10"] [] None
             Some(1) 1A "Risk Factors" ["12-12"] [] None
             Some(1) 1B "Unresolved Staff Comments" [] [] Some(NotApplicable)
@@ -743,7 +760,7 @@ mod tests {
         }
     }
 
-    fn show(row: &IndexRow) -> String {
+    fn render(row: &IndexRow) -> String {
         let pages: Vec<_> = row
             .pages
             .iter()
@@ -756,7 +773,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_is_one_section_and_its_items_are_none() {
+    fn index_is_one_section() {
         for page in [1, 21] {
             let draft = outline(&report(page).source(), &StructureSettings::default()).unwrap();
             let titles: Vec<&str> = draft
@@ -783,7 +800,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_whose_items_stand_in_the_text_are_no_index() {
+    fn toc_is_not_a_cross_index() {
         let mut doc = Doc::new(16);
         doc.add(0, line("FORM 10-K").size(16.0).bold());
         for (at, (text, cells)) in ROWS.iter().enumerate() {
@@ -795,13 +812,13 @@ mod tests {
     }
 
     #[test]
-    fn page_references_end_a_cell() {
-        let shown = |cell: &str| {
-            let (words, places) = split_places(cell);
+    fn page_references_are_split_from_cells() {
+        let rendered = |cell: &str| {
+            let (words, places) = split_page_references(cell);
             let places: Vec<String> = places.into_iter().map(|place| place.text).collect();
             format!("{words}|{}", places.join("|"))
         };
-        for (cell, wanted) in [
+        for (cell, expected) in [
             ("4-6, 8–10 and 12", "|4-6|8–10|12"),
             ("Risk Factors, pages 12 to 15", "Risk Factors|12–15"),
             ("F-3–F-9", "|F-3–F-9"),
@@ -810,7 +827,7 @@ mod tests {
             ("Business ........ 14", "Business|14"),
             ("Properties", "Properties|"),
         ] {
-            assert_eq!(shown(cell), wanted, "{cell}");
+            assert_eq!(rendered(cell), expected, "{cell}");
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{
-    Body, Format, Line, Link, OutlineItem, Page, PageNo, Pt, Rect, Source, StyleRun, Target,
-    TextLines, Word, furniture,
+    Destination, Line, Link, OutlineItem, Page, PageNo, Pt, Rect, Source, SourceBody, SourceFormat,
+    StyleRun, TextLines, Word, furniture,
 };
 
 /// A line to be put on a page.
@@ -112,9 +112,9 @@ impl Doc {
         if line.at.is_none() {
             self.y[page] = y + 1.2 * line.size + above / 2.0;
         }
-        let made = make_line(&line, x, y);
-        let rect = made.rect;
-        self.pages[page].lines.push(made);
+        let built = make_line(&line, x, y);
+        let rect = built.rect;
+        self.pages[page].lines.push(built);
         rect
     }
 
@@ -142,7 +142,7 @@ impl Doc {
 
     /// Adds an entry to the embedded outline; `page` counts from 1, 0 is a missing destination.
     pub fn bookmark(&mut self, title: &str, level: u16, page: u32) {
-        let target = PageNo::new(page).map(|page| Target { page, y: None });
+        let target = PageNo::new(page).map(|page| Destination { page, y: None });
         self.outline.push(OutlineItem {
             title: title.into(),
             level,
@@ -152,7 +152,7 @@ impl Doc {
 
     /// Adds a link from `rect` on `page` (from 0) to page `to` (from 1).
     pub fn link(&mut self, page: usize, rect: Rect, to: u32) {
-        let target = Target {
+        let target = Destination {
             page: PageNo::new(to).unwrap(),
             y: None,
         };
@@ -167,8 +167,8 @@ impl Doc {
         let mut pages = self.pages.clone();
         furniture::mark(&mut pages);
         Source {
-            format: Format::Pdf,
-            body: Body::Pages(pages),
+            format: SourceFormat::Pdf,
+            body: SourceBody::Pages(pages),
             outline: self.outline.clone(),
             links: self.links.clone(),
             metadata: BTreeMap::new(),
@@ -179,15 +179,15 @@ impl Doc {
 
     pub fn pages<'a>(&self, source: &'a Source) -> &'a [Page] {
         match &source.body {
-            Body::Pages(pages) => pages,
-            Body::Lines(_) => &[],
+            SourceBody::Pages(pages) => pages,
+            SourceBody::Lines(_) => &[],
         }
     }
 }
 
 /// A text source of these lines and headings.
 pub fn text(lines: &[&str], headings: &[(u32, u16, &str)]) -> Source {
-    let body = Body::Lines(TextLines {
+    let body = SourceBody::Lines(TextLines {
         lines: lines.iter().map(|line| (*line).to_string()).collect(),
         tokens: lines.iter().map(|line| 1 + line.len() as u32 / 4).collect(),
         headings: headings
@@ -202,7 +202,7 @@ pub fn text(lines: &[&str], headings: &[(u32, u16, &str)]) -> Source {
             .collect(),
     });
     Source {
-        format: Format::Markdown,
+        format: SourceFormat::Markdown,
         body,
         outline: Vec::new(),
         links: Vec::new(),

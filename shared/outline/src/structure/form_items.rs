@@ -1,11 +1,11 @@
 //! What the Item map asks of the forms: their Items by number and title.
 
-use super::forms::{Form, FormItem};
-use super::{grammar, titles};
+use super::forms::{FormItem, SecForm};
+use super::{item_headings, titles};
 
 /// A form whose Items are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KnownForm(Form);
+pub(crate) struct KnownForm(SecForm);
 
 /// An Item of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,25 +22,27 @@ pub(crate) struct FormEntry {
 
 impl KnownForm {
     /// The form a filing says it is on; amendments and variants have its Items.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         let plain = name.split('/').next().unwrap_or(name);
         let form = match plain {
-            "10-K" | "10-KT" | "10-K405" => Form::Annual,
-            "10-Q" | "10-QT" => Form::Quarterly,
-            "8-K" | "8-K12B" => Form::Current,
-            "20-F" => Form::Foreign,
+            "10-K" | "10-KT" | "10-K405" => SecForm::Annual,
+            "10-Q" | "10-QT" => SecForm::Quarterly,
+            "8-K" | "8-K12B" => SecForm::Current,
+            "20-F" => SecForm::Foreign,
             _ => return None,
         };
         Some(Self(form))
     }
 
     /// The form that has most of these Item numbers, where there are enough of them to tell.
-    pub(crate) fn by_titles<'a>(titles: impl Iterator<Item = &'a str>) -> Option<Self> {
+    pub(crate) fn from_titles<'a>(titles: impl Iterator<Item = &'a str>) -> Option<Self> {
         let mut current = 0;
         let mut annual = 0;
         let mut quarterly = 0;
         for title in titles {
-            let Some(head) = grammar::head(title).filter(|head| !head.tags.is_empty()) else {
+            let Some(head) =
+                item_headings::parse_heading(title).filter(|head| !head.tags.is_empty())
+            else {
                 continue;
             };
             current += u32::from(head.current);
@@ -49,9 +51,9 @@ impl KnownForm {
             quarterly += u32::from(!head.current && head.tags[0].0 < 7);
         }
         match (current, annual, quarterly) {
-            (current, 0, 0) if current > 0 => Some(Self(Form::Current)),
-            (_, annual, _) if annual >= 4 => Some(Self(Form::Annual)),
-            (_, 0, quarterly) if quarterly >= 4 => Some(Self(Form::Quarterly)),
+            (current, 0, 0) if current > 0 => Some(Self(SecForm::Current)),
+            (_, annual, _) if annual >= 4 => Some(Self(SecForm::Annual)),
+            (_, 0, quarterly) if quarterly >= 4 => Some(Self(SecForm::Quarterly)),
             _ => None,
         }
     }
@@ -59,10 +61,10 @@ impl KnownForm {
     /// Its name in the ids of its Items.
     pub(crate) fn name(self) -> &'static str {
         match self.0 {
-            Form::Annual => "10-K",
-            Form::Quarterly => "10-Q",
-            Form::Current => "8-K",
-            Form::Foreign => "20-F",
+            SecForm::Annual => "10-K",
+            SecForm::Quarterly => "10-Q",
+            SecForm::Current => "8-K",
+            SecForm::Foreign => "20-F",
         }
     }
 
@@ -78,9 +80,9 @@ impl KnownForm {
                     char::from_u32(u32::from(b'A') + u32::from(letter) - 1).map(String::from)
                 };
                 let number = match (self.0, letter) {
-                    (Form::Current, nn) => format!("{number}.{nn:02}"),
+                    (SecForm::Current, nn) => format!("{number}.{nn:02}"),
                     (_, 0) => number.to_string(),
-                    (Form::Foreign, letter) => format!("{number}.{}", letter_of(letter)?),
+                    (SecForm::Foreign, letter) => format!("{number}.{}", letter_of(letter)?),
                     (_, letter) => format!("{number}{}", letter_of(letter)?),
                 };
                 Some(FormEntry {
@@ -95,43 +97,43 @@ impl KnownForm {
 
     /// First and last key a title names, `part` deciding between equal numbers; `None` for other titles and PARTs.
     pub(crate) fn keys_of(self, title: &str, part: Option<u8>) -> Option<(usize, usize)> {
-        let keys = grammar::keys_of(self.0, title, part)?;
+        let keys = item_headings::keys_of(self.0, title, part)?;
         self.0.items().get(keys.0)?.tag.map(|_| keys)
     }
 
     /// The PART a title is the heading of, or names before its Item.
     pub(crate) fn part_of(title: &str) -> Option<u8> {
-        grammar::head(title)?.part
+        item_headings::parse_heading(title)?.part
     }
 
     /// Whether a title says `Item`, and what it has behind the numbers.
-    pub(crate) fn headed(title: &str) -> Option<String> {
-        let head = grammar::head(title).filter(|head| !head.tags.is_empty())?;
-        Some(titles::tidy(head.rest))
+    pub(crate) fn item_title(title: &str) -> Option<String> {
+        let head = item_headings::parse_heading(title).filter(|head| !head.tags.is_empty())?;
+        Some(titles::fold_whitespace(head.rest))
     }
 
     /// The key of the Item that is called exactly so, without a number.
-    pub(crate) fn titled(self, title: &str) -> Option<usize> {
-        let squashed = titles::squash(title);
-        let named = |item: &FormItem| {
+    pub(crate) fn item_with_title(self, title: &str) -> Option<usize> {
+        let squashed = titles::normalize_key(title);
+        let has_title = |item: &FormItem| {
             item.titles
                 .iter()
-                .any(|known| titles::squash(known) == squashed)
+                .any(|variant| titles::normalize_key(variant) == squashed)
         };
         let mut fitting = self
             .0
             .items()
             .iter()
             .enumerate()
-            .filter(|(_, item)| item.tag.is_some() && named(item));
+            .filter(|(_, item)| item.tag.is_some() && has_title(item));
         let (key, _) = fitting.next()?;
         (fitting.next().is_none() && squashed.len() >= 8).then_some(key)
     }
 }
 
 /// How alike two titles are (0–1), numbers and punctuation counting little.
-pub(crate) fn likeness(a: &str, b: &str) -> f32 {
-    titles::likeness(&titles::Prepared::new(a), &titles::Prepared::new(b))
+pub(crate) fn title_similarity(a: &str, b: &str) -> f32 {
+    titles::title_similarity(&titles::TitleKeys::new(a), &titles::TitleKeys::new(b))
 }
 
 #[cfg(test)]
@@ -139,9 +141,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_have_the_numbers_filers_use() {
+    fn item_numbers_match_forms() {
         let numbers = |form: &str| -> Vec<String> {
-            KnownForm::named(form)
+            KnownForm::from_name(form)
                 .unwrap()
                 .entries()
                 .into_iter()
@@ -163,13 +165,13 @@ mod tests {
                 .count(),
             2
         );
-        assert!(KnownForm::named("S-1").is_none());
+        assert!(KnownForm::from_name("S-1").is_none());
     }
 
     #[test]
-    fn a_form_is_told_by_its_items() {
+    fn form_is_recognized_by_items() {
         let form =
-            |titles: &[&str]| KnownForm::by_titles(titles.iter().copied()).map(KnownForm::name);
+            |titles: &[&str]| KnownForm::from_titles(titles.iter().copied()).map(KnownForm::name);
         assert_eq!(form(&["Item 5.02 Departure of Directors"]), Some("8-K"));
         assert_eq!(
             form(&["Item 7. A", "Item 8. B", "Item 9. C", "Item 10. D"]),

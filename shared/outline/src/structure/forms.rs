@@ -4,7 +4,7 @@
 
 /// A periodic or current report whose Items are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum SecForm {
     /// 10-K.
     Annual,
     /// 10-Q.
@@ -16,7 +16,7 @@ pub(super) enum Form {
 }
 
 /// The number of an Item: `7A` is (7, 1), `5.02` of Form 8-K is (5, 2).
-pub(super) type Tag = (u16, u16);
+pub(super) type ItemNumber = (u16, u16);
 
 /// A PART or an Item of a form.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct FormItem {
     /// 1 for PART I; 0 where a form has none.
     pub(super) part: u8,
     /// `None`: the PART itself.
-    pub(super) tag: Option<Tag>,
+    pub(super) tag: Option<ItemNumber>,
     /// Its titles, the current one first.
     pub(super) titles: &'static [&'static str],
 }
@@ -392,27 +392,32 @@ static FOREIGN: [FormItem; 34] = [
     item(3, 19, 0, &["Exhibits"]),
 ];
 
-impl Form {
+impl SecForm {
     /// All of them.
-    pub(super) const ALL: [Form; 4] = [Form::Annual, Form::Quarterly, Form::Current, Form::Foreign];
+    pub(super) const ALL: [SecForm; 4] = [
+        SecForm::Annual,
+        SecForm::Quarterly,
+        SecForm::Current,
+        SecForm::Foreign,
+    ];
 
     /// PARTs and Items in the order the form has them.
     pub(super) fn items(self) -> &'static [FormItem] {
         match self {
-            Form::Annual => &ANNUAL,
-            Form::Quarterly => &QUARTERLY,
-            Form::Current => &CURRENT,
-            Form::Foreign => &FOREIGN,
+            SecForm::Annual => &ANNUAL,
+            SecForm::Quarterly => &QUARTERLY,
+            SecForm::Current => &CURRENT,
+            SecForm::Foreign => &FOREIGN,
         }
     }
 
     /// What the cover of the form says, squashed.
     pub(super) fn cover_words(self) -> &'static [&'static str] {
         match self {
-            Form::Annual => &["form10k", "form10ka", "form10kt", "form10k405"],
-            Form::Quarterly => &["form10q", "form10qa", "form10qt"],
-            Form::Current => &["form8k", "form8ka", "form8k12b"],
-            Form::Foreign => &["form20f", "form20fa"],
+            SecForm::Annual => &["form10k", "form10ka", "form10kt", "form10k405"],
+            SecForm::Quarterly => &["form10q", "form10qa", "form10qt"],
+            SecForm::Current => &["form8k", "form8ka", "form8k12b"],
+            SecForm::Foreign => &["form20f", "form20fa"],
         }
     }
 }
@@ -422,8 +427,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_stand_in_form_order() {
-        for form in Form::ALL {
+    fn items_are_in_form_order() {
+        for form in SecForm::ALL {
             let keys: Vec<_> = form
                 .items()
                 .iter()

@@ -1,19 +1,21 @@
 //! Headings by their look: size, weight, capitals, slant, numbers, space; prose, tables and running heads left out.
 
-use super::lines::{Row, Sheet};
-use super::lookalikes::{ends_open, hangs, inside_paragraph, is_dull, stands_on_table};
-use super::numbering::{self, Class};
-use super::sieve;
-use super::styles::{Style, style};
+use super::false_headings::{
+    ends_mid_sentence, ends_with_connector, inside_paragraph, is_boilerplate, stands_on_table,
+};
+use super::heading_filters;
+use super::heading_style::{HeadingStyle, style_of};
+use super::line_features::{LineFeatures, LineTable};
+use super::numbering::{self, NumberClass};
 use super::titles;
 
 /// A heading seen on the page.
 #[derive(Debug, Clone)]
-pub(super) struct Heading {
+pub(super) struct LayoutHeading {
     /// First and last row.
     pub(super) rows: (usize, usize),
     pub(super) title: String,
-    pub(super) style: Style,
+    pub(super) style: HeadingStyle,
     /// Its style is on more pages than sections usually are.
     pub(super) dense: bool,
     /// Nearly all headings of its style stand over paragraphs.
@@ -31,22 +33,22 @@ pub(super) const OPEN_WORDS: usize = 9;
 pub(super) const PAGE_TOP: usize = 5;
 
 /// All headings outside `excluded` rows; `known` are rows and titles of sections that others vouch for.
-pub(super) fn headings(
-    sheet: &Sheet<'_>,
+pub(super) fn find_headings(
+    sheet: &LineTable<'_>,
     excluded: &[bool],
-    known: &[(usize, &str)],
-) -> Vec<Heading> {
-    let mut found: Vec<Heading> = Vec::new();
+    other_sections: &[(usize, &str)],
+) -> Vec<LayoutHeading> {
+    let mut headings: Vec<LayoutHeading> = Vec::new();
     let mut at = 0;
     while at < sheet.rows.len() {
         if excluded[at] || !is_candidate(sheet, at) {
             at += 1;
             continue;
         }
-        let last = wrapped_to(sheet, excluded, at);
-        let title = title_of(sheet, at, last);
+        let last = last_wrapped_row(sheet, excluded, at);
+        let title = heading_title(sheet, at, last);
         let words = titles::word_count(&title);
-        let numbered = !numbering::readings(&title).is_empty();
+        let numbered = !numbering::parse_numbers(&title).is_empty();
         let listed = ["; and", "; or", ";"]
             .iter()
             .any(|end| title.ends_with(end));
@@ -54,9 +56,9 @@ pub(super) fn headings(
         let sentence = closed && words >= SENTENCE_WORDS && opens_text(sheet, at, last);
         let most = if numbered || sentence { 55 } else { 32 };
         if !listed && words <= most && (sentence || !closed || words <= OPEN_WORDS) {
-            let mut style = style(sheet, &sheet.rows[at]);
+            let mut style = style_of(sheet, &sheet.rows[at]);
             style.sentence = sentence;
-            found.push(Heading {
+            headings.push(LayoutHeading {
                 rows: (at, last),
                 title,
                 style,
@@ -67,37 +69,37 @@ pub(super) fn headings(
         }
         at = last + 1;
     }
-    sieve::judge_sentences(&mut found);
-    sieve::drop_lists(&mut found, known);
-    sieve::drop_labels(sheet, &mut found);
-    sieve::drop_repeated(sheet, &mut found);
-    sieve::judge_styles(sheet, &mut found);
-    found
+    heading_filters::filter_sentences(&mut headings);
+    heading_filters::drop_contents_lists(&mut headings, other_sections);
+    heading_filters::drop_labels(sheet, &mut headings);
+    heading_filters::drop_repeated(sheet, &mut headings);
+    heading_filters::filter_styles(sheet, &mut headings);
+    headings
 }
 
 /// The text of a heading; of a heading that is the first cell of a table's head row, that cell.
-fn title_of(sheet: &Sheet<'_>, first: usize, last: usize) -> String {
+fn heading_title(sheet: &LineTable<'_>, first: usize, last: usize) -> String {
     let row = &sheet.rows[first];
     let below = sheet.rows[first + 1..]
         .iter()
         .take(4)
         .any(|next| next.page == row.page && next.cells > 1);
     let heads_table = first == last && (row.titled || row.cells == 2 && below);
-    let number = numbering::readings(row.first_cell)
+    let number = numbering::parse_numbers(row.first_cell)
         .first()
         .is_some_and(|number| number.rest.is_empty())
         || numbering::roman(row.first_cell.trim_end_matches(['.', ')'])).is_some();
     if heads_table && row.first_cell.len() >= 4 && !number {
-        return titles::tidy(row.first_cell);
+        return titles::fold_whitespace(row.first_cell);
     }
     let text: Vec<&str> = sheet.rows[first..=last]
         .iter()
         .map(|row| row.text)
         .collect();
-    titles::tidy(&text.join(" "))
+    titles::fold_whitespace(&text.join(" "))
 }
 
-fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
+fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
     if is_statement_title(sheet, at) {
         return true;
@@ -119,11 +121,11 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
     {
         return false;
     }
-    let number = numbering::readings(row.text).first().copied();
+    let number = numbering::parse_numbers(row.text).first().copied();
     // Figures have captions; exhibits begin pages, elsewhere they are listed.
-    let listed = at > sheet.on(row.page as usize).start + PAGE_TOP;
+    let listed = at > sheet.rows_on(row.page as usize).start + PAGE_TOP;
     if number.is_some_and(|number| {
-        number.class == Class::Figure || number.class == Class::Exhibit && listed
+        number.class == NumberClass::Figure || number.class == NumberClass::Exhibit && listed
     }) {
         return false;
     }
@@ -135,13 +137,13 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
         || is_yeared(row.text);
     let wraps = sheet
         .next_on_page(at)
-        .is_some_and(|next| next.gap < 0.75 + sheet.leading && Sheet::same_look(row, next));
+        .is_some_and(|next| next.gap < 0.75 + sheet.leading && LineTable::same_style(row, next));
     let marked = row.bold || row.italic || row.caps;
     if !starts
-        || (ends_open(row)
+        || (ends_mid_sentence(row)
             && !(wraps && (row.bold || row.italic))
             && !(marked && opens_text(sheet, at, at)))
-        || is_dull(row)
+        || is_boilerplate(row)
         || inside_paragraph(sheet, at)
     {
         return false;
@@ -149,7 +151,8 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
     // The first line of a paragraph in a size of its own; a cell in the head of a table.
     let next = sheet.next_on_page(at);
     let opens_paragraph = !marked
-        && next.is_some_and(|next| next.prose && next.gap < 0.4 && Sheet::same_look(row, next));
+        && next
+            .is_some_and(|next| next.prose && next.gap < 0.4 && LineTable::same_style(row, next));
     let overlapped = next.is_some_and(|next| next.gap < -0.3 && next.table && next.x0 < row.x0);
     if opens_paragraph || overlapped {
         return false;
@@ -170,14 +173,14 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
 }
 
 /// Whether a marked sentence stands by itself over a paragraph of another look.
-fn opens_text(sheet: &Sheet<'_>, first: usize, last: usize) -> bool {
+fn opens_text(sheet: &LineTable<'_>, first: usize, last: usize) -> bool {
     let row = &sheet.rows[last];
-    let apart = |next: &Row<'_>| {
+    let apart = |next: &LineFeatures<'_>| {
         (next.prose || next.words >= 8) && next.cells == 1 && next.gap > 0.3 + sheet.leading
     };
     let follows = sheet
         .next_on_page(last)
-        .is_some_and(|next| apart(next) && !Sheet::same_look(row, next));
+        .is_some_and(|next| apart(next) && !LineTable::same_style(row, next));
     follows
         && (row.bold || row.italic)
         && row.text.ends_with('.')
@@ -193,7 +196,11 @@ fn is_yeared(text: &str) -> bool {
 }
 
 /// A short numbered line in title case with space around it, set like the text.
-fn is_plain_numbered(sheet: &Sheet<'_>, at: usize, number: Option<numbering::Number<'_>>) -> bool {
+fn is_plain_numbered(
+    sheet: &LineTable<'_>,
+    at: usize,
+    number: Option<numbering::TitleNumber<'_>>,
+) -> bool {
     let row = &sheet.rows[at];
     let Some(number) = number.filter(|number| !number.rest.is_empty()) else {
         return false;
@@ -201,7 +208,11 @@ fn is_plain_numbered(sheet: &Sheet<'_>, at: usize, number: Option<numbering::Num
     let next_gap = sheet.next_on_page(at).map_or(9.0, |next| next.gap);
     let worded = matches!(
         number.class,
-        Class::Chapter | Class::Article | Class::Appendix | Class::CjkChapter | Class::CjkSection
+        NumberClass::Chapter
+            | NumberClass::Article
+            | NumberClass::Appendix
+            | NumberClass::CjkChapter
+            | NumberClass::CjkSection
     );
     let size_fits = row.size > sheet.body - 0.8;
     let first = number.rest.chars().next().unwrap_or(' ');
@@ -232,19 +243,19 @@ fn is_title_case(text: &str) -> bool {
 }
 
 /// `Condensed Consolidated Balance Sheets` over its table: small, and under the company's name.
-pub(super) fn is_statement_title(sheet: &Sheet<'_>, at: usize) -> bool {
+pub(super) fn is_statement_title(sheet: &LineTable<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
     let fit = names_statement(row) && row.words <= 14 && !row.running && !row.prose && !row.figures;
     let placed = row.caps || row.bold || row.centered;
-    let top = sheet.on(row.page as usize).start + STATEMENT_TOP > at;
-    let goes_on = |next: &Row<'_>| next.text.starts_with(char::is_lowercase);
+    let top = sheet.rows_on(row.page as usize).start + STATEMENT_TOP > at;
+    let goes_on = |next: &LineFeatures<'_>| next.text.starts_with(char::is_lowercase);
     fit && !row.text.ends_with('.')
         && placed
         && top
         && sheet.next_on_page(at).is_some_and(|next| !goes_on(next))
 }
 
-pub(super) fn names_statement(row: &Row<'_>) -> bool {
+pub(super) fn names_statement(row: &LineFeatures<'_>) -> bool {
     let words = [
         "consolidatedstatement",
         "consolidatedbalancesheet",
@@ -258,20 +269,21 @@ pub(super) fn names_statement(row: &Row<'_>) -> bool {
 }
 
 /// The last row of a heading that wraps: rows of one look close together. Two-line titles of one look are one node.
-fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
+fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> usize {
     let mut last = first;
     while last + 1 < sheet.rows.len() && last < first + 4 {
         let row = &sheet.rows[last];
         let next = &sheet.rows[last + 1];
-        if last == first && !excluded[last + 1] && names_number(sheet, first) {
+        if last == first && !excluded[last + 1] && is_number_over_title(sheet, first) {
             last += 1;
             continue;
         }
         let statement = is_statement_title(sheet, last) || is_statement_title(sheet, last + 1);
         let near = next.page == row.page && next.gap < 0.75 + sheet.leading;
-        let close = near && Sheet::same_look(row, next) && row.caps == next.caps;
+        let close = near && LineTable::same_style(row, next) && row.caps == next.caps;
         // `… AS ADOPTED PURSUANT TO` goes on with `SECTION 906 …`.
-        let numbered = !numbering::readings(next.text).is_empty() && !hangs(row.text);
+        let numbered =
+            !numbering::parse_numbers(next.text).is_empty() && !ends_with_connector(row.text);
         if excluded[last + 1]
             || !close
             || numbered
@@ -290,7 +302,10 @@ fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
         let full = row.x1 > next.x1 - 5.0 && row.x1 - row.x0 > wide;
         let lower = next.text.starts_with(char::is_lowercase);
         let finished = row.text.ends_with(['.', ':', '?', '!']);
-        if finished || is_dull(next) || !(centered || full || lower || hangs(row.text)) {
+        if finished
+            || is_boilerplate(next)
+            || !(centered || full || lower || ends_with_connector(row.text))
+        {
             break;
         }
         last += 1;
@@ -299,17 +314,22 @@ fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
 }
 
 /// `NOTE 1` over its title, which may be set otherwise.
-fn names_number(sheet: &Sheet<'_>, at: usize) -> bool {
-    let number = numbering::readings(sheet.rows[at].text)
+fn is_number_over_title(sheet: &LineTable<'_>, at: usize) -> bool {
+    let number = numbering::parse_numbers(sheet.rows[at].text)
         .first()
         .is_some_and(|number| number.rest.is_empty());
     number
-        && sheet.next_on_page(at).is_some_and(|next: &Row<'_>| {
-            let marked = next.caps || next.bold || next.size > sheet.body + 0.8;
-            let title =
-                !next.prose && !next.table && !next.running && next.words <= 22 && !is_dull(next);
-            marked && title && next.gap < 1.2 && numbering::readings(next.text).is_empty()
-        })
+        && sheet
+            .next_on_page(at)
+            .is_some_and(|next: &LineFeatures<'_>| {
+                let marked = next.caps || next.bold || next.size > sheet.body + 0.8;
+                let title = !next.prose
+                    && !next.table
+                    && !next.running
+                    && next.words <= 22
+                    && !is_boilerplate(next);
+                marked && title && next.gap < 1.2 && numbering::parse_numbers(next.text).is_empty()
+            })
 }
 
 #[cfg(test)]
@@ -319,15 +339,15 @@ mod tests {
 
     fn titles_of(doc: &Doc) -> Vec<String> {
         let source = doc.source();
-        let sheet = Sheet::new(doc.pages(&source));
-        headings(&sheet, &vec![false; sheet.rows.len()], &[])
+        let sheet = LineTable::new(doc.pages(&source));
+        find_headings(&sheet, &vec![false; sheet.rows.len()], &[])
             .into_iter()
             .map(|heading| heading.title)
             .collect()
     }
 
     #[test]
-    fn headings_are_told_from_prose_tables_and_units() {
+    fn headings_differ_from_prose_tables_and_units() {
         let mut doc = Doc::new(2);
         doc.section(0, "Overview");
         doc.add(0, line("(in millions)").bold());
@@ -344,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_over_paragraphs_are_headings_where_several_are() {
+    fn repeated_sentence_headings_are_kept() {
         let risks = [
             "Weak demand in our end markets may harm the results of our operations.",
             "We may lose a customer.",
@@ -367,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_numbered_lines_count_when_there_is_space_around_them() {
+    fn spaced_numbered_lines_are_headings() {
         let mut doc = Doc::new(1);
         doc.prose(0, 10.0, 4);
         doc.add(0, line("2.1 Scope of the Rule"));
@@ -400,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn the_title_in_the_head_row_of_a_table_is_a_heading() {
+    fn table_title_is_a_heading() {
         let mut doc = Doc::new(1);
         doc.prose(0, 10.0, 6);
         doc.add(
@@ -417,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn years_and_lone_numbers_begin_titles_and_exhibit_lists_none() {
+    fn years_begin_titles_but_exhibit_lists_do_not() {
         let mut doc = Doc::new(2);
         doc.section(0, "2023 Financial Results");
         doc.section(0, "17 Fields of Use");
@@ -431,20 +451,20 @@ mod tests {
             ["2023 Financial Results", "17 Fields of Use"]
         );
         let source = doc.source();
-        let sheet = Sheet::new(doc.pages(&source));
+        let sheet = LineTable::new(doc.pages(&source));
         let row = sheet
             .rows
             .iter()
             .find(|row| row.text.starts_with("17"))
             .unwrap();
         assert!(
-            !style(&sheet, row).is_numbered(),
+            !style_of(&sheet, row).is_numbered(),
             "no sixteenth or eighteenth stands beside it"
         );
     }
 
     #[test]
-    fn headings_of_a_text_with_open_lines_wrap_as_its_paragraphs_do() {
+    fn headings_wrap_in_double_spaced_text() {
         let mut doc = Doc::new(1);
         for at in 0..12_u8 {
             doc.add(
@@ -467,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_alone_takes_the_title_below_it_and_signatures_are_none() {
+    fn lone_number_joins_title_below() {
         let mut doc = Doc::new(1);
         for (number, title) in [("NOTE 1", "SUMMARY OF POLICIES"), ("NOTE 2", "LOANS")] {
             let above = doc.add(0, line(number).bold());

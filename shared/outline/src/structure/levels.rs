@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::numbering::{self, Class};
-use super::skeleton::{Head, LAYOUT};
+use super::numbering::{self, NumberClass};
+use super::primary_outline::{LAYOUT_RANK, OutlineHead};
 use super::titles;
 
 /// A section that is open while the heads behind it are placed.
-struct Open {
+struct OpenSection {
     rank: u32,
     leaf: bool,
     /// Readings of its number: class, stem, value.
-    numbers: Vec<(Class, u32, u32)>,
+    numbers: Vec<(NumberClass, u32, u32)>,
     /// It is the heading over numbered notes.
     notes: bool,
 }
@@ -21,13 +21,13 @@ struct Open {
 /// A head lies in the nearest one before it with a smaller rank. A heading known by its look that continues an open
 /// sequence (2 after 1, same class) takes that sequence's rank; one that starts a sequence under another numbered heading
 /// of lower or equal look opens a child.
-pub(super) fn of(heads: &[Head]) -> Vec<u16> {
-    let mut stack: Vec<Open> = Vec::new();
+pub(super) fn assign_levels(heads: &[OutlineHead]) -> Vec<u16> {
+    let mut stack: Vec<OpenSection> = Vec::new();
     let mut levels = Vec::with_capacity(heads.len());
-    let numbers: Vec<_> = heads.iter().map(|head| readings(&head.title)).collect();
-    let ranks = inside_sequences(heads, &numbers);
+    let numbers: Vec<_> = heads.iter().map(|head| number_keys(&head.title)).collect();
+    let ranks = sequence_ranks(heads, &numbers);
     for ((head, rank), numbers) in heads.iter().zip(ranks).zip(numbers) {
-        let rank = if head.rank >= LAYOUT {
+        let rank = if head.rank >= LAYOUT_RANK {
             rank_by_number(&stack, rank, &numbers)
         } else {
             head.rank
@@ -36,14 +36,14 @@ pub(super) fn of(heads: &[Head]) -> Vec<u16> {
         let first = numbers.first().is_some_and(|number| number.2 == 1);
         let above = stack
             .last()
-            .filter(|top| first && top.notes && head.rank >= LAYOUT);
+            .filter(|top| first && top.notes && head.rank >= LAYOUT_RANK);
         let rank = above.map_or(rank, |top| rank.max(top.rank + 1));
-        let notes = titles::squash(&head.title).starts_with("notesto");
+        let notes = titles::normalize_key(&head.title).starts_with("notesto");
         while stack.last().is_some_and(|top| top.rank >= rank || top.leaf) {
             stack.pop();
         }
         levels.push(u16::try_from(stack.len() + 1).unwrap_or(u16::MAX));
-        stack.push(Open {
+        stack.push(OpenSection {
             rank,
             leaf: head.leaf,
             numbers,
@@ -55,17 +55,17 @@ pub(super) fn of(heads: &[Head]) -> Vec<u16> {
 
 /// The ranks of the heads, those between two neighbours of a sequence lowered below it: what stands between Note 14 and
 /// Note 15 lies in Note 14, however large it is set.
-fn inside_sequences(heads: &[Head], numbers: &[Vec<(Class, u32, u32)>]) -> Vec<u32> {
+fn sequence_ranks(heads: &[OutlineHead], numbers: &[Vec<(NumberClass, u32, u32)>]) -> Vec<u32> {
     // Heads outside the look of headings before each place.
     let mut outside = vec![0usize];
     outside.extend(heads.iter().scan(0, |sum, head| {
-        *sum += usize::from(head.rank < LAYOUT);
+        *sum += usize::from(head.rank < LAYOUT_RANK);
         Some(*sum)
     }));
     // By head: the rank it and those behind it are lowered to, and the one that ends there.
     let mut opens = vec![None; heads.len()];
     let mut closes = vec![None; heads.len()];
-    let mut last: BTreeMap<(Class, u32), (u32, usize)> = BTreeMap::new();
+    let mut last: BTreeMap<(NumberClass, u32), (u32, usize)> = BTreeMap::new();
     for at in 0..heads.len() {
         let Some(&(class, stem, value)) = numbers[at]
             .first()
@@ -80,15 +80,15 @@ fn inside_sequences(heads: &[Head], numbers: &[Vec<(Class, u32, u32)>]) -> Vec<u
         else {
             continue;
         };
-        if own >= LAYOUT && outside[from + 1] == outside[at] {
+        if own >= LAYOUT_RANK && outside[from + 1] == outside[at] {
             (opens[from + 1], closes[at]) = (Some(own + 1), Some(own + 1));
         }
     }
-    lowered(heads, &opens, &closes)
+    lower_ranks(heads, &opens, &closes)
 }
 
 /// The ranks of the heads, each at least the largest that is open at its place.
-fn lowered(heads: &[Head], opens: &[Option<u32>], closes: &[Option<u32>]) -> Vec<u32> {
+fn lower_ranks(heads: &[OutlineHead], opens: &[Option<u32>], closes: &[Option<u32>]) -> Vec<u32> {
     let mut open: BTreeMap<u32, usize> = BTreeMap::new();
     let mut ranks = Vec::with_capacity(heads.len());
     for ((head, opens), closes) in heads.iter().zip(opens).zip(closes) {
@@ -110,26 +110,26 @@ fn lowered(heads: &[Head], opens: &[Option<u32>], closes: &[Option<u32>]) -> Vec
 }
 
 /// Whether numbers of the class name sections of a text, so that nothing between two of them is a section beside them.
-fn names_sections(class: Class) -> bool {
-    use Class::{Article, Chapter, CjkChapter, CjkSection, Note, Section};
+fn names_sections(class: NumberClass) -> bool {
+    use NumberClass::{Article, Chapter, CjkChapter, CjkSection, Note, Section};
     matches!(
         class,
         Chapter | Article | Section | Note | CjkChapter | CjkSection
     )
 }
 
-fn readings(title: &str) -> Vec<(Class, u32, u32)> {
-    numbering::readings(title)
+fn number_keys(title: &str) -> Vec<(NumberClass, u32, u32)> {
+    numbering::parse_numbers(title)
         .iter()
         .map(|number| (number.class, number.stem, number.value))
         .collect()
 }
 
-fn rank_by_number(stack: &[Open], own: u32, numbers: &[(Class, u32, u32)]) -> u32 {
+fn rank_by_number(stack: &[OpenSection], own: u32, numbers: &[(NumberClass, u32, u32)]) -> u32 {
     if numbers.is_empty() {
         return own;
     }
-    if let Some(sibling) = stack.iter().rev().find(|open: &&Open| {
+    if let Some(sibling) = stack.iter().rev().find(|open: &&OpenSection| {
         open.numbers.iter().any(|a| {
             numbers
                 .iter()
@@ -142,14 +142,14 @@ fn rank_by_number(stack: &[Open], own: u32, numbers: &[(Class, u32, u32)]) -> u3
     if let Some(above) = stack
         .iter()
         .rev()
-        .find(|open: &&Open| {
+        .find(|open: &&OpenSection| {
             open.numbers.iter().any(|a| {
                 numbers
                     .iter()
-                    .any(|b| matches!((a.0, b.0), (Class::Decimal(x), Class::Decimal(y)) if x < y))
+                    .any(|b| matches!((a.0, b.0), (NumberClass::Decimal(x), NumberClass::Decimal(y)) if x < y))
             })
         })
-        .filter(|_| matches!(numbers[0].0, Class::Decimal(2..)))
+        .filter(|_| matches!(numbers[0].0, NumberClass::Decimal(2..)))
     {
         return own.max(above.rank + 1);
     }
@@ -167,25 +167,27 @@ fn rank_by_number(stack: &[Open], own: u32, numbers: &[(Class, u32, u32)]) -> u3
 
 #[cfg(test)]
 mod tests {
-    use stemma_document::Witness;
+    use stemma_document::EvidenceSource;
 
     use super::*;
 
     fn levels(heads: &[(&str, u32)]) -> Vec<u16> {
-        of(&heads
-            .iter()
-            .map(|(title, rank): &(&str, u32)| Head {
-                rows: (0, 0),
-                title: (*title).to_string(),
-                number: None,
-                printed: None,
-                target: None,
-                witness: Witness::Layout,
-                unconfirmed: false,
-                rank: *rank,
-                leaf: false,
-            })
-            .collect::<Vec<_>>())
+        assign_levels(
+            &heads
+                .iter()
+                .map(|(title, rank): &(&str, u32)| OutlineHead {
+                    rows: (0, 0),
+                    title: (*title).to_string(),
+                    number: None,
+                    printed: None,
+                    target: None,
+                    evidence: EvidenceSource::Layout,
+                    unconfirmed: false,
+                    rank: *rank,
+                    leaf: false,
+                })
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[test]
@@ -197,8 +199,8 @@ mod tests {
     }
 
     #[test]
-    fn sequences_go_on_at_their_level() {
-        let l = LAYOUT;
+    fn numbered_sequences_keep_their_level() {
+        let l = LAYOUT_RANK;
         // All of one look: the numbers alone make the tree.
         assert_eq!(
             levels(&[
@@ -218,8 +220,8 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_two_notes_lies_in_the_first() {
-        let l = LAYOUT;
+    fn headings_between_notes_nest_in_first() {
+        let l = LAYOUT_RANK;
         let heads = [
             ("Note 1 Basis", l),
             ("Revenue by Service", l),

@@ -2,7 +2,7 @@
 //!
 //! Witnesses claim sections: the embedded outline, links and rows of contents pages, the grammar of a form, the look of
 //! headings. Every claim is looked for on paper; the chain that rises in position and key decides which lines are meant
-//! (`chain`); what stands where it was claimed is `Found`. The strongest witness that holds is the method: outline →
+//! (`monotone_chain`); what stands where it was claimed is `Found`. The strongest witness that holds is the method: outline →
 //! contents links → printed contents → layout and grammar → windows of pages. Weaker witnesses still add what the
 //! stronger one leaves out, inside its sections.
 //!
@@ -10,39 +10,39 @@
 //! same source gives the same outline.
 
 mod agreements;
-mod blocks;
-mod chain;
-mod claims;
-mod contents;
+mod candidates;
 mod cross_index;
-mod ends;
+mod exhibits;
+mod false_headings;
 #[cfg(any(test, feature = "testing"))]
 pub mod fixture;
 pub(crate) mod form_items;
 mod forms;
-mod grammar;
-mod labels;
+mod front_back_matter;
+mod heading_filters;
+mod heading_style;
+mod item_headings;
 mod layout;
 mod levels;
-mod lines;
+mod line_features;
 mod locate;
-mod lookalikes;
+mod monotone_chain;
 mod numbering;
-mod paged;
-pub mod paper;
+mod oversized_sections;
+mod page_labels;
+mod paged_outline;
+mod primary_outline;
 #[cfg(test)]
-mod properties;
-mod sieve;
-mod skeleton;
-mod split;
-mod styles;
-mod text;
+mod property_tests;
+mod text_outline;
 mod titles;
+mod toc;
+pub mod verify_titles;
 mod windows;
 
 pub use cross_index::{IndexNote, IndexRow};
 use serde::{Deserialize, Serialize};
-use stemma_document::{Body, Gap, Method, OutlineError, PageLabel, Source, VerifiedOutline};
+use stemma_document::{Gap, Method, OutlineError, PageLabel, Source, SourceBody, VerifiedOutline};
 
 /// Code of the gap that says where windows stand in for sections.
 pub const WINDOWS: &str = "structure.windows";
@@ -104,7 +104,7 @@ pub struct Draft {
 /// inside its lines.
 pub fn outline(source: &Source, settings: &StructureSettings) -> Result<Draft, OutlineError> {
     match &source.body {
-        Body::Pages(pages) => paged::outline(source, pages, settings),
-        Body::Lines(lines) => text::outline(source.extent(), lines, settings),
+        SourceBody::Pages(pages) => paged_outline::outline(source, pages, settings),
+        SourceBody::Lines(lines) => text_outline::outline(source.extent(), lines, settings),
     }
 }

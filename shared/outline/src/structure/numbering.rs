@@ -1,10 +1,10 @@
 //! Numbers in front of titles: `1.2`, `IV.`, `(a)`, `NOTE 3`, `第二章`, `一、`.
 
-use stemma_document::english;
+use stemma_document::english_words;
 
 /// A kind of numbering. Numbers of one class follow each other; those of another class do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Class {
+pub(super) enum NumberClass {
     Part,
     Item,
     Chapter,
@@ -31,8 +31,8 @@ pub(super) enum Class {
 
 /// A number read off the front of a title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Number<'a> {
-    pub(super) class: Class,
+pub(super) struct TitleNumber<'a> {
+    pub(super) class: NumberClass,
     /// The last component.
     pub(super) value: u32,
     /// All components but the last, folded to one number: equal for siblings.
@@ -45,33 +45,33 @@ pub(super) struct Number<'a> {
     pub(super) bare: bool,
 }
 
-const WORDS: [(&str, Class); 22] = [
-    ("part", Class::Part),
-    ("items", Class::Item),
-    ("item", Class::Item),
-    ("chapter", Class::Chapter),
-    ("article", Class::Article),
-    ("section", Class::Section),
-    ("exhibit", Class::Exhibit),
-    ("schedule", Class::Schedule),
-    ("annex", Class::Schedule),
-    ("appendix", Class::Appendix),
-    ("notes", Class::Note),
-    ("note", Class::Note),
-    ("figure", Class::Figure),
-    ("table", Class::Figure),
-    ("chart", Class::Figure),
-    ("box", Class::Figure),
-    ("definition", Class::Figure),
-    ("lemma", Class::Figure),
-    ("theorem", Class::Figure),
-    ("corollary", Class::Figure),
-    ("proposition", Class::Figure),
-    ("algorithm", Class::Figure),
+const WORDS: [(&str, NumberClass); 22] = [
+    ("part", NumberClass::Part),
+    ("items", NumberClass::Item),
+    ("item", NumberClass::Item),
+    ("chapter", NumberClass::Chapter),
+    ("article", NumberClass::Article),
+    ("section", NumberClass::Section),
+    ("exhibit", NumberClass::Exhibit),
+    ("schedule", NumberClass::Schedule),
+    ("annex", NumberClass::Schedule),
+    ("appendix", NumberClass::Appendix),
+    ("notes", NumberClass::Note),
+    ("note", NumberClass::Note),
+    ("figure", NumberClass::Figure),
+    ("table", NumberClass::Figure),
+    ("chart", NumberClass::Figure),
+    ("box", NumberClass::Figure),
+    ("definition", NumberClass::Figure),
+    ("lemma", NumberClass::Figure),
+    ("theorem", NumberClass::Figure),
+    ("corollary", NumberClass::Figure),
+    ("proposition", NumberClass::Figure),
+    ("algorithm", NumberClass::Figure),
 ];
 
 /// The readings of the number `title` begins with, likeliest first; empty when it begins with none. `I.` has two.
-pub(super) fn readings(title: &str) -> Vec<Number<'_>> {
+pub(super) fn parse_numbers(title: &str) -> Vec<TitleNumber<'_>> {
     let title = title.trim_start();
     if let Some(number) = worded(title) {
         return vec![number];
@@ -90,7 +90,7 @@ pub(super) fn readings(title: &str) -> Vec<Number<'_>> {
 
 /// What follows the number of `title`, if it begins with one and something follows.
 pub(super) fn after_number(title: &str) -> Option<&str> {
-    readings(title)
+    parse_numbers(title)
         .first()
         .map(|number| number.rest)
         .filter(|rest| !rest.is_empty())
@@ -98,12 +98,12 @@ pub(super) fn after_number(title: &str) -> Option<&str> {
 
 /// Whether most of `titles`, in reading order, go on counting: 1, 2, 3 or 2.1, 2.2, 3.1. Labels and lists that only happen
 /// to begin with a number do not.
-pub(super) fn count_on(titles: &[&str]) -> bool {
-    let all: Vec<Vec<Number<'_>>> = titles.iter().map(|title| readings(title)).collect();
+pub(super) fn are_sequential(titles: &[&str]) -> bool {
+    let all: Vec<Vec<TitleNumber<'_>>> = titles.iter().map(|title| parse_numbers(title)).collect();
     let steady = all
         .windows(2)
-        .filter(|pair: &&[Vec<Number<'_>>]| {
-            let next = |a: &Number<'_>, b: &Number<'_>| {
+        .filter(|pair: &&[Vec<TitleNumber<'_>>]| {
+            let next = |a: &TitleNumber<'_>, b: &TitleNumber<'_>| {
                 a.class == b.class && (b.value == 1 || (a.stem == b.stem && b.value == a.value + 1))
             };
             pair[0].iter().any(|a| pair[1].iter().any(|b| next(a, b)))
@@ -113,7 +113,7 @@ pub(super) fn count_on(titles: &[&str]) -> bool {
 }
 
 /// `NOTE 3.`, `Appendix A:`, `ARTICLE IV`.
-fn worded(title: &str) -> Option<Number<'_>> {
+fn worded(title: &str) -> Option<TitleNumber<'_>> {
     let end = title.find(|c: char| !c.is_ascii_alphabetic())?;
     let word = &title[..end];
     let (_, class) = WORDS
@@ -137,13 +137,13 @@ fn worded(title: &str) -> Option<Number<'_>> {
     let (stem, value) = components(text)
         .or_else(|| Some((0, roman(text)?)))
         .or_else(|| Some((0, letter(text)?)))
-        .or_else(|| Some((0, english::count(text)?)))?;
-    Some(Number {
+        .or_else(|| Some((0, english_words::parse_number_word(text)?)))?;
+    Some(TitleNumber {
         class: *class,
         value,
         stem,
         text,
-        rest: separated(&after[text.len()..]),
+        rest: skip_separators(&after[text.len()..]),
         bare: false,
     })
 }
@@ -170,7 +170,7 @@ fn components(text: &str) -> Option<(u32, u32)> {
     last.map(|value| (stem, if value % 32 == 0 { value / 32 } else { value }))
 }
 
-fn cjk(title: &str) -> Option<Number<'_>> {
+fn cjk(title: &str) -> Option<TitleNumber<'_>> {
     let open = title.starts_with(['（', '(']);
     let ordinal = title.starts_with('第');
     let body = title.trim_start_matches(['第', '（', '(']);
@@ -184,14 +184,14 @@ fn cjk(title: &str) -> Option<Number<'_>> {
     let value = text.parse().ok().or_else(|| cjk_value(text))?;
     let mark = body[length..].chars().next()?;
     let class = match (ordinal, open, mark) {
-        (true, _, '章' | '编' | '部') => Class::CjkChapter,
-        (true, _, '节' | '節' | '条') => Class::CjkSection,
-        (false, true, '）' | ')') => Class::CjkParen,
-        (false, false, '、' | '．' | '.') => Class::CjkList,
+        (true, _, '章' | '编' | '部') => NumberClass::CjkChapter,
+        (true, _, '节' | '節' | '条') => NumberClass::CjkSection,
+        (false, true, '）' | ')') => NumberClass::CjkParen,
+        (false, false, '、' | '．' | '.') => NumberClass::CjkList,
         _ => return None,
     };
-    let rest = separated(&body[length + mark.len_utf8()..]);
-    Some(Number {
+    let rest = skip_separators(&body[length + mark.len_utf8()..]);
+    Some(TitleNumber {
         class,
         value,
         stem: 0,
@@ -234,12 +234,12 @@ fn cjk_value(text: &str) -> Option<u32> {
 }
 
 /// `(1)`, `(a)`, `(iv)`; also the open half `a)`.
-fn parenthesized(title: &str) -> Option<Vec<Number<'_>>> {
+fn parenthesized(title: &str) -> Option<Vec<TitleNumber<'_>>> {
     let body = title.strip_prefix('(')?;
     let close = body.bytes().take(6).position(|b| b == b')')?;
     let text = &body[..close];
-    let rest = separated(&body[close + 1..]);
-    let number = |class, value| Number {
+    let rest = skip_separators(&body[close + 1..]);
+    let number = |class, value| TitleNumber {
         class,
         value,
         stem: 0,
@@ -249,24 +249,24 @@ fn parenthesized(title: &str) -> Option<Vec<Number<'_>>> {
     };
     if let Ok(value) = text.parse::<u32>() {
         return Some(if value <= 40 {
-            vec![number(Class::ParenDigit, value)]
+            vec![number(NumberClass::ParenDigit, value)]
         } else {
             Vec::new()
         });
     }
     let lower = text.bytes().all(|b| b.is_ascii_alphabetic());
-    let mut found = Vec::new();
+    let mut numbers = Vec::new();
     if lower && let Some(value) = letter(text) {
-        found.push(number(Class::ParenAlpha, value));
+        numbers.push(number(NumberClass::ParenAlpha, value));
     }
     if lower && let Some(value) = roman(text) {
-        found.push(number(Class::ParenRoman, value));
+        numbers.push(number(NumberClass::ParenRoman, value));
     }
-    Some(found)
+    Some(numbers)
 }
 
 /// `1`, `1.`, `1.2`, `1.2.3.`; list numbers end at 99, and a year is none.
-fn decimal(title: &str) -> Option<Number<'_>> {
+fn decimal(title: &str) -> Option<TitleNumber<'_>> {
     let length = title
         .find(|c: char| !(c.is_ascii_digit() || c == '.'))
         .unwrap_or(title.len());
@@ -279,7 +279,7 @@ fn decimal(title: &str) -> Option<Number<'_>> {
     let dotted = length > text.len();
     let (stem, value) = components(text)?;
     // `3.5 billion` is an amount: a space and a capital (or a bracket) must follow.
-    let rest = separated(after);
+    let rest = skip_separators(after);
     let spaced = after.starts_with([' ', '\u{a0}', '\t', ')', ':', '-', '–', '—', '|']) || dotted;
     let first = rest.chars().next()?;
     let titled = first.is_uppercase()
@@ -287,8 +287,8 @@ fn decimal(title: &str) -> Option<Number<'_>> {
         || super::titles::is_cjk(first);
     let listed = value <= 99 && depth <= 6 && (text.len() <= 2 || depth > 1);
     let bare = depth == 1 && !dotted && after.trim_start() == rest;
-    (spaced && titled && listed).then_some(Number {
-        class: Class::Decimal(depth as u8),
+    (spaced && titled && listed).then_some(TitleNumber {
+        class: NumberClass::Decimal(depth as u8),
         value,
         stem,
         text,
@@ -298,7 +298,7 @@ fn decimal(title: &str) -> Option<Number<'_>> {
 }
 
 /// `I.`, `iv.`, `A.`, `b.`, `A)`; a mark must follow the letter, except that a capital may stand alone before a capital.
-fn lettered(title: &str) -> Vec<Number<'_>> {
+fn lettered(title: &str) -> Vec<TitleNumber<'_>> {
     let length = title.bytes().take_while(u8::is_ascii_alphabetic).count();
     let text = &title[..length];
     let after = &title[length..];
@@ -309,10 +309,10 @@ fn lettered(title: &str) -> Vec<Number<'_>> {
     if !after[1..].starts_with([' ', '\u{a0}', '\t']) {
         return Vec::new();
     }
-    let rest = separated(after);
+    let rest = skip_separators(after);
     let upper = text.bytes().all(|b| b.is_ascii_uppercase());
     let lower = text.bytes().all(|b| b.is_ascii_lowercase());
-    let number = |class, value| Number {
+    let number = |class, value| TitleNumber {
         class,
         value,
         stem: 0,
@@ -320,31 +320,31 @@ fn lettered(title: &str) -> Vec<Number<'_>> {
         rest,
         bare: false,
     };
-    let mut found = Vec::new();
+    let mut numbers = Vec::new();
     if let Some(value) = roman(text).filter(|_| upper || lower) {
-        found.push(number(
+        numbers.push(number(
             if upper {
-                Class::UpperRoman
+                NumberClass::UpperRoman
             } else {
-                Class::LowerRoman
+                NumberClass::LowerRoman
             },
             value,
         ));
     }
     if let Some(value) = letter(text).filter(|_| upper || lower) {
-        found.push(number(
+        numbers.push(number(
             if upper {
-                Class::UpperAlpha
+                NumberClass::UpperAlpha
             } else {
-                Class::LowerAlpha
+                NumberClass::LowerAlpha
             },
             value,
         ));
     }
-    if found.len() == 2 && !matches!(text, "I" | "i" | "V" | "v" | "X" | "x") {
-        found.swap(0, 1);
+    if numbers.len() == 2 && !matches!(text, "I" | "i" | "V" | "v" | "X" | "x") {
+        numbers.swap(0, 1);
     }
-    found
+    numbers
 }
 
 /// A single letter as its place in the alphabet.
@@ -385,7 +385,7 @@ pub(super) fn roman(text: &str) -> Option<u32> {
 }
 
 /// What follows a number: separators removed.
-pub(super) fn separated(text: &str) -> &str {
+pub(super) fn skip_separators(text: &str) -> &str {
     text.trim_start_matches(|c: char| {
         c.is_whitespace() || matches!(c, '.' | ':' | ')' | '-' | '–' | '—' | '|' | '、')
     })
@@ -398,21 +398,26 @@ mod tests {
     #[test]
     fn numbers_are_read_with_their_class() {
         for (title, class, value, rest) in [
-            ("1.2 Types", Class::Decimal(2), 2, "Types"),
-            ("3. Results", Class::Decimal(1), 3, "Results"),
-            ("IV. Analysis", Class::UpperRoman, 4, "Analysis"),
-            ("B. Scope", Class::UpperAlpha, 2, "Scope"),
-            ("(2) Fees", Class::ParenDigit, 2, "Fees"),
-            ("NOTE 12 — Leases", Class::Note, 12, "Leases"),
-            ("Appendix A: Files", Class::Appendix, 1, "Files"),
-            ("SECTION 2.07 Repayment", Class::Section, 7, "Repayment"),
-            ("ARTICLE IX", Class::Article, 9, ""),
-            ("ARTICLE EIGHT", Class::Article, 8, ""),
-            ("第二章 公司", Class::CjkChapter, 2, "公司"),
-            ("十二、其他", Class::CjkList, 12, "其他"),
-            ("（三）风险", Class::CjkParen, 3, "风险"),
+            ("1.2 Types", NumberClass::Decimal(2), 2, "Types"),
+            ("3. Results", NumberClass::Decimal(1), 3, "Results"),
+            ("IV. Analysis", NumberClass::UpperRoman, 4, "Analysis"),
+            ("B. Scope", NumberClass::UpperAlpha, 2, "Scope"),
+            ("(2) Fees", NumberClass::ParenDigit, 2, "Fees"),
+            ("NOTE 12 — Leases", NumberClass::Note, 12, "Leases"),
+            ("Appendix A: Files", NumberClass::Appendix, 1, "Files"),
+            (
+                "SECTION 2.07 Repayment",
+                NumberClass::Section,
+                7,
+                "Repayment",
+            ),
+            ("ARTICLE IX", NumberClass::Article, 9, ""),
+            ("ARTICLE EIGHT", NumberClass::Article, 8, ""),
+            ("第二章 公司", NumberClass::CjkChapter, 2, "公司"),
+            ("十二、其他", NumberClass::CjkList, 12, "其他"),
+            ("（三）风险", NumberClass::CjkParen, 3, "风险"),
         ] {
-            let number = readings(title)[0];
+            let number = parse_numbers(title)[0];
             assert_eq!(
                 (number.class, number.value, number.rest),
                 (class, value, rest),
@@ -422,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_years_and_abbreviations_are_no_numbers() {
+    fn amounts_and_years_are_not_numbers() {
         for title in [
             "2023 Results",
             "3.5 billion",
@@ -433,26 +438,26 @@ mod tests {
             "1,234 Units",
             "",
         ] {
-            assert!(readings(title).is_empty(), "{title}");
+            assert!(parse_numbers(title).is_empty(), "{title}");
         }
     }
 
     #[test]
-    fn sections_count_on_and_labels_do_not() {
-        assert!(count_on(&[
+    fn sequential_sections_are_recognized() {
+        assert!(are_sequential(&[
             "1.1 Scope",
             "1.2 Terms",
             "2.1 Fees",
             "2.2 Costs",
             "2.3 Taxes"
         ]));
-        assert!(count_on(&[
+        assert!(are_sequential(&[
             "Section 1.01 Scope",
             "Section 1.02 Terms",
             "Section 1.03 Rates",
             "Section 2.01 Loans"
         ]));
-        assert!(!count_on(&[
+        assert!(!are_sequential(&[
             "12 Months",
             "3 Years",
             "40 Stores",
@@ -461,16 +466,19 @@ mod tests {
     }
 
     #[test]
-    fn an_i_is_a_numeral_or_a_letter() {
-        let classes: Vec<_> = readings("I. Overview")
+    fn letter_i_has_two_readings() {
+        let classes: Vec<_> = parse_numbers("I. Overview")
             .iter()
             .map(|n| (n.class, n.value))
             .collect();
-        assert_eq!(classes, [(Class::UpperRoman, 1), (Class::UpperAlpha, 9)]);
+        assert_eq!(
+            classes,
+            [(NumberClass::UpperRoman, 1), (NumberClass::UpperAlpha, 9)]
+        );
     }
 
     #[test]
-    fn a_number_of_three_thousand_parts_is_no_number() {
-        assert!(readings(&"1.".repeat(3000)).is_empty());
+    fn overlong_number_is_rejected() {
+        assert!(parse_numbers(&"1.".repeat(3000)).is_empty());
     }
 }

@@ -9,8 +9,8 @@ const COMPARED_BYTES: usize = 400;
 
 /// Letters and digits only, lower case, ligatures and wide forms resolved, no white space: letter-spaced, hyphenated and
 /// differently punctuated copies of one title become equal.
-pub(super) fn squash(text: &str) -> String {
-    let text = cut(text, COMPARED_BYTES);
+pub(super) fn normalize_key(text: &str) -> String {
+    let text = truncate_bytes(text, COMPARED_BYTES);
     if text.is_ascii() {
         return text
             .bytes()
@@ -23,7 +23,7 @@ pub(super) fn squash(text: &str) -> String {
 }
 
 /// The longest prefix of `text` of at most `bytes` bytes that ends between characters.
-pub(super) fn cut(text: &str, bytes: usize) -> &str {
+pub(super) fn truncate_bytes(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;
     }
@@ -36,16 +36,16 @@ pub(super) fn cut(text: &str, bytes: usize) -> &str {
 
 /// A title prepared for comparing: the whole and what follows its number, squashed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Prepared {
+pub(super) struct TitleKeys {
     pub(super) full: String,
     pub(super) core: String,
 }
 
-impl Prepared {
+impl TitleKeys {
     pub(super) fn new(title: &str) -> Self {
-        let full = squash(title);
+        let full = normalize_key(title);
         let core = numbering::after_number(title)
-            .map(squash)
+            .map(normalize_key)
             .filter(|core| !core.is_empty());
         Self {
             core: core.unwrap_or_else(|| full.clone()),
@@ -55,20 +55,20 @@ impl Prepared {
 }
 
 /// How alike two prepared titles are (0–1). A missing number costs little, different words much.
-pub(super) fn likeness(a: &Prepared, b: &Prepared) -> f32 {
+pub(super) fn title_similarity(a: &TitleKeys, b: &TitleKeys) -> f32 {
     if a.full == b.full {
         return if a.full.is_empty() { 0.0 } else { 1.0 };
     }
-    let full = similarity(&a.full, &b.full);
+    let full = key_similarity(&a.full, &b.full);
     if a.core == a.full && b.core == b.full {
         return full;
     }
-    full.max(similarity(&a.core, &b.core) - 0.03).max(0.0)
+    full.max(key_similarity(&a.core, &b.core) - 0.03).max(0.0)
 }
 
 /// Likeness of two squashed texts: 1 when equal, high when the shorter is a long beginning of the longer, else the Dice
 /// coefficient of their letter pairs.
-pub(super) fn similarity(a: &str, b: &str) -> f32 {
+pub(super) fn key_similarity(a: &str, b: &str) -> f32 {
     if a == b {
         return if a.is_empty() { 0.0 } else { 1.0 };
     }
@@ -76,13 +76,13 @@ pub(super) fn similarity(a: &str, b: &str) -> f32 {
     if short.is_empty() || short.len() * 4 < long.len() {
         return 0.0;
     }
-    let dice = dice(short, long);
+    let dice = dice_coefficient(short, long);
     let begins = long.starts_with(short) && short.len() >= 12;
     if begins { dice.max(0.85) } else { dice }
 }
 
 /// Dice coefficient of letter pairs (bytes suffice: both sides are squashed the same way).
-fn dice(a: &str, b: &str) -> f32 {
+fn dice_coefficient(a: &str, b: &str) -> f32 {
     let pairs = |text: &str| {
         let mut pairs: Vec<[u8; 2]> = text
             .as_bytes()
@@ -123,7 +123,7 @@ pub(super) fn is_cjk(c: char) -> bool {
 
 /// Words, where two characters of a script without spaces count as one.
 pub(super) fn word_count(text: &str) -> usize {
-    let text = cut(text, COMPARED_BYTES);
+    let text = truncate_bytes(text, COMPARED_BYTES);
     let cjk = if text.is_ascii() {
         0
     } else {
@@ -137,7 +137,7 @@ pub(super) fn word_count(text: &str) -> usize {
 }
 
 /// White space folded to single spaces, ends trimmed, control characters dropped.
-pub(super) fn tidy(text: &str) -> String {
+pub(super) fn fold_whitespace(text: &str) -> String {
     let words = text
         .split_whitespace()
         .map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());
@@ -148,7 +148,7 @@ pub(super) fn tidy(text: &str) -> String {
 }
 
 /// Whether a line is the name of a company: it ends in the word for its legal form.
-pub(super) fn names_company(text: &str) -> bool {
+pub(super) fn is_company_name(text: &str) -> bool {
     const FORMS: [&str; 19] = [
         "inc",
         "incorporated",
@@ -174,7 +174,7 @@ pub(super) fn names_company(text: &str) -> bool {
         text.split(|c: char| c.is_whitespace() || c == ',')
             .filter(|word| !word.is_empty())
     };
-    let last = words().next_back().map(squash).unwrap_or_default();
+    let last = words().next_back().map(normalize_key).unwrap_or_default();
     words().count() >= 2
         && text.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())
         && FORMS.contains(&last.as_str())
@@ -185,20 +185,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_of_one_title_squash_to_the_same() {
+    fn title_variants_normalize_equally() {
         for (a, b) in [
             ("OVERVI EW", "Overview"),
             ("Con\u{fb01}dential", "CONFIDENTIAL"),
             ("Risk-Factors", "Risk Factors"),
             ("第一章　总则", "第一章 总则"),
         ] {
-            assert_eq!(squash(a), squash(b));
+            assert_eq!(normalize_key(a), normalize_key(b));
         }
     }
 
     #[test]
-    fn likeness_forgives_numbers_and_tails_but_not_other_words() {
-        let like = |a, b| likeness(&Prepared::new(a), &Prepared::new(b));
+    fn similarity_ignores_numbers_and_suffixes() {
+        let like = |a, b| title_similarity(&TitleKeys::new(a), &TitleKeys::new(b));
         assert_eq!(like("Risk Factors", "RISK FACTORS"), 1.0);
         assert!(like("1.2 Liquidity", "Liquidity") > 0.95);
         assert!(

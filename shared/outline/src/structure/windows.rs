@@ -12,10 +12,14 @@ use stemma_document::{Digest, Page};
 const REACH: usize = 4;
 
 /// Cuts `pages` (indices from 0) into windows of at most `max_tokens` each (or one page).
-pub(super) fn cut(pages: &[Page], range: Range<usize>, max_tokens: u32) -> Vec<Range<usize>> {
+pub(super) fn cut_windows(
+    pages: &[Page],
+    range: Range<usize>,
+    max_tokens: u32,
+) -> Vec<Range<usize>> {
     let digests: Vec<Digest> = pages[range.clone()]
         .iter()
-        .map(|page| Digest::of(page.text().as_bytes()))
+        .map(|page| Digest::from_content(page.text().as_bytes()))
         .collect();
     let mut windows = Vec::new();
     let mut start = range.start;
@@ -57,7 +61,7 @@ pub(super) fn tokens_of(page: &Page) -> u32 {
 }
 
 /// `Page 4`, `Pages 4–9`, counted from 1.
-pub(super) fn title(window: &Range<usize>) -> String {
+pub(super) fn window_title(window: &Range<usize>) -> String {
     match window.len() {
         0 | 1 => format!("Page {}", window.start + 1),
         _ => format!("Pages {}–{}", window.start + 1, window.end),
@@ -87,7 +91,7 @@ mod tests {
     #[test]
     fn windows_cover_all_pages_and_keep_the_limit() {
         let pages = pages(50, None);
-        let windows = cut(&pages, 0..50, 2_500);
+        let windows = cut_windows(&pages, 0..50, 2_500);
         assert_eq!(
             windows.iter().map(ExactSizeIterator::len).sum::<usize>(),
             50
@@ -103,17 +107,17 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_moves_at_most_two_windows() {
-        let before = cut(&pages(60, None), 0..60, 50_000);
+    fn edit_moves_at_most_two_windows() {
+        let before = cut_windows(&pages(60, None), 0..60, 50_000);
         for edited in 0..60 {
-            let after = cut(&pages(60, Some(edited)), 0..60, 50_000);
-            let kept = before
+            let after = cut_windows(&pages(60, Some(edited)), 0..60, 50_000);
+            let unchanged = before
                 .iter()
                 .filter(|window| after.contains(window))
                 .count();
             // The window with the edit and at most two beside it.
             assert!(
-                before.len() - kept <= 3,
+                before.len() - unchanged <= 3,
                 "page {edited}: {before:?} {after:?}"
             );
         }

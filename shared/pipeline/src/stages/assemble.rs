@@ -10,28 +10,28 @@ use stemma_document::{
     Digest, Gap, ModelAnswers, PageSpan, Section, SectionId, SectionTree, Summary,
 };
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Output, Stage, Task};
-use stemma_engine::{Failure, Identity, TaskKey};
-use stemma_extract::Packed;
+use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
+use stemma_extract::EncodedSource;
 
-use super::outline::{Tree, defects};
-use super::{Described, MODEL_REVISIONS, Outline, REVISIONS};
-use crate::Filings;
-use crate::model::{Answers, DraftBlob, Part, Plan, Spent, gather};
-use crate::settings::{ModelSettings, OnModelFailure, Purpose, Settings};
-use stemma_outline::{items, sections};
+use super::outline::{TreeOutcome, defect_gaps};
+use super::{DescriptionBlob, MODEL_REVISIONS, Outline, REVISIONS};
+use crate::FilingFlow;
+use crate::llm::{DraftBlob, PlanPage, SectionAnswers, StageUsage, SummaryPlan, collect_answers};
+use crate::settings::{ModelSettings, OnModelFailure, Purpose, RunSettings};
+use stemma_outline::{enrich, items};
 
 /// Summaries that are read at once.
-const AT_ONCE: usize = 32;
+const MAX_CONCURRENT_READS: usize = 32;
 /// Sections without a summary that are named one by one.
-const NAMED: usize = 20;
+const MAX_LISTED_GAPS: usize = 20;
 
 /// Makes the tree. Key: the text, the settings, and all answers (those about structure settle the draft).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assemble {
     /// Digest of the text.
     pub text: Digest,
-    /// The artifact whose blob `source` holds it.
+    /// The artifact whose blob `decode` holds it.
     pub source: TaskKey,
     /// The artifact of [`DraftOutline`](super::DraftOutline).
     pub draft: TaskKey,
@@ -43,14 +43,14 @@ pub struct Assemble {
 
 #[async_trait]
 impl Stage for Assemble {
-    type Work = Filings;
-    type Outcome = Tree;
+    type Work = FilingFlow;
+    type Outcome = TreeOutcome;
 
     const NAME: &'static str = "assemble";
     const REVISION: u32 = 2;
     const LANE: Lane = Lane::Cpu;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         let settings = (
             &settings.structure,
             &settings.outline,
@@ -64,34 +64,37 @@ impl Stage for Assemble {
         identity.text(&serde_json::to_string(&settings).unwrap_or_default());
     }
 
-    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Tree>, Failure> {
+    async fn run(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+    ) -> Result<StageOutput<TreeOutcome>, Failure> {
         let plan = self.plan(task).await?;
-        let (answers, spent) = gather(task, &plan).await?;
+        let (answers, usage) = collect_answers(task, &plan).await?;
         if answers.digest() != self.answers {
             let message =
                 "answers are not those that the flow read; someone changed them meanwhile";
             return Err(Failure::transient("model.answers_changed", message));
         }
-        let summaries = summaries(task, &answers).await?;
+        let summaries = load_summaries(task, &answers).await?;
         let packed = task.blob(&self.source, "source").await?;
-        let draft = task.tools.texts.draft(task, &self.draft).await?;
+        let draft = task.tools.text_cache.draft(task, &self.draft).await?;
         let settings = task.settings.clone();
-        let described = described(task, &answers).await?;
-        let unread = plan.summaries.unread(&answers.summaries);
-        let told = Told {
+        let description = load_description(task, &answers).await?;
+        let unanswered = plan.summaries.unanswered_stretches(&answers.summaries);
+        let collected = CollectedAnswers {
             answers,
             summaries,
-            unread,
-            described,
+            unanswered,
+            description,
         };
         let tree = task
             .env
-            .compute(move || assemble(packed, &draft, told, &spent, &settings))
+            .compute(move || assemble_tree(packed, &draft, collected, &usage, &settings))
             .await;
         let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
         let json = serde_json::to_vec(&tree).map_err(|error| json_error(&error))?;
-        Ok(Output::new(
-            Tree::of(&tree, &json),
+        Ok(StageOutput::new(
+            TreeOutcome::new(&tree, &json),
             vec![("tree", json.into())],
         ))
     }
@@ -99,10 +102,10 @@ impl Stage for Assemble {
 
 impl Assemble {
     /// The plan as the flow had it.
-    async fn plan(&self, task: &Task<'_, Filings>) -> Result<Plan, Failure> {
-        let parts: Vec<Part> = serde_json::from_slice(&task.blob(&self.draft, "plan").await?)
+    async fn plan(&self, task: &TaskContext<'_, FilingFlow>) -> Result<SummaryPlan, Failure> {
+        let parts: Vec<PlanPage> = serde_json::from_slice(&task.blob(&self.draft, "plan").await?)
             .map_err(|error| json_error(&error))?;
-        Ok(Plan::of(self.draft, self.source, parts))
+        Ok(SummaryPlan::from_pages(self.draft, self.source, parts))
     }
 }
 
@@ -111,34 +114,34 @@ fn json_error(error: &serde_json::Error) -> Failure {
 }
 
 /// The texts of all summaries, by the index of the section.
-async fn summaries(
-    task: &Task<'_, Filings>,
-    answers: &Answers,
+async fn load_summaries(
+    task: &TaskContext<'_, FilingFlow>,
+    answers: &SectionAnswers,
 ) -> Result<BTreeMap<usize, String>, Failure> {
-    let told = answers
+    let answered = answers
         .summaries
         .iter()
         .enumerate()
-        .filter_map(|(index, told)| {
-            let (key, answer) = told.as_ref()?;
+        .filter_map(|(index, answered)| {
+            let (key, answer) = answered.as_ref()?;
             answer.is_ok().then_some((index, *key))
         });
-    stream::iter(told.collect::<Vec<_>>())
+    stream::iter(answered.collect::<Vec<_>>())
         .map(|(index, key): (usize, TaskKey)| async move {
             let text = task.blob(&key, "summary").await?;
             Ok::<_, Failure>((index, String::from_utf8_lossy(&text).into_owned()))
         })
-        .buffered(AT_ONCE)
+        .buffered(MAX_CONCURRENT_READS)
         .try_collect()
         .await
 }
 
 /// What was written about the document as a whole.
-async fn described(
-    task: &Task<'_, Filings>,
-    answers: &Answers,
-) -> Result<Option<Described>, Failure> {
-    let Some((key, Ok(_))) = &answers.described else {
+async fn load_description(
+    task: &TaskContext<'_, FilingFlow>,
+    answers: &SectionAnswers,
+) -> Result<Option<DescriptionBlob>, Failure> {
+    let Some((key, Ok(_))) = &answers.description else {
         return Ok(None);
     };
     let json = task.blob(key, "described").await?;
@@ -148,62 +151,64 @@ async fn described(
 }
 
 /// What the model told about a document.
-struct Told {
-    answers: Answers,
+struct CollectedAnswers {
+    answers: SectionAnswers,
     /// Texts of summaries, by the index of the section.
     summaries: BTreeMap<usize, String>,
     /// Sections of whose own text a stretch was not answered about, with the code of the failure.
-    unread: Vec<(usize, String)>,
+    unanswered: Vec<(usize, String)>,
     /// About the document as a whole.
-    described: Option<Described>,
+    description: Option<DescriptionBlob>,
 }
 
 /// The finished tree: pure (I-12).
-fn assemble(
+fn assemble_tree(
     packed: Bytes,
     blob: &DraftBlob,
-    told: Told,
-    spent: &BTreeMap<TaskKey, Spent>,
-    settings: &Settings,
+    collected: CollectedAnswers,
+    usage: &BTreeMap<TaskKey, StageUsage>,
+    settings: &RunSettings,
 ) -> Result<SectionTree, Failure> {
-    let Told {
+    let CollectedAnswers {
         answers,
         mut summaries,
-        unread,
-        described,
-    } = told;
+        unanswered,
+        description: described,
+    } = collected;
     let unreadable =
         |error: &dyn std::fmt::Display| Failure::permanent("structure.source", error.to_string());
-    let source = Packed::open(packed)
-        .and_then(Packed::source)
+    let source = EncodedSource::open(packed)
+        .and_then(EncodedSource::decode)
         .map_err(|error| unreadable(&error))?;
     let Some(model) = &settings.model else {
         return Err(unreadable(&"the settings name no model"));
     };
     let draft = &blob.draft;
     let mut gaps = draft.gaps.clone();
-    gaps.extend(defects(&source));
+    gaps.extend(defect_gaps(&source));
     let tree = SectionTree::build(&draft.outline, draft.method, gaps);
-    let mut tree = sections::finish(tree, &source, &settings.sections, &draft.labels);
+    let mut tree = enrich::finish(tree, &source, &settings.sections, &draft.labels);
     items::attach(&mut tree, &source, &draft.cross_index);
-    let mut without = Vec::new();
-    tell(
+    let mut missing = Vec::new();
+    apply_summaries(
         &mut tree.sections,
         model,
         &answers,
         &mut summaries,
-        &mut without,
+        &mut missing,
     );
-    for (index, code) in unread {
+    for (index, code) in unanswered {
         let section = u32::try_from(index)
             .ok()
             .and_then(|index| tree.section(SectionId(index)));
-        without.extend(section.map(|section: &Section| Without::of(section, code, Instead::Part)));
+        missing.extend(section.map(|section: &Section| {
+            MissingSummary::for_section(section, code, SummaryFallback::Partial)
+        }));
     }
-    tree.gaps.extend(unsummarized(&without));
+    tree.gaps.extend(summary_gaps(&missing));
     tree.provenance.model.clone_from(&model.name);
-    let mut summed = Answers::summed(&blob.answers, spent);
-    describe(&mut tree, described, &answers, &mut summed);
+    let mut summed = SectionAnswers::usage_totals(&blob.answers, usage);
+    apply_description(&mut tree, described, &answers, &mut summed);
     tree.provenance.answers = Some(summed);
     let stages = REVISIONS
         .into_iter()
@@ -216,40 +221,40 @@ fn assemble(
 }
 
 /// A section without a summary from the model, or with one of a part of it: its structure number, pages, and why.
-struct Without {
+struct MissingSummary {
     structure: String,
     pages: Option<PageSpan>,
     code: String,
-    instead: Instead,
+    fallback: SummaryFallback,
 }
 
 /// What there is instead of a summary from the model.
-enum Instead {
-    Nothing,
+enum SummaryFallback {
+    None,
     /// One that rules made.
-    Offline,
+    ByRules,
     /// One that does not say what stands in a part of its text.
-    Part,
+    Partial,
 }
 
-impl Without {
-    fn of(section: &Section, code: String, instead: Instead) -> Self {
+impl MissingSummary {
+    fn for_section(section: &Section, code: String, fallback: SummaryFallback) -> Self {
         Self {
             structure: section.structure.clone(),
             pages: section.span.pages(),
             code,
-            instead,
+            fallback,
         }
     }
 }
 
 /// Puts the model's summaries in the place of those that rules made, in pre-order.
-fn tell(
+fn apply_summaries(
     sections: &mut [Section],
     model: &ModelSettings,
-    answers: &Answers,
+    answers: &SectionAnswers,
     summaries: &mut BTreeMap<usize, String>,
-    without: &mut Vec<Without>,
+    missing: &mut Vec<MissingSummary>,
 ) {
     for section in sections {
         let index = section.id.0 as usize;
@@ -263,38 +268,38 @@ fn tell(
             (None, Some(Some((_, Err(code))))) => {
                 let offline = model.on_failure == OnModelFailure::Offline;
                 section.summary = section.summary.take().filter(|_| offline);
-                let instead = if offline {
-                    Instead::Offline
+                let fallback = if offline {
+                    SummaryFallback::ByRules
                 } else {
-                    Instead::Nothing
+                    SummaryFallback::None
                 };
-                without.push(Without::of(section, code.clone(), instead));
+                missing.push(MissingSummary::for_section(section, code.clone(), fallback));
             }
             // Small: it is its own summary.
             _ => {}
         }
-        tell(&mut section.children, model, answers, summaries, without);
+        apply_summaries(&mut section.children, model, answers, summaries, missing);
     }
 }
 
 /// Puts the model's description in the place of the one that rules made, and its facts where rules found none.
-fn describe(
+fn apply_description(
     tree: &mut SectionTree,
-    described: Option<Described>,
-    answers: &Answers,
+    described: Option<DescriptionBlob>,
+    answers: &SectionAnswers,
     summed: &mut ModelAnswers,
 ) {
-    if let Some(Described {
+    if let Some(DescriptionBlob {
         description,
         facts,
         mut dropped,
     }) = described
     {
         tree.description = Some(description);
-        dropped.extend(sections::fill(&mut tree.facts, &facts));
+        dropped.extend(enrich::fill_missing(&mut tree.facts, &facts));
         (summed.described, summed.facts_dropped) = (true, dropped);
     }
-    if let Some((_, Err(code))) = &answers.described {
+    if let Some((_, Err(code))) = &answers.description {
         let detail =
             format!("the description was made by rules: the model did not answer ({code})");
         tree.gaps.push(Gap {
@@ -305,19 +310,19 @@ fn describe(
     }
 }
 
-fn unsummarized(without: &[Without]) -> Vec<Gap> {
+fn summary_gaps(missing: &[MissingSummary]) -> Vec<Gap> {
     const CODE: &str = "model.summary_failed";
-    let mut gaps: Vec<Gap> = without
+    let mut gaps: Vec<Gap> = missing
         .iter()
-        .take(NAMED)
-        .map(|one: &Without| {
-            let instead = match one.instead {
-                Instead::Nothing => "has no summary",
-                Instead::Offline => "has a summary made by rules",
-                Instead::Part => "has a summary of a part of its text",
+        .take(MAX_LISTED_GAPS)
+        .map(|one: &MissingSummary| {
+            let fallback = match one.fallback {
+                SummaryFallback::None => "has no summary",
+                SummaryFallback::ByRules => "has a summary made by rules",
+                SummaryFallback::Partial => "has a summary of a part of its text",
             };
             let detail = format!(
-                "section {} {instead}: the model did not answer ({})",
+                "section {} {fallback}: the model did not answer ({})",
                 one.structure, one.code
             );
             Gap {
@@ -327,10 +332,10 @@ fn unsummarized(without: &[Without]) -> Vec<Gap> {
             }
         })
         .collect();
-    if without.len() > NAMED {
+    if missing.len() > MAX_LISTED_GAPS {
         let detail = format!(
             "{} more sections were not answered about",
-            without.len() - NAMED
+            missing.len() - MAX_LISTED_GAPS
         );
         gaps.push(Gap {
             code: CODE.into(),

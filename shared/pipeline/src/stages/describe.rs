@@ -5,17 +5,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_document::{Digest, SectionTree};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Output, Stage, Task};
-use stemma_engine::{Failure, Identity, TaskKey};
-use stemma_llm::fence::fenced;
+use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 use stemma_llm::tokens;
+use stemma_llm::untrusted::delimit;
 
-use crate::Filings;
-use crate::model::{
-    MAX_PARTS, Question, Reads, Spent, Told, digest_of, one_line, own_stretches, parts, same_text,
+use crate::FilingFlow;
+use crate::llm::{
+    InputDigest, LlmQuestion, MAX_PARTS, StageUsage, SummaryRef, check_digest, own_stretches,
+    part_summaries, single_line, title_digest,
 };
-use crate::settings::{Purpose, Settings};
-use stemma_outline::sections::{Metadata, Values};
+use crate::settings::{Purpose, RunSettings};
+use stemma_outline::enrich::{FactValues, LlmFacts};
 
 /// The longest description in characters.
 const MAX_CHARS: usize = 600;
@@ -37,16 +38,16 @@ pub struct Describe {
 
 /// What the model says of a document: the blob `described`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Described {
+pub(crate) struct DescriptionBlob {
     /// One sentence.
     pub(crate) description: String,
     /// What stands in the text it was shown.
-    pub(crate) facts: Values,
+    pub(crate) facts: FactValues,
     /// Names of what it said and does not stand there.
     pub(crate) dropped: Vec<String>,
 }
 
-pub(super) static QUESTION: Question = Question {
+pub(super) static QUESTION: LlmQuestion = LlmQuestion {
     stage: Describe::NAME,
     purpose: Purpose::Summaries,
     instructions: "You are shown how a document begins, then its sections with what they say. Describe it in one sentence of at \
@@ -75,58 +76,72 @@ fn properties() -> Value {
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct DescriptionReply {
     description: String,
     #[serde(flatten)]
-    metadata: Metadata,
+    metadata: LlmFacts,
 }
 
 #[async_trait]
 impl Stage for Describe {
-    type Work = Filings;
-    type Outcome = Told;
+    type Work = FilingFlow;
+    type Outcome = SummaryRef;
 
     const NAME: &'static str = "describe";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Llm;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         QUESTION.identify(settings, identity);
         identity.bytes(self.reads.as_bytes());
     }
 
-    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Told>, Failure> {
-        let blob = task.tools.texts.draft(task, &self.draft).await?;
-        let shown = self.read(task, &blob.tree).await?;
-        let asked = QUESTION
-            .ask(task, fenced("Document", &shown), |written: Written| {
-                Ok((one_line(&written.description, MAX_CHARS)?, written.metadata))
-            })
+    async fn run(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+    ) -> Result<StageOutput<SummaryRef>, Failure> {
+        let blob = task.tools.text_cache.draft(task, &self.draft).await?;
+        let prompt = self.prompt_block(task, &blob.tree).await?;
+        let answer = QUESTION
+            .complete(
+                task,
+                delimit("Document", &prompt),
+                |reply: DescriptionReply| {
+                    Ok((single_line(&reply.description, MAX_CHARS)?, reply.metadata))
+                },
+            )
             .await?;
-        let (description, metadata) = asked.value;
-        let (facts, dropped) = metadata.standing_in(&shown);
-        let spent = Spent {
-            prompt_tokens: tokens::count(&shown),
+        let (description, metadata) = answer.value;
+        let (facts, dropped) = metadata.verify_against(&prompt);
+        let usage = StageUsage {
+            prompt_tokens: tokens::count(&prompt),
             output_tokens: tokens::count(&description),
         };
-        let json = serde_json::to_vec(&Described {
+        let json = serde_json::to_vec(&DescriptionBlob {
             description,
             facts,
             dropped,
         });
         let json =
             json.map_err(|error| Failure::permanent("model.description", error.to_string()))?;
-        let told = Told {
-            digest: Digest::of(&json),
-            spent,
+        let summary = SummaryRef {
+            digest: Digest::from_content(&json),
+            usage,
         };
-        Ok(Output::new(told, vec![("described", json.into())]).with_records(asked.records))
+        Ok(
+            StageOutput::new(summary, vec![("described", json.into())])
+                .with_records(answer.records),
+        )
     }
 }
 
 impl Describe {
     /// What the model is shown, checked against what the key says.
-    async fn read(&self, task: &Task<'_, Filings>, tree: &SectionTree) -> Result<String, Failure> {
+    async fn prompt_block(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+        tree: &SectionTree,
+    ) -> Result<String, Failure> {
         let first = tree
             .sections
             .first()
@@ -134,7 +149,7 @@ impl Describe {
         let small = first.tokens < task.settings.sections.summary_tokens_verbatim;
         let text = task
             .tools
-            .texts
+            .text_cache
             .section(task, &self.source, first, small)
             .await?;
         let stretches = if small {
@@ -143,16 +158,17 @@ impl Describe {
             own_stretches(&text, task.settings)
         };
         let begins = stretches.first().copied().unwrap_or(&text);
-        let mut reads = Reads::of(digest_of(&first.title, begins), tree.sections.len());
+        let mut input = InputDigest::new(title_digest(&first.title, begins), tree.sections.len());
         let top = &tree.sections[..tree.sections.len().min(MAX_PARTS)];
-        let sections = parts(task, &self.source, top, &self.parts, false, &mut reads).await?;
-        same_text(Self::NAME, reads.finish(), self.reads)?;
-        Ok(format!("{}\n{sections}", cover(begins)))
+        let sections =
+            part_summaries(task, &self.source, top, &self.parts, false, &mut input).await?;
+        check_digest(Self::NAME, input.finish(), self.reads)?;
+        Ok(format!("{}\n{sections}", opening_lines(begins)))
     }
 }
 
 /// The first lines of a text.
-fn cover(text: &str) -> &str {
+fn opening_lines(text: &str) -> &str {
     if text.len() <= COVER_BYTES {
         return text;
     }

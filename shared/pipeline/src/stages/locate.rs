@@ -4,18 +4,20 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Output, Stage, Task};
-use stemma_engine::{Failure, Identity};
+use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::{Failure, TaskKeyBuilder};
 
-use crate::Filings;
-use crate::model::{Pointer, Question, Reply, Said, answer, bounded};
-use crate::settings::{Purpose, Settings};
+use crate::FilingFlow;
+use crate::llm::{
+    LlmQuestion, QuestionRef, StructureAnswer, StructureReply, answer_question, check_size,
+};
+use crate::settings::{Purpose, RunSettings};
 
 /// Asks for the places of some titles on consecutive pages. Key: the titles and the texts of the pages.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Locate(pub Pointer);
+pub struct Locate(pub QuestionRef);
 
-pub(super) static QUESTION: Question = Question {
+pub(super) static QUESTION: LlmQuestion = LlmQuestion {
     stage: Locate::NAME,
     purpose: Purpose::Structure,
     instructions: "You are shown titles of sections and consecutive pages of the same document. Tell for each title on which page its \
@@ -37,35 +39,39 @@ fn properties() -> Value {
 }
 
 #[derive(Deserialize)]
-struct Places {
-    found: Vec<Place>,
+struct LocateReply {
+    #[serde(rename = "found")]
+    titles: Vec<TitlePage>,
 }
 
 #[derive(Deserialize)]
-struct Place {
+struct TitlePage {
     entry: u32,
     page: u32,
 }
 
 #[async_trait]
 impl Stage for Locate {
-    type Work = Filings;
-    type Outcome = Reply;
+    type Work = FilingFlow;
+    type Outcome = StructureReply;
 
     const NAME: &'static str = "locate";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Llm;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         QUESTION.identify(settings, identity);
         identity.bytes(self.0.reads.as_bytes());
     }
 
-    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
-        answer(&QUESTION, task, &self.0, |places: Places| {
-            bounded(Said::Found(
-                places
-                    .found
+    async fn run(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+    ) -> Result<StageOutput<StructureReply>, Failure> {
+        answer_question(&QUESTION, task, &self.0, |reply: LocateReply| {
+            check_size(StructureAnswer::Located(
+                reply
+                    .titles
                     .into_iter()
                     .map(|place| (place.entry, place.page))
                     .collect(),

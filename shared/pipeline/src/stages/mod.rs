@@ -4,10 +4,10 @@ mod assemble;
 mod describe;
 mod detect_toc;
 mod draft_outline;
-mod draft_part;
 mod locate;
 mod outline;
 mod paginate;
+mod plan_page;
 mod publish;
 mod read_contents;
 mod read_window;
@@ -18,19 +18,19 @@ mod withdraw;
 
 use stemma_engine::stage::Stage;
 
-use crate::model::Question;
+use crate::llm::LlmQuestion;
 
 pub use assemble::Assemble;
 pub use describe::Describe;
-pub(crate) use describe::Described;
+pub(crate) use describe::DescriptionBlob;
 pub use detect_toc::DetectToc;
-pub use draft_outline::{DraftOutline, Drafted};
-pub use draft_part::DraftPart;
+pub use draft_outline::{DraftOutcome, DraftOutline};
 pub use locate::Locate;
 pub use outline::Outline;
-pub use paginate::{Paginate, read};
-pub use publish::{Publish, publish_imported, remove};
-pub(crate) use publish::{Published, published};
+pub use paginate::{Paginate, extract_document};
+pub use plan_page::LoadPlanPage;
+pub use publish::{Publish, publish_imported, remove_document};
+pub(crate) use publish::{PublishOutcome, publish_outcome};
 pub use read_contents::ReadContents;
 pub use read_window::ReadWindow;
 pub use repair::Repair;
@@ -49,7 +49,7 @@ pub(crate) const REVISIONS: [(&str, u32); 3] = [
 /// The stages that the flow has in the place of [`Outline`] where it asks a model.
 pub(crate) const MODEL_REVISIONS: [(&str, u32); 11] = [
     (DraftOutline::NAME, DraftOutline::REVISION),
-    (DraftPart::NAME, DraftPart::REVISION),
+    (LoadPlanPage::NAME, LoadPlanPage::REVISION),
     (DetectToc::NAME, DetectToc::REVISION),
     (ReadContents::NAME, ReadContents::REVISION),
     (ReadWindow::NAME, ReadWindow::REVISION),
@@ -62,7 +62,7 @@ pub(crate) const MODEL_REVISIONS: [(&str, u32); 11] = [
 ];
 
 /// The questions that are asked of a model, in the order of the walk.
-pub(crate) static QUESTIONS: [&Question; 8] = [
+pub(crate) static QUESTIONS: [&LlmQuestion; 8] = [
     &detect_toc::QUESTION,
     &read_contents::QUESTION,
     &read_window::QUESTION,

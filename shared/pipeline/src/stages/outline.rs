@@ -5,27 +5,27 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_document::{Defect, Digest, Gap, Method, PageSpan, SectionTree, Source};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Output, Stage, Task};
-use stemma_engine::{Failure, Identity, TaskKey};
-use stemma_extract::Packed;
+use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
+use stemma_extract::EncodedSource;
 
 use super::REVISIONS;
-use crate::Filings;
-use crate::settings::Settings;
-use stemma_outline::{items, sections, structure};
+use crate::FilingFlow;
+use crate::settings::RunSettings;
+use stemma_outline::{enrich, items, structure};
 
 /// Finds the sections of a text and finishes them. Key: the text and the structure settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outline {
     /// Digest of the text.
     pub text: Digest,
-    /// The artifact whose blob `source` holds it.
+    /// The artifact whose blob `decode` holds it.
     pub artifact: TaskKey,
 }
 
 /// What was found.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Tree {
+pub struct TreeOutcome {
     /// Digest of the blob `tree`.
     pub digest: Digest,
     /// Number of sections.
@@ -36,11 +36,11 @@ pub struct Tree {
     pub accuracy: f32,
 }
 
-impl Tree {
+impl TreeOutcome {
     /// The outcome of a tree whose blob is `json`.
-    pub(super) fn of(tree: &SectionTree, json: &[u8]) -> Self {
+    pub(super) fn new(tree: &SectionTree, json: &[u8]) -> Self {
         Self {
-            digest: Digest::of(json),
+            digest: Digest::from_content(json),
             sections: u32::try_from(tree.walk().count()).unwrap_or(u32::MAX),
             method: tree.provenance.method,
             accuracy: tree.provenance.accuracy,
@@ -50,47 +50,53 @@ impl Tree {
 
 #[async_trait]
 impl Stage for Outline {
-    type Work = Filings;
-    type Outcome = Tree;
+    type Work = FilingFlow;
+    type Outcome = TreeOutcome;
 
     const NAME: &'static str = "outline";
     const REVISION: u32 = 8;
     const LANE: Lane = Lane::Cpu;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         let settings = (&settings.structure, &settings.outline, &settings.sections);
         identity
             .bytes(self.text.as_bytes())
             .text(&serde_json::to_string(&settings).unwrap_or_default());
     }
 
-    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Tree>, Failure> {
+    async fn run(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+    ) -> Result<StageOutput<TreeOutcome>, Failure> {
         let packed = task.blob(&self.artifact, "source").await?;
         let settings = task.settings.clone();
-        let tree = task.env.compute(move || outline(packed, &settings)).await;
+        let tree = task
+            .env
+            .compute(move || outline_tree(packed, &settings))
+            .await;
         let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
         let json = serde_json::to_vec(&tree)
             .map_err(|error| Failure::permanent("structure.json", error.to_string()))?;
-        Ok(Output::new(
-            Tree::of(&tree, &json),
+        Ok(StageOutput::new(
+            TreeOutcome::new(&tree, &json),
             vec![("tree", json.into())],
         ))
     }
 }
 
 /// The tree of a packed source: pure (I-12).
-fn outline(packed: Bytes, settings: &Settings) -> Result<SectionTree, Failure> {
+fn outline_tree(packed: Bytes, settings: &RunSettings) -> Result<SectionTree, Failure> {
     let unreadable =
         |error: &dyn std::fmt::Display| Failure::permanent("structure.source", error.to_string());
-    let source = Packed::open(packed)
-        .and_then(Packed::source)
+    let source = EncodedSource::open(packed)
+        .and_then(EncodedSource::decode)
         .map_err(|error| unreadable(&error))?;
     let draft =
         structure::outline(&source, &settings.outline).map_err(|error| unreadable(&error))?;
     let mut gaps = draft.gaps;
-    gaps.extend(defects(&source));
+    gaps.extend(defect_gaps(&source));
     let tree = SectionTree::build(&draft.outline, draft.method, gaps);
-    let mut tree = sections::finish(tree, &source, &settings.sections, &draft.labels);
+    let mut tree = enrich::finish(tree, &source, &settings.sections, &draft.labels);
     items::attach(&mut tree, &source, &draft.cross_index);
     tree.provenance.revisions = REVISIONS
         .into_iter()
@@ -100,7 +106,7 @@ fn outline(packed: Bytes, settings: &Settings) -> Result<SectionTree, Failure> {
 }
 
 /// What could not be read is a gap of the tree (I-10).
-pub(super) fn defects(source: &Source) -> impl Iterator<Item = Gap> {
+pub(super) fn defect_gaps(source: &Source) -> impl Iterator<Item = Gap> {
     source
         .defects
         .iter()

@@ -3,19 +3,19 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, Origin,
-    PublishedTree, SectionTree, TreeObject, layout,
+    CatalogEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, Origin,
+    PublishedTree, SectionTree, TreeObject, blob_keys,
 };
 use stemma_engine::artifact;
-use stemma_engine::blobs::Put;
-use stemma_engine::port::ask;
+use stemma_engine::blobs::PutOutcome;
+use stemma_engine::port_error::with_retry;
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Output, Stage, Task};
-use stemma_engine::{Env, Failure, Identity, PortError, Ports, TaskKey};
+use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::{Env, Failure, PortError, Ports, TaskKey, TaskKeyBuilder};
 
 use super::Withdraw;
-use crate::settings::Settings;
-use crate::{Filings, claim, event, flow, stated};
+use crate::settings::RunSettings;
+use crate::{FilingFlow, external_metadata, filing_flow, notify, versions};
 
 /// Writes a tree and its change record. Key: the document and its version, which settle the tree; so whether a version
 /// was published can be told from its claim alone.
@@ -35,60 +35,63 @@ pub struct Publish {
 
 /// What was published.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Published {
+pub struct PublishOutcome {
     /// Gaps of the tree.
     pub gaps: u32,
 }
 
 #[async_trait]
 impl Stage for Publish {
-    type Work = Filings;
-    type Outcome = Published;
+    type Work = FilingFlow;
+    type Outcome = PublishOutcome;
 
     const NAME: &'static str = "publish";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Publish;
 
-    fn identity(&self, _settings: &Settings, identity: &mut Identity) {
-        identify(identity, self.doc, self.seq);
+    fn identity(&self, _settings: &RunSettings, identity: &mut TaskKeyBuilder) {
+        identify_version(identity, self.doc, self.seq);
     }
 
-    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Published>, Failure> {
+    async fn run(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+    ) -> Result<StageOutput<PublishOutcome>, Failure> {
         let invalid = |error: serde_json::Error| {
             Failure::permanent("publish.tree_invalid", error.to_string())
         };
         let json = task.blob(&self.outline, "tree").await?;
         let mut tree: SectionTree = serde_json::from_slice(&json).map_err(invalid)?;
-        let collection = layout::collection_of(&task.run.scope)
+        let collection = blob_keys::parse_collection(&task.run.scope)
             .map_err(|error| Failure::permanent("publish.scope", error.to_string()))?;
-        let version = flow::version(&task.header().await?)?;
-        stated::apply(&mut tree.facts, &version);
+        let version = filing_flow::document_version(&task.header().await?)?;
+        external_metadata::apply(&mut tree.facts, &version);
         let published = PublishedTree {
             version,
             text_artifact: self.text.to_string(),
             tree,
         };
-        let entry = CatalogueEntry::of(&published);
+        let entry = CatalogEntry::from_tree(&published);
         let gaps = u32::try_from(published.tree.gaps.len()).unwrap_or(u32::MAX);
         let json =
             serde_json::to_vec(&TreeObject::Published(Box::new(published))).map_err(invalid)?;
         let blobs = &task.ports.blobs;
         // Everything the tree stands on must survive a power loss before the tree can be seen.
-        ask(task.env, || blobs.barrier()).await?;
-        let key = layout::tree_key(&collection, self.doc, self.seq);
-        ask(task.env, || blobs.put(&key, json.clone().into())).await?;
-        record(
+        with_retry(task.env, || blobs.barrier()).await?;
+        let key = blob_keys::tree_key(&collection, self.doc, self.seq);
+        with_retry(task.env, || blobs.put(&key, json.clone().into())).await?;
+        write_change(
             task.env,
             task.ports,
             &collection,
             ChangeKind::Published(Box::new(entry)),
         )
         .await?;
-        Ok(Published { gaps }.into())
+        Ok(PublishOutcome { gaps }.into())
     }
 }
 
-pub(super) fn identify(identity: &mut Identity, doc: DocId, seq: u64) {
+pub(super) fn identify_version(identity: &mut TaskKeyBuilder, doc: DocId, seq: u64) {
     identity.bytes(doc.as_bytes()).number(seq);
 }
 
@@ -96,25 +99,25 @@ pub(super) fn identify(identity: &mut Identity, doc: DocId, seq: u64) {
 ///
 /// # Errors
 /// [`PortError`] when a port is away.
-pub(crate) async fn published(
+pub(crate) async fn publish_outcome(
     env: &Env,
     ports: &Ports,
     scope: &str,
     version: &DocumentVersion,
-) -> Result<Option<Published>, PortError> {
+) -> Result<Option<PublishOutcome>, PortError> {
     let (name, revision) = match version.origin {
         Origin::Removed => (Withdraw::NAME, Withdraw::REVISION),
         _ => (Publish::NAME, Publish::REVISION),
     };
-    let mut identity = TaskKey::identity(name, revision);
-    identify(&mut identity, version.doc, version.seq);
+    let mut identity = TaskKey::builder(name, revision);
+    identify_version(&mut identity, version.doc, version.seq);
     let key = identity.finish();
-    let outcome = ask(env, || artifact::outcome(ports.blobs.as_ref(), scope, &key)).await?;
+    let outcome = with_retry(env, || artifact::outcome(ports.blobs.as_ref(), scope, &key)).await?;
     Ok(outcome.and_then(|outcome| serde_json::from_slice(&outcome).ok()))
 }
 
 /// Writes a tombstone in the place of a tree, and its change record.
-pub(super) async fn withdraw(
+pub(super) async fn write_tombstone(
     env: &Env,
     ports: &Ports,
     collection: &Collection,
@@ -122,14 +125,14 @@ pub(super) async fn withdraw(
     seq: u64,
 ) -> Result<(), PortError> {
     let json = serde_json::to_vec(&TreeObject::Removed)
-        .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
-    let key = layout::tree_key(collection, doc, seq);
-    ask(env, || ports.blobs.put(&key, json.clone().into())).await?;
-    record(env, ports, collection, ChangeKind::Removed { doc, seq }).await
+        .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
+    let key = blob_keys::tree_key(collection, doc, seq);
+    with_retry(env, || ports.blobs.put(&key, json.clone().into())).await?;
+    write_change(env, ports, collection, ChangeKind::Removed { doc, seq }).await
 }
 
 /// Writes a change record, after what it speaks of, and tells whoever listens.
-async fn record(
+async fn write_change(
     env: &Env,
     ports: &Ports,
     collection: &Collection,
@@ -140,10 +143,10 @@ async fn record(
         kind,
     };
     let json = serde_json::to_vec(&change)
-        .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
-    let key = layout::change_key(collection, change.at_ms, env.random());
-    ask(env, || ports.blobs.put(&key, json.clone().into())).await?;
-    event::announce(ports, collection, &change).await;
+        .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
+    let key = blob_keys::change_key(collection, change.at_ms, env.random());
+    with_retry(env, || ports.blobs.put(&key, json.clone().into())).await?;
+    notify::notify_change(ports, collection, &change).await;
     Ok(())
 }
 
@@ -151,14 +154,14 @@ async fn record(
 ///
 /// # Errors
 /// [`PortError`] when a port is away.
-pub async fn remove(
+pub async fn remove_document(
     env: &Env,
     ports: &Ports,
     collection: &Collection,
     doc: DocId,
 ) -> Result<(), PortError> {
-    let seq = put_next(env, ports, collection, doc, |_| TreeObject::Removed).await?;
-    record(env, ports, collection, ChangeKind::Removed { doc, seq }).await
+    let seq = put_next_version(env, ports, collection, doc, |_| TreeObject::Removed).await?;
+    write_change(env, ports, collection, ChangeKind::Removed { doc, seq }).await
 }
 
 /// Publishes a tree that another program made, as the next version of its document.
@@ -170,10 +173,10 @@ pub async fn publish_imported(
     ports: &Ports,
     collection: &Collection,
     published: PublishedTree,
-) -> Result<CatalogueEntry, PortError> {
+) -> Result<CatalogEntry, PortError> {
     let doc = published.version.doc;
-    ask(env, || ports.blobs.barrier()).await?;
-    let seq = put_next(env, ports, collection, doc, |seq| {
+    with_retry(env, || ports.blobs.barrier()).await?;
+    let seq = put_next_version(env, ports, collection, doc, |seq| {
         let mut published = published.clone();
         published.version.seq = seq;
         TreeObject::Published(Box::new(published))
@@ -181,8 +184,8 @@ pub async fn publish_imported(
     .await?;
     let mut published = published;
     published.version.seq = seq;
-    let entry = CatalogueEntry::of(&published);
-    record(
+    let entry = CatalogEntry::from_tree(&published);
+    write_change(
         env,
         ports,
         collection,
@@ -193,7 +196,7 @@ pub async fn publish_imported(
 }
 
 /// Writes a tree object under the document's next free version number, and returns that number.
-async fn put_next(
+async fn put_next_version(
     env: &Env,
     ports: &Ports,
     collection: &Collection,
@@ -201,11 +204,13 @@ async fn put_next(
     object: impl Fn(u64) -> TreeObject,
 ) -> Result<u64, PortError> {
     loop {
-        let seq = claim::next_version(env, ports, collection, doc).await?;
+        let seq = versions::next_version(env, ports, collection, doc).await?;
         let json = serde_json::to_vec(&object(seq))
-            .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
-        let key = layout::tree_key(collection, doc, seq);
-        if ask(env, || ports.blobs.put(&key, json.clone().into())).await? == Put::Created {
+            .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
+        let key = blob_keys::tree_key(collection, doc, seq);
+        if with_retry(env, || ports.blobs.put(&key, json.clone().into())).await?
+            == PutOutcome::Created
+        {
             return Ok(seq);
         }
     }

@@ -4,18 +4,21 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Output, Stage, Task};
-use stemma_engine::{Failure, Identity};
+use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::{Failure, TaskKeyBuilder};
 
-use crate::Filings;
-use crate::model::{Listed, Pointer, Question, Reply, Said, answer, bounded};
-use crate::settings::{Purpose, Settings};
+use crate::FilingFlow;
+use crate::llm::{
+    LlmQuestion, QuestionRef, StructureAnswer, StructureReply, TocEntry, answer_question,
+    check_size,
+};
+use crate::settings::{Purpose, RunSettings};
 
 /// Asks about the pages of one table of contents. Key: their texts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ReadContents(pub Pointer);
+pub struct ReadContents(pub QuestionRef);
 
-pub(super) static QUESTION: Question = Question {
+pub(super) static QUESTION: LlmQuestion = LlmQuestion {
     stage: ReadContents::NAME,
     purpose: Purpose::Structure,
     instructions: "You are shown the pages of a printed table of contents. List its entries in their order, and leave none out.\n\
@@ -43,27 +46,30 @@ fn properties() -> Value {
 }
 
 #[derive(Deserialize)]
-struct Read {
-    entries: Vec<Listed>,
+struct ContentsReply {
+    entries: Vec<TocEntry>,
 }
 
 #[async_trait]
 impl Stage for ReadContents {
-    type Work = Filings;
-    type Outcome = Reply;
+    type Work = FilingFlow;
+    type Outcome = StructureReply;
 
     const NAME: &'static str = "read_contents";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Llm;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         QUESTION.identify(settings, identity);
         identity.bytes(self.0.reads.as_bytes());
     }
 
-    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
-        answer(&QUESTION, task, &self.0, |read: Read| {
-            bounded(Said::Entries(read.entries))
+    async fn run(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+    ) -> Result<StageOutput<StructureReply>, Failure> {
+        answer_question(&QUESTION, task, &self.0, |reply: ContentsReply| {
+            check_size(StructureAnswer::Entries(reply.entries))
         })
         .await
     }

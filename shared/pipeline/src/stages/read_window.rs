@@ -4,18 +4,21 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Output, Stage, Task};
-use stemma_engine::{Failure, Identity};
+use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::{Failure, TaskKeyBuilder};
 
-use crate::Filings;
-use crate::model::{Begun, Pointer, Question, Reply, Said, answer, bounded};
-use crate::settings::{Purpose, Settings};
+use crate::FilingFlow;
+use crate::llm::{
+    LlmQuestion, QuestionRef, StructureAnswer, StructureReply, WindowSection, answer_question,
+    check_size,
+};
+use crate::settings::{Purpose, RunSettings};
 
 /// Asks about consecutive pages, and shows the page before them. Key: their texts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ReadWindow(pub Pointer);
+pub struct ReadWindow(pub QuestionRef);
 
-pub(super) static QUESTION: Question = Question {
+pub(super) static QUESTION: LlmQuestion = LlmQuestion {
     stage: ReadWindow::NAME,
     purpose: Purpose::Structure,
     instructions: "You are shown consecutive pages of a document, and perhaps the page before them. List the sections whose headings \
@@ -46,27 +49,30 @@ fn properties() -> Value {
 }
 
 #[derive(Deserialize)]
-struct Read {
-    sections: Vec<Begun>,
+struct WindowReply {
+    sections: Vec<WindowSection>,
 }
 
 #[async_trait]
 impl Stage for ReadWindow {
-    type Work = Filings;
-    type Outcome = Reply;
+    type Work = FilingFlow;
+    type Outcome = StructureReply;
 
     const NAME: &'static str = "read_window";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Llm;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         QUESTION.identify(settings, identity);
         identity.bytes(self.0.reads.as_bytes());
     }
 
-    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
-        answer(&QUESTION, task, &self.0, |read: Read| {
-            bounded(Said::Sections(read.sections))
+    async fn run(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+    ) -> Result<StageOutput<StructureReply>, Failure> {
+        answer_question(&QUESTION, task, &self.0, |reply: WindowReply| {
+            check_size(StructureAnswer::Sections(reply.sections))
         })
         .await
     }

@@ -4,18 +4,18 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Output, Stage, Task};
-use stemma_engine::{Failure, Identity};
+use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::{Failure, TaskKeyBuilder};
 
-use crate::Filings;
-use crate::model::{Pointer, Question, Reply, Said, answer};
-use crate::settings::{Purpose, Settings};
+use crate::FilingFlow;
+use crate::llm::{LlmQuestion, QuestionRef, StructureAnswer, StructureReply, answer_question};
+use crate::settings::{Purpose, RunSettings};
 
 /// Asks for the place of one title that was not found where it was looked for. Key: the title and the texts of the pages.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Repair(pub Pointer);
+pub struct Repair(pub QuestionRef);
 
-pub(super) static QUESTION: Question = Question {
+pub(super) static QUESTION: LlmQuestion = LlmQuestion {
     stage: Repair::NAME,
     purpose: Purpose::Structure,
     instructions: "You are shown the title of a section and consecutive pages of the same document. Answer with the number of the page \
@@ -31,27 +31,30 @@ fn properties() -> Value {
 }
 
 #[derive(Deserialize)]
-struct Place {
+struct RepairReply {
     page: u32,
 }
 
 #[async_trait]
 impl Stage for Repair {
-    type Work = Filings;
-    type Outcome = Reply;
+    type Work = FilingFlow;
+    type Outcome = StructureReply;
 
     const NAME: &'static str = "repair";
     const REVISION: u32 = 1;
     const LANE: Lane = Lane::Llm;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         QUESTION.identify(settings, identity);
         identity.bytes(self.0.reads.as_bytes());
     }
 
-    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
-        answer(&QUESTION, task, &self.0, |place: Place| {
-            Ok(Said::Page(place.page))
+    async fn run(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+    ) -> Result<StageOutput<StructureReply>, Failure> {
+        answer_question(&QUESTION, task, &self.0, |reply: RepairReply| {
+            Ok(StructureAnswer::Page(reply.page))
         })
         .await
     }

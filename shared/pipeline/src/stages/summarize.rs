@@ -5,16 +5,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_document::{Digest, Section, SectionId};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Output, Stage, Task};
-use stemma_engine::{Failure, Identity, TaskKey};
+use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 use stemma_llm::tokens;
 
-use crate::Filings;
-use crate::model::{
-    Question, Reads, Spent, Told, Written, digest_of, lead, one_line, own_stretches, parts,
-    same_text, shown, summary, titled,
+use crate::FilingFlow;
+use crate::llm::{
+    InputDigest, LlmQuestion, StageUsage, SummaryBatch, SummaryRef, check_digest, delimit_sections,
+    first_sentence, load_summary, own_stretches, part_summaries, single_line, title_digest,
+    with_title,
 };
-use crate::settings::{Purpose, Settings};
+use crate::settings::{Purpose, RunSettings};
 
 /// The longest summary in characters: what is longer is no summary.
 const MAX_CHARS: usize = 2_000;
@@ -44,7 +45,7 @@ pub struct Summarize {
 }
 
 /// Asked about one section, or about several at once.
-pub(super) static QUESTION: Question = Question {
+pub(super) static QUESTION: LlmQuestion = LlmQuestion {
     stage: Summarize::NAME,
     purpose: Purpose::Summaries,
     instructions: "Summarize each section in at most fifty words, in its own language: its subject, and the periods, amounts and \
@@ -65,127 +66,139 @@ fn properties() -> Value {
 
 #[async_trait]
 impl Stage for Summarize {
-    type Work = Filings;
-    type Outcome = Told;
+    type Work = FilingFlow;
+    type Outcome = SummaryRef;
 
     const NAME: &'static str = "summarize";
     const REVISION: u32 = 2;
     const LANE: Lane = Lane::Llm;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         QUESTION.identify(settings, identity);
         identity.bytes(self.reads.as_bytes());
     }
 
-    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Told>, Failure> {
-        let announced = task.tools.packs.announce(task);
-        let blob = task.tools.texts.draft(task, &self.draft).await?;
+    async fn run(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+    ) -> Result<StageOutput<SummaryRef>, Failure> {
+        let expected = task.tools.batcher.expect_item(task);
+        let blob = task.tools.text_cache.draft(task, &self.draft).await?;
         let section = blob.tree.section(SectionId(self.section)).ok_or_else(|| {
             Failure::permanent(
                 "model.no_section",
                 format!("the draft has no section {}", self.section),
             )
         })?;
-        let named = |failure: Failure| Failure {
+        let with_section = |failure: Failure| Failure {
             message: format!("section {}: {}", section.structure, failure.message),
             ..failure
         };
-        let block = self.read(task, section).await?;
-        let packed = task
+        let block = self.prompt_block(task, section).await?;
+        let batched = task
             .tools
-            .packs
-            .ask(task, announced, &QUESTION, self.section, block.clone())
+            .batcher
+            .summarize(task, expected, &QUESTION, self.section, block.clone())
             .await;
-        match packed
-            .map_err(named)?
-            .and_then(|summary| one_line(&summary, MAX_CHARS).ok())
+        match batched
+            .map_err(with_section)?
+            .and_then(|summary| single_line(&summary, MAX_CHARS).ok())
         {
-            Some(summary) => Ok(self.told(&section.title, &block, summary)),
-            None => self.alone(task, section, &block).await.map_err(named),
+            Some(summary) => Ok(self.summary_output(&section.title, &block, summary)),
+            None => self
+                .summarize_alone(task, section, &block)
+                .await
+                .map_err(with_section),
         }
     }
 }
 
 impl Summarize {
     /// Asks about this section and no other.
-    async fn alone(
+    async fn summarize_alone(
         &self,
-        task: &Task<'_, Filings>,
+        task: &TaskContext<'_, FilingFlow>,
         section: &Section,
         block: &str,
-    ) -> Result<Output<Told>, Failure> {
-        let asked = QUESTION
-            .ask(
+    ) -> Result<StageOutput<SummaryRef>, Failure> {
+        let answer = QUESTION
+            .complete(
                 task,
-                shown(std::iter::once(block)),
-                |written: Written| match written.of(1) {
-                    Some(summary) => one_line(summary, MAX_CHARS),
+                delimit_sections(std::iter::once(block)),
+                |reply: SummaryBatch| match reply.summary_for(1) {
+                    Some(summary) => single_line(summary, MAX_CHARS),
                     None => Err("it holds no summary of the section".into()),
                 },
             )
             .await?;
         Ok(self
-            .told(&section.title, block, asked.value)
-            .with_records(asked.records))
+            .summary_output(&section.title, block, answer.value)
+            .with_records(answer.records))
     }
 
     /// A summary of `block`. What it cost is told by the two alone: the usage of a call is that of all who shared it.
-    fn told(&self, title: &str, block: &str, summary: String) -> Output<Told> {
-        let spent = Spent {
+    fn summary_output(&self, title: &str, block: &str, summary: String) -> StageOutput<SummaryRef> {
+        let usage = StageUsage {
             prompt_tokens: tokens::count(block),
             output_tokens: tokens::count(&summary),
         };
         // Of a stretch all is read that is said about it, for its section has no other text.
-        let read = if self.stretch.is_some() {
+        let visible = if self.stretch.is_some() {
             &summary
         } else {
-            lead(&summary)
+            first_sentence(&summary)
         };
-        Output::new(
-            Told {
-                digest: digest_of(title, read),
-                spent,
+        StageOutput::new(
+            SummaryRef {
+                digest: title_digest(title, visible),
+                usage,
             },
             vec![("summary", summary.into())],
         )
     }
 
     /// What the model is shown, checked against what the key says.
-    async fn read(&self, task: &Task<'_, Filings>, section: &Section) -> Result<String, Failure> {
+    async fn prompt_block(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+        section: &Section,
+    ) -> Result<String, Failure> {
         let title = &section.title;
-        let (mut block, mut reads);
+        let (mut block, mut input);
         if let Some(stretch) = self.stretch {
             let own = task
                 .tools
-                .texts
+                .text_cache
                 .section(task, &self.source, section, false)
                 .await?;
             let stretch = own_stretches(&own, task.settings)
                 .get(stretch as usize)
                 .copied()
                 .unwrap_or_default();
-            reads = Reads::of(digest_of(title, stretch), 0);
-            block = titled(title, stretch);
+            input = InputDigest::new(title_digest(title, stretch), 0);
+            block = with_title(title, stretch);
         } else if self.own.is_empty() {
             let own = task
                 .tools
-                .texts
+                .text_cache
                 .section(task, &self.source, section, false)
                 .await?;
-            reads = Reads::of(digest_of(title, &own), section.children.len());
-            block = titled(title, &own);
+            input = InputDigest::new(title_digest(title, &own), section.children.len());
+            block = with_title(title, &own);
         } else {
-            reads = Reads::of(digest_of(title, ""), section.children.len());
+            input = InputDigest::new(title_digest(title, ""), section.children.len());
             block = title.clone();
             for key in &self.own {
                 let summary = match key {
-                    Some(key) => Some(summary(task, key).await?),
+                    Some(key) => Some(load_summary(task, key).await?),
                     None => None,
                 };
-                reads.part(
+                input.add_part(
                     summary
                         .as_ref()
-                        .map_or(Digest::of(b""), |summary| digest_of(title, summary)),
+                        .map_or(Digest::from_content(b""), |summary| {
+                            title_digest(title, summary)
+                        }),
                 );
                 block.push_str(
                     &summary
@@ -195,17 +208,17 @@ impl Summarize {
             }
         }
         if self.stretch.is_none() {
-            block += &parts(
+            block += &part_summaries(
                 task,
                 &self.source,
                 &section.children,
                 &self.parts,
                 true,
-                &mut reads,
+                &mut input,
             )
             .await?;
         }
-        same_text(Self::NAME, reads.finish(), self.reads)?;
+        check_digest(Self::NAME, input.finish(), self.reads)?;
         Ok(block)
     }
 }

@@ -4,18 +4,18 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Output, Stage, Task};
-use stemma_engine::{Failure, Identity};
+use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::{Failure, TaskKeyBuilder};
 
-use crate::Filings;
-use crate::model::{Pointer, Question, Reply, Said, answer};
-use crate::settings::{Purpose, Settings};
+use crate::FilingFlow;
+use crate::llm::{LlmQuestion, QuestionRef, StructureAnswer, StructureReply, answer_question};
+use crate::settings::{Purpose, RunSettings};
 
 /// Asks about one entry of the outline. Key: its title, and the text of the page (or the lines) where it was located.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct VerifyTitle(pub Pointer);
+pub struct VerifyTitle(pub QuestionRef);
 
-pub(super) static QUESTION: Question = Question {
+pub(super) static QUESTION: LlmQuestion = LlmQuestion {
     stage: VerifyTitle::NAME,
     purpose: Purpose::Structure,
     instructions: "You are shown a title and one page of a document. Decide two things.\n\
@@ -33,35 +33,38 @@ fn properties() -> Value {
 }
 
 #[derive(Deserialize)]
-struct Verdict {
+struct TitleVerdict {
     stands: bool,
     starts_page: bool,
 }
 
 #[async_trait]
 impl Stage for VerifyTitle {
-    type Work = Filings;
-    type Outcome = Reply;
+    type Work = FilingFlow;
+    type Outcome = StructureReply;
 
     const NAME: &'static str = "verify_title";
     const REVISION: u32 = 2;
     const LANE: Lane = Lane::Llm;
 
-    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         QUESTION.identify(settings, identity);
         identity.bytes(self.0.reads.as_bytes());
     }
 
-    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
-        answer(
+    async fn run(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+    ) -> Result<StageOutput<StructureReply>, Failure> {
+        answer_question(
             &QUESTION,
             task,
             &self.0,
-            |Verdict {
+            |TitleVerdict {
                  stands,
                  starts_page,
              }| {
-                Ok(Said::Stands {
+                Ok(StructureAnswer::TitleCheck {
                     stands,
                     starts_page,
                 })

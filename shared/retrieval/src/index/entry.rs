@@ -5,23 +5,23 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    Body, CatalogueEntry, Digest, Extent, PageNo, Reference, ReferenceTarget, Section, SectionId,
-    SectionSpan, text,
+    CatalogEntry, Digest, Extent, PageNo, Reference, ReferenceTarget, Section, SectionId,
+    SectionSpan, SourceBody, text,
 };
 use tantivy::TantivyDocument;
 use tantivy::schema::Field;
 use tantivy::tokenizer::{PreTokenizedString, Token};
 
-use super::schema::{Fields, Kind, Sort};
-use crate::aliases::{Alias, aliases, identity};
-use crate::features::{Features, PageLine};
-use crate::landmarks::Surety;
-use crate::vocabulary::Vocabulary;
-use crate::words::{content_words, words};
-use stemma_catalog::axes::{Axis, fold};
-use stemma_catalog::catalogue::State;
+use super::schema::{DocumentKind, Fields, IndexEntryKind};
+use crate::aliases::{Alias, aliases, issuer_identity};
+use crate::page_class::Confidence;
+use crate::page_features::{PageFeatures, PageLine};
+use crate::synonyms::Synonyms;
+use crate::tokenizer::{content_words, tokenize};
+use stemma_catalog::catalog::DocumentState;
+use stemma_catalog::document_store::OpenDocument;
+use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_catalog::items;
-use stemma_catalog::shelf::Opened;
 
 /// Bytes of text that are kept to show; a page has 3,000 to 8,000.
 const MAX_TEXT_BYTES: usize = 48 << 10;
@@ -33,19 +33,19 @@ const MAX_TITLE_CHARS: usize = 200;
 
 /// What is shown of an entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct StoredEntry {
     /// Name of the document's file.
     pub name: String,
     /// What the page prints as its number, where that differs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub label: Option<String>,
     /// The sections that have text here, in reading order; of a section entry, the section.
-    pub sections: Vec<ShownSection>,
+    pub sections: Vec<StoredSection>,
 }
 
 /// A section as an entry shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ShownSection {
+pub struct StoredSection {
     /// Its id.
     pub id: u32,
     /// Line of the entry's text, from 0, on which it begins.
@@ -61,11 +61,11 @@ pub struct ShownSection {
 }
 
 /// The entries of one document: itself first, then its sections, then its pages.
-pub fn enter(entry: &CatalogueEntry, opened: &Opened) -> Vec<TantivyDocument> {
-    let writer = Writer::new(entry, opened);
-    let mut made = vec![writer.document()];
-    let pages = writer.enter_sections(&mut made);
-    if let Some(Body::Pages(body)) = &opened.body {
+pub fn map_document(entry: &CatalogEntry, opened: &OpenDocument) -> Vec<TantivyDocument> {
+    let writer = EntryMapper::new(entry, opened);
+    let mut entries = vec![writer.document()];
+    let pages = writer.add_sections(&mut entries);
+    if let Some(SourceBody::Pages(body)) = &opened.body {
         for (index, page) in body.iter().enumerate() {
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             let lines = pages.get(&number).map(Vec::as_slice).unwrap_or_default();
@@ -74,22 +74,22 @@ pub fn enter(entry: &CatalogueEntry, opened: &Opened) -> Vec<TantivyDocument> {
                 .as_ref()
                 .map(|label| label.0.clone())
                 .filter(|label| *label != number.to_string());
-            made.push(writer.page(number, label, lines));
+            entries.push(writer.page(number, label, lines));
         }
     }
-    made
+    entries
 }
 
 /// A line on a page and the section it belongs to, by its place among all sections.
 struct SectionLine<'a> {
     section: usize,
-    line: text::LineAt<'a>,
+    line: text::BodyLine<'a>,
 }
 
-struct Writer<'a> {
+struct EntryMapper<'a> {
     fields: Fields,
-    entry: &'a CatalogueEntry,
-    opened: &'a Opened,
+    entry: &'a CatalogEntry,
+    opened: &'a OpenDocument,
     /// The sections in pre-order.
     sections: Vec<&'a Section>,
     /// Facets that every entry has.
@@ -97,13 +97,13 @@ struct Writer<'a> {
     /// Per section in pre-order: titles down to it.
     paths: Vec<Vec<String>>,
     /// Items with the ids of the sections in them.
-    items: Vec<(items::Item, Range<u32>)>,
+    items: Vec<(items::SectionItem, Range<u32>)>,
     /// Per section, the lines elsewhere that refer to it.
     anchors: BTreeMap<SectionId, Vec<String>>,
 }
 
-impl<'a> Writer<'a> {
-    fn new(entry: &'a CatalogueEntry, opened: &'a Opened) -> Self {
+impl<'a> EntryMapper<'a> {
+    fn new(entry: &'a CatalogEntry, opened: &'a OpenDocument) -> Self {
         let fields = Fields::get();
         let tree = &opened.tree;
         let mut paths: Vec<Vec<String>> = Vec::new();
@@ -113,9 +113,9 @@ impl<'a> Writer<'a> {
             above.push(section.title.chars().take(MAX_TITLE_CHARS).collect());
             paths.push(above.iter().take(MAX_PATH).cloned().collect());
         }
-        let items = items::items(tree);
+        let items = items::section_items(tree);
         let items = items.into_iter().map(|item| {
-            let range = tree.section(item.section).map_or(0..0, items::ids);
+            let range = tree.section(item.section).map_or(0..0, items::subtree_ids);
             (item, range)
         });
         let sections = tree.walk().map(|(_, section)| section).collect();
@@ -127,32 +127,32 @@ impl<'a> Writer<'a> {
             facets: facets(&fields, entry),
             paths,
             items: items.collect(),
-            anchors: anchors(opened),
+            anchors: reference_lines(opened),
         }
     }
 
     fn document(&self) -> TantivyDocument {
-        let mut made = self.facets.clone();
-        made.add_text(self.fields.kind, Kind::Document.as_str());
+        let mut entry = self.facets.clone();
+        entry.add_text(self.fields.kind, IndexEntryKind::Document.as_str());
         for alias in aliases(self.entry) {
-            made.add_text(
+            entry.add_text(
                 self.fields.aliases,
                 Alias::term(alias.strength, &alias.name),
             );
         }
-        for name in identity(&self.entry.facts) {
-            made.add_text(self.fields.identity, name);
+        for name in issuer_identity(&self.entry.facts) {
+            entry.add_text(self.fields.identity, name);
         }
         let description = self.entry.description.as_deref().unwrap_or_default();
-        add_words(&mut made, self.fields.about, words(description));
-        self.show(&mut made, None, Vec::new());
-        made
+        add_words(&mut entry, self.fields.about, tokenize(description));
+        self.set_stored(&mut entry, None, Vec::new());
+        entry
     }
 
     /// Adds the sections; gives back the lines of each page.
-    fn enter_sections(
+    fn add_sections(
         &self,
-        made: &mut Vec<TantivyDocument>,
+        entries: &mut Vec<TantivyDocument>,
     ) -> BTreeMap<u32, Vec<SectionLine<'a>>> {
         let mut pages: BTreeMap<u32, Vec<SectionLine<'a>>> = BTreeMap::new();
         for (at, section) in self.sections.iter().enumerate() {
@@ -162,29 +162,29 @@ impl<'a> Writer<'a> {
                 .as_ref()
                 .map(|body| text::own_lines(section, body))
                 .unwrap_or_default();
-            let is_text = !matches!(self.opened.body, Some(Body::Pages(_)));
+            let is_text = !matches!(self.opened.body, Some(SourceBody::Pages(_)));
             let mut entry = self.facets.clone();
-            entry.add_text(self.fields.kind, Kind::Section.as_str());
+            entry.add_text(self.fields.kind, IndexEntryKind::Section.as_str());
             entry.add_u64(self.fields.section, u64::from(section.id.0));
-            add_words(&mut entry, self.fields.title, words(&section.title));
+            add_words(&mut entry, self.fields.title, tokenize(&section.title));
             if let Some(summary) = &section.summary {
-                add_words(&mut entry, self.fields.about, words(&summary.text));
+                add_words(&mut entry, self.fields.about, tokenize(&summary.text));
             }
             let above = self.paths[at]
                 .split_last()
                 .map_or(&[][..], |(_, above)| above);
-            add_words(&mut entry, self.fields.above, words(&above.join("\n")));
+            add_words(&mut entry, self.fields.above, tokenize(&above.join("\n")));
             add_words(
                 &mut entry,
                 self.fields.own,
-                words(&join(lines.iter().map(|line| line.text))),
+                tokenize(&join(lines.iter().map(|line| line.text))),
             );
             self.add_items(&mut entry, &[section.id.0]);
             if is_text {
                 self.add_passage(&mut entry, at, &lines);
             }
-            self.show(&mut entry, None, vec![self.shown(at, 0)]);
-            made.push(entry);
+            self.set_stored(&mut entry, None, vec![self.stored_section(at, 0)]);
+            entries.push(entry);
             for line in lines {
                 if let Some(page) = line.page.map(PageNo::get) {
                     pages
@@ -204,9 +204,9 @@ impl<'a> Writer<'a> {
         lines: &[SectionLine<'_>],
     ) -> TantivyDocument {
         let fields = &self.fields;
-        let mut made = self.facets.clone();
-        made.add_text(fields.kind, Kind::Passage.as_str());
-        made.add_u64(fields.page, u64::from(number));
+        let mut entry = self.facets.clone();
+        entry.add_text(fields.kind, IndexEntryKind::Passage.as_str());
+        entry.add_u64(fields.page, u64::from(number));
         let mut order: Vec<usize> = lines.iter().map(|line| line.section).collect();
         order.dedup();
         order.sort_unstable();
@@ -220,7 +220,7 @@ impl<'a> Writer<'a> {
                 layout: line.line.layout,
             })
             .collect();
-        let mut features = Features::of(&page_lines, number);
+        let mut features = PageFeatures::new(&page_lines, number);
         features
             .headings
             .extend(begins.iter().map(|at| sections[*at].title.clone()));
@@ -230,37 +230,37 @@ impl<'a> Writer<'a> {
             .collect();
         path.sort_unstable();
         path.dedup();
-        features.place(&path);
-        add_words(&mut made, fields.path, words(&path.join("\n")));
+        features.classify(&path);
+        add_words(&mut entry, fields.path, tokenize(&path.join("\n")));
         let summaries = order.iter().filter_map(|at| sections[*at].summary.as_ref());
         let summaries: Vec<&str> = summaries
             .filter(|summary| summary.by != "verbatim")
             .map(|summary| summary.text.as_str())
             .collect();
-        add_words(&mut made, fields.summary, words(&summaries.join("\n")));
+        add_words(&mut entry, fields.summary, tokenize(&summaries.join("\n")));
         add_words(
-            &mut made,
+            &mut entry,
             fields.headings,
-            words(&features.headings.join("\n")),
+            tokenize(&features.headings.join("\n")),
         );
         let ids: Vec<u32> = order.iter().map(|at| sections[*at].id.0).collect();
-        self.add_items(&mut made, &ids);
-        self.add_anchors(&mut made, &begins);
-        self.add_text(&mut made, &features, &page_lines);
+        self.add_items(&mut entry, &ids);
+        self.add_anchors(&mut entry, &begins);
+        self.add_text(&mut entry, &features, &page_lines);
         let begin = |at: &usize| {
             lines
                 .iter()
                 .position(|line| line.section == *at)
                 .unwrap_or(0)
         };
-        let shown = order.iter().map(|at| self.shown(*at, begin(at)));
-        self.show(&mut made, label, shown.collect());
-        made
+        let stored_sections = order.iter().map(|at| self.stored_section(*at, begin(at)));
+        self.set_stored(&mut entry, label, stored_sections.collect());
+        entry
     }
 
     /// Makes the entry of a section of a text a passage.
-    fn add_passage(&self, made: &mut TantivyDocument, at: usize, lines: &[text::LineAt<'_>]) {
-        made.add_text(self.fields.kind, Kind::Passage.as_str());
+    fn add_passage(&self, entry: &mut TantivyDocument, at: usize, lines: &[text::BodyLine<'_>]) {
+        entry.add_text(self.fields.kind, IndexEntryKind::Passage.as_str());
         let section = self.sections[at];
         let lines: Vec<PageLine<'_>> = lines
             .iter()
@@ -269,31 +269,31 @@ impl<'a> Writer<'a> {
                 layout: None,
             })
             .collect();
-        let mut features = Features::of(&lines, 0);
+        let mut features = PageFeatures::new(&lines, 0);
         features.headings.push(section.title.clone());
         let path: Vec<&str> = self.paths[at].iter().map(String::as_str).collect();
-        features.place(&path);
-        add_words(made, self.fields.path, words(&path.join("\n")));
-        add_words(made, self.fields.headings, words(&section.title));
+        features.classify(&path);
+        add_words(entry, self.fields.path, tokenize(&path.join("\n")));
+        add_words(entry, self.fields.headings, tokenize(&section.title));
         if let Some(summary) = section
             .summary
             .as_ref()
             .filter(|summary| summary.by != "verbatim")
         {
-            add_words(made, self.fields.summary, words(&summary.text));
+            add_words(entry, self.fields.summary, tokenize(&summary.text));
         }
-        self.add_anchors(made, &[at]);
-        self.add_text(made, &features, &lines);
+        self.add_anchors(entry, &[at]);
+        self.add_text(entry, &features, &lines);
     }
 
     /// The lines that refer to sections: what others say that these are about.
-    fn add_anchors(&self, made: &mut TantivyDocument, begins: &[usize]) {
+    fn add_anchors(&self, entry: &mut TantivyDocument, begins: &[usize]) {
         let lines = begins
             .iter()
             .filter_map(|at| self.anchors.get(&self.sections[*at].id))
             .flatten();
         add_words(
-            made,
+            entry,
             self.fields.anchors,
             lines
                 .take(MAX_ANCHORS)
@@ -303,57 +303,62 @@ impl<'a> Writer<'a> {
     }
 
     /// What ranking looks at in a passage.
-    fn add_text(&self, made: &mut TantivyDocument, features: &Features, lines: &[PageLine<'_>]) {
+    fn add_text(
+        &self,
+        entry: &mut TantivyDocument,
+        features: &PageFeatures,
+        lines: &[PageLine<'_>],
+    ) {
         let fields = &self.fields;
         let text = join(lines.iter().map(|line| line.text));
-        let all = words(&text);
-        made.add_u64(fields.length, all.len() as u64);
-        made.add_u64(fields.numbers, features.numbers as u64);
-        made.add_u64(fields.contents, u64::from(features.contents));
-        add_words(made, fields.head, words(&features.head));
-        add_words(made, fields.labels, words(&features.labels.join("\n")));
-        let vocabulary = Vocabulary::get();
+        let all = tokenize(&text);
+        entry.add_u64(fields.length, all.len() as u64);
+        entry.add_u64(fields.numbers, features.numbers as u64);
+        entry.add_u64(fields.contents, u64::from(features.is_toc));
+        add_words(entry, fields.head, tokenize(&features.head));
+        add_words(entry, fields.labels, tokenize(&features.labels.join("\n")));
+        let synonyms = Synonyms::get();
         let mut phrases = Vec::new();
         let mut row_phrases = Vec::new();
         // Line by line: a phrase does not run from one row into the next, but prose does.
-        vocabulary.each_phrase(&content_words(&text), |phrase, _| {
+        synonyms.for_each_phrase(&content_words(&text), |phrase, _| {
             phrases.push(phrase.to_owned())
         });
         for label in &features.labels {
-            vocabulary.each_phrase(&content_words(label), |phrase, _| {
+            synonyms.for_each_phrase(&content_words(label), |phrase, _| {
                 row_phrases.push(phrase.to_owned())
             });
         }
-        add_words(made, fields.phrases, phrases);
-        add_words(made, fields.row_phrases, row_phrases);
-        for (place, surety) in &features.places {
-            let field = if *surety == Surety::Strong {
+        add_words(entry, fields.phrases, phrases);
+        add_words(entry, fields.row_phrases, row_phrases);
+        for (place, confidence) in &features.page_classes {
+            let field = if *confidence == Confidence::Strong {
                 fields.places
             } else {
                 fields.like
             };
-            made.add_text(field, place.code());
+            entry.add_text(field, place.code());
         }
         for year in &features.years {
-            made.add_text(fields.years, year.to_string());
+            entry.add_text(fields.years, year.to_string());
         }
-        add_words(made, fields.body, all);
+        add_words(entry, fields.body, all);
         let end = text.floor_char_boundary(MAX_TEXT_BYTES);
-        made.add_text(fields.text, &text[..end]);
+        entry.add_text(fields.text, &text[..end]);
     }
 
-    fn add_items(&self, made: &mut TantivyDocument, sections: &[u32]) {
+    fn add_items(&self, entry: &mut TantivyDocument, sections: &[u32]) {
         for (item, range) in &self.items {
             if sections.iter().any(|id| range.contains(id)) {
-                made.add_text(self.fields.items, &item.number);
+                entry.add_text(self.fields.items, &item.number);
                 if let Some(part) = &item.part {
-                    made.add_text(self.fields.items, format!("{part}.{}", item.number));
+                    entry.add_text(self.fields.items, format!("{part}.{}", item.number));
                 }
             }
         }
     }
 
-    fn shown(&self, at: usize, line: usize) -> ShownSection {
+    fn stored_section(&self, at: usize, line: usize) -> StoredSection {
         let section = self.sections[at];
         let (pages, lines) = match section.span {
             SectionSpan::Pages { pages, .. } => {
@@ -361,7 +366,7 @@ impl<'a> Writer<'a> {
             }
             SectionSpan::Lines { start, end } => (None, Some((start, end))),
         };
-        ShownSection {
+        StoredSection {
             id: section.id.0,
             line: u32::try_from(line).unwrap_or(u32::MAX),
             path: self.paths[at].clone(),
@@ -370,20 +375,25 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn show(&self, made: &mut TantivyDocument, label: Option<String>, sections: Vec<ShownSection>) {
-        let shown = Shown {
+    fn set_stored(
+        &self,
+        entry: &mut TantivyDocument,
+        label: Option<String>,
+        sections: Vec<StoredSection>,
+    ) {
+        let stored = StoredEntry {
             name: self.entry.version.name.clone(),
             label,
             sections,
         };
-        if let Ok(json) = serde_json::to_string(&shown) {
-            made.add_text(self.fields.shown, json);
+        if let Ok(json) = serde_json::to_string(&stored) {
+            entry.add_text(self.fields.shown, json);
         }
     }
 }
 
 /// Per section, the lines that refer to it from others, at most [`MAX_ANCHORS`].
-fn anchors(opened: &Opened) -> BTreeMap<SectionId, Vec<String>> {
+fn reference_lines(opened: &OpenDocument) -> BTreeMap<SectionId, Vec<String>> {
     let mut anchors: BTreeMap<SectionId, Vec<String>> = BTreeMap::new();
     let Some(body) = &opened.body else {
         return anchors;
@@ -404,14 +414,14 @@ fn anchors(opened: &Opened) -> BTreeMap<SectionId, Vec<String>> {
             let ReferenceTarget::Section(to) = reference.to else {
                 continue;
             };
-            let said = anchors.entry(to).or_default();
+            let target_lines = anchors.entry(to).or_default();
             if to != from
-                && said.len() < MAX_ANCHORS
+                && target_lines.len() < MAX_ANCHORS
                 && let Some(line) = lines
                     .iter()
                     .find(|line| line.text.contains(&reference.text))
             {
-                said.push(line.text.to_owned());
+                target_lines.push(line.text.to_owned());
             }
         }
     }
@@ -447,29 +457,29 @@ fn add_words(to: &mut TantivyDocument, field: Field, words: Vec<String>) {
 }
 
 /// What is known of the document, in every entry of it.
-fn facets(fields: &Fields, entry: &CatalogueEntry) -> TantivyDocument {
+fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
     let facts = &entry.facts;
     let version = &entry.version;
-    let mut made = TantivyDocument::default();
-    made.add_text(fields.doc, version.doc.to_string());
-    made.add_u64(fields.doc_key, doc_key(version.doc));
-    made.add_u64(fields.seq, version.seq);
+    let mut facet_document = TantivyDocument::default();
+    facet_document.add_text(fields.doc, version.doc.to_string());
+    facet_document.add_u64(fields.doc_key, doc_key(version.doc));
+    facet_document.add_u64(fields.seq, version.seq);
     let text = |fact: &Option<stemma_document::Fact>| {
         fact.as_ref().map(|fact| fact.value.trim().to_lowercase())
     };
     let company = facts
         .issuer
         .as_ref()
-        .map(|issuer| fold(Axis::Company, &issuer.value));
-    made.add_u64(
+        .map(|issuer| normalize_value(FacetField::Company, &issuer.value));
+    facet_document.add_u64(
         fields.company_key,
         company.as_deref().map_or(0, company_key),
     );
     if let Some(company) = company {
-        made.add_text(fields.company, company);
+        facet_document.add_text(fields.company, company);
     }
     for ticker in &facts.tickers {
-        made.add_text(fields.ticker, ticker.symbol.value.to_lowercase());
+        facet_document.add_text(fields.ticker, ticker.symbol.value.to_lowercase());
     }
     let pairs = [
         (fields.cik, &facts.cik),
@@ -479,51 +489,51 @@ fn facets(fields: &Fields, entry: &CatalogueEntry) -> TantivyDocument {
     ];
     for (field, fact) in pairs {
         if let Some(value) = text(fact) {
-            made.add_text(field, value);
+            facet_document.add_text(field, value);
         }
     }
     let form = text(&facts.form).unwrap_or_default();
-    made.add_u64(fields.amended, u64::from(form.ends_with("/a")));
-    made.add_u64(fields.sort, Sort::of_form(&form) as u64);
+    facet_document.add_u64(fields.amended, u64::from(form.ends_with("/a")));
+    facet_document.add_u64(fields.sort, DocumentKind::from_form(&form) as u64);
     let quarter =
         text(&facts.fiscal_period).and_then(|period| period.strip_prefix('q')?.parse().ok());
-    made.add_u64(fields.quarter, quarter.unwrap_or(0));
-    made.add_text(
+    facet_document.add_u64(fields.quarter, quarter.unwrap_or(0));
+    facet_document.add_text(
         fields.status,
         if entry.gaps.is_empty() {
-            State::Done
+            DocumentState::Done
         } else {
-            State::DoneWithGaps
+            DocumentState::DoneWithGaps
         }
         .as_str(),
     );
     if let Some(year) = text(&facts.fiscal_year).and_then(|year| year.parse().ok()) {
-        made.add_u64(fields.fiscal_year, year);
+        facet_document.add_u64(fields.fiscal_year, year);
     }
     for year in near_years(entry) {
-        made.add_text(fields.near_years, year.to_string());
+        facet_document.add_text(fields.near_years, year.to_string());
     }
     for (field, fact) in [
         (fields.period_end, &facts.period_end),
         (fields.filed, &facts.filed),
     ] {
         if let Some(date) = text(fact).and_then(|date| date_number(&date)) {
-            made.add_u64(field, date);
+            facet_document.add_u64(field, date);
         }
     }
-    made.add_text(fields.name, version.name.to_lowercase());
-    made.add_text(
+    facet_document.add_text(fields.name, version.name.to_lowercase());
+    facet_document.add_text(
         fields.quality,
-        stemma_catalog::axes::quality(entry.accuracy),
+        stemma_catalog::facets::quality_value(entry.accuracy),
     );
-    made.add_u64(
+    facet_document.add_u64(
         fields.accuracy,
         (f64::from(entry.accuracy) * 1000.0).round() as u64,
     );
     if let Extent::Pages(pages) = entry.extent {
-        made.add_u64(fields.pages, u64::from(pages));
+        facet_document.add_u64(fields.pages, u64::from(pages));
     }
-    made
+    facet_document
 }
 
 /// The first eight bytes of a document's id.
@@ -534,7 +544,7 @@ pub fn doc_key(doc: stemma_document::DocId) -> u64 {
 }
 
 fn company_key(company: &str) -> u64 {
-    let digest = Digest::of(company.as_bytes());
+    let digest = Digest::from_content(company.as_bytes());
     digest
         .as_bytes()
         .first_chunk::<8>()
@@ -552,7 +562,7 @@ pub fn date_number(date: &str) -> Option<u64> {
 }
 
 /// Years in the name of the file and in the dates of the document.
-fn near_years(entry: &CatalogueEntry) -> Vec<u32> {
+fn near_years(entry: &CatalogEntry) -> Vec<u32> {
     let facts = [
         &entry.facts.fiscal_year,
         &entry.facts.period_end,

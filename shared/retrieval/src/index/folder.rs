@@ -21,42 +21,42 @@ use tantivy::{
 };
 
 use super::IndexError;
-use super::shape::Shape;
+use super::doc_mapper::DocMapper;
 
 /// Names the snapshot a generation goes back to.
-const ORIGIN: &str = "origin";
+const ORIGIN_FILE: &str = "origin";
 
 /// Where the index of a collection lies on this machine, for one revision of its shape.
 #[derive(Clone)]
-pub struct Folder {
+pub struct IndexFolder {
     path: PathBuf,
-    shape: Arc<Shape>,
+    mapper: Arc<DocMapper>,
 }
 
 /// The right to write to a folder.
-pub struct Lock(#[expect(dead_code, reason = "held for its lock")] File);
+pub struct IndexLock(#[expect(dead_code, reason = "held for its lock")] File);
 
 /// One generation, opened.
 #[derive(Clone)]
-pub struct Generation {
+pub struct IndexGeneration {
     /// Its folder.
     pub(crate) path: PathBuf,
     pub(crate) index: Index,
     reader: IndexReader,
-    shape: Arc<Shape>,
+    mapper: Arc<DocMapper>,
 }
 
 /// The versions of documents an index holds.
-pub type Held = HashMap<DocId, u64>;
+pub type DocumentVersions = HashMap<DocId, u64>;
 
-impl Folder {
+impl IndexFolder {
     /// The folder of `collection` below `cache`. Makes nothing.
-    pub fn new(cache: &Path, collection: &Collection, shape: Arc<Shape>) -> Self {
+    pub fn new(cache: &Path, collection: &Collection, mapper: Arc<DocMapper>) -> Self {
         Self {
             path: cache
                 .join(collection.as_str())
-                .join(format!("r{:08x}", shape.revision)),
-            shape,
+                .join(format!("r{:08x}", mapper.revision)),
+            mapper,
         }
     }
 
@@ -69,7 +69,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`IndexError::Disk`] when the folder cannot be written to.
-    pub fn lock(&self) -> Result<Option<Lock>, IndexError> {
+    pub fn lock(&self) -> Result<Option<IndexLock>, IndexError> {
         fs::create_dir_all(&self.path).map_err(IndexError::disk(&self.path))?;
         let name = self.path.join("lock");
         let file = File::options()
@@ -79,7 +79,7 @@ impl Folder {
             .open(&name);
         let file = file.map_err(IndexError::disk(&name))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Lock(file))),
+            Ok(()) => Ok(Some(IndexLock(file))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(IndexError::disk(&name)(error)),
         }
@@ -89,30 +89,30 @@ impl Folder {
     ///
     /// # Errors
     /// [`IndexError::Damaged`] when it is no index of this shape.
-    pub fn open(&self) -> Result<Option<Generation>, IndexError> {
+    pub fn open(&self) -> Result<Option<IndexGeneration>, IndexError> {
         let current = self.path.join("current");
         let name = match fs::read_to_string(&current) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             name => name.map_err(IndexError::disk(&current))?,
         };
-        if number(&name).is_none() {
+        if generation_number(&name).is_none() {
             return Err(IndexError::Damaged(format!(
                 "{} names no generation",
                 current.display()
             )));
         }
-        Generation::open(&self.path.join(name), &self.shape).map(Some)
+        IndexGeneration::open(&self.path.join(name), &self.mapper).map(Some)
     }
 
     /// Room for the next generation: an empty folder.
     ///
     /// # Errors
     /// [`IndexError::Disk`].
-    pub fn room(&self, _lock: &Lock) -> Result<PathBuf, IndexError> {
+    pub fn next_path(&self, _lock: &IndexLock) -> Result<PathBuf, IndexError> {
         let newest = self
             .generations()
             .iter()
-            .filter_map(|name| number(name))
+            .filter_map(|name| generation_number(name))
             .max()
             .unwrap_or(0);
         let path = self.path.join(format!("g{:06}", newest + 1));
@@ -120,20 +120,24 @@ impl Folder {
         Ok(path)
     }
 
-    /// An empty index in `room`.
+    /// An empty index in `next_path`.
     ///
     /// # Errors
     /// [`IndexError`] when it cannot be written.
-    pub fn empty(&self, room: &Path) -> Result<Generation, IndexError> {
-        Index::create_in_dir(room, self.shape.schema.clone())?;
-        Generation::open(room, &self.shape)
+    pub fn create(&self, room: &Path) -> Result<IndexGeneration, IndexError> {
+        Index::create_in_dir(room, self.mapper.schema.clone())?;
+        IndexGeneration::open(room, &self.mapper)
     }
 
     /// Makes a generation the one that is read, and removes all others: who has them open reads on.
     ///
     /// # Errors
     /// [`IndexError::Disk`].
-    pub fn adopt(&self, _lock: &Lock, generation: &Generation) -> Result<(), IndexError> {
+    pub fn activate(
+        &self,
+        _lock: &IndexLock,
+        generation: &IndexGeneration,
+    ) -> Result<(), IndexError> {
         let name = generation
             .path
             .file_name()
@@ -154,7 +158,7 @@ impl Folder {
     }
 
     /// Whether a generation is the one that is read.
-    pub(crate) fn is_current(&self, generation: &Generation) -> bool {
+    pub(crate) fn is_current(&self, generation: &IndexGeneration) -> bool {
         fs::read_to_string(self.path.join("current"))
             .is_ok_and(|name| generation.path.ends_with(name))
     }
@@ -162,20 +166,22 @@ impl Folder {
     fn generations(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        names.filter(|name| number(name).is_some()).collect()
+        names
+            .filter(|name| generation_number(name).is_some())
+            .collect()
     }
 }
 
-impl Generation {
+impl IndexGeneration {
     /// Opens the index at `path`.
     ///
     /// # Errors
     /// [`IndexError::Damaged`] when it is no index of this shape.
-    pub(crate) fn open(path: &Path, shape: &Arc<Shape>) -> Result<Self, IndexError> {
+    pub(crate) fn open(path: &Path, shape: &Arc<DocMapper>) -> Result<Self, IndexError> {
         let directory =
             MmapDirectory::open(path).map_err(|error| IndexError::Damaged(error.to_string()))?;
         let mut index = Index::open(directory)?;
-        shape.check(&index.schema())?;
+        shape.check_schema(&index.schema())?;
         index.set_tokenizers(shape.tokenizers.clone());
         let reader = index
             .reader_builder()
@@ -185,7 +191,7 @@ impl Generation {
             path: path.into(),
             index,
             reader,
-            shape: Arc::clone(shape),
+            mapper: Arc::clone(shape),
         })
     }
 
@@ -202,17 +208,21 @@ impl Generation {
     ///
     /// # Errors
     /// [`IndexError::Damaged`].
-    pub fn held(&self, searcher: &Searcher) -> Result<Held, IndexError> {
-        let mut held = Held::new();
+    pub fn versions(&self, searcher: &Searcher) -> Result<DocumentVersions, IndexError> {
+        let mut versions = DocumentVersions::new();
         for segment in searcher.segment_readers() {
-            self.held_by(segment, &mut held)?;
+            self.add_segment_versions(segment, &mut versions)?;
         }
-        Ok(held)
+        Ok(versions)
     }
 
-    fn held_by(&self, segment: &SegmentReader, held: &mut Held) -> Result<(), IndexError> {
-        let seqs = segment.fast_fields().u64(self.shape.seq_name())?;
-        let postings_of = segment.inverted_index(self.shape.doc)?;
+    fn add_segment_versions(
+        &self,
+        segment: &SegmentReader,
+        versions: &mut DocumentVersions,
+    ) -> Result<(), IndexError> {
+        let seqs = segment.fast_fields().u64(self.mapper.seq_name())?;
+        let postings_of = segment.inverted_index(self.mapper.doc)?;
         let unread = |error: std::io::Error| IndexError::Damaged(error.to_string());
         let mut terms = postings_of.terms().stream().map_err(unread)?;
         while terms.advance() {
@@ -230,28 +240,28 @@ impl Generation {
             }
             if postings.doc() != TERMINATED {
                 let seq = seqs.first(postings.doc()).unwrap_or(0);
-                let known = held.entry(doc).or_insert(seq);
-                *known = seq.min(*known); // entries of two versions: entered again
+                let version = versions.entry(doc).or_insert(seq);
+                *version = seq.min(*version); // entries of two versions: entered again
             }
         }
         Ok(())
     }
 
     /// The number of the last commit.
-    pub(crate) fn commit(&self) -> Result<u64, IndexError> {
+    pub(crate) fn opstamp(&self) -> Result<u64, IndexError> {
         Ok(self.index.load_metas()?.opstamp)
     }
 
     /// The snapshot it was made of, or that was made of it.
     pub(crate) fn origin(&self) -> Option<u64> {
-        fs::read_to_string(self.path.join(ORIGIN))
+        fs::read_to_string(self.path.join(ORIGIN_FILE))
             .ok()?
             .parse()
             .ok()
     }
 
     pub(crate) fn set_origin(&self, seq: u64) -> Result<(), IndexError> {
-        let path = self.path.join(ORIGIN);
+        let path = self.path.join(ORIGIN_FILE);
         fs::write(&path, seq.to_string()).map_err(IndexError::disk(&path))
     }
 
@@ -259,7 +269,7 @@ impl Generation {
     ///
     /// # Errors
     /// [`IndexError::Damaged`] when that cannot be told.
-    pub fn altered(&self) -> Result<Vec<String>, IndexError> {
+    pub fn corrupt_files(&self) -> Result<Vec<String>, IndexError> {
         let mut altered: Vec<String> = self
             .index
             .validate_checksum()?
@@ -281,7 +291,7 @@ impl Generation {
 }
 
 /// The number in the name of a generation.
-fn number(name: &str) -> Option<u64> {
+fn generation_number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('g')?;
     if digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit()) {
         digits.parse().ok()

@@ -1,29 +1,29 @@
 //! The corpus index: all sections of a collection in a full-text index, kept up to date by its change records.
 //!
 //! - [`schema`] and [`entry`]: the fields, and what one tree becomes in them.
-//! - [`shape`]: what the index of this program looks like, and the revision that keeps it apart from others.
+//! - [`doc_mapper`]: what the index of this program looks like, and the revision that keeps it apart from others.
 //! - [`folder`]: an index on the local disk: generations, the lock, what it holds.
-//! - [`update`]: what a catalogue has and an index has not, and making it so.
+//! - [`sync`]: what a catalogue has and an index has not, and making it so.
 //! - [`snapshot`]: immutable copies in the store; parts are content-addressed and shared between copies.
-//! - [`corpus`]: the index of one process, brought up to a catalogue: what searches read.
+//! - [`local_index`]: the index of one process, brought up to a catalogue: what searches read.
 //! - [`builder`]: who builds for all, and leaves snapshots.
 //!
 //! The index says nothing that published trees do not say: it is a cache, and whatever is wrong with it is repaired by
 //! making it again. What it refuses to do: show half a document, or half an update; a searcher sees one commit.
 
 pub mod builder;
-pub mod corpus;
+pub mod doc_mapper;
 pub mod entry;
 pub mod folder;
+pub mod local_index;
 pub mod query;
 pub mod route;
 pub mod schema;
 mod score;
-pub mod shape;
 pub mod snapshot;
+pub mod sync;
 #[cfg(test)]
 mod tests;
-pub mod update;
 
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,7 @@ impl From<TantivyError> for IndexError {
 }
 
 /// Work on index files, off the threads that serve IO. A panic over damaged bytes is damage.
-async fn aside<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, IndexError> + Send + 'static,
 ) -> Result<T, IndexError> {
     match tokio::task::spawn_blocking(work).await {

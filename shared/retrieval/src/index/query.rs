@@ -14,174 +14,176 @@ use tantivy::query::{
 use tantivy::schema::{Field as IndexField, IndexRecordOption, Value};
 use tantivy::{DocAddress, Searcher, TantivyDocument, Term};
 
-use super::entry::{Shown, ShownSection, date_number};
-use super::route::{self, Routed};
-use super::schema::{Fields, Kind};
-use super::score::{Part, Plan, Scored};
-use crate::excerpt::{self, Weights};
-use crate::find::{
-    Chip, FindError, Found, Hit, Ingredient, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, PageHit, Query,
-    Strategy, Total, Within,
+use super::entry::{StoredEntry, StoredSection, date_number};
+use super::route::{self, IssuerRouting};
+use super::schema::{Fields, IndexEntryKind};
+use super::score::{RankingPlan, ScorePart, ScoredPassage};
+use crate::parsed_query::ParsedQuery;
+use crate::search::{
+    AppliedFilter, DocumentScope, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, PageHit, Query,
+    RankingFeature, RankingStrategy, SearchError, SearchResults, SectionHit, TotalHits,
 };
-use crate::question::Question;
-use stemma_catalog::filter::{Condition, Field, Filter, Op};
+use crate::snippet::{self, WordWeights};
+use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 
 /// Passages that are looked at again, part by part.
 const CANDIDATES: usize = 400;
 /// Documents whose passages are taken as those of the best documents, by DocScore.
-const DOC_SCORE: f32 = 4.0;
+const DOC_SCORE_PASSAGES: f32 = 4.0;
 /// Weights of the documented baseline, and what titles above a section give it.
-const TITLE: f32 = 1.0;
-const SUMMARY: f32 = 0.7;
-const BODY: f32 = 0.3;
-const ABOVE: f32 = 0.3;
+const TITLE_WEIGHT: f32 = 1.0;
+const SUMMARY_WEIGHT: f32 = 0.7;
+const BODY_WEIGHT: f32 = 0.3;
+const ANCESTOR_WEIGHT: f32 = 0.3;
 /// Pages named per section, and characters of a word.
 const PAGES_PER_HIT: usize = 20;
 
 /// Answers a question from one state of an index. It keeps a core busy: call it off the threads that serve IO.
 ///
 /// # Errors
-/// [`FindError`] when there is nothing to look for, or the index cannot be read.
-pub fn find(searcher: &Searcher, query: &Query) -> Result<Found, FindError> {
+/// [`SearchError`] when there is nothing to look for, or the index cannot be read.
+pub fn search(searcher: &Searcher, query: &Query) -> Result<SearchResults, SearchError> {
     let started = Instant::now();
     let text: String = query.text.chars().take(MAX_QUERY_CHARS).collect();
     if query.skip > MAX_SKIP {
-        return Err(FindError::TooFar);
+        return Err(SearchError::SkipTooLarge);
     }
-    if crate::words::words(&text).is_empty() {
-        return Err(FindError::NoWords {
+    if crate::tokenizer::tokenize(&text).is_empty() {
+        return Err(SearchError::NoWords {
             text: text.chars().take(80).collect(),
         });
     }
-    let mut found = Search::new(searcher, query, &text)
-        .and_then(Search::run)
+    let mut results = SearchRun::new(searcher, query, &text)
+        .and_then(SearchRun::run)
         .map_err(|error| damaged(&error))?;
-    found.searched.took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-    Ok(found)
+    results.stats.took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    Ok(results)
 }
 
-fn damaged(error: &tantivy::TantivyError) -> FindError {
-    FindError::Port(PortError::lasting("index", "search", error.to_string()))
+fn damaged(error: &tantivy::TantivyError) -> SearchError {
+    SearchError::Port(PortError::permanent("index", "search", error.to_string()))
 }
 
-struct Search<'s> {
+struct SearchRun<'s> {
     searcher: &'s Searcher,
     fields: Fields,
     query: &'s Query,
-    routed: Routed,
-    question: Question,
-    weights: Weights,
+    issuers: IssuerRouting,
+    parsed: ParsedQuery,
+    weights: WordWeights,
 }
 
-impl<'s> Search<'s> {
+impl<'s> SearchRun<'s> {
     fn new(searcher: &'s Searcher, query: &'s Query, text: &str) -> tantivy::Result<Self> {
         let fields = Fields::get();
-        let uses = |ingredient| !query.without.contains(&ingredient);
-        let one = matches!(&query.within, Within::Documents(docs) if docs.len() == 1);
+        let uses = |ingredient| !query.disabled_features.contains(&ingredient);
+        let one = matches!(&query.within, DocumentScope::Documents(docs) if docs.len() == 1);
         let mut routed = route::route(searcher, &fields, text)?;
         if one
-            || !uses(Ingredient::Routing)
+            || !uses(RankingFeature::Routing)
             || !query.filter.is_empty() && routed.documents.is_none()
         {
-            routed = Routed {
+            routed = IssuerRouting {
                 issuer_words: routed.issuer_words,
-                ..Routed::default()
+                ..IssuerRouting::default()
             };
         }
-        let question = Question::read(text, &routed.issuer_words);
+        let question = ParsedQuery::parse(text, &routed.issuer_words);
         let weights = question.words.iter().cloned().collect();
         Ok(Self {
             searcher,
             fields,
             query,
-            routed,
-            question,
+            issuers: routed,
+            parsed: question,
             weights,
         })
     }
 
-    fn run(mut self) -> tantivy::Result<Found> {
+    fn run(mut self) -> tantivy::Result<SearchResults> {
         let scope = self.scope();
-        let mut found = Found {
+        let mut results = SearchResults {
             terms: self
-                .question
+                .parsed
                 .words
                 .iter()
                 .map(|(word, _)| word.clone())
                 .collect(),
-            ..Found::default()
+            ..SearchResults::default()
         };
-        found.searched.documents_in_scope = self.count(&scope, Kind::Document)?;
+        results.stats.documents_in_scope = self.count(&scope, IndexEntryKind::Document)?;
         let mut routed = self.routed_scope(&scope);
-        found.searched.documents = if routed.len() > scope.len() {
-            self.count(&routed, Kind::Document)?
+        results.stats.documents = if routed.len() > scope.len() {
+            self.count(&routed, IndexEntryKind::Document)?
         } else {
-            found.searched.documents_in_scope
+            results.stats.documents_in_scope
         };
-        if found.searched.documents == 0 && found.searched.documents_in_scope > 0 {
+        if results.stats.documents == 0 && results.stats.documents_in_scope > 0 {
             // What the question names lies outside of where it may look: it looks there all the same.
-            self.routed.documents = None;
-            self.routed.chips.clear();
+            self.issuers.documents = None;
+            self.issuers.applied_filters.clear();
             routed = scope;
-            found.searched.documents = found.searched.documents_in_scope;
+            results.stats.documents = results.stats.documents_in_scope;
         }
-        if let Some(item) = self.item() {
-            routed.push(self.term(self.fields.items, &item));
+        if let Some(item) = self.requested_item() {
+            routed.push(self.term_query(self.fields.items, &item));
         }
-        found.searched.sections = self.count(&routed, Kind::Section)?;
-        found.routed = self.chips();
+        results.stats.sections = self.count(&routed, IndexEntryKind::Section)?;
+        results.applied_filters = self.applied_filters();
         match self.query.strategy {
-            Strategy::Auto | Strategy::Ranked => self.ranked(&routed, &mut found)?,
-            Strategy::Lexical => self.lexical(&routed, &mut found)?,
+            RankingStrategy::Auto | RankingStrategy::Ranked => {
+                self.ranked(&routed, &mut results)?
+            }
+            RankingStrategy::Lexical => self.lexical(&routed, &mut results)?,
         }
-        Ok(found)
+        Ok(results)
     }
 
     /// The Item that is asked for, by the caller or by the question.
-    fn item(&self) -> Option<String> {
-        let asked = self
-            .question
-            .item
-            .as_ref()
-            .map(|(item, _)| item)
-            .filter(|_| !self.query.without.contains(&Ingredient::Routing));
-        let item = self.query.item.as_ref().or(asked)?;
+    fn requested_item(&self) -> Option<String> {
+        let requested = self.parsed.item.as_ref().map(|(item, _)| item).filter(|_| {
+            !self
+                .query
+                .disabled_features
+                .contains(&RankingFeature::Routing)
+        });
+        let item = self.query.item.as_ref().or(requested)?;
         Some(item.part.as_ref().map_or_else(
             || item.number.clone(),
             |part| format!("{part}.{}", item.number),
         ))
     }
 
-    fn chips(&self) -> Vec<Chip> {
-        let mut chips = self.routed.chips.clone();
+    fn applied_filters(&self) -> Vec<AppliedFilter> {
+        let mut filters = self.issuers.applied_filters.clone();
         let mut add = |facet: &str, value: String, from: String| {
-            chips.push(Chip {
+            filters.push(AppliedFilter {
                 facet: facet.into(),
                 value,
                 from,
                 documents: 0,
             });
         };
-        for year in &self.question.years {
+        for year in &self.parsed.years {
             add("fiscal_year", year.to_string(), year.to_string());
         }
-        if let Some(quarter) = self.question.quarter {
+        if let Some(quarter) = self.parsed.quarter {
             add(
                 "fiscal_period",
                 format!("Q{quarter}"),
                 format!("Q{quarter}"),
             );
         }
-        if let Some(form) = &self.question.form {
+        if let Some(form) = &self.parsed.form {
             add("form", form.to_uppercase(), form.clone());
         }
-        if let Some((item, from)) = &self.question.item {
+        if let Some((item, from)) = &self.parsed.item {
             add("item", item.number.clone(), from.clone());
         }
-        chips
+        filters
     }
 
-    fn term(&self, field: IndexField, text: &str) -> Box<dyn IndexQuery> {
+    fn term_query(&self, field: IndexField, text: &str) -> Box<dyn IndexQuery> {
         Box::new(TermQuery::new(
             Term::from_field_text(field, text),
             IndexRecordOption::Basic,
@@ -192,8 +194,8 @@ impl<'s> Search<'s> {
     fn scope(&self) -> Vec<Box<dyn IndexQuery>> {
         let mut scope: Vec<Box<dyn IndexQuery>> = Vec::new();
         let within = match &self.query.within {
-            Within::All => None,
-            Within::Documents(docs) => Some(docs),
+            DocumentScope::All => None,
+            DocumentScope::Documents(docs) => Some(docs),
         };
         if let Some(docs) = within {
             let terms = docs
@@ -201,25 +203,25 @@ impl<'s> Search<'s> {
                 .map(|doc| Term::from_field_text(self.fields.doc, &doc.to_string()));
             scope.push(Box::new(TermSetQuery::new(terms)));
         }
-        scope.extend(filter(&self.fields, &self.query.filter));
+        scope.extend(filter_queries(&self.fields, &self.query.filter));
         scope
     }
 
     /// Whether amendments may be found: where they are asked for, or documents or forms are named.
-    fn amendments(&self) -> bool {
-        let named = self
+    fn allows_amendments(&self) -> bool {
+        let is_named = self
             .query
             .filter
             .conditions
             .iter()
-            .any(|condition| condition.field == Field::Form);
-        named || self.query.within != Within::All || self.question.amended
+            .any(|condition| condition.field == FilterField::Form);
+        is_named || self.query.within != DocumentScope::All || self.parsed.wants_amendments
     }
 
     fn routed_scope(&self, scope: &[Box<dyn IndexQuery>]) -> Vec<Box<dyn IndexQuery>> {
         let mut routed: Vec<Box<dyn IndexQuery>> =
             scope.iter().map(|query| query.box_clone()).collect();
-        if let Some(documents) = &self.routed.documents {
+        if let Some(documents) = &self.issuers.documents {
             let terms = documents
                 .iter()
                 .map(|key| Term::from_field_u64(self.fields.doc_key, *key));
@@ -228,63 +230,77 @@ impl<'s> Search<'s> {
         routed
     }
 
-    fn count(&self, scope: &[Box<dyn IndexQuery>], kind: Kind) -> tantivy::Result<usize> {
+    fn count(&self, scope: &[Box<dyn IndexQuery>], kind: IndexEntryKind) -> tantivy::Result<usize> {
         if scope.is_empty() {
             // A term by itself is counted without being read.
-            return self.searcher.search(&self.kind(kind), &Count);
+            return self.searcher.search(&self.kind_query(kind), &Count);
         }
         self.searcher
-            .search(&all_of(scope, Some(self.kind(kind))), &Count)
+            .search(&all_of(scope, Some(self.kind_query(kind))), &Count)
     }
 
-    fn kind(&self, kind: Kind) -> Box<dyn IndexQuery> {
+    fn kind_query(&self, kind: IndexEntryKind) -> Box<dyn IndexQuery> {
         Box::new(TermQuery::new(
             self.fields.kind_term(kind),
             IndexRecordOption::Basic,
         ))
     }
 
-    /// Passages by [`Plan`], gathered into sections.
-    fn ranked(&self, scope: &[Box<dyn IndexQuery>], found: &mut Found) -> tantivy::Result<()> {
-        let plan = Plan::of(&self.question, &self.fields, &self.query.without);
-        let wanted = CANDIDATES.max(4 * (self.query.skip + self.query.limit.clamp(1, MAX_LIMIT)));
-        let candidates = self.best(scope, Box::new(plan.query()), wanted)?;
-        let full = candidates.len() == wanted;
-        let candidates = candidates.into_iter().map(|(_, address)| address).collect();
-        let mut scored = plan.score(self.searcher, candidates, self.amendments())?;
-        if !self.query.without.contains(&Ingredient::DocScore) {
-            by_document(&mut scored);
-        }
-        self.gather(scored, full, found)
-    }
-
-    fn best(
+    /// Passages by [`RankingPlan`], gathered into sections.
+    fn ranked(
         &self,
         scope: &[Box<dyn IndexQuery>],
-        wanted: Box<dyn IndexQuery>,
+        results: &mut SearchResults,
+    ) -> tantivy::Result<()> {
+        let plan = RankingPlan::new(&self.parsed, &self.fields, &self.query.disabled_features);
+        let candidate_limit =
+            CANDIDATES.max(4 * (self.query.skip + self.query.limit.clamp(1, MAX_LIMIT)));
+        let candidates = self.top_passages(scope, Box::new(plan.query()), candidate_limit)?;
+        let full = candidates.len() == candidate_limit;
+        let candidates = candidates.into_iter().map(|(_, address)| address).collect();
+        let mut scored = plan.score(self.searcher, candidates, self.allows_amendments())?;
+        if !self
+            .query
+            .disabled_features
+            .contains(&RankingFeature::DocScore)
+        {
+            add_doc_scores(&mut scored);
+        }
+        self.gather(scored, full, results)
+    }
+
+    fn top_passages(
+        &self,
+        scope: &[Box<dyn IndexQuery>],
+        terms: Box<dyn IndexQuery>,
         limit: usize,
     ) -> tantivy::Result<Vec<(f32, DocAddress)>> {
         let query = if scope.is_empty() {
-            wanted
+            terms
         } else {
-            Box::new(all_of(scope, Some(wanted))) as Box<dyn IndexQuery>
+            Box::new(all_of(scope, Some(terms))) as Box<dyn IndexQuery>
         };
         self.searcher
             .search(&query, &TopDocs::with_limit(limit).order_by_score())
     }
 
     /// One hit for each section, in order of its best passage.
-    fn gather(&self, scored: Vec<Scored>, full: bool, found: &mut Found) -> tantivy::Result<()> {
+    fn gather(
+        &self,
+        scored: Vec<ScoredPassage>,
+        full: bool,
+        results: &mut SearchResults,
+    ) -> tantivy::Result<()> {
         let limit = self.query.limit.clamp(1, MAX_LIMIT);
         let end = self.query.skip + limit;
-        let mut hits: Vec<Hit> = Vec::new();
-        let mut known: BTreeMap<(DocId, SectionId), usize> = BTreeMap::new();
+        let mut hits: Vec<SectionHit> = Vec::new();
+        let mut hit_index: BTreeMap<(DocId, SectionId), usize> = BTreeMap::new();
         let mut more = false;
         for passage in scored {
             let Some(hit) = self.hit(&passage)? else {
                 continue;
             };
-            match known.get(&(hit.doc, hit.section)) {
+            match hit_index.get(&(hit.doc, hit.section)) {
                 Some(at) => {
                     let pages = &mut hits[*at].best_pages;
                     pages.extend(hit.best_pages);
@@ -294,7 +310,7 @@ impl<'s> Search<'s> {
                     break;
                 }
                 None => {
-                    known.insert((hit.doc, hit.section), hits.len());
+                    hit_index.insert((hit.doc, hit.section), hits.len());
                     hits.push(hit);
                 }
             }
@@ -302,40 +318,40 @@ impl<'s> Search<'s> {
         for hit in &mut hits {
             hit.best_pages.truncate(PAGES_PER_HIT);
         }
-        found.total = if more || full {
-            Total::AtLeast(hits.len() + usize::from(more))
+        results.total = if more || full {
+            TotalHits::AtLeast(hits.len() + usize::from(more))
         } else {
-            Total::Exact(hits.len())
+            TotalHits::Exact(hits.len())
         };
-        found.next = more.then_some(end);
-        found.hits = hits.into_iter().skip(self.query.skip).collect();
+        results.next_skip = more.then_some(end);
+        results.hits = hits.into_iter().skip(self.query.skip).collect();
         Ok(())
     }
 
-    fn hit(&self, passage: &Scored) -> tantivy::Result<Option<Hit>> {
-        let Some(read) = Read::of(self.searcher, &self.fields, passage.address)? else {
+    fn hit(&self, passage: &ScoredPassage) -> tantivy::Result<Option<SectionHit>> {
+        let Some(read) = StoredPassage::load(self.searcher, &self.fields, passage.address)? else {
             return Ok(None);
         };
-        let (excerpt, line) = excerpt::excerpt(&read.text, &self.weights);
+        let (snippet, line) = snippet::best_snippet(&read.text, &self.weights);
         let at = read
-            .shown
+            .stored
             .sections
             .iter()
             .rposition(|section| section.line as usize <= line)
             .unwrap_or(0);
-        let Some(section) = read.shown.sections.get(at) else {
+        let Some(section) = read.stored.sections.get(at) else {
             return Ok(None);
         };
         let page = u32::try_from(passage.page).ok().filter(|page| *page > 0);
         let page = page.map(|page| PageHit {
             page,
-            label: read.shown.label.clone(),
+            label: read.stored.label.clone(),
             score: passage.score,
             rectangles: Vec::new(),
         });
-        Ok(Some(Hit {
+        Ok(Some(SectionHit {
             doc: read.doc,
-            name: read.shown.name.clone(),
+            name: read.stored.name.clone(),
             version: read.seq,
             section: SectionId(section.id),
             path: section.path.clone(),
@@ -343,7 +359,7 @@ impl<'s> Search<'s> {
             lines: section.lines,
             best_pages: page.into_iter().collect(),
             score: passage.score,
-            parts: if self.query.explain {
+            score_parts: if self.query.explain {
                 passage
                     .parts
                     .iter()
@@ -352,47 +368,51 @@ impl<'s> Search<'s> {
             } else {
                 BTreeMap::new()
             },
-            why: self.why(passage, &excerpt),
-            excerpt,
+            why: self.explain(passage, &snippet),
+            snippet,
         }))
     }
 
     /// The place, the phrase and the words that speak for it.
-    fn why(&self, passage: &Scored, excerpt: &crate::find::Excerpt) -> String {
-        let mut said: Vec<String> = passage
-            .place
-            .map(|place| place.words().to_owned())
+    fn explain(&self, passage: &ScoredPassage, snippet: &crate::search::Snippet) -> String {
+        let mut reasons: Vec<String> = passage
+            .page_class
+            .map(|place| place.display_name().to_owned())
             .into_iter()
             .collect();
         if let Some(phrase) = &passage.phrase {
-            said.push(format!("phrase “{phrase}”"));
+            reasons.push(format!("phrase “{phrase}”"));
         }
-        let mut words: Vec<&str> = excerpt
-            .marks
+        let mut words: Vec<&str> = snippet
+            .highlights
             .iter()
-            .filter_map(|(start, end)| excerpt.text.get(*start..*end))
+            .filter_map(|(start, end)| snippet.text.get(*start..*end))
             .collect();
         words.sort_unstable();
         words.dedup();
         words.truncate(5);
         if !words.is_empty() {
-            said.push(format!("words {}", words.join(", ")));
+            reasons.push(format!("words {}", words.join(", ")));
         }
-        if passage.parts.contains_key(&Part::Years) {
-            said.push("years over columns".into());
+        if passage.parts.contains_key(&ScorePart::Years) {
+            reasons.push("years over columns".into());
         }
-        said.join(" · ")
+        reasons.join(" · ")
     }
 
     /// The documented baseline over sections.
-    fn lexical(&self, scope: &[Box<dyn IndexQuery>], found: &mut Found) -> tantivy::Result<()> {
+    fn lexical(
+        &self,
+        scope: &[Box<dyn IndexQuery>],
+        results: &mut SearchResults,
+    ) -> tantivy::Result<()> {
         let fields = [
-            (self.fields.title, TITLE),
-            (self.fields.about, SUMMARY),
-            (self.fields.own, BODY),
-            (self.fields.above, ABOVE),
+            (self.fields.title, TITLE_WEIGHT),
+            (self.fields.about, SUMMARY_WEIGHT),
+            (self.fields.own, BODY_WEIGHT),
+            (self.fields.above, ANCESTOR_WEIGHT),
         ];
-        let clauses = self.question.words.iter().flat_map(|(word, _)| {
+        let clauses = self.parsed.words.iter().flat_map(|(word, _)| {
             fields.map(|(field, weight)| {
                 let term = TermQuery::new(
                     Term::from_field_text(field, word),
@@ -409,42 +429,50 @@ impl<'s> Search<'s> {
         let end = self.query.skip + limit;
         let mut scope: Vec<Box<dyn IndexQuery>> =
             scope.iter().map(|query| query.box_clone()).collect();
-        if !self.amendments() {
+        if !self.allows_amendments() {
             let term = Term::from_field_u64(self.fields.amended, 0);
             scope.push(Box::new(TermQuery::new(term, IndexRecordOption::Basic)));
         }
-        let best = self.best(&scope, Box::new(query), end + 1)?;
-        found.next = (best.len() > end).then_some(end);
-        found.total = if best.len() > end {
-            Total::AtLeast(best.len())
+        let best = self.top_passages(&scope, Box::new(query), end + 1)?;
+        results.next_skip = (best.len() > end).then_some(end);
+        results.total = if best.len() > end {
+            TotalHits::AtLeast(best.len())
         } else {
-            Total::Exact(best.len())
+            TotalHits::Exact(best.len())
         };
         for (score, address) in best.into_iter().skip(self.query.skip).take(limit) {
-            let Some(read) = Read::of(self.searcher, &self.fields, address)? else {
+            let Some(read) = StoredPassage::load(self.searcher, &self.fields, address)? else {
                 continue;
             };
-            let Some(section) = read.shown.sections.first().cloned() else {
+            let Some(section) = read.stored.sections.first().cloned() else {
                 continue;
             };
-            found.hits.push(self.section_hit(read, &section, score)?);
+            results.hits.push(self.section_hit(read, &section, score)?);
         }
         Ok(())
     }
 
-    fn section_hit(&self, read: Read, section: &ShownSection, score: f32) -> tantivy::Result<Hit> {
-        let (pages, excerpt) = match section.pages {
-            Some(pages) => self.pages_of(&read, pages)?,
-            None => (Vec::new(), excerpt::excerpt(&read.text, &self.weights).0),
+    fn section_hit(
+        &self,
+        read: StoredPassage,
+        section: &StoredSection,
+        score: f32,
+    ) -> tantivy::Result<SectionHit> {
+        let (pages, snippet) = match section.pages {
+            Some(pages) => self.best_pages(&read, pages)?,
+            None => (
+                Vec::new(),
+                snippet::best_snippet(&read.text, &self.weights).0,
+            ),
         };
         let parts = if self.query.explain {
             BTreeMap::from([("lexical", score)])
         } else {
             BTreeMap::new()
         };
-        Ok(Hit {
+        Ok(SectionHit {
             doc: read.doc,
-            name: read.shown.name,
+            name: read.stored.name,
             version: read.seq,
             section: SectionId(section.id),
             path: section.path.clone(),
@@ -452,19 +480,19 @@ impl<'s> Search<'s> {
             lines: section.lines,
             best_pages: pages,
             score,
-            parts,
+            score_parts: parts,
             why: "words in title, summary and text".into(),
-            excerpt,
+            snippet,
         })
     }
 
     /// The pages of a section that have most of the words, and what the best says.
-    fn pages_of(
+    fn best_pages(
         &self,
-        read: &Read,
+        read: &StoredPassage,
         pages: (u32, u32),
-    ) -> tantivy::Result<(Vec<PageHit>, crate::find::Excerpt)> {
-        let words = self.question.words.iter().map(|(word, weight)| {
+    ) -> tantivy::Result<(Vec<PageHit>, crate::search::Snippet)> {
+        let words = self.parsed.words.iter().map(|(word, weight)| {
             let term = TermQuery::new(
                 Term::from_field_text(self.fields.body, word),
                 IndexRecordOption::WithFreqs,
@@ -477,35 +505,35 @@ impl<'s> Search<'s> {
         let bound =
             |page: u32| Bound::Included(Term::from_field_u64(self.fields.page, u64::from(page)));
         let scope: [Box<dyn IndexQuery>; 2] = [
-            self.term(self.fields.doc, &read.doc.to_string()),
+            self.term_query(self.fields.doc, &read.doc.to_string()),
             Box::new(RangeQuery::new(bound(pages.0), bound(pages.1))),
         ];
-        let best = self.best(
+        let best = self.top_passages(
             &scope,
             Box::new(BooleanQuery::new(words.collect())),
             PAGES_PER_HIT,
         )?;
         let mut hits = Vec::new();
-        let mut excerpt = None;
+        let mut snippet = None;
         for (score, address) in best {
-            let Some(page) = Read::of(self.searcher, &self.fields, address)? else {
+            let Some(page) = StoredPassage::load(self.searcher, &self.fields, address)? else {
                 continue;
             };
             let Some(number) = page.page else { continue };
-            excerpt = excerpt.or_else(|| Some(excerpt::excerpt(&page.text, &self.weights).0));
+            snippet = snippet.or_else(|| Some(snippet::best_snippet(&page.text, &self.weights).0));
             hits.push(PageHit {
                 page: number,
-                label: page.shown.label,
+                label: page.stored.label,
                 score,
                 rectangles: Vec::new(),
             });
         }
-        Ok((hits, excerpt.unwrap_or_default()))
+        Ok((hits, snippet.unwrap_or_default()))
     }
 }
 
 /// Adds what a document's passages together are worth: the sum of their scores over the root of their number.
-fn by_document(scored: &mut [Scored]) {
+fn add_doc_scores(scored: &mut [ScoredPassage]) {
     let mut sums: BTreeMap<u64, (f32, u32)> = BTreeMap::new();
     for passage in scored.iter().take(CANDIDATES / 8) {
         let sum = sums.entry(passage.doc_key).or_default();
@@ -520,8 +548,8 @@ fn by_document(scored: &mut [Scored]) {
         let share = sums
             .get(&passage.doc_key)
             .map_or(0.0, |sum| value(sum) / best);
-        passage.score += DOC_SCORE * share;
-        *passage.parts.entry(Part::Document).or_default() += DOC_SCORE * share;
+        passage.score += DOC_SCORE_PASSAGES * share;
+        *passage.parts.entry(ScorePart::Document).or_default() += DOC_SCORE_PASSAGES * share;
     }
     scored.sort_by(|a, b| {
         b.score
@@ -532,16 +560,16 @@ fn by_document(scored: &mut [Scored]) {
 }
 
 /// What is stored of an entry.
-struct Read {
+struct StoredPassage {
     doc: DocId,
     seq: u64,
     page: Option<u32>,
-    shown: Shown,
+    stored: StoredEntry,
     text: String,
 }
 
-impl Read {
-    fn of(
+impl StoredPassage {
+    fn load(
         searcher: &Searcher,
         fields: &Fields,
         address: DocAddress,
@@ -550,8 +578,9 @@ impl Read {
         let text = |field| stored.get_first(field).and_then(|value| value.as_str());
         let number = |field| stored.get_first(field).and_then(|value| value.as_u64());
         let doc = text(fields.doc).and_then(|doc| doc.parse().ok());
-        let shown = text(fields.shown).and_then(|shown| serde_json::from_str(shown).ok());
-        let (Some(doc), Some(shown)) = (doc, shown) else {
+        let stored_entry =
+            text(fields.shown).and_then(|stored_entry| serde_json::from_str(stored_entry).ok());
+        let (Some(doc), Some(stored_entry)) = (doc, stored_entry) else {
             return Ok(None);
         };
         let page = number(fields.page).and_then(|page| u32::try_from(page).ok());
@@ -560,7 +589,7 @@ impl Read {
             doc,
             seq: number(fields.seq).unwrap_or(0),
             page,
-            shown,
+            stored: stored_entry,
             text,
         }))
     }
@@ -582,15 +611,15 @@ fn all_of(filters: &[Box<dyn IndexQuery>], query: Option<Box<dyn IndexQuery>>) -
 }
 
 /// The conditions of a filter as queries.
-fn filter(fields: &Fields, filter: &Filter) -> Vec<Box<dyn IndexQuery>> {
+fn filter_queries(fields: &Fields, filter: &Filter) -> Vec<Box<dyn IndexQuery>> {
     filter
         .conditions
         .iter()
-        .map(|condition| one(fields, condition))
+        .map(|condition| condition_query(fields, condition))
         .collect()
 }
 
-fn one(fields: &Fields, condition: &Condition) -> Box<dyn IndexQuery> {
+fn condition_query(fields: &Fields, condition: &Condition) -> Box<dyn IndexQuery> {
     let terms: Vec<Term> = condition
         .values
         .iter()
@@ -598,20 +627,20 @@ fn one(fields: &Fields, condition: &Condition) -> Box<dyn IndexQuery> {
         .collect();
     let first = terms.first().cloned();
     match (condition.op, first) {
-        (Op::In, _) => Box::new(TermSetQuery::new(terms)),
-        (Op::NotIn, _) => Box::new(BooleanQuery::new(vec![
+        (FilterOp::In, _) => Box::new(TermSetQuery::new(terms)),
+        (FilterOp::NotIn, _) => Box::new(BooleanQuery::new(vec![
             (Occur::Must, Box::new(AllQuery) as Box<dyn IndexQuery>),
             (Occur::MustNot, Box::new(TermSetQuery::new(terms))),
         ])),
         (_, None) => Box::new(TermSetQuery::new(Vec::new())),
         (op, Some(term)) => {
             let (lower, upper) = match op {
-                Op::Less => (Bound::Unbounded, Bound::Excluded(term)),
-                Op::AtMost => (Bound::Unbounded, Bound::Included(term)),
-                Op::More => (Bound::Excluded(term), Bound::Unbounded),
+                FilterOp::Less => (Bound::Unbounded, Bound::Excluded(term)),
+                FilterOp::AtMost => (Bound::Unbounded, Bound::Included(term)),
+                FilterOp::More => (Bound::Excluded(term), Bound::Unbounded),
                 _ => (Bound::Included(term), Bound::Unbounded),
             };
-            match numeric(condition.field) {
+            match is_numeric(condition.field) {
                 true => Box::new(RangeQuery::new(lower, upper)),
                 false => Box::new(InvertedIndexRangeQuery::new(lower, upper)),
             }
@@ -619,37 +648,43 @@ fn one(fields: &Fields, condition: &Condition) -> Box<dyn IndexQuery> {
     }
 }
 
-fn numeric(field: Field) -> bool {
+fn is_numeric(field: FilterField) -> bool {
     matches!(
         field,
-        Field::FiscalYear | Field::PeriodEnd | Field::Filed | Field::Accuracy | Field::Pages
+        FilterField::FiscalYear
+            | FilterField::PeriodEnd
+            | FilterField::Filed
+            | FilterField::Accuracy
+            | FilterField::Pages
     )
 }
 
 /// A value as the index has it; `None` where no document can have it.
-fn value_term(fields: &Fields, field: Field, value: &str) -> Option<Term> {
+fn value_term(fields: &Fields, field: FilterField, value: &str) -> Option<Term> {
     let index = match field {
-        Field::Company => fields.company,
-        Field::Ticker => fields.ticker,
-        Field::Cik => fields.cik,
-        Field::Form => fields.form,
-        Field::FiscalYear => fields.fiscal_year,
-        Field::FiscalPeriod => fields.fiscal_period,
-        Field::PeriodEnd => fields.period_end,
-        Field::Filed => fields.filed,
-        Field::Language => fields.language,
-        Field::Name => fields.name,
-        Field::Status => fields.status,
-        Field::Quality => fields.quality,
-        Field::Accuracy => fields.accuracy,
-        Field::Pages => fields.pages,
+        FilterField::Company => fields.company,
+        FilterField::Ticker => fields.ticker,
+        FilterField::Cik => fields.cik,
+        FilterField::Form => fields.form,
+        FilterField::FiscalYear => fields.fiscal_year,
+        FilterField::FiscalPeriod => fields.fiscal_period,
+        FilterField::PeriodEnd => fields.period_end,
+        FilterField::Filed => fields.filed,
+        FilterField::Language => fields.language,
+        FilterField::Name => fields.name,
+        FilterField::Status => fields.status,
+        FilterField::Quality => fields.quality,
+        FilterField::Accuracy => fields.accuracy,
+        FilterField::Pages => fields.pages,
     };
     let number =
         |number: f64| (number >= 0.0).then(|| Term::from_field_u64(index, number.round() as u64));
     match field {
-        Field::FiscalYear | Field::Pages => number(value.parse().ok()?),
-        Field::Accuracy => number(1000.0 * value.parse::<f64>().ok()?),
-        Field::PeriodEnd | Field::Filed => Some(Term::from_field_u64(index, date_number(value)?)),
+        FilterField::FiscalYear | FilterField::Pages => number(value.parse().ok()?),
+        FilterField::Accuracy => number(1000.0 * value.parse::<f64>().ok()?),
+        FilterField::PeriodEnd | FilterField::Filed => {
+            Some(Term::from_field_u64(index, date_number(value)?))
+        }
         _ => Some(Term::from_field_text(index, value)),
     }
 }

@@ -12,10 +12,10 @@ use tantivy::query::{BooleanQuery, TermQuery};
 use tantivy::schema::{IndexRecordOption, Value};
 use tantivy::{Searcher, TantivyDocument, Term};
 
-use super::schema::{Fields, Kind};
-use crate::aliases::{Alias, MAX_WORDS, Strength, name_words};
-use crate::find::Chip;
-use crate::words;
+use super::schema::{Fields, IndexEntryKind};
+use crate::aliases::{Alias, AliasStrength, MAX_WORDS, name_words};
+use crate::search::AppliedFilter;
+use crate::tokenizer;
 
 /// Documents that one name may mean; with more it means nothing in particular.
 const MAX_DOCUMENTS: usize = 5_000;
@@ -26,7 +26,7 @@ const QUESTION_WORDS: usize = 120;
 const READ_DOCUMENTS: usize = 8;
 
 /// Words that begin names and are no names by themselves.
-const COMMON: [&str; 40] = [
+const COMMON_WORDS: [&str; 40] = [
     "all",
     "american",
     "any",
@@ -71,25 +71,25 @@ const COMMON: [&str; 40] = [
 
 /// What a question says about documents.
 #[derive(Debug, Clone, Default)]
-pub struct Routed {
+pub struct IssuerRouting {
     /// The documents of the issuers it names, by key; `None`: it names none.
     pub documents: Option<BTreeSet<u64>>,
     /// How it says so.
-    pub chips: Vec<Chip>,
+    pub applied_filters: Vec<AppliedFilter>,
     /// Words that name the issuer, as the index compares words.
     pub issuer_words: Vec<String>,
 }
 
 /// A name found in the question.
-struct Named {
-    strength: Strength,
+struct NameMatch {
+    strength: AliasStrength,
     from: Range<usize>,
-    answers: Answers,
+    documents: NamedDocuments,
 }
 
 /// The documents that answer to a name.
 #[derive(Default)]
-struct Answers {
+struct NamedDocuments {
     documents: BTreeSet<u64>,
     issuers: BTreeSet<u64>,
     /// What one of them says that its issuer is called, folded.
@@ -100,10 +100,10 @@ struct Answers {
 ///
 /// # Errors
 /// What the index said.
-pub fn route(searcher: &Searcher, fields: &Fields, text: &str) -> tantivy::Result<Routed> {
+pub fn route(searcher: &Searcher, fields: &Fields, text: &str) -> tantivy::Result<IssuerRouting> {
     let written: Vec<&str> = text.split_whitespace().take(QUESTION_WORDS).collect();
     let tokens = tokens(&written);
-    let mut named: Vec<Named> = Vec::new();
+    let mut matches: Vec<NameMatch> = Vec::new();
     for start in 0..tokens.len() {
         for end in (start + 1..=tokens.len().min(start + MAX_WORDS)).rev() {
             let name = tokens[start..end]
@@ -111,19 +111,19 @@ pub fn route(searcher: &Searcher, fields: &Fields, text: &str) -> tantivy::Resul
                 .map(|token| token.word.as_str())
                 .collect::<Vec<_>>()
                 .join(" ");
-            if let Some(one) = named_by(searcher, fields, &tokens[start..end], &name)? {
-                named.push(Named {
+            if let Some(one) = match_name(searcher, fields, &tokens[start..end], &name)? {
+                matches.push(NameMatch {
                     from: start..end,
                     ..one
                 });
             }
         }
     }
-    let mut routed = decide(named, &tokens, &written);
+    let mut routed = resolve_matches(matches, &tokens, &written);
     if let Some(documents) = &mut routed.documents {
-        same_issuer(searcher, fields, documents)?;
-        if let [chip] = routed.chips.as_mut_slice() {
-            chip.documents = documents.len();
+        add_same_issuer(searcher, fields, documents)?;
+        if let [filter] = routed.applied_filters.as_mut_slice() {
+            filter.documents = documents.len();
         }
     }
     Ok(routed)
@@ -131,38 +131,38 @@ pub fn route(searcher: &Searcher, fields: &Fields, text: &str) -> tantivy::Resul
 
 /// The documents that answer to a name, surely or not: where a sure answer names one issuer, documents that name none and
 /// answer too are its documents as well.
-fn named_by(
+fn match_name(
     searcher: &Searcher,
     fields: &Fields,
     tokens: &[Token],
     name: &str,
-) -> tantivy::Result<Option<Named>> {
-    let mut named: Option<Named> = None;
-    for strength in Strength::ALL
+) -> tantivy::Result<Option<NameMatch>> {
+    let mut best: Option<NameMatch> = None;
+    for strength in AliasStrength::ALL
         .into_iter()
-        .filter(|strength| may_name(*strength, tokens))
+        .filter(|strength| is_written_as_name(*strength, tokens))
     {
-        let answers = answers(searcher, fields, strength, name)?;
+        let answers = documents_named(searcher, fields, strength, name)?;
         // A beginning or a blend that several issuers share names none of them.
-        let sure = strength >= Strength::Capitals || answers.issuers.len() <= 1;
+        let sure = strength >= AliasStrength::Capitals || answers.issuers.len() <= 1;
         if !sure || answers.documents.is_empty() {
             continue;
         }
-        match &mut named {
+        match &mut best {
             None => {
-                named = Some(Named {
+                best = Some(NameMatch {
                     strength,
                     from: 0..0,
-                    answers,
+                    documents: answers,
                 })
             }
-            Some(known) if answers.issuers.is_subset(&known.answers.issuers) => {
-                known.answers.documents.extend(answers.documents);
+            Some(known) if answers.issuers.is_subset(&known.documents.issuers) => {
+                known.documents.documents.extend(answers.documents);
             }
             Some(_) => {}
         }
     }
-    Ok(named)
+    Ok(best)
 }
 
 struct Token {
@@ -204,8 +204,8 @@ fn tokens(written: &[&str]) -> Vec<Token> {
 }
 
 /// Whether words are written as such a name is written.
-fn may_name(strength: Strength, tokens: &[Token]) -> bool {
-    let common = tokens.len() == 1 && COMMON.contains(&tokens[0].word.as_str());
+fn is_written_as_name(strength: AliasStrength, tokens: &[Token]) -> bool {
+    let common = tokens.len() == 1 && COMMON_WORDS.contains(&tokens[0].word.as_str());
     let capital = tokens
         .iter()
         .any(|token| token.capital && !token.word.starts_with(|c: char| c.is_ascii_digit()));
@@ -215,37 +215,37 @@ fn may_name(strength: Strength, tokens: &[Token]) -> bool {
     });
     match strength {
         // "best buy" in small letters is a name; "target" is not.
-        Strength::Name => !common || tokens[0].capital && !tokens[0].first,
-        Strength::Capitals => {
+        AliasStrength::Name => !common || tokens[0].capital && !tokens[0].first,
+        AliasStrength::Capitals => {
             tokens.iter().all(|token| token.upper)
                 && tokens.iter().map(|token| token.word.len()).sum::<usize>() >= 2
         }
-        Strength::Likely => !common && (capital || mixed || tokens.len() > 1),
-        Strength::First => !common && (capital || mixed),
+        AliasStrength::Likely => !common && (capital || mixed || tokens.len() > 1),
+        AliasStrength::First => !common && (capital || mixed),
     }
 }
 
 /// The documents of a name.
-fn answers(
+fn documents_named(
     searcher: &Searcher,
     fields: &Fields,
-    strength: Strength,
+    strength: AliasStrength,
     name: &str,
-) -> tantivy::Result<Answers> {
+) -> tantivy::Result<NamedDocuments> {
     let term = Term::from_field_text(fields.aliases, &Alias::term(strength, name));
-    let mut answers = Answers::default();
+    let mut answers = NamedDocuments::default();
     if searcher.doc_freq(&term)? == 0 {
         return Ok(answers);
     }
     let query = TermQuery::new(term, IndexRecordOption::Basic);
-    let found = searcher.search(
+    let hits = searcher.search(
         &query,
         &TopDocs::with_limit(MAX_DOCUMENTS + 1).order_by_score(),
     )?;
-    if found.len() > MAX_DOCUMENTS {
+    if hits.len() > MAX_DOCUMENTS {
         return Ok(answers);
     }
-    for (_, address) in &found {
+    for (_, address) in &hits {
         let numbers = searcher.segment_reader(address.segment_ord).fast_fields();
         answers
             .documents
@@ -257,9 +257,9 @@ fn answers(
                 .filter(|key| *key != 0),
         );
     }
-    for (_, address) in found.iter().take(8) {
-        let shown: TantivyDocument = searcher.doc(*address)?;
-        answers.company = answers.company.or(shown
+    for (_, address) in hits.iter().take(8) {
+        let stored: TantivyDocument = searcher.doc(*address)?;
+        answers.company = answers.company.or(stored
             .get_first(fields.company)
             .and_then(|value| value.as_str())
             .map(str::to_owned));
@@ -268,7 +268,7 @@ fn answers(
 }
 
 /// Adds documents of the same issuers under other names: those with one of their keys or numbers.
-fn same_issuer(
+fn add_same_issuer(
     searcher: &Searcher,
     fields: &Fields,
     documents: &mut BTreeSet<u64>,
@@ -281,7 +281,7 @@ fn same_issuer(
         };
         let query = BooleanQuery::intersection(vec![
             of_document(Term::from_field_u64(fields.doc_key, *key)),
-            of_document(fields.kind_term(Kind::Document)),
+            of_document(fields.kind_term(IndexEntryKind::Document)),
         ]);
         for (_, address) in searcher.search(&query, &TopDocs::with_limit(1).order_by_score())? {
             let stored: TantivyDocument = searcher.doc(address)?;
@@ -308,35 +308,38 @@ fn same_issuer(
 }
 
 /// The surest names win; of names within each other, the longest.
-fn decide(mut named: Vec<Named>, tokens: &[Token], written: &[&str]) -> Routed {
-    named.sort_by_key(|one| {
+fn resolve_matches(
+    mut matches: Vec<NameMatch>,
+    tokens: &[Token],
+    written: &[&str],
+) -> IssuerRouting {
+    matches.sort_by_key(|one| {
         (
             std::cmp::Reverse(one.from.len()),
             std::cmp::Reverse(one.strength),
             one.from.start,
         )
     });
-    let mut taken: Vec<Named> = Vec::new();
-    for one in named {
-        if !taken
-            .iter()
-            .any(|other: &Named| one.from.start < other.from.end && other.from.start < one.from.end)
-        {
-            taken.push(one);
+    let mut accepted: Vec<NameMatch> = Vec::new();
+    for one in matches {
+        if !accepted.iter().any(|other: &NameMatch| {
+            one.from.start < other.from.end && other.from.start < one.from.end
+        }) {
+            accepted.push(one);
         }
     }
     // A weak sign says nothing beside a sure one.
-    let surest = taken.iter().map(|one| one.strength).max();
-    taken.retain(|one| Some(one.strength) == surest || one.strength >= Strength::Capitals);
-    if taken.is_empty() {
-        return Routed::default();
+    let surest = accepted.iter().map(|one| one.strength).max();
+    accepted.retain(|one| Some(one.strength) == surest || one.strength >= AliasStrength::Capitals);
+    if accepted.is_empty() {
+        return IssuerRouting::default();
     }
-    taken.sort_by_key(|one| one.from.start);
-    let mut routed = Routed {
+    accepted.sort_by_key(|one| one.from.start);
+    let mut routed = IssuerRouting {
         documents: Some(BTreeSet::new()),
-        ..Routed::default()
+        ..IssuerRouting::default()
     };
-    for one in taken {
+    for one in accepted {
         let places: Vec<usize> = tokens[one.from.clone()]
             .iter()
             .map(|token| token.at)
@@ -344,27 +347,31 @@ fn decide(mut named: Vec<Named>, tokens: &[Token], written: &[&str]) -> Routed {
         let first = places.first().copied().unwrap_or(0);
         let last = places.last().copied().unwrap_or(0);
         let from = written[first..=last].join(" ");
-        let value = one.answers.company.clone().unwrap_or_else(|| {
+        let value = one.documents.company.clone().unwrap_or_else(|| {
             tokens[one.from.clone()]
                 .iter()
                 .map(|token| token.word.as_str())
                 .collect::<Vec<_>>()
                 .join(" ")
         });
-        if !routed.chips.iter().any(|chip| chip.value == value) {
+        if !routed
+            .applied_filters
+            .iter()
+            .any(|filter| filter.value == value)
+        {
             let from = from.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
-            routed.chips.push(Chip {
+            routed.applied_filters.push(AppliedFilter {
                 facet: "company".into(),
                 value,
                 from: from.clone(),
-                documents: one.answers.documents.len(),
+                documents: one.documents.documents.len(),
             });
-            routed.issuer_words.extend(words::words(&from));
+            routed.issuer_words.extend(tokenizer::tokenize(&from));
         }
         routed
             .documents
             .get_or_insert_default()
-            .extend(&one.answers.documents);
+            .extend(&one.documents.documents);
     }
     routed
 }

@@ -11,15 +11,15 @@ use tantivy::schema::{
 };
 use tantivy::tokenizer::TokenizerManager;
 
-use super::shape::Shape;
-use crate::vocabulary::Vocabulary;
+use super::doc_mapper::DocMapper;
+use crate::synonyms::Synonyms;
 
 /// Counts up when entries or tokens change and the vocabulary does not.
 const REVISION: u32 = 3;
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum IndexEntryKind {
     /// The document.
     Document,
     /// A section with its own text.
@@ -28,20 +28,20 @@ pub enum Kind {
     Passage,
 }
 
-impl Kind {
+impl IndexEntryKind {
     /// The word for it in the index.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Document => "document",
-            Kind::Section => "section",
-            Kind::Passage => "passage",
+            IndexEntryKind::Document => "document",
+            IndexEntryKind::Section => "section",
+            IndexEntryKind::Passage => "passage",
         }
     }
 }
 
 /// What sort of document it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sort {
+pub enum DocumentKind {
     /// None of the others.
     Other = 0,
     /// About a fiscal year: 10-K, 20-F, 40-F, an annual report.
@@ -54,15 +54,17 @@ pub enum Sort {
     Release = 4,
 }
 
-impl Sort {
+impl DocumentKind {
     /// The sort of documents on this form.
-    pub fn of_form(form: &str) -> Self {
+    pub fn from_form(form: &str) -> Self {
         match form.trim().to_lowercase().trim_end_matches("/a") {
-            "10-k" | "10-kt" | "10-k405" | "20-f" | "40-f" | "annual_report" => Sort::Annual,
-            "10-q" | "10-qt" | "interim_report" => Sort::Quarterly,
-            "8-k" | "6-k" => Sort::Current,
-            "earnings_release" => Sort::Release,
-            _ => Sort::Other,
+            "10-k" | "10-kt" | "10-k405" | "20-f" | "40-f" | "annual_report" => {
+                DocumentKind::Annual
+            }
+            "10-q" | "10-qt" | "interim_report" => DocumentKind::Quarterly,
+            "8-k" | "6-k" => DocumentKind::Current,
+            "earnings_release" => DocumentKind::Release,
+            _ => DocumentKind::Other,
         }
     }
 }
@@ -84,7 +86,7 @@ macro_rules! fields {
 }
 
 fields! {
-    /// What the entry is: [`Kind`]s, as terms.
+    /// What the entry is: [`IndexEntryKind`]s, as terms.
     kind: term;
     /// The document's id, as written.
     doc: stored_term;
@@ -152,7 +154,7 @@ fields! {
     form: term;
     /// 1 for amendments.
     amended: number;
-    /// What sort of document it is: [`Sort`].
+    /// What sort of document it is: [`DocumentKind`].
     sort: number;
     /// Quarter of the fiscal year, 1 to 4; 0 for a whole year, or where it is not known.
     quarter: number;
@@ -184,7 +186,7 @@ fields! {
     text: stored;
 }
 
-fn plain(record: IndexRecordOption, norms: bool) -> TextOptions {
+fn text_options(record: IndexRecordOption, norms: bool) -> TextOptions {
     let indexing = TextFieldIndexing::default()
         .set_tokenizer("raw")
         .set_index_option(record)
@@ -193,21 +195,21 @@ fn plain(record: IndexRecordOption, norms: bool) -> TextOptions {
 }
 
 fn term(builder: &mut SchemaBuilder, name: &str) -> Field {
-    builder.add_text_field(name, plain(IndexRecordOption::Basic, false))
+    builder.add_text_field(name, text_options(IndexRecordOption::Basic, false))
 }
 
 fn stored_term(builder: &mut SchemaBuilder, name: &str) -> Field {
-    builder.add_text_field(name, plain(IndexRecordOption::Basic, false) | STORED)
+    builder.add_text_field(name, text_options(IndexRecordOption::Basic, false) | STORED)
 }
 
 /// Frequencies and lengths: what BM25 needs. Entries come with their words already cut.
 fn counted(builder: &mut SchemaBuilder, name: &str) -> Field {
-    builder.add_text_field(name, plain(IndexRecordOption::WithFreqs, true))
+    builder.add_text_field(name, text_options(IndexRecordOption::WithFreqs, true))
 }
 
 /// Frequencies, and no lengths: that a page says many things does not make one of them weaker.
 fn present(builder: &mut SchemaBuilder, name: &str) -> Field {
-    builder.add_text_field(name, plain(IndexRecordOption::WithFreqs, false))
+    builder.add_text_field(name, text_options(IndexRecordOption::WithFreqs, false))
 }
 
 fn number(builder: &mut SchemaBuilder, name: &str) -> Field {
@@ -236,20 +238,20 @@ impl Fields {
     }
 
     /// The term that all entries of a kind have.
-    pub fn kind_term(&self, kind: Kind) -> Term {
+    pub fn kind_term(&self, kind: IndexEntryKind) -> Term {
         Term::from_field_text(self.kind, kind.as_str())
     }
 }
 
 /// The index of this program.
-pub fn shape() -> Shape {
+pub fn doc_mapper() -> DocMapper {
     let (schema, fields) = Fields::schema();
-    Shape {
-        revision: Vocabulary::revision() ^ REVISION,
+    DocMapper {
+        revision: Synonyms::revision() ^ REVISION,
         schema,
         doc: fields.doc,
         seq: fields.seq,
         tokenizers: TokenizerManager::default(),
-        enter: super::entry::enter,
+        map: super::entry::map_document,
     }
 }

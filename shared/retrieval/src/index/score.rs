@@ -11,52 +11,52 @@ use tantivy::query::{BooleanQuery, BoostQuery, EnableScoring, Occur, Query, Term
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocAddress, Score, Searcher, TERMINATED, Term};
 
-use super::schema::{Fields, Sort};
-use crate::find::Ingredient;
-use crate::landmarks::Landmark;
-use crate::question::Question;
+use super::schema::{DocumentKind, Fields};
+use crate::page_class::PageClass;
+use crate::parsed_query::ParsedQuery;
+use crate::search::RankingFeature;
 
 /// Weights of the fields.
-const TEXT: f32 = 0.5;
-const HEAD: f32 = 0.3;
-const HEADINGS: f32 = 0.5;
-const PATH: f32 = 0.2;
-const SUMMARY: f32 = 0.2;
-const LABELS: f32 = 0.6;
-const ANCHORS: f32 = 0.15;
+const TEXT_WEIGHT: f32 = 0.5;
+const HEAD_WEIGHT: f32 = 0.3;
+const HEADINGS_WEIGHT: f32 = 0.5;
+const PATH_WEIGHT: f32 = 0.2;
+const SUMMARY_FIELD_WEIGHT: f32 = 0.2;
+const LABELS_WEIGHT: f32 = 0.6;
+const ANCHORS_WEIGHT: f32 = 0.15;
 /// Of a phrase in the text, and in a label of a row.
-const PHRASE: f32 = 1.0;
-const ROW_PHRASE: f32 = 0.8;
+const PHRASE_WEIGHT: f32 = 1.0;
+const ROW_PHRASE_WEIGHT: f32 = 0.8;
 /// Of phrases of one group after the best.
-const NEXT: f32 = 0.5;
-const NEXT_PHRASES: usize = 2;
+const NEXT_PHRASE_WEIGHT: f32 = 0.5;
+const MAX_NEXT_PHRASES: usize = 2;
 /// A statement that is wanted, where words and phrases of a good passage are worth 20 to 50.
-const STATEMENT: f32 = 24.0;
-const LOOK_ALIKE: f32 = 0.4;
+const STATEMENT_WEIGHT: f32 = 24.0;
+const LOOK_ALIKE_WEIGHT: f32 = 0.4;
 /// A kind of section that is wanted: below a third of a statement.
-const SECTION: f32 = 5.0;
-const SECTION_ABOVE: f32 = 0.5;
+const SECTION_WEIGHT: f32 = 5.0;
+const SECTION_ABOVE_WEIGHT: f32 = 0.5;
 /// All years that are named stand over columns.
-const YEARS: f32 = 1.0;
+const YEARS_WEIGHT: f32 = 1.0;
 /// As many numbers as a statement has, where a number is wanted.
-const NUMBERS: f32 = 5.0;
+const NUMBERS_WEIGHT: f32 = 5.0;
 /// No numbers, where none is wanted.
-const PROSE: f32 = 8.0;
+const PROSE_WEIGHT: f32 = 8.0;
 /// Share of words that are numbers in a table.
-const TABLE: f32 = 0.3;
+const TABLE_NUMBER_SHARE: f32 = 0.3;
 /// What a table of contents keeps.
-const CONTENTS: f32 = 0.5;
+const TOC_FACTOR: f32 = 0.5;
 /// A document of the year, the quarter, the form that is named.
-const SAME_YEAR: f32 = 12.0;
-const NEAR_YEAR: f32 = 4.0;
-const SAME_QUARTER: f32 = 12.0;
-const SAME_FORM: f32 = 12.0;
+const SAME_YEAR_WEIGHT: f32 = 12.0;
+const NEAR_YEAR_WEIGHT: f32 = 4.0;
+const SAME_QUARTER_WEIGHT: f32 = 12.0;
+const SAME_FORM_WEIGHT: f32 = 12.0;
 /// A report on a whole year, where no quarter is named.
-const ANNUAL: f32 = 2.0;
+const ANNUAL_WEIGHT: f32 = 2.0;
 
 /// What a score is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Part {
+pub(super) enum ScorePart {
     Text,
     Head,
     Headings,
@@ -74,44 +74,44 @@ pub(super) enum Part {
     Document,
 }
 
-impl Part {
+impl ScorePart {
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Part::Text => "text",
-            Part::Head => "head",
-            Part::Headings => "headings",
-            Part::Path => "path",
-            Part::Summary => "summary",
-            Part::Labels => "labels",
-            Part::References => "references",
-            Part::Phrases => "phrases",
-            Part::RowPhrases => "row_phrases",
-            Part::Statement => "statement",
-            Part::Section => "section",
-            Part::Years => "years",
-            Part::Numbers => "numbers",
-            Part::Contents => "contents",
-            Part::Document => "document",
+            ScorePart::Text => "text",
+            ScorePart::Head => "head",
+            ScorePart::Headings => "headings",
+            ScorePart::Path => "path",
+            ScorePart::Summary => "summary",
+            ScorePart::Labels => "labels",
+            ScorePart::References => "references",
+            ScorePart::Phrases => "phrases",
+            ScorePart::RowPhrases => "row_phrases",
+            ScorePart::Statement => "statement",
+            ScorePart::Section => "section",
+            ScorePart::Years => "years",
+            ScorePart::Numbers => "numbers",
+            ScorePart::Contents => "contents",
+            ScorePart::Document => "document",
         }
     }
 }
 
 /// A term to look for, what for, and what it counts.
-struct Clause {
-    what: What,
+struct ScoringClause {
+    kind: ClauseKind,
     weight: f32,
     term: Term,
     record: IndexRecordOption,
 }
 
 #[derive(Clone, Copy)]
-enum What {
+enum ClauseKind {
     /// Adds its BM25 score.
-    Word(Part),
+    Word(ScorePart),
     /// Adds to its group of phrases.
-    Phrase(Part, usize),
+    Phrase(ScorePart, usize),
     /// The passage is this place; the greatest counts.
-    Landmark(Landmark),
+    PageClass(PageClass),
     /// The year stands over a column.
     Year,
     /// The year is one of the document's.
@@ -120,47 +120,51 @@ enum What {
 
 /// A passage, scored.
 #[derive(Debug, Clone)]
-pub(super) struct Scored {
+pub(super) struct ScoredPassage {
     pub(super) address: DocAddress,
     pub(super) doc_key: u64,
     pub(super) page: u64,
     pub(super) score: f32,
-    pub(super) parts: BTreeMap<Part, f32>,
+    pub(super) parts: BTreeMap<ScorePart, f32>,
     /// The phrase that counted most, and the place that did.
     pub(super) phrase: Option<String>,
-    pub(super) place: Option<Landmark>,
+    pub(super) page_class: Option<PageClass>,
 }
 
 /// The terms a question looks for.
-pub(super) struct Plan<'q> {
-    question: &'q Question,
-    without: &'q [Ingredient],
-    clauses: Vec<Clause>,
+pub(super) struct RankingPlan<'q> {
+    parsed: &'q ParsedQuery,
+    disabled: &'q [RankingFeature],
+    clauses: Vec<ScoringClause>,
 }
 
-impl<'q> Plan<'q> {
-    pub(super) fn of(question: &'q Question, fields: &Fields, without: &'q [Ingredient]) -> Self {
+impl<'q> RankingPlan<'q> {
+    pub(super) fn new(
+        question: &'q ParsedQuery,
+        fields: &Fields,
+        without: &'q [RankingFeature],
+    ) -> Self {
         let mut plan = Self {
-            question,
-            without,
+            parsed: question,
+            disabled: without,
             clauses: Vec::new(),
         };
-        plan.words(fields);
-        if plan.uses(Ingredient::Vocabulary) {
-            plan.phrases(fields);
+        plan.add_words(fields);
+        if plan.uses(RankingFeature::Synonyms) {
+            plan.add_phrases(fields);
         }
-        plan.places(fields);
+        plan.add_page_classes(fields);
         for year in &question.years {
             let text = year.to_string();
             plan.add(
-                What::Year,
+                ClauseKind::Year,
                 1.0,
                 fields.years,
                 &text,
                 IndexRecordOption::Basic,
             );
             plan.add(
-                What::NearYear,
+                ClauseKind::NearYear,
                 1.0,
                 fields.near_years,
                 &text,
@@ -170,35 +174,35 @@ impl<'q> Plan<'q> {
         plan
     }
 
-    fn uses(&self, ingredient: Ingredient) -> bool {
-        !self.without.contains(&ingredient)
+    fn uses(&self, ingredient: RankingFeature) -> bool {
+        !self.disabled.contains(&ingredient)
     }
 
-    fn words(&mut self, fields: &Fields) {
-        let mut parts = vec![(Part::Text, fields.body, TEXT)];
-        if self.uses(Ingredient::Fields) {
+    fn add_words(&mut self, fields: &Fields) {
+        let mut parts = vec![(ScorePart::Text, fields.body, TEXT_WEIGHT)];
+        if self.uses(RankingFeature::Fields) {
             parts.extend([
-                (Part::Head, fields.head, HEAD),
-                (Part::Headings, fields.headings, HEADINGS),
-                (Part::Path, fields.path, PATH),
-                (Part::Summary, fields.summary, SUMMARY),
+                (ScorePart::Head, fields.head, HEAD_WEIGHT),
+                (ScorePart::Headings, fields.headings, HEADINGS_WEIGHT),
+                (ScorePart::Path, fields.path, PATH_WEIGHT),
+                (ScorePart::Summary, fields.summary, SUMMARY_FIELD_WEIGHT),
             ]);
         }
-        if self.uses(Ingredient::Labels) {
-            parts.push((Part::Labels, fields.labels, LABELS));
+        if self.uses(RankingFeature::Labels) {
+            parts.push((ScorePart::Labels, fields.labels, LABELS_WEIGHT));
         }
-        if self.uses(Ingredient::References) {
-            parts.push((Part::References, fields.anchors, ANCHORS));
+        if self.uses(RankingFeature::References) {
+            parts.push((ScorePart::References, fields.anchors, ANCHORS_WEIGHT));
         }
-        for (word, weight) in &self.question.words {
-            let weight = if self.uses(Ingredient::Cleaning) {
+        for (word, weight) in &self.parsed.words {
+            let weight = if self.uses(RankingFeature::Cleaning) {
                 *weight
             } else {
                 1.0
             };
             for (part, field, share) in &parts {
                 self.add(
-                    What::Word(*part),
+                    ClauseKind::Word(*part),
                     weight * share,
                     *field,
                     word,
@@ -208,21 +212,21 @@ impl<'q> Plan<'q> {
         }
     }
 
-    fn phrases(&mut self, fields: &Fields) {
-        for (at, group) in self.question.groups.iter().enumerate() {
+    fn add_phrases(&mut self, fields: &Fields) {
+        for (at, group) in self.parsed.phrase_groups.iter().enumerate() {
             for phrase in &group.phrases {
                 let record = IndexRecordOption::WithFreqs;
                 self.add(
-                    What::Phrase(Part::Phrases, at),
-                    PHRASE * group.weight,
+                    ClauseKind::Phrase(ScorePart::Phrases, at),
+                    PHRASE_WEIGHT * group.weight,
                     fields.phrases,
                     phrase,
                     record,
                 );
-                if self.uses(Ingredient::Labels) {
+                if self.uses(RankingFeature::Labels) {
                     self.add(
-                        What::Phrase(Part::RowPhrases, at),
-                        ROW_PHRASE * group.weight,
+                        ClauseKind::Phrase(ScorePart::RowPhrases, at),
+                        ROW_PHRASE_WEIGHT * group.weight,
                         fields.row_phrases,
                         phrase,
                         record,
@@ -232,22 +236,30 @@ impl<'q> Plan<'q> {
         }
     }
 
-    fn places(&mut self, fields: &Fields) {
-        for (place, share) in &self.question.places {
+    fn add_page_classes(&mut self, fields: &Fields) {
+        for (place, share) in &self.parsed.page_classes {
             let (ingredient, bonus, like) = match place.is_statement() {
-                true => (Ingredient::Statements, STATEMENT, LOOK_ALIKE),
-                false => (Ingredient::Sections, SECTION, SECTION_ABOVE),
+                true => (
+                    RankingFeature::Statements,
+                    STATEMENT_WEIGHT,
+                    LOOK_ALIKE_WEIGHT,
+                ),
+                false => (
+                    RankingFeature::Sections,
+                    SECTION_WEIGHT,
+                    SECTION_ABOVE_WEIGHT,
+                ),
             };
             if self.uses(ingredient) {
                 self.add(
-                    What::Landmark(*place),
+                    ClauseKind::PageClass(*place),
                     bonus * share,
                     fields.places,
                     place.code(),
                     IndexRecordOption::WithFreqs,
                 );
                 self.add(
-                    What::Landmark(*place),
+                    ClauseKind::PageClass(*place),
                     bonus * share * like,
                     fields.like,
                     place.code(),
@@ -259,14 +271,14 @@ impl<'q> Plan<'q> {
 
     fn add(
         &mut self,
-        what: What,
+        what: ClauseKind,
         weight: f32,
         field: Field,
         text: &str,
         record: IndexRecordOption,
     ) {
-        self.clauses.push(Clause {
-            what,
+        self.clauses.push(ScoringClause {
+            kind: what,
             weight,
             term: Term::from_field_text(field, text),
             record,
@@ -277,12 +289,14 @@ impl<'q> Plan<'q> {
     /// wait for the second look, so that it stays a short sum of terms with frequencies, which the index prunes.
     pub(super) fn query(&self) -> BooleanQuery {
         let clauses = self.clauses.iter().filter_map(|clause| {
-            let boost = match clause.what {
-                What::Word(Part::Text) | What::Phrase(..) => clause.weight,
-                What::Word(Part::Headings | Part::Labels) if clause.weight > HEADINGS * 0.5 => {
+            let boost = match clause.kind {
+                ClauseKind::Word(ScorePart::Text) | ClauseKind::Phrase(..) => clause.weight,
+                ClauseKind::Word(ScorePart::Headings | ScorePart::Labels)
+                    if clause.weight > HEADINGS_WEIGHT * 0.5 =>
+                {
                     clause.weight
                 }
-                What::Landmark(_) => clause.weight / 4.0,
+                ClauseKind::PageClass(_) => clause.weight / 4.0,
                 _ => return None,
             };
             let term = TermQuery::new(clause.term.clone(), clause.record);
@@ -301,7 +315,7 @@ impl<'q> Plan<'q> {
         searcher: &Searcher,
         candidates: Vec<DocAddress>,
         amendments: bool,
-    ) -> tantivy::Result<Vec<Scored>> {
+    ) -> tantivy::Result<Vec<ScoredPassage>> {
         let mut by_segment: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for address in candidates {
             by_segment
@@ -322,7 +336,7 @@ impl<'q> Plan<'q> {
         for (segment, mut docs) in by_segment {
             docs.sort_unstable();
             let reader = searcher.segment_reader(segment);
-            let mut sums: Vec<Sum> = docs.iter().map(|_| Sum::default()).collect();
+            let mut sums: Vec<ScoreSum> = docs.iter().map(|_| ScoreSum::default()).collect();
             for (clause, weight) in self.clauses.iter().zip(&weights) {
                 let mut scorer = weight.scorer(reader, 1.0)?;
                 for (at, doc) in docs.iter().enumerate() {
@@ -336,12 +350,12 @@ impl<'q> Plan<'q> {
                     }
                 }
             }
-            let numbers = Numbers::open(reader.fast_fields())?;
+            let numbers = FastColumns::open(reader.fast_fields())?;
             for (doc, sum) in docs.into_iter().zip(sums) {
                 if !amendments && numbers.amended.first(doc).unwrap_or(0) > 0 {
                     continue;
                 }
-                scored.push(self.finish(DocAddress::new(segment, doc), sum, &numbers));
+                scored.push(self.total(DocAddress::new(segment, doc), sum, &numbers));
             }
         }
         scored.sort_by(|a, b| {
@@ -353,85 +367,92 @@ impl<'q> Plan<'q> {
         Ok(scored)
     }
 
-    fn finish(&self, address: DocAddress, sum: Sum, numbers: &Numbers) -> Scored {
+    fn total(&self, address: DocAddress, sum: ScoreSum, numbers: &FastColumns) -> ScoredPassage {
         let doc = address.doc_id;
         let get = |column: &tantivy::columnar::Column<u64>| column.first(doc).unwrap_or(0);
-        let place = sum.best_place();
+        let place = sum.best_page_class();
         let phrase = sum.best_phrase();
         let years = sum.years;
         let near_years = sum.near_years;
         let mut parts = sum.parts();
-        let asked = self.question.years.len() as f32;
-        if self.uses(Ingredient::Years) && years > 0 {
-            parts.insert(Part::Years, YEARS * years as f32 / asked);
+        let requested_years = self.parsed.years.len() as f32;
+        if self.uses(RankingFeature::Years) && years > 0 {
+            parts.insert(
+                ScorePart::Years,
+                YEARS_WEIGHT * years as f32 / requested_years,
+            );
         }
-        if self.uses(Ingredient::Numbers) {
-            let share =
-                get(&numbers.numbers) as f32 / (get(&numbers.length) as f32).max(50.0) / TABLE;
-            let fit = if self.question.numeric {
-                NUMBERS * share.min(1.0)
+        if self.uses(RankingFeature::Numbers) {
+            let share = get(&numbers.numbers) as f32
+                / (get(&numbers.length) as f32).max(50.0)
+                / TABLE_NUMBER_SHARE;
+            let fit = if self.parsed.wants_number {
+                NUMBERS_WEIGHT * share.min(1.0)
             } else {
-                PROSE * (1.0 - share).max(0.0)
+                PROSE_WEIGHT * (1.0 - share).max(0.0)
             };
-            parts.insert(Part::Numbers, fit);
+            parts.insert(ScorePart::Numbers, fit);
         }
-        if self.uses(Ingredient::Contents) && get(&numbers.contents) > 0 {
+        if self.uses(RankingFeature::Contents) && get(&numbers.contents) > 0 {
             let all: f32 = parts.values().sum();
-            parts.insert(Part::Contents, -all * (1.0 - CONTENTS));
+            parts.insert(ScorePart::Contents, -all * (1.0 - TOC_FACTOR));
         }
-        if self.uses(Ingredient::Dates) {
-            parts.insert(Part::Document, self.document(get, numbers, near_years));
+        if self.uses(RankingFeature::Dates) {
+            parts.insert(
+                ScorePart::Document,
+                self.document_score(get, numbers, near_years),
+            );
         }
         parts.retain(|_, value| *value != 0.0);
         let score = parts.values().sum();
-        Scored {
+        ScoredPassage {
             address,
             doc_key: get(&numbers.doc_key),
             page: get(&numbers.page),
             score,
             parts,
             phrase,
-            place,
+            page_class: place,
         }
     }
 
     /// How well the document fits the year, quarter and form that are named.
-    fn document(
+    fn document_score(
         &self,
         get: impl Fn(&tantivy::columnar::Column<u64>) -> u64,
-        numbers: &Numbers,
+        numbers: &FastColumns,
         near_years: usize,
     ) -> f32 {
-        let question = self.question;
+        let question = self.parsed;
         let year = get(&numbers.fiscal_year);
         let quarter = get(&numbers.quarter);
         let sort = get(&numbers.sort);
         let mut fit = 0.0;
         if let Some(last) = question.years.last() {
             fit += match u64::from(*last) {
-                last if year == last => SAME_YEAR,
-                _ if near_years > 0 => NEAR_YEAR,
+                last if year == last => SAME_YEAR_WEIGHT,
+                _ if near_years > 0 => NEAR_YEAR_WEIGHT,
                 _ => 0.0,
             };
         }
         match question.quarter {
-            Some(asked) if quarter == u64::from(asked) && sort != Sort::Annual as u64 => {
-                fit += SAME_QUARTER
+            Some(asked) if quarter == u64::from(asked) && sort != DocumentKind::Annual as u64 => {
+                fit += SAME_QUARTER_WEIGHT
             }
-            None if sort == Sort::Annual as u64 => fit += ANNUAL,
+            None if sort == DocumentKind::Annual as u64 => fit += ANNUAL_WEIGHT,
             _ => {}
         }
         if let Some(form) = &question.form
-            && Sort::of_form(form) as u64 == sort
+            && DocumentKind::from_form(form) as u64 == sort
         {
-            fit += SAME_FORM;
+            fit += SAME_FORM_WEIGHT;
         }
         fit
     }
 }
 
 /// Columns that are looked at.
-struct Numbers {
+struct FastColumns {
     doc_key: tantivy::columnar::Column<u64>,
     page: tantivy::columnar::Column<u64>,
     numbers: tantivy::columnar::Column<u64>,
@@ -443,7 +464,7 @@ struct Numbers {
     amended: tantivy::columnar::Column<u64>,
 }
 
-impl Numbers {
+impl FastColumns {
     fn open(columns: &tantivy::fastfield::FastFieldReaders) -> tantivy::Result<Self> {
         Ok(Self {
             doc_key: columns.u64("doc_key")?,
@@ -461,38 +482,38 @@ impl Numbers {
 
 /// Running sums of one passage.
 #[derive(Default)]
-struct Sum {
-    words: BTreeMap<Part, f32>,
+struct ScoreSum {
+    words: BTreeMap<ScorePart, f32>,
     /// Per group and part, scores of its phrases.
-    phrases: BTreeMap<(usize, Part), Vec<f32>>,
+    phrases: BTreeMap<(usize, ScorePart), Vec<f32>>,
     best_phrase: (f32, Option<Term>),
-    places: BTreeMap<Landmark, f32>,
+    page_classes: BTreeMap<PageClass, f32>,
     years: usize,
     near_years: usize,
 }
 
-impl Sum {
-    fn add(&mut self, clause: &Clause, score: Score) {
-        match clause.what {
-            What::Word(part) => *self.words.entry(part).or_default() += clause.weight * score,
-            What::Phrase(part, group) => {
+impl ScoreSum {
+    fn add(&mut self, clause: &ScoringClause, score: Score) {
+        match clause.kind {
+            ClauseKind::Word(part) => *self.words.entry(part).or_default() += clause.weight * score,
+            ClauseKind::Phrase(part, group) => {
                 let score = clause.weight * score;
                 self.phrases.entry((group, part)).or_default().push(score);
                 if score > self.best_phrase.0 {
                     self.best_phrase = (score, Some(clause.term.clone()));
                 }
             }
-            What::Landmark(place) => {
-                let best = self.places.entry(place).or_default();
+            ClauseKind::PageClass(place) => {
+                let best = self.page_classes.entry(place).or_default();
                 *best = best.max(clause.weight);
             }
-            What::Year => self.years += 1,
-            What::NearYear => self.near_years += 1,
+            ClauseKind::Year => self.years += 1,
+            ClauseKind::NearYear => self.near_years += 1,
         }
     }
 
-    fn best_place(&self) -> Option<Landmark> {
-        self.places
+    fn best_page_class(&self) -> Option<PageClass> {
+        self.page_classes
             .iter()
             .max_by(|a, b| a.1.total_cmp(b.1))
             .map(|(place, _)| *place)
@@ -506,18 +527,18 @@ impl Sum {
     }
 
     /// Words as they are; of each group the best phrase and half of the next; of statements and of sections the best.
-    fn parts(self) -> BTreeMap<Part, f32> {
+    fn parts(self) -> BTreeMap<ScorePart, f32> {
         let mut parts = self.words;
         for ((_, part), mut scores) in self.phrases {
             scores.sort_by(|a, b| b.total_cmp(a));
-            let next: f32 = scores.iter().skip(1).take(NEXT_PHRASES).sum();
-            *parts.entry(part).or_default() += scores[0] + NEXT * next;
+            let next: f32 = scores.iter().skip(1).take(MAX_NEXT_PHRASES).sum();
+            *parts.entry(part).or_default() += scores[0] + NEXT_PHRASE_WEIGHT * next;
         }
-        for (place, bonus) in self.places {
+        for (place, bonus) in self.page_classes {
             let part = if place.is_statement() {
-                Part::Statement
+                ScorePart::Statement
             } else {
-                Part::Section
+                ScorePart::Section
             };
             let best = parts.entry(part).or_default();
             *best = best.max(bonus);

@@ -18,25 +18,25 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
-use stemma_document::{Collection, Digest, layout};
-use stemma_engine::blobs::{Blobs, Put, list_all};
+use stemma_document::{Collection, Digest, blob_keys};
+use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
 use stemma_engine::env::Millis;
 
-use super::folder::Generation;
-use super::{IndexError, aside, builder};
+use super::folder::IndexGeneration;
+use super::{IndexError, builder, run_blocking};
 
 /// The largest part in bytes: what one transfer holds in memory.
 const PART_BYTES: usize = 8 << 20;
 /// Parts under way at once.
-const AT_ONCE: usize = 4;
+const CONCURRENT_PARTS: usize = 4;
 /// Snapshots that are kept however old they are.
-const KEPT: usize = 2;
+const MIN_SNAPSHOTS: usize = 2;
 /// How long a superseded snapshot stays, and an unfinished claim holds up the removal of parts.
 pub const GRACE_MS: Millis = 24 * 3_600_000;
 
 /// What a snapshot holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
+pub struct SnapshotManifest {
     /// When it was made, in milliseconds since 1970-01-01 UTC.
     pub at_ms: Millis,
     /// Documents in it.
@@ -44,30 +44,30 @@ pub struct Manifest {
     /// Entries in it.
     pub entries: u64,
     /// Its files by name.
-    files: BTreeMap<String, Pieces>,
+    files: BTreeMap<String, FileParts>,
 }
 
 /// The parts of a file, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Pieces {
+struct FileParts {
     bytes: u64,
     parts: Vec<Digest>,
 }
 
-impl Manifest {
+impl SnapshotManifest {
     /// Size in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.values().map(|pieces| pieces.bytes).sum()
     }
 
     /// Whether `generation` is at the commit this was made of.
-    pub(super) fn is_commit_of(&self, generation: &Generation) -> Result<bool, IndexError> {
-        let path = generation.path.join(META);
+    pub(super) fn is_commit_of(&self, generation: &IndexGeneration) -> Result<bool, IndexError> {
+        let path = generation.path.join(META_FILE);
         let meta = fs::read(&path).map_err(IndexError::disk(&path))?;
         Ok(self
             .files
-            .get(META)
-            .is_some_and(|pieces| pieces.parts == [Digest::of(&meta)]))
+            .get(META_FILE)
+            .is_some_and(|pieces| pieces.parts == [Digest::from_content(&meta)]))
     }
 
     fn parts(&self) -> impl Iterator<Item = &Digest> {
@@ -77,7 +77,7 @@ impl Manifest {
 
 /// What an upload did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Uploaded {
+pub struct SnapshotUpload {
     /// The number of the snapshot.
     pub seq: u64,
     /// Its size in bytes.
@@ -98,7 +98,7 @@ impl Snapshots {
     pub fn new(blobs: Arc<dyn Blobs>, collection: &Collection, revision: u32) -> Self {
         Self {
             blobs,
-            prefix: format!("{}{revision:08x}/", layout::index_prefix(collection)),
+            prefix: format!("{}{revision:08x}/", blob_keys::index_prefix(collection)),
         }
     }
 
@@ -106,13 +106,13 @@ impl Snapshots {
     ///
     /// # Errors
     /// [`IndexError::Port`].
-    pub async fn newest(&self) -> Result<Option<(u64, Manifest)>, IndexError> {
-        for key in list_all(self.blobs.as_ref(), &self.folder("snapshots"))
+    pub async fn newest(&self) -> Result<Option<(u64, SnapshotManifest)>, IndexError> {
+        for key in list_all(self.blobs.as_ref(), &self.folder_key("snapshots"))
             .await?
             .iter()
             .rev()
         {
-            let Some(seq) = layout::seq_of(key) else {
+            let Some(seq) = blob_keys::parse_seq(key) else {
                 continue;
             };
             let Some(json) = self.blobs.get(key).await? else {
@@ -134,11 +134,11 @@ impl Snapshots {
     /// [`IndexError`]; parts may be left behind.
     pub async fn upload(
         &self,
-        generation: &Generation,
-        base: Option<&(u64, Manifest)>,
+        generation: &IndexGeneration,
+        base: Option<&(u64, SnapshotManifest)>,
         counts: (u64, u64),
         at_ms: Millis,
-    ) -> Result<Option<Uploaded>, IndexError> {
+    ) -> Result<Option<SnapshotUpload>, IndexError> {
         let mut files = BTreeMap::new();
         let mut new_bytes = 0;
         for path in files_of(generation)? {
@@ -149,13 +149,14 @@ impl Snapshots {
                 .into_owned();
             let bytes = fs::metadata(&path).map_err(IndexError::disk(&path))?.len();
             // Names of segments are unique: what is called the same is the same. Only meta.json changes.
-            let known = base.and_then(|(_, base)| base.files.get(&name));
-            let known = known.filter(|known| known.bytes == bytes && name != META);
-            let pieces = match known {
-                Some(known) => known.clone(),
+            let base_parts = base.and_then(|(_, base)| base.files.get(&name));
+            let base_parts =
+                base_parts.filter(|base_parts| base_parts.bytes == bytes && name != META_FILE);
+            let pieces = match base_parts {
+                Some(base_parts) => base_parts.clone(),
                 None => {
                     new_bytes += bytes;
-                    Pieces {
+                    FileParts {
                         bytes,
                         parts: self.upload_file(path).await?,
                     }
@@ -164,7 +165,7 @@ impl Snapshots {
             files.insert(name, pieces);
         }
         let (documents, entries) = counts;
-        let manifest = Manifest {
+        let manifest = SnapshotManifest {
             at_ms,
             documents,
             entries,
@@ -177,11 +178,11 @@ impl Snapshots {
         let put = self
             .blobs
             .put(
-                &format!("{}{seq:012}.json", self.folder("snapshots")),
+                &format!("{}{seq:012}.json", self.folder_key("snapshots")),
                 json.into(),
             )
             .await?;
-        Ok((put == Put::Created).then(|| Uploaded {
+        Ok((put == PutOutcome::Created).then(|| SnapshotUpload {
             seq,
             bytes: manifest.bytes(),
             new_bytes,
@@ -191,11 +192,11 @@ impl Snapshots {
     async fn upload_file(&self, path: PathBuf) -> Result<Vec<Digest>, IndexError> {
         let file = File::open(&path).map_err(IndexError::disk(&path))?;
         let parts = stream::try_unfold((file, path), |(file, path)| async move {
-            let read = aside(move || {
+            let read = run_blocking(move || {
                 let mut part = Vec::new();
                 let read = (&file).take(PART_BYTES as u64).read_to_end(&mut part);
                 read.map_err(IndexError::disk(&path))?;
-                let digest = Digest::of(&part);
+                let digest = Digest::from_content(&part);
                 Ok((digest, Bytes::from(part), file, path))
             });
             let (digest, part, file, path) = read.await?;
@@ -203,10 +204,10 @@ impl Snapshots {
         });
         parts
             .map_ok(|(digest, part): (Digest, Bytes)| async move {
-                self.blobs.put(&self.part(digest), part).await?;
+                self.blobs.put(&self.part_key(digest), part).await?;
                 Ok(digest)
             })
-            .try_buffered(AT_ONCE)
+            .try_buffered(CONCURRENT_PARTS)
             .try_collect()
             .await
     }
@@ -217,22 +218,22 @@ impl Snapshots {
     /// [`IndexError::Damaged`] when a part is missing or altered.
     pub async fn fetch(
         &self,
-        manifest: &Manifest,
+        manifest: &SnapshotManifest,
         room: &Path,
         near: Option<&Path>,
     ) -> Result<u64, IndexError> {
         let mut fetched = 0;
         for (name, pieces) in &manifest.files {
-            if !is_name(name) {
+            if !is_safe_name(name) {
                 return Err(IndexError::Damaged(format!(
                     "`{}` is no name of an index file",
                     name.escape_debug()
                 )));
             }
             let target = room.join(name);
-            if !near
-                .is_some_and(|near| name != META && link(&near.join(name), &target, pieces.bytes))
-            {
+            if !near.is_some_and(|near| {
+                name != META_FILE && link_file(&near.join(name), &target, pieces.bytes)
+            }) {
                 self.fetch_file(pieces, &target).await?;
                 fetched += pieces.bytes;
             }
@@ -246,12 +247,12 @@ impl Snapshots {
         Ok(fetched)
     }
 
-    async fn fetch_file(&self, pieces: &Pieces, target: &Path) -> Result<(), IndexError> {
+    async fn fetch_file(&self, pieces: &FileParts, target: &Path) -> Result<(), IndexError> {
         let mut file = File::create(target).map_err(IndexError::disk(target))?;
         let mut parts = stream::iter(pieces.parts.iter().copied().map(
             |digest: Digest| async move {
-                let part = self.blobs.get(&self.part(digest)).await?;
-                part.filter(|part| Digest::of(part) == digest)
+                let part = self.blobs.get(&self.part_key(digest)).await?;
+                part.filter(|part| Digest::from_content(part) == digest)
                     .ok_or_else(|| {
                         IndexError::Damaged(format!(
                             "part {} is missing or altered",
@@ -260,7 +261,7 @@ impl Snapshots {
                     })
             },
         ))
-        .buffered(AT_ONCE);
+        .buffered(CONCURRENT_PARTS);
         while let Some(part) = parts.next().await {
             file.write_all(&part?).map_err(IndexError::disk(target))?;
         }
@@ -271,36 +272,36 @@ impl Snapshots {
     ///
     /// # Errors
     /// [`IndexError::Port`].
-    pub async fn missing(
+    pub async fn missing_parts(
         &self,
-        manifest: &Manifest,
+        manifest: &SnapshotManifest,
         deep: bool,
     ) -> Result<Vec<Digest>, IndexError> {
         let looks = stream::iter(manifest.parts().copied().map(|digest: Digest| async move {
-            let key = self.part(digest);
+            let key = self.part_key(digest);
             let whole = if deep {
                 self.blobs
                     .get(&key)
                     .await?
-                    .is_some_and(|part| Digest::of(&part) == digest)
+                    .is_some_and(|part| Digest::from_content(&part) == digest)
             } else {
                 self.blobs.size(&key).await?.is_some()
             };
             Ok::<_, IndexError>((!whole).then_some(digest))
         }))
-        .buffered(AT_ONCE);
+        .buffered(CONCURRENT_PARTS);
         looks
             .try_filter_map(|missing| async move { Ok(missing) })
             .try_collect()
             .await
     }
 
-    pub(super) fn folder(&self, name: &str) -> String {
+    pub(super) fn folder_key(&self, name: &str) -> String {
         format!("{}{name}/", self.prefix)
     }
 
-    fn part(&self, digest: Digest) -> String {
-        format!("{}{digest}", self.folder("parts"))
+    fn part_key(&self, digest: Digest) -> String {
+        format!("{}{digest}", self.folder_key("parts"))
     }
 }
 
@@ -310,7 +311,7 @@ impl Snapshots {
 ///
 /// # Errors
 /// [`IndexError::Port`].
-pub async fn superseded(
+pub async fn superseded_keys(
     blobs: &Arc<dyn Blobs>,
     collection: &Collection,
     revision: u32,
@@ -324,15 +325,15 @@ pub async fn superseded(
     let replaced =
         |at_ms: Millis| old(at_ms) && ours.as_ref().is_some_and(|(_, ours)| ours.at_ms > at_ms);
     for name in blobs
-        .children(&layout::index_prefix(collection), None, 10_000)
+        .children(&blob_keys::index_prefix(collection), None, 10_000)
         .await?
     {
-        let Ok(found) = u32::from_str_radix(name.trim_end_matches('/'), 16) else {
+        let Ok(revision_number) = u32::from_str_radix(name.trim_end_matches('/'), 16) else {
             continue;
         };
-        let snapshots = Snapshots::new(Arc::clone(blobs), collection, found);
-        if found == revision {
-            gone.extend(snapshots.superseded(old).await?);
+        let snapshots = Snapshots::new(Arc::clone(blobs), collection, revision_number);
+        if revision_number == revision {
+            gone.extend(snapshots.superseded_keys(old).await?);
         } else if snapshots
             .newest()
             .await?
@@ -345,16 +346,19 @@ pub async fn superseded(
 }
 
 impl Snapshots {
-    async fn superseded(&self, old: impl Fn(Millis) -> bool) -> Result<Vec<String>, IndexError> {
-        let keys = list_all(self.blobs.as_ref(), &self.folder("snapshots")).await?;
-        let mut manifests: HashMap<&str, Manifest> = HashMap::new();
+    async fn superseded_keys(
+        &self,
+        old: impl Fn(Millis) -> bool,
+    ) -> Result<Vec<String>, IndexError> {
+        let keys = list_all(self.blobs.as_ref(), &self.folder_key("snapshots")).await?;
+        let mut manifests: HashMap<&str, SnapshotManifest> = HashMap::new();
         for key in &keys {
             let json = self.blobs.get(key).await?;
             if let Some(manifest) = json.and_then(|json| serde_json::from_slice(&json).ok()) {
                 manifests.insert(key, manifest);
             }
         }
-        let newer = keys.len().saturating_sub(KEPT);
+        let newer = keys.len().saturating_sub(MIN_SNAPSHOTS);
         let mut gone: Vec<String> = keys[..newer]
             .iter()
             .filter(|key: &&String| {
@@ -364,52 +368,53 @@ impl Snapshots {
             })
             .cloned()
             .collect();
-        if self.under_way(&keys, &old).await? {
+        if self.is_upload_in_progress(&keys, &old).await? {
             return Ok(gone);
         }
-        let kept = manifests
+        let retained = manifests
             .iter()
             .filter(|(key, _)| !gone.iter().any(|gone| gone == *key));
-        let listed: BTreeSet<String> = kept
+        let document: BTreeSet<String> = retained
             .flat_map(|(_, manifest)| manifest.parts())
-            .map(|digest| self.part(*digest))
+            .map(|digest| self.part_key(*digest))
             .collect();
-        let parts = list_all(self.blobs.as_ref(), &self.folder("parts")).await?;
-        gone.extend(parts.into_iter().filter(|part| !listed.contains(part)));
-        let claims = list_all(self.blobs.as_ref(), &self.folder("claims")).await?;
+        let parts = list_all(self.blobs.as_ref(), &self.folder_key("parts")).await?;
+        gone.extend(parts.into_iter().filter(|part| !document.contains(part)));
+        let claims = list_all(self.blobs.as_ref(), &self.folder_key("claims")).await?;
         gone.extend(claims.into_iter().rev().skip(1));
         Ok(gone)
     }
 
     /// Whether someone may be uploading parts that no manifest lists yet.
-    async fn under_way(
+    async fn is_upload_in_progress(
         &self,
         keys: &[String],
         old: &impl Fn(Millis) -> bool,
     ) -> Result<bool, IndexError> {
-        let newest = builder::newest_claim(self.blobs.as_ref(), &self.folder("claims")).await?;
+        let newest =
+            builder::newest_build_claim(self.blobs.as_ref(), &self.folder_key("claims")).await?;
         let Some((seq, _, claim)) = newest else {
             return Ok(false);
         };
         Ok(keys
             .last()
-            .and_then(|key| layout::seq_of(key))
+            .and_then(|key| blob_keys::parse_seq(key))
             .is_none_or(|newest| newest < seq)
             && !old(claim.at_ms))
     }
 }
 
 /// The commit an index is at.
-const META: &str = "meta.json";
+const META_FILE: &str = "meta.json";
 
 /// The files of the last commit.
-fn files_of(generation: &Generation) -> Result<Vec<PathBuf>, IndexError> {
+fn files_of(generation: &IndexGeneration) -> Result<Vec<PathBuf>, IndexError> {
     let metas = generation.index.load_metas()?;
-    let listed = metas
+    let document = metas
         .list_segment_files()
         .into_iter()
-        .chain([PathBuf::from(META)]);
-    let mut files: Vec<PathBuf> = listed
+        .chain([PathBuf::from(META_FILE)]);
+    let mut files: Vec<PathBuf> = document
         .map(|name| generation.path.join(name))
         .filter(|path| path.exists())
         .collect();
@@ -418,7 +423,7 @@ fn files_of(generation: &Generation) -> Result<Vec<PathBuf>, IndexError> {
 }
 
 /// A manifest comes from the store: no name in it leaves the folder.
-fn is_name(name: &str) -> bool {
+fn is_safe_name(name: &str) -> bool {
     !name.starts_with('.')
         && name.len() <= 100
         && !name.is_empty()
@@ -427,7 +432,7 @@ fn is_name(name: &str) -> bool {
             .all(|b: u8| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
 }
 
-fn link(from: &Path, to: &Path, bytes: u64) -> bool {
+fn link_file(from: &Path, to: &Path, bytes: u64) -> bool {
     fs::metadata(from).is_ok_and(|metadata| metadata.len() == bytes)
         && fs::hard_link(from, to).is_ok()
 }

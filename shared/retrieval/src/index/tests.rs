@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stemma_document::{CatalogueEntry, Collection, Extent, Method, SectionTree, VerifiedOutline};
+use stemma_document::{CatalogEntry, Collection, Extent, Method, SectionTree, VerifiedOutline};
 use stemma_engine::blobs::{Blobs, MemoryBlobs, list_all};
 use stemma_engine::{Env, PortError};
 use tantivy::collector::Count;
@@ -18,37 +18,37 @@ use tantivy::tokenizer::TokenizerManager;
 use tantivy::{TantivyDocument, Term};
 use tempfile::TempDir;
 
-use super::builder::{Built, build};
-use super::corpus::{Brought, Corpus};
-use super::shape::Shape;
-use super::snapshot::{GRACE_MS, Snapshots, superseded};
-use stemma_catalog::catalogue::{Catalogue, Listed};
+use super::builder::{BuildOutcome, build};
+use super::doc_mapper::DocMapper;
+use super::local_index::{LocalIndex, SyncReport};
+use super::snapshot::{GRACE_MS, Snapshots, superseded_keys};
+use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::fixtures::entry;
-use stemma_catalog::shelf::{Opened, Shelf};
 
 /// Entries that one document becomes.
 const ENTRIES: u64 = 3;
 
-fn shape(revision: u32) -> Arc<Shape> {
+fn doc_mapper(revision: u32) -> Arc<DocMapper> {
     let mut schema = Schema::builder();
     let doc = schema.add_text_field("doc", STRING);
     let seq = schema.add_u64_field("seq", FAST);
     schema.add_text_field("body", TEXT);
     let schema = schema.build();
     let tokenizers = TokenizerManager::default();
-    Arc::new(Shape {
+    Arc::new(DocMapper {
         revision,
         schema,
         doc,
         seq,
         tokenizers,
-        enter,
+        map: map_words,
     })
 }
 
 /// Words: the path, and the version as `v2`.
-fn enter(entry: &CatalogueEntry, _: &Opened) -> Vec<TantivyDocument> {
-    let fields = shape(1);
+fn map_words(entry: &CatalogEntry, _: &OpenDocument) -> Vec<TantivyDocument> {
+    let fields = doc_mapper(1);
     let body = fields.schema.get_field("body").unwrap();
     (0..ENTRIES)
         .map(|_| {
@@ -64,83 +64,83 @@ fn enter(entry: &CatalogueEntry, _: &Opened) -> Vec<TantivyDocument> {
         .collect()
 }
 
-/// Opens every document, and counts; those called `gone` have no tree any more, `away` cannot be read while that is so.
+/// Opens every document, and counts; those called `gone` have no tree any more, `is_unavailable` cannot be read while that is so.
 #[derive(Default)]
-struct Trees {
+struct CountingStore {
     opened: AtomicUsize,
-    away: AtomicBool,
+    is_unavailable: AtomicBool,
 }
 
 #[async_trait]
-impl Shelf for Trees {
-    async fn open(&self, listed: &Listed) -> Result<Option<Opened>, PortError> {
+impl DocumentStore for CountingStore {
+    async fn open(&self, document: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
         self.opened.fetch_add(1, Ordering::Relaxed);
-        if listed.version().path == "away" && self.away.load(Ordering::Relaxed) {
-            return Err(PortError::passing("blobs", "get", "away"));
+        if document.version().path == "away" && self.is_unavailable.load(Ordering::Relaxed) {
+            return Err(PortError::transient("blobs", "get", "away"));
         }
         let outline = VerifiedOutline::new(Extent::Lines(3), Vec::new()).unwrap();
         let tree = SectionTree::build(&outline, Method::Markup, Vec::new());
-        Ok((listed.version().path != "gone").then_some(Opened { tree, body: None }))
+        Ok((document.version().path != "gone").then_some(OpenDocument { tree, body: None }))
     }
 }
 
 /// A machine: its cache, and what it read.
 struct Machine {
     cache: TempDir,
-    trees: Arc<Trees>,
-    corpus: Corpus,
+    store: Arc<CountingStore>,
+    index: LocalIndex,
     blobs: Arc<dyn Blobs>,
 }
 
 impl Machine {
     fn new(blobs: &Arc<dyn Blobs>) -> Self {
-        Self::at(tempfile::tempdir().unwrap(), blobs)
+        Self::with_cache(tempfile::tempdir().unwrap(), blobs)
     }
 
-    fn at(cache: TempDir, blobs: &Arc<dyn Blobs>) -> Self {
-        let trees = Arc::new(Trees::default());
-        let shelf = Arc::clone(&trees) as Arc<dyn Shelf>;
-        let corpus = Corpus::new(
+    fn with_cache(cache: TempDir, blobs: &Arc<dyn Blobs>) -> Self {
+        let store = Arc::new(CountingStore::default());
+        let documents = Arc::clone(&store) as Arc<dyn DocumentStore>;
+        let index = LocalIndex::new(
             cache.path(),
             Arc::clone(blobs),
             &Collection::default(),
-            shelf,
-            shape(1),
+            documents,
+            doc_mapper(1),
         );
         Self {
             cache,
-            trees,
-            corpus,
+            store,
+            index,
             blobs: Arc::clone(blobs),
         }
     }
 
     /// The same machine after a kill.
     fn restarted(self) -> Self {
-        Self::at(self.cache, &self.blobs)
+        Self::with_cache(self.cache, &self.blobs)
     }
 
-    async fn bring(&self, catalogue: &Catalogue) -> Brought {
-        self.corpus.bring_up_to(catalogue, &|_| {}).await.unwrap()
+    async fn sync(&self, catalog: &Catalog) -> SyncReport {
+        self.index.sync(catalog, &|_| {}).await.unwrap()
     }
 
-    async fn build(&self, env: &Env, catalogue: &Catalogue) -> Built {
-        build(env, self.blobs.as_ref(), &self.corpus, catalogue, &|_| {})
+    async fn build(&self, env: &Env, catalog: &Catalog) -> BuildOutcome {
+        build(env, self.blobs.as_ref(), &self.index, catalog, &|_| {})
             .await
             .unwrap()
     }
 
-    fn found(&self, word: &str) -> u64 {
-        found(&self.corpus, word)
+    fn count_matches(&self, word: &str) -> u64 {
+        count_matches(&self.index, word)
     }
 
     fn opened(&self) -> usize {
-        self.trees.opened.swap(0, Ordering::Relaxed)
+        self.store.opened.swap(0, Ordering::Relaxed)
     }
 
     /// The files of the generation that is read.
     fn files(&self) -> Vec<std::path::PathBuf> {
-        let folder = self.corpus.folder().path();
+        let folder = self.index.folder().path();
         let current = folder.join(fs::read_to_string(folder.join("current")).unwrap());
         fs::read_dir(current)
             .unwrap()
@@ -150,29 +150,29 @@ impl Machine {
 }
 
 /// Documents that have `word`.
-fn found(corpus: &Corpus, word: &str) -> u64 {
-    let edition = corpus.edition().unwrap();
-    let term = Term::from_field_text(shape(1).schema.get_field("body").unwrap(), word);
+fn count_matches(index: &LocalIndex, word: &str) -> u64 {
+    let commit = index.current_commit().unwrap();
+    let term = Term::from_field_text(doc_mapper(1).schema.get_field("body").unwrap(), word);
     let query = TermQuery::new(term, IndexRecordOption::Basic);
-    edition.searcher.search(&query, &Count).unwrap() as u64 / ENTRIES
+    commit.searcher.search(&query, &Count).unwrap() as u64 / ENTRIES
 }
 
-fn memory() -> Arc<dyn Blobs> {
+fn memory_blobs() -> Arc<dyn Blobs> {
     Arc::new(MemoryBlobs::default())
 }
 
 /// A catalogue of documents in their versions.
-fn catalogue(documents: &[(&str, u64)]) -> Catalogue {
+fn catalog(documents: &[(&str, u64)]) -> Catalog {
     let versions = documents.iter().map(|(path, seq)| {
         let mut entry = entry(path);
         entry.version.seq = *seq;
         entry
     });
-    Catalogue::of_entries(versions)
+    Catalog::from_entries(versions)
 }
 
-fn many(count: usize) -> Catalogue {
-    Catalogue::of_entries((0..count).map(|number| entry(&format!("d{number:05}"))))
+fn catalog_of(count: usize) -> Catalog {
+    Catalog::from_entries((0..count).map(|number| entry(&format!("d{number:05}"))))
 }
 
 fn damage(path: &Path, at: usize) {
@@ -182,100 +182,103 @@ fn damage(path: &Path, at: usize) {
 }
 
 #[tokio::test]
-async fn an_index_follows_its_catalogue_and_survives_a_restart() {
-    let machine = Machine::new(&memory());
-    let brought = machine
-        .bring(&catalogue(&[("a", 1), ("b", 1), ("gone", 1)]))
+async fn index_follows_its_catalog_and_survives_restart() {
+    let machine = Machine::new(&memory_blobs());
+    let report = machine
+        .sync(&catalog(&[("a", 1), ("b", 1), ("gone", 1)]))
         .await;
     assert_eq!(
-        (brought.entered, brought.entries, brought.unreadable),
+        (report.indexed, report.entries, report.unreadable),
         (2, 2 * ENTRIES, 1)
     );
     assert_eq!(
         (
-            machine.found("a"),
-            machine.found("b"),
-            machine.found("v1"),
+            machine.count_matches("a"),
+            machine.count_matches("b"),
+            machine.count_matches("v1"),
             machine.opened()
         ),
         (1, 1, 2, 3)
     );
-    let before = machine.corpus.edition().unwrap();
+    let before = machine.index.current_commit().unwrap();
     // A new version in place of the old one, one removed, one new: together, and nothing else is read again.
-    let newer = catalogue(&[("a", 2), ("c", 1), ("gone", 1)]);
-    let brought = machine.bring(&newer).await;
+    let newer = catalog(&[("a", 2), ("c", 1), ("gone", 1)]);
+    let report = machine.sync(&newer).await;
     assert_eq!(
-        (brought.entered, brought.removed, machine.opened()),
+        (report.indexed, report.removed, machine.opened()),
         (2, 1, 2)
     );
     assert_eq!(
         (
-            machine.found("a"),
-            machine.found("b"),
-            machine.found("c"),
-            machine.found("v1")
+            machine.count_matches("a"),
+            machine.count_matches("b"),
+            machine.count_matches("c"),
+            machine.count_matches("v1")
         ),
         (1, 0, 1, 1)
     );
     // Who held the commit before reads it on.
-    let edition = machine.corpus.edition().unwrap();
+    let commit = machine.index.current_commit().unwrap();
     assert_eq!(
-        (before.entries(), before.documents(), edition.entries()),
+        (before.entries(), before.documents(), commit.entries()),
         (2 * ENTRIES, 2, 2 * ENTRIES)
     );
-    assert_eq!(edition.version(entry("a").version.doc), Some(2));
-    assert_eq!(edition.version(entry("b").version.doc), None);
+    assert_eq!(commit.version(entry("a").version.doc), Some(2));
+    assert_eq!(commit.version(entry("b").version.doc), None);
     let machine = machine.restarted();
     assert_eq!(
-        machine.bring(&catalogue(&[("a", 2), ("c", 1)])).await,
-        Brought::default()
+        machine.sync(&catalog(&[("a", 2), ("c", 1)])).await,
+        SyncReport::default()
     );
-    assert_eq!((machine.found("v2"), machine.opened()), (1, 0));
+    assert_eq!((machine.count_matches("v2"), machine.opened()), (1, 0));
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_for_now_is_entered_later_and_keeps_no_one_waiting() {
-    let machine = Machine::new(&memory());
-    machine.bring(&catalogue(&[("a", 1), ("away", 1)])).await;
-    machine.trees.away.store(true, Ordering::Relaxed);
-    let newer = catalogue(&[("a", 2), ("away", 2)]);
-    let brought = machine.bring(&newer).await;
+async fn temporarily_unreadable_documents_are_indexed_later() {
+    let machine = Machine::new(&memory_blobs());
+    machine.sync(&catalog(&[("a", 1), ("away", 1)])).await;
+    machine.store.is_unavailable.store(true, Ordering::Relaxed);
+    let newer = catalog(&[("a", 2), ("away", 2)]);
+    let report = machine.sync(&newer).await;
     assert_eq!(
         (
-            brought.entered,
-            brought.behind,
-            machine.found("v2"),
-            machine.found("v1")
+            report.indexed,
+            report.missing,
+            machine.count_matches("v2"),
+            machine.count_matches("v1")
         ),
         (1, 1, 1, 1)
     );
-    machine.trees.away.store(false, Ordering::Relaxed);
+    machine.store.is_unavailable.store(false, Ordering::Relaxed);
     assert_eq!(
-        (machine.bring(&newer).await.entered, machine.found("v2")),
+        (
+            machine.sync(&newer).await.indexed,
+            machine.count_matches("v2")
+        ),
         (1, 2)
     );
 }
 
 #[tokio::test]
-async fn an_older_catalogue_brings_no_older_version_back() {
-    let machine = Machine::new(&memory());
-    machine.bring(&catalogue(&[("a", 2)])).await;
+async fn older_catalog_does_not_restore_older_versions() {
+    let machine = Machine::new(&memory_blobs());
+    machine.sync(&catalog(&[("a", 2)])).await;
     assert_eq!(
-        machine.bring(&catalogue(&[("a", 1)])).await,
-        Brought::default()
+        machine.sync(&catalog(&[("a", 1)])).await,
+        SyncReport::default()
     );
-    assert_eq!(machine.found("v2"), 1);
+    assert_eq!(machine.count_matches("v2"), 1);
 }
 
 #[tokio::test]
-async fn a_damaged_index_is_made_again() {
-    let everything = many(40);
-    let blobs = memory();
+async fn damaged_index_is_rebuilt() {
+    let everything = catalog_of(40);
+    let blobs = memory_blobs();
     for ending in ["meta.json", ".idx", ".term", ".fast", ".store", "current"] {
         let machine = Machine::new(&blobs);
-        machine.bring(&everything).await;
+        machine.sync(&everything).await;
         let files = machine.files().into_iter().chain([machine
-            .corpus
+            .index
             .folder()
             .path()
             .join("current")]);
@@ -285,23 +288,32 @@ async fn a_damaged_index_is_made_again() {
         assert!(!damaged.is_empty(), "{ending}");
         damaged.iter().for_each(|path| damage(path, 2));
         let machine = machine.restarted();
-        let brought = machine.bring(&everything).await;
+        let report = machine.sync(&everything).await;
         assert_eq!(
-            (brought.remade, brought.entered, machine.found("v1")),
+            (
+                report.is_rebuilt,
+                report.indexed,
+                machine.count_matches("v1")
+            ),
             (true, 40, 40),
             "{ending}"
         );
         assert_eq!(
-            machine.corpus.generation().unwrap().altered().unwrap(),
+            machine
+                .index
+                .open_generation()
+                .unwrap()
+                .corrupt_files()
+                .unwrap(),
             [""; 0]
         );
     }
 }
 
 #[tokio::test]
-async fn what_was_altered_is_named_and_a_doubted_index_is_made_again() {
-    let machine = Machine::new(&memory());
-    machine.bring(&many(40)).await;
+async fn altered_files_are_listed_and_a_corrupt_index_is_rebuilt() {
+    let machine = Machine::new(&memory_blobs());
+    machine.sync(&catalog_of(40)).await;
     let store = machine
         .files()
         .into_iter()
@@ -312,160 +324,186 @@ async fn what_was_altered_is_named_and_a_doubted_index_is_made_again() {
     fs::remove_file(&path).unwrap();
     fs::write(&path, bytes).unwrap();
     let machine = machine.restarted();
-    machine.corpus.open().await.unwrap();
+    machine.index.open().await.unwrap();
     assert_eq!(
         machine
-            .corpus
-            .generation()
+            .index
+            .open_generation()
             .unwrap()
-            .altered()
+            .corrupt_files()
             .unwrap()
             .len(),
         1
     );
-    machine.corpus.doubt();
-    assert!(machine.bring(&many(40)).await.remade);
+    machine.index.mark_corrupt();
+    assert!(machine.sync(&catalog_of(40)).await.is_rebuilt);
     assert_eq!(
-        machine.corpus.generation().unwrap().altered().unwrap(),
+        machine
+            .index
+            .open_generation()
+            .unwrap()
+            .corrupt_files()
+            .unwrap(),
         [""; 0]
     );
-    assert_eq!(machine.bring(&many(40)).await, Brought::default());
+    assert_eq!(machine.sync(&catalog_of(40)).await, SyncReport::default());
 }
 
 #[tokio::test]
-async fn two_processes_on_one_cache_do_not_disturb_each_other() {
-    let blobs = memory();
-    let first = Machine::new(&memory());
-    first.bring(&catalogue(&[("a", 1)])).await;
-    let shelf = Arc::clone(&first.trees) as Arc<dyn Shelf>;
-    let second = Corpus::new(
+async fn two_processes_can_share_one_cache() {
+    let blobs = memory_blobs();
+    let first = Machine::new(&memory_blobs());
+    first.sync(&catalog(&[("a", 1)])).await;
+    let store = Arc::clone(&first.store) as Arc<dyn DocumentStore>;
+    let second = LocalIndex::new(
         first.cache.path(),
         blobs,
         &Collection::default(),
-        shelf,
-        shape(1),
+        store,
+        doc_mapper(1),
     );
-    let newer = catalogue(&[("a", 1), ("b", 1)]);
-    let lock = first.corpus.folder().lock().unwrap().unwrap();
-    let brought = second.bring_up_to(&newer, &|_| {}).await.unwrap();
+    let newer = catalog(&[("a", 1), ("b", 1)]);
+    let lock = first.index.folder().lock().unwrap().unwrap();
+    let report = second.sync(&newer, &|_| {}).await.unwrap();
     assert_eq!(
-        (brought.behind, brought.entered, found(&second, "a")),
+        (report.missing, report.indexed, count_matches(&second, "a")),
         (1, 0, 1)
     );
     drop(lock);
-    assert_eq!(
-        second.bring_up_to(&newer, &|_| {}).await.unwrap().entered,
-        1
-    );
+    assert_eq!(second.sync(&newer, &|_| {}).await.unwrap().indexed, 1);
     // What one entered the other need not.
-    let brought = first.bring(&newer).await;
+    let report = first.sync(&newer).await;
     assert_eq!(
-        (brought.entered, first.found("b"), first.found("v1")),
+        (
+            report.indexed,
+            first.count_matches("b"),
+            first.count_matches("v1")
+        ),
         (0, 1, 2)
     );
 }
 
 #[tokio::test]
-async fn an_update_that_was_cut_off_leaves_the_last_commit() {
-    let machine = Machine::new(&memory());
-    machine.bring(&catalogue(&[("a", 1)])).await;
+async fn interrupted_update_keeps_the_last_commit() {
+    let machine = Machine::new(&memory_blobs());
+    machine.sync(&catalog(&[("a", 1)])).await;
     for millis in [0, 1, 3, 9, 27] {
-        let everything = many(400);
-        let update = machine.corpus.bring_up_to(&everything, &|_| {});
+        let everything = catalog_of(400);
+        let update = machine.index.sync(&everything, &|_| {});
         let cut = tokio::time::timeout(Duration::from_millis(millis), update).await;
         let whole = cut.is_ok();
-        let documents = machine.corpus.edition().unwrap().documents();
+        let documents = machine.index.current_commit().unwrap().documents();
         assert!(documents == 1 || (whole && documents == 400), "{documents}");
     }
     let machine = machine.restarted();
     // A writer that was dropped may still be letting go of its lock.
-    let mut brought = machine.corpus.bring_up_to(&many(400), &|_| {}).await;
+    let mut report = machine.index.sync(&catalog_of(400), &|_| {}).await;
     for _ in 0..100 {
-        if brought.is_ok() {
+        if report.is_ok() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
-        brought = machine.corpus.bring_up_to(&many(400), &|_| {}).await;
+        report = machine.index.sync(&catalog_of(400), &|_| {}).await;
     }
-    assert_eq!((brought.unwrap().behind, machine.found("v1")), (0, 400));
+    assert_eq!(
+        (report.unwrap().missing, machine.count_matches("v1")),
+        (0, 400)
+    );
 }
 
 #[tokio::test]
-async fn a_new_machine_fetches_what_another_built_and_an_update_uploads_what_is_new() {
+async fn new_machine_fetches_snapshot_and_uploads_only_new_parts() {
     let env = Env::system();
-    let blobs = memory();
+    let blobs = memory_blobs();
     let builder = Machine::new(&blobs);
-    let Built::Uploaded(brought, first) = builder.build(&env, &many(1_500)).await else {
+    let BuildOutcome::Uploaded(report, first) = builder.build(&env, &catalog_of(1_500)).await
+    else {
         panic!("no snapshot")
     };
     assert_eq!(
-        (brought.entered, first.seq, first.new_bytes),
+        (report.indexed, first.seq, first.new_bytes),
         (1_500, 1, first.bytes)
     );
-    assert_eq!(builder.build(&env, &many(1_500)).await, Built::Nothing);
-    let replica = Machine::new(&blobs);
-    let brought = replica.bring(&many(1_501)).await;
     assert_eq!(
-        (brought.fetched_bytes, brought.entered, replica.opened()),
+        builder.build(&env, &catalog_of(1_500)).await,
+        BuildOutcome::UpToDate
+    );
+    let replica = Machine::new(&blobs);
+    let report = replica.sync(&catalog_of(1_501)).await;
+    assert_eq!(
+        (report.fetched_bytes, report.indexed, replica.opened()),
         (first.bytes, 1, 1)
     );
-    assert_eq!((replica.found("v1"), replica.found("d01500")), (1_501, 1));
-    let Built::Uploaded(brought, second) = builder.build(&env, &many(1_502)).await else {
+    assert_eq!(
+        (replica.count_matches("v1"), replica.count_matches("d01500")),
+        (1_501, 1)
+    );
+    let BuildOutcome::Uploaded(report, second) = builder.build(&env, &catalog_of(1_502)).await
+    else {
         panic!("no snapshot")
     };
-    assert_eq!((brought.entered, second.seq), (2, 2));
+    assert_eq!((report.indexed, second.seq), (2, 2));
     assert!(second.new_bytes * 4 < second.bytes, "{second:?}");
-    let manifest = builder.corpus.snapshots.newest().await.unwrap().unwrap().1;
+    let manifest = builder.index.snapshots.newest().await.unwrap().unwrap().1;
     assert_eq!(
         (manifest.documents, manifest.bytes()),
         (1_502, second.bytes)
     );
     assert_eq!(
         builder
-            .corpus
+            .index
             .snapshots
-            .missing(&manifest, true)
+            .missing_parts(&manifest, true)
             .await
             .unwrap(),
         []
     );
     // One that fell behind goes on from the newest, and fetches only what it has not.
-    let brought = replica.restarted();
-    let replica = brought;
-    let brought = replica.bring(&many(2_600)).await;
-    assert!(brought.fetched_bytes < second.bytes / 2, "{brought:?}");
+    let report = replica.restarted();
+    let replica = report;
+    let report = replica.sync(&catalog_of(2_600)).await;
+    assert!(report.fetched_bytes < second.bytes / 2, "{report:?}");
     assert_eq!(
-        (brought.entered, replica.found("v1")),
+        (report.indexed, replica.count_matches("v1")),
         (2_600 - 1_502, 2_600)
     );
 }
 
 #[tokio::test]
-async fn of_two_builders_one_wins_and_the_other_goes_on_from_there() {
+async fn one_builder_wins_and_the_other_rebases() {
     let env = Env::system();
-    let blobs = memory();
+    let blobs = memory_blobs();
     let one = Machine::new(&blobs);
     let other = Machine::new(&blobs);
-    one.build(&env, &many(3)).await;
-    assert_eq!(other.build(&env, &many(3)).await, Built::Nothing);
+    one.build(&env, &catalog_of(3)).await;
+    assert_eq!(
+        other.build(&env, &catalog_of(3)).await,
+        BuildOutcome::UpToDate
+    );
     // Both at once on the same base: claims elect, and if they do not, the manifest does.
-    other.corpus.bring_up_to(&many(5), &|_| {}).await.unwrap();
-    let base = other.corpus.snapshots.newest().await.unwrap();
+    other.index.sync(&catalog_of(5), &|_| {}).await.unwrap();
+    let base = other.index.snapshots.newest().await.unwrap();
     assert!(matches!(
-        one.build(&env, &many(4)).await,
-        Built::Uploaded(..)
+        one.build(&env, &catalog_of(4)).await,
+        BuildOutcome::Uploaded(..)
     ));
-    assert_eq!(other.corpus.upload(base.as_ref(), 0).await.unwrap(), None);
-    let Built::Uploaded(brought, third) = other.build(&env, &many(5)).await else {
+    assert_eq!(
+        other.index.upload_snapshot(base.as_ref(), 0).await.unwrap(),
+        None
+    );
+    let BuildOutcome::Uploaded(report, third) = other.build(&env, &catalog_of(5)).await else {
         panic!("no snapshot")
     };
-    assert_eq!((brought.entered, third.seq, other.found("v1")), (1, 3, 5));
+    assert_eq!(
+        (report.indexed, third.seq, other.count_matches("v1")),
+        (1, 3, 5)
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_keeps_others_off_until_its_owner_must_have_died() {
+async fn build_claim_blocks_others_until_it_expires() {
     let env = Env::simulated(1);
-    let blobs = memory();
+    let blobs = memory_blobs();
     let claims = "c/default/index/00000001/claims/";
     let dead = format!(r#"{{"at_ms":{}}}"#, env.now_ms());
     blobs
@@ -473,20 +511,23 @@ async fn a_claim_keeps_others_off_until_its_owner_must_have_died() {
         .await
         .unwrap();
     let machine = Machine::new(&blobs);
-    assert_eq!(machine.build(&env, &many(2)).await, Built::Elsewhere(1));
+    assert_eq!(
+        machine.build(&env, &catalog_of(2)).await,
+        BuildOutcome::InProgress(1)
+    );
     env.sleep(Duration::from_secs(121)).await;
     assert!(matches!(
-        machine.build(&env, &many(2)).await,
-        Built::Uploaded(..)
+        machine.build(&env, &catalog_of(2)).await,
+        BuildOutcome::Uploaded(..)
     ));
     assert_eq!(list_all(blobs.as_ref(), claims).await.unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn a_snapshot_that_is_damaged_costs_time_only() {
+async fn damaged_snapshot_falls_back_to_reindexing() {
     let env = Env::system();
-    let blobs = memory();
-    Machine::new(&blobs).build(&env, &many(20)).await;
+    let blobs = memory_blobs();
+    Machine::new(&blobs).build(&env, &catalog_of(20)).await;
     let parts = list_all(blobs.as_ref(), "c/default/index/00000001/parts/")
         .await
         .unwrap();
@@ -501,56 +542,60 @@ async fn a_snapshot_that_is_damaged_costs_time_only() {
     let replica = Machine::new(&blobs);
     assert_eq!(
         replica
-            .corpus
+            .index
             .snapshots
-            .missing(&manifest, false)
+            .missing_parts(&manifest, false)
             .await
             .unwrap(),
         []
     );
     assert_eq!(
         replica
-            .corpus
+            .index
             .snapshots
-            .missing(&manifest, true)
+            .missing_parts(&manifest, true)
             .await
             .unwrap()
             .len(),
         1
     );
-    let brought = replica.bring(&many(20)).await;
+    let report = replica.sync(&catalog_of(20)).await;
     assert_eq!(
-        (brought.fetched_bytes, brought.entered, replica.found("v1")),
+        (
+            report.fetched_bytes,
+            report.indexed,
+            replica.count_matches("v1")
+        ),
         (0, 20, 20)
     );
 }
 
 #[tokio::test]
-async fn another_revision_has_its_own_files() {
+async fn revisions_use_separate_files() {
     let env = Env::system();
-    let blobs = memory();
+    let blobs = memory_blobs();
     let old = Machine::new(&blobs);
-    old.build(&env, &many(3)).await;
-    let shelf = Arc::clone(&old.trees) as Arc<dyn Shelf>;
-    let new = Corpus::new(
+    old.build(&env, &catalog_of(3)).await;
+    let store = Arc::clone(&old.store) as Arc<dyn DocumentStore>;
+    let new = LocalIndex::new(
         old.cache.path(),
         Arc::clone(&blobs),
         &Collection::default(),
-        shelf,
-        shape(2),
+        store,
+        doc_mapper(2),
     );
-    let brought = new.bring_up_to(&many(3), &|_| {}).await.unwrap();
-    assert_eq!((brought.entered, brought.fetched_bytes), (3, 0));
-    assert_eq!(old.bring(&many(3)).await, Brought::default());
-    let replaced = build(&env, blobs.as_ref(), &new, &many(4), &|_| {})
+    let report = new.sync(&catalog_of(3), &|_| {}).await.unwrap();
+    assert_eq!((report.indexed, report.fetched_bytes), (3, 0));
+    assert_eq!(old.sync(&catalog_of(3)).await, SyncReport::default());
+    let replaced = build(&env, blobs.as_ref(), &new, &catalog_of(4), &|_| {})
         .await
         .unwrap();
-    assert!(matches!(replaced, Built::Uploaded(..)));
+    assert!(matches!(replaced, BuildOutcome::Uploaded(..)));
     // Once nothing of it is young, all of the other revision is garbage.
     let of = |revision, now_ms| {
         let blobs = Arc::clone(&blobs);
         async move {
-            superseded(&blobs, &Collection::default(), revision, now_ms)
+            superseded_keys(&blobs, &Collection::default(), revision, now_ms)
                 .await
                 .unwrap()
         }
@@ -570,25 +615,25 @@ async fn another_revision_has_its_own_files() {
 }
 
 #[tokio::test]
-async fn superseded_snapshots_go_after_a_day_and_take_their_parts_along() {
+async fn superseded_snapshots_and_parts_are_collected_after_a_day() {
     let env = Env::system();
-    let blobs = memory();
+    let blobs = memory_blobs();
     let builder = Machine::new(&blobs);
     for count in [900, 901, 902, 903] {
         assert!(matches!(
-            builder.build(&env, &many(count)).await,
-            Built::Uploaded(..)
+            builder.build(&env, &catalog_of(count)).await,
+            BuildOutcome::Uploaded(..)
         ));
     }
     let collection = Collection::default();
     assert_eq!(
-        superseded(&blobs, &collection, 1, env.now_ms())
+        superseded_keys(&blobs, &collection, 1, env.now_ms())
             .await
             .unwrap()
             .len(),
         3
     ); // old claims
-    let gone = superseded(&blobs, &collection, 1, env.now_ms() + GRACE_MS + 60_000)
+    let gone = superseded_keys(&blobs, &collection, 1, env.now_ms() + GRACE_MS + 60_000)
         .await
         .unwrap();
     let kinds: HashSet<&str> = gone
@@ -599,14 +644,14 @@ async fn superseded_snapshots_go_after_a_day_and_take_their_parts_along() {
     for key in &gone {
         blobs.delete(key).await.unwrap();
     }
-    let newest = builder.corpus.snapshots.newest().await.unwrap().unwrap();
+    let newest = builder.index.snapshots.newest().await.unwrap().unwrap();
     assert_eq!(
         (
             newest.0,
             builder
-                .corpus
+                .index
                 .snapshots
-                .missing(&newest.1, true)
+                .missing_parts(&newest.1, true)
                 .await
                 .unwrap()
         ),
@@ -614,7 +659,10 @@ async fn superseded_snapshots_go_after_a_day_and_take_their_parts_along() {
     );
     let replica = Machine::new(&blobs);
     assert_eq!(
-        (replica.bring(&many(903)).await.entered, replica.found("v1")),
+        (
+            replica.sync(&catalog_of(903)).await.indexed,
+            replica.count_matches("v1")
+        ),
         (0, 903)
     );
 }

@@ -1,4 +1,4 @@
-//! One seeded chaos run, and its report: `chaos [--embedded | --loss] [--short] [--seed N] [--documents N] [--pages N]`.
+//! One seeded chaos run, and its report: `chaos [--run_embedded | --loss] [--short_scenario] [--seed N] [--documents N] [--pages N]`.
 //!
 //! It starts servers of its own (`tests/services`), ingests generated filings in peace and then under faults, and fails
 //! unless nothing was lost, nothing is different and nothing was paid for twice without need.
@@ -6,7 +6,9 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use stemma_cluster::chaos::{Demand, Fault, Report, Scenario, cluster, embedded};
+use stemma_cluster::chaos::{
+    ChaosFault, ChaosReport, Requirements, Scenario, run_cluster, run_embedded,
+};
 
 const USAGE: &str =
     "usage: chaos [--embedded | --loss] [--short] [--seed N] [--documents N] [--pages N]";
@@ -18,7 +20,7 @@ fn main() -> ExitCode {
     {
         Ok(report) => {
             println!("{report}");
-            if report.complaints().is_empty() {
+            if report.unmet_requirements().is_empty() {
                 ExitCode::SUCCESS
             } else {
                 ExitCode::FAILURE
@@ -31,25 +33,29 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run() -> Result<Report> {
+async fn run() -> Result<ChaosReport> {
     let words: Vec<_> = std::env::args().skip(1).collect();
     let has = |name: &str| words.iter().any(|word| word == name);
-    let mut scenario = if has("--short") { short() } else { long() };
-    let Demand { faults, .. } = scenario.demand;
+    let mut scenario = if has("--short") {
+        short_scenario()
+    } else {
+        long_scenario()
+    };
+    let Requirements { faults, .. } = scenario.requirements;
     if has("--embedded") {
-        scenario.demand = Demand {
-            kinds: Fault::EMBEDDED,
-            each: faults,
-            ..scenario.demand
+        scenario.requirements = Requirements {
+            kinds: ChaosFault::EMBEDDED,
+            min_per_kind: faults,
+            ..scenario.requirements
         };
     } else if has("--loss") {
         // A broker needs its time to start.
-        scenario.pace = 10.0;
-        scenario.demand = Demand {
-            kinds: Fault::LOSS,
+        scenario.fault_interval = 10.0;
+        scenario.requirements = Requirements {
+            kinds: ChaosFault::LOSS,
             faults: 2,
-            each: 2,
-            ..scenario.demand
+            min_per_kind: 2,
+            ..scenario.requirements
         };
     }
     let mut words = words.iter();
@@ -69,47 +75,47 @@ async fn run() -> Result<Report> {
             _ => bail!(USAGE),
         }
     }
-    if scenario.demand.kinds == Fault::EMBEDDED {
-        embedded(&scenario).await
+    if scenario.requirements.kinds == ChaosFault::EMBEDDED {
+        run_embedded(&scenario).await
     } else {
-        cluster(&scenario).await
+        run_cluster(&scenario).await
     }
 }
 
 /// What has to be shown: at least 100 faults, each kind five times, with 50 tasks in flight, over 5,000 model tasks.
-fn long() -> Scenario {
-    let demand = Demand {
-        kinds: Fault::CLUSTER,
+fn long_scenario() -> Scenario {
+    let demand = Requirements {
+        kinds: ChaosFault::CLUSTER,
         faults: 100,
-        each: 5,
+        min_per_kind: 5,
         in_flight: 50,
         tasks: 5_000,
-        again: 0,
+        max_repeated: 0,
     };
     Scenario {
         seed: 1,
         documents: 60,
         pages: 28,
-        pace: 1.0,
-        demand,
+        fault_interval: 1.0,
+        requirements: demand,
     }
 }
 
 /// Three minutes at most.
-fn short() -> Scenario {
-    let demand = Demand {
-        kinds: Fault::CLUSTER,
+fn short_scenario() -> Scenario {
+    let demand = Requirements {
+        kinds: ChaosFault::CLUSTER,
         faults: 12,
-        each: 1,
+        min_per_kind: 1,
         in_flight: 50,
         tasks: 300,
-        again: 24,
+        max_repeated: 24,
     };
     Scenario {
         documents: 12,
         pages: 16,
-        pace: 0.5,
-        demand,
-        ..long()
+        fault_interval: 0.5,
+        requirements: demand,
+        ..long_scenario()
     }
 }

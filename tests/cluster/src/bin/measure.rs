@@ -1,11 +1,13 @@
-//! Measures the cluster on real servers: `measure limit | scale | rates | many [--documents N] [--seconds N]`.
+//! Measures the cluster on real servers: `measure limit | scale | rates | large_job [--documents N] [--seconds N]`.
 //!
 //! Prints a table of figures and their marks, and fails where one is missed.
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use stemma_cluster::measure::{Lab, Many, Table, limit, many, rates, scale};
+use stemma_cluster::measure::{
+    BenchEnv, JobSize, MeasurementTable, large_job, limit, rates, scale,
+};
 
 const USAGE: &str = "usage: measure limit | scale | rates | many [--documents N] [--seconds N]";
 
@@ -29,10 +31,10 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run() -> Result<Table> {
+async fn run() -> Result<MeasurementTable> {
     let mut words = std::env::args().skip(1);
     let what = words.next().context(USAGE)?;
-    let mut size = Many::default();
+    let mut size = JobSize::default();
     while let Some(word) = words.next() {
         let number = words.next().context(USAGE)?.parse().context(USAGE)?;
         match word.as_str() {
@@ -44,12 +46,12 @@ async fn run() -> Result<Table> {
     if !["limit", "scale", "rates", "many"].contains(&what.as_str()) {
         bail!(USAGE);
     }
-    let lab = Lab::open().await?;
+    let lab = BenchEnv::open().await?;
     println!("binary: {}", lab.binary());
     match what.as_str() {
         "limit" => limit(&lab).await,
         "scale" => scale(&lab).await,
         "rates" => rates(&lab).await,
-        _ => many(&lab, size).await,
+        _ => large_job(&lab, size).await,
     }
 }

@@ -14,54 +14,56 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::Scenario;
-use super::plan::{Fault, plan};
-use super::report::{Done, Report};
-use super::run::{LIMIT, Peace, calmer, end, settings, until_busy};
-use crate::asked::{Asked, Death, counts};
+use super::fault_plan::{ChaosFault, fault_plan};
+use super::report::{ChaosReport, InjectedFault};
+use super::run::{Baseline, LIMIT, end_message, paced_latency, settings, wait_until_busy};
 use crate::compare::{bucket_trees, differences};
-use crate::{Fleet, Proxy, Role, Server, Servers, Trouble, binary, documents};
+use crate::duplicate_calls::{CallSummary, KilledProcess, calls_per_digest};
+use crate::{
+    Proxy, ProxyFaults, ServerKind, ServiceFleet, ServiceRole, TestServers, binary, documents,
+};
 
 const BUCKET: &str = "chaos";
 /// The processes of each role.
-const PROCESSES: [(Role, usize); 3] = [
-    (Role::Coordinator, 2),
-    (Role::Worker, 4),
-    (Role::Assembler, 2),
+const PROCESSES: [(ServiceRole, usize); 3] = [
+    (ServiceRole::Coordinator, 2),
+    (ServiceRole::Worker, 4),
+    (ServiceRole::Assembler, 2),
 ];
 /// Model calls one worker has in flight.
-const CALLS: usize = 24;
+const CALLS_PER_WORKER: usize = 24;
 /// How long a process may take until it is ready, on a machine that does much else.
-const READY: Duration = Duration::from_secs(120);
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Latency of the provider in the quiet run.
 const LATENCY: Duration = Duration::from_millis(100);
 /// How long S3 stays in trouble.
-const TROUBLED: Duration = Duration::from_secs(2);
+const S3_FAULT_PERIOD: Duration = Duration::from_secs(2);
 
 /// Runs a scenario on a cluster of its own.
 ///
 /// # Errors
 /// When the ground gives way: servers that cannot be had, a quiet run that does not work. What the faults did wrong
 /// stands in the report.
-pub async fn cluster(scenario: &Scenario) -> Result<Report> {
-    let ground = Ground::make(scenario).await?;
-    let peace = ground.peace().await?;
+pub async fn run_cluster(scenario: &Scenario) -> Result<ChaosReport> {
+    let ground = ClusterHarness::start(scenario).await?;
+    let peace = ground.run_baseline().await?;
     eprintln!(
         "quiet run: {} model tasks, {} s",
         peace.tasks,
         peace.took.as_secs()
     );
-    ground.storm(scenario, &peace).await
+    ground.run_with_faults(scenario, &peace).await
 }
 
 /// What both runs stand on.
-struct Ground {
-    servers: Servers,
+struct ClusterHarness {
+    servers: TestServers,
     binary: PathBuf,
     filings: TempDir,
 }
 
-impl Ground {
-    async fn make(scenario: &Scenario) -> Result<Self> {
+impl ClusterHarness {
+    async fn start(scenario: &Scenario) -> Result<Self> {
         let binary = binary()?;
         let filings = tempfile::tempdir()?;
         documents::write(
@@ -70,7 +72,7 @@ impl Ground {
             scenario.pages,
             scenario.seed,
         )?;
-        let servers = Servers::start().await?;
+        let servers = TestServers::start().await?;
         servers.make_bucket(BUCKET).await?;
         Ok(Self {
             servers,
@@ -83,18 +85,19 @@ impl Ground {
     async fn fleet(
         &self,
         name: &str,
-        through: &[(Server, std::net::SocketAddr)],
+        through: &[(ServerKind, std::net::SocketAddr)],
         provider: &Provider,
-    ) -> Result<Fleet> {
+    ) -> Result<ServiceFleet> {
         let mut all = self.servers.settings(through)?;
-        all.extend(settings(CALLS));
+        all.extend(settings(CALLS_PER_WORKER));
         let own = [
             ("STEMMA_BROKER__PREFIX", name),
             ("STEMMA_REDIS__PREFIX", name),
         ];
         all.extend(own.map(|(key, value)| (key.to_string(), value.to_string())));
-        let mut fleet = Fleet::new(self.binary.clone(), &format!("s3://{BUCKET}/{name}"), all)?;
-        fleet.ask(provider.address());
+        let mut fleet =
+            ServiceFleet::new(self.binary.clone(), &format!("s3://{BUCKET}/{name}"), all)?;
+        fleet.use_provider(provider.address());
         for (role, count) in PROCESSES {
             for _ in 0..count {
                 fleet.spawn(role, &[])?;
@@ -102,13 +105,13 @@ impl Ground {
         }
         for (role, _) in PROCESSES {
             for process in fleet.running(role) {
-                fleet.ready(&process, READY).await?;
+                fleet.wait_until_ready(&process, READY_TIMEOUT).await?;
             }
         }
         Ok(fleet)
     }
 
-    fn submit(&self, fleet: &Fleet) -> Result<JoinHandle<std::io::Result<Output>>> {
+    fn submit(&self, fleet: &ServiceFleet) -> Result<JoinHandle<std::io::Result<Output>>> {
         let folder = self
             .filings
             .path()
@@ -122,32 +125,36 @@ impl Ground {
         bucket_trees(&self.servers.s3(), BUCKET, name, &Collection::default()).await
     }
 
-    async fn peace(&self) -> Result<Peace> {
-        let provider = Provider::start(Behavior::after(LATENCY)).await?;
+    async fn run_baseline(&self) -> Result<Baseline> {
+        let provider = Provider::start(Behavior::with_latency(LATENCY)).await?;
         let mut fleet = self.fleet("quiet", &[], &provider).await?;
-        let begun = Instant::now();
+        let started = Instant::now();
         let output = timeout(LIMIT, self.submit(&fleet)?)
             .await
             .context("the quiet run does not end")???;
         ensure!(
             output.status.success(),
             "the quiet run ended badly: {}",
-            end(&output)
+            end_message(&output)
         );
-        let fallen = fleet.ended()?;
+        let fallen = fleet.take_ended()?;
         ensure!(fallen.is_empty(), "in the quiet run {}", fallen.join("\n"));
-        let took = begun.elapsed();
-        Ok(Peace {
-            needed: counts(&provider.asks()),
-            tasks: provider.asks().len(),
+        let took = started.elapsed();
+        Ok(Baseline {
+            needed: calls_per_digest(&provider.requests()),
+            tasks: provider.requests().len(),
             took,
             trees: self.trees("quiet").await?,
         })
     }
 
-    async fn storm(&self, scenario: &Scenario, peace: &Peace) -> Result<Report> {
-        let Scenario { seed, demand, .. } = *scenario;
-        let provider = Provider::start(Behavior::after(calmer(
+    async fn run_with_faults(&self, scenario: &Scenario, peace: &Baseline) -> Result<ChaosReport> {
+        let Scenario {
+            seed,
+            requirements: demand,
+            ..
+        } = *scenario;
+        let provider = Provider::start(Behavior::with_latency(paced_latency(
             scenario,
             peace,
             0,
@@ -156,85 +163,85 @@ impl Ground {
             slots(),
         )))
         .await?;
-        let broker = Proxy::tcp(self.servers.address(Server::RabbitMq)?).await?;
-        let s3 = Proxy::http(self.servers.address(Server::S3)?, seed).await?;
+        let broker = Proxy::tcp(self.servers.address(ServerKind::RabbitMq)?).await?;
+        let s3 = Proxy::http(self.servers.address(ServerKind::S3)?, seed).await?;
         let through = [
-            (Server::RabbitMq, broker.address()),
-            (Server::S3, s3.address()),
+            (ServerKind::RabbitMq, broker.address()),
+            (ServerKind::S3, s3.address()),
         ];
         let fleet = self.fleet("storm", &through, &provider).await?;
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut job = self.submit(&fleet)?;
-        let mut storm = Storm {
-            ground: self,
+        let mut storm = ClusterFaultRun {
+            harness: self,
             fleet,
             broker,
             s3,
-            deaths: Vec::new(),
-            wrong: Vec::new(),
-            dice: SmallRng::seed_from_u64(seed),
+            killed: Vec::new(),
+            errors: Vec::new(),
+            rng: SmallRng::seed_from_u64(seed),
         };
         let mut done = Vec::new();
-        for fault in plan(demand.kinds, seed, demand.faults, demand.each) {
-            if !until_busy(&provider, demand.in_flight, &job).await {
+        for fault in fault_plan(demand.kinds, seed, demand.faults, demand.min_per_kind) {
+            if !wait_until_busy(&provider, demand.in_flight, &job).await {
                 break;
             }
-            done.push(Done {
+            done.push(InjectedFault {
                 fault,
                 in_flight: provider.in_flight(),
             });
             eprintln!(
                 "{:>6.1} s  {:>3}  {} ({} in flight)",
-                begun.elapsed().as_secs_f64(),
+                started.elapsed().as_secs_f64(),
                 done.len(),
                 fault.name(),
                 provider.in_flight()
             );
-            storm.strike(fault).await?;
-            storm.replace_fallen()?;
-            let latency = calmer(
+            storm.inject(fault).await?;
+            storm.replace_crashed()?;
+            let latency = paced_latency(
                 scenario,
                 peace,
                 done.len(),
-                begun.elapsed(),
-                counts(&provider.asks()).len(),
+                started.elapsed(),
+                calls_per_digest(&provider.requests()).len(),
                 slots(),
             );
-            provider.behave(Behavior::after(latency));
-            let pause = scenario.pace * storm.dice.random_range(0.5..1.5);
+            provider.set_behavior(Behavior::with_latency(latency));
+            let pause = scenario.fault_interval * storm.rng.random_range(0.5..1.5);
             sleep(Duration::from_secs_f64(pause)).await;
         }
-        provider.behave(Behavior::after(LATENCY));
+        provider.set_behavior(Behavior::with_latency(LATENCY));
         match timeout(LIMIT, &mut job).await {
             Ok(output) => {
                 let output = output??;
                 if !output.status.success() {
                     storm
-                        .wrong
-                        .push(format!("the job ended badly: {}", end(&output)));
+                        .errors
+                        .push(format!("the job ended badly: {}", end_message(&output)));
                 }
             }
             Err(_) => {
                 job.abort();
-                storm.wrong.push(format!(
+                storm.errors.push(format!(
                     "the job had not ended {} s after the last fault",
                     LIMIT.as_secs()
                 ));
             }
         }
-        storm.replace_fallen()?;
-        let took = begun.elapsed();
-        Ok(Report {
+        storm.replace_crashed()?;
+        let took = started.elapsed();
+        Ok(ChaosReport {
             seed,
-            demand,
+            requirements: demand,
             documents: usize::try_from(scenario.documents)?,
-            quiet: (peace.tasks, peace.took),
+            baseline: (peace.tasks, peace.took),
             took,
-            done,
+            injected: done,
             trees: peace.trees.len(),
             differences: differences(&peace.trees, &self.trees("storm").await?),
-            asked: Asked::judge(&provider.asks(), &storm.deaths, &peace.needed),
-            wrong: storm.wrong,
+            calls: CallSummary::from_requests(&provider.requests(), &storm.killed, &peace.needed),
+            errors: storm.errors,
         })
     }
 }
@@ -243,94 +250,94 @@ impl Ground {
 fn slots() -> usize {
     let workers = PROCESSES
         .iter()
-        .filter(|(role, _)| *role == Role::Worker)
+        .filter(|(role, _)| *role == ServiceRole::Worker)
         .map(|(_, count)| count)
         .sum::<usize>();
-    workers * CALLS
+    workers * CALLS_PER_WORKER
 }
 
 /// A run under faults.
-struct Storm<'a> {
-    ground: &'a Ground,
-    fleet: Fleet,
+struct ClusterFaultRun<'a> {
+    harness: &'a ClusterHarness,
+    fleet: ServiceFleet,
     broker: Proxy,
     s3: Proxy,
-    deaths: Vec<Death>,
-    wrong: Vec<String>,
-    dice: SmallRng,
+    killed: Vec<KilledProcess>,
+    errors: Vec<String>,
+    rng: SmallRng,
 }
 
-impl Storm<'_> {
-    async fn strike(&mut self, fault: Fault) -> Result<()> {
-        let servers = &self.ground.servers;
+impl ClusterFaultRun<'_> {
+    async fn inject(&mut self, fault: ChaosFault) -> Result<()> {
+        let servers = &self.harness.servers;
         match fault {
-            Fault::KillWorker => self.kill(Role::Worker)?,
-            Fault::KillCoordinator => self.kill(Role::Coordinator)?,
-            Fault::KillAssembler => self.kill(Role::Assembler)?,
-            Fault::RestartBroker => {
-                servers.kill(Server::RabbitMq).await?;
-                servers.restart(Server::RabbitMq).await?;
+            ChaosFault::KillWorker => self.kill(ServiceRole::Worker)?,
+            ChaosFault::KillCoordinator => self.kill(ServiceRole::Coordinator)?,
+            ChaosFault::KillAssembler => self.kill(ServiceRole::Assembler)?,
+            ChaosFault::RestartBroker => {
+                servers.kill(ServerKind::RabbitMq).await?;
+                servers.restart(ServerKind::RabbitMq).await?;
             }
-            Fault::CutConnections => {
+            ChaosFault::CutConnections => {
                 self.broker.cut();
             }
-            Fault::FlushRedis => servers.flush_redis().await?,
-            Fault::RestartRedis => {
-                servers.kill(Server::Redis).await?;
-                servers.restart(Server::Redis).await?;
+            ChaosFault::FlushRedis => servers.flush_redis().await?,
+            ChaosFault::RestartRedis => {
+                servers.kill(ServerKind::Redis).await?;
+                servers.restart(ServerKind::Redis).await?;
             }
-            Fault::RefuseS3 => {
-                self.trouble(Trouble {
+            ChaosFault::RefuseS3 => {
+                self.set_s3_faults(ProxyFaults {
                     refused: 0.5,
-                    ..Trouble::default()
+                    ..ProxyFaults::default()
                 })
                 .await
             }
-            Fault::SlowS3 => {
-                self.trouble(Trouble {
+            ChaosFault::SlowS3 => {
+                self.set_s3_faults(ProxyFaults {
                     slow: 0.5,
-                    slowness: Duration::from_secs(1),
-                    ..Trouble::default()
+                    slow_by: Duration::from_secs(1),
+                    ..ProxyFaults::default()
                 })
                 .await;
             }
-            Fault::ResetS3 => {
-                self.trouble(Trouble {
+            ChaosFault::ResetS3 => {
+                self.set_s3_faults(ProxyFaults {
                     reset: 0.5,
-                    ..Trouble::default()
+                    ..ProxyFaults::default()
                 })
                 .await
             }
-            Fault::LoseAllButS3 => {
-                for server in [Server::RabbitMq, Server::Redis] {
-                    servers.lose(server).await?;
+            ChaosFault::LoseAllButS3 => {
+                for server in [ServerKind::RabbitMq, ServerKind::Redis] {
+                    servers.destroy(server).await?;
                     servers.restart(server).await?;
                 }
             }
-            Fault::KillIngest => anyhow::bail!("a cluster has no ingest to kill"),
+            ChaosFault::KillIngest => anyhow::bail!("a cluster has no ingest to kill"),
         }
         Ok(())
     }
 
-    async fn trouble(&self, trouble: Trouble) {
-        self.s3.make(trouble);
-        sleep(TROUBLED).await;
-        self.s3.make(Trouble::default());
+    async fn set_s3_faults(&self, trouble: ProxyFaults) {
+        self.s3.set_faults(trouble);
+        sleep(S3_FAULT_PERIOD).await;
+        self.s3.set_faults(ProxyFaults::default());
     }
 
     /// Kills one process of a role, and starts another.
-    fn kill(&mut self, role: Role) -> Result<()> {
+    fn kill(&mut self, role: ServiceRole) -> Result<()> {
         let running = self.fleet.running(role);
         let victim = running
-            .get(self.dice.random_range(0..running.len().max(1)))
+            .get(self.rng.random_range(0..running.len().max(1)))
             .context("nobody to kill")?;
-        self.deaths.push(self.fleet.kill(victim)?);
+        self.killed.push(self.fleet.kill(victim)?);
         self.fleet.spawn(role, &[]).map(drop)
     }
 
     /// A process that ends by itself is a defect; the run goes on without it being felt.
-    fn replace_fallen(&mut self) -> Result<()> {
-        self.wrong.extend(self.fleet.ended()?);
+    fn replace_crashed(&mut self) -> Result<()> {
+        self.errors.extend(self.fleet.take_ended()?);
         for (role, count) in PROCESSES {
             for _ in self.fleet.running(role).len()..count {
                 self.fleet.spawn(role, &[])?;

@@ -13,12 +13,12 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use super::Scenario;
-use super::plan::plan;
-use super::report::{Done, Report};
-use super::run::{LIMIT, Peace, calmer, end, settings, until_busy};
-use crate::asked::{Asked, Death, counts};
+use super::fault_plan::fault_plan;
+use super::report::{ChaosReport, InjectedFault};
+use super::run::{Baseline, LIMIT, end_message, paced_latency, settings, wait_until_busy};
 use crate::compare::{differences, trees};
-use crate::{Fleet, binary, documents};
+use crate::duplicate_calls::{CallSummary, KilledProcess, calls_per_digest};
+use crate::{ServiceFleet, binary, documents};
 
 /// Model calls in flight.
 const CALLS: usize = 64;
@@ -29,24 +29,24 @@ const LATENCY: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// When the quiet run does not work. What the faults did wrong stands in the report.
-pub async fn embedded(scenario: &Scenario) -> Result<Report> {
-    let ground = Ground::make(scenario)?;
-    let peace = ground.peace().await?;
+pub async fn run_embedded(scenario: &Scenario) -> Result<ChaosReport> {
+    let ground = EmbeddedHarness::start(scenario)?;
+    let peace = ground.run_baseline().await?;
     eprintln!(
         "quiet run: {} model tasks, {} s",
         peace.tasks,
         peace.took.as_secs()
     );
-    ground.storm(scenario, &peace).await
+    ground.run_with_faults(scenario, &peace).await
 }
 
-struct Ground {
+struct EmbeddedHarness {
     binary: PathBuf,
     folder: TempDir,
 }
 
-impl Ground {
-    fn make(scenario: &Scenario) -> Result<Self> {
+impl EmbeddedHarness {
+    fn start(scenario: &Scenario) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         documents::write(
             &folder.path().join("filings"),
@@ -64,17 +64,17 @@ impl Ground {
         self.folder.path().join(name)
     }
 
-    fn ingest(&self, fleet: &Fleet, name: &str) -> Result<tokio::process::Child> {
+    fn ingest(&self, fleet: &ServiceFleet, name: &str) -> Result<tokio::process::Child> {
         fleet.launch(name, &["ingest", text(&self.path("filings"))?, "--json"])
     }
 
-    fn fleet(&self, store: &str, provider: &Provider) -> Result<Fleet> {
-        let mut fleet = Fleet::new(
+    fn fleet(&self, store: &str, provider: &Provider) -> Result<ServiceFleet> {
+        let mut fleet = ServiceFleet::new(
             self.binary.clone(),
             text(&self.path(store))?,
             settings(CALLS),
         )?;
-        fleet.ask(provider.address());
+        fleet.use_provider(provider.address());
         Ok(fleet)
     }
 
@@ -86,9 +86,9 @@ impl Ground {
         .await
     }
 
-    async fn peace(&self) -> Result<Peace> {
-        let provider = Provider::start(Behavior::after(LATENCY)).await?;
-        let begun = Instant::now();
+    async fn run_baseline(&self) -> Result<Baseline> {
+        let provider = Provider::start(Behavior::with_latency(LATENCY)).await?;
+        let started = Instant::now();
         let ingest = self
             .ingest(&self.fleet("quiet", &provider)?, "quiet")?
             .wait_with_output();
@@ -98,29 +98,33 @@ impl Ground {
         ensure!(
             output.status.success(),
             "the quiet run ended badly: {}",
-            end(&output)
+            end_message(&output)
         );
-        let asks = provider.asks();
-        let took = begun.elapsed();
-        Ok(Peace {
-            needed: counts(&asks),
+        let asks = provider.requests();
+        let took = started.elapsed();
+        Ok(Baseline {
+            needed: calls_per_digest(&asks),
             tasks: asks.len(),
             took,
             trees: self.trees("quiet").await?,
         })
     }
 
-    async fn storm(&self, scenario: &Scenario, peace: &Peace) -> Result<Report> {
-        let Scenario { seed, demand, .. } = *scenario;
-        let latency = calmer(scenario, peace, 0, Duration::ZERO, 0, CALLS);
-        let provider = Provider::start(Behavior::after(latency)).await?;
+    async fn run_with_faults(&self, scenario: &Scenario, peace: &Baseline) -> Result<ChaosReport> {
+        let Scenario {
+            seed,
+            requirements: demand,
+            ..
+        } = *scenario;
+        let latency = paced_latency(scenario, peace, 0, Duration::ZERO, 0, CALLS);
+        let provider = Provider::start(Behavior::with_latency(latency)).await?;
         let fleet = self.fleet("storm", &provider)?;
         let mut dice = SmallRng::seed_from_u64(seed);
         let mut done = Vec::new();
         let mut deaths = Vec::new();
         let mut wrong = Vec::new();
-        let begun = Instant::now();
-        for fault in plan(demand.kinds, seed, demand.faults, demand.each) {
+        let started = Instant::now();
+        for fault in fault_plan(demand.kinds, seed, demand.faults, demand.min_per_kind) {
             let process = format!("ingest-{}", done.len());
             let mut child = self.ingest(&fleet, &process)?;
             let pid = child.id();
@@ -133,23 +137,23 @@ impl Ground {
                 }
             });
             sleep(Duration::from_secs_f64(
-                scenario.pace * dice.random_range(0.0..1.0),
+                scenario.fault_interval * dice.random_range(0.0..1.0),
             ))
             .await;
-            if !until_busy(&provider, demand.in_flight, &job).await {
+            if !wait_until_busy(&provider, demand.in_flight, &job).await {
                 break;
             }
-            done.push(Done {
+            done.push(InjectedFault {
                 fault,
                 in_flight: provider.in_flight(),
             });
             eprintln!(
                 "{:>6.1} s  {:>3}  {} {pid:?}",
-                begun.elapsed().as_secs_f64(),
+                started.elapsed().as_secs_f64(),
                 done.len(),
                 fault.name()
             );
-            deaths.push(Death {
+            deaths.push(KilledProcess {
                 process,
                 at: Instant::now(),
             });
@@ -157,39 +161,39 @@ impl Ground {
             if let Some(status) = job.await?? {
                 wrong.push(format!("an ingest ended by itself: {status}"));
             }
-            let latency = calmer(
+            let latency = paced_latency(
                 scenario,
                 peace,
                 done.len(),
-                begun.elapsed(),
-                counts(&provider.asks()).len(),
+                started.elapsed(),
+                calls_per_digest(&provider.requests()).len(),
                 CALLS,
             );
-            provider.behave(Behavior::after(latency));
+            provider.set_behavior(Behavior::with_latency(latency));
         }
-        provider.behave(Behavior::after(LATENCY));
+        provider.set_behavior(Behavior::with_latency(LATENCY));
         match timeout(LIMIT, self.ingest(&fleet, "last")?.wait_with_output()).await {
             Ok(output) => {
                 let output = output?;
                 wrong.extend(
                     (!output.status.success())
-                        .then(|| format!("the last ingest ended badly: {}", end(&output))),
+                        .then(|| format!("the last ingest ended badly: {}", end_message(&output))),
                 );
             }
             Err(_) => wrong.push("the last ingest does not end".into()),
         }
-        let took = begun.elapsed();
-        Ok(Report {
+        let took = started.elapsed();
+        Ok(ChaosReport {
             seed,
-            demand,
+            requirements: demand,
             documents: usize::try_from(scenario.documents)?,
-            quiet: (peace.tasks, peace.took),
+            baseline: (peace.tasks, peace.took),
             took,
-            done,
+            injected: done,
             trees: peace.trees.len(),
             differences: differences(&peace.trees, &self.trees("storm").await?),
-            asked: Asked::judge(&provider.asks(), &deaths, &peace.needed),
-            wrong,
+            calls: CallSummary::from_requests(&provider.requests(), &deaths, &peace.needed),
+            errors: wrong,
         })
     }
 }

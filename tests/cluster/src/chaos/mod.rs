@@ -6,14 +6,14 @@
 
 mod cluster;
 mod embedded;
-mod plan;
+mod fault_plan;
 mod report;
 mod run;
 
-pub use cluster::cluster;
-pub use embedded::embedded;
-pub use plan::{Fault, plan};
-pub use report::{Demand, Done, Report};
+pub use cluster::run_cluster;
+pub use embedded::run_embedded;
+pub use fault_plan::{ChaosFault, fault_plan};
+pub use report::{ChaosReport, InjectedFault, Requirements};
 
 /// What to run.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,7 @@ pub struct Scenario {
     /// Pages of each, about.
     pub pages: u32,
     /// Seconds between two faults, about.
-    pub pace: f64,
+    pub fault_interval: f64,
     /// What must come of it.
-    pub demand: Demand,
+    pub requirements: Requirements,
 }

@@ -4,32 +4,32 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::plan::Fault;
-use crate::asked::Asked;
+use super::fault_plan::ChaosFault;
+use crate::duplicate_calls::CallSummary;
 
 /// Replies that were had and asked for again, at most this share of all.
-const AGAIN_SHARE: f64 = 0.005;
+const MAX_REPEATED_SHARE: f64 = 0.005;
 /// Differences that are shown.
-const SHOWN: usize = 10;
+const MAX_DIFFERENCES_SHOWN: usize = 10;
 
 /// A fault as it was done.
 #[derive(Debug, Clone, Copy)]
-pub struct Done {
+pub struct InjectedFault {
     /// What.
-    pub fault: Fault,
+    pub fault: ChaosFault,
     /// Requests at the provider at that moment.
     pub in_flight: usize,
 }
 
 /// What a run was asked to show.
 #[derive(Debug, Clone, Copy)]
-pub struct Demand {
+pub struct Requirements {
     /// The kinds there are.
-    pub kinds: &'static [Fault],
+    pub kinds: &'static [ChaosFault],
     /// Faults in all.
     pub faults: usize,
     /// Faults of each kind.
-    pub each: usize,
+    pub min_per_kind: usize,
     /// Requests in flight at each fault.
     pub in_flight: usize,
     /// Model tasks of the quiet run.
@@ -37,53 +37,53 @@ pub struct Demand {
     /// Replies that may be asked for again whatever their share: a run of a few hundred tasks says nothing about a
     /// share of half a percent, and one moment in which Redis forgets who works on what, the broker hands everything
     /// out again and S3 does not take the replies costs what one worker has in hand.
-    pub again: usize,
+    pub max_repeated: usize,
 }
 
 /// What a run showed.
 #[derive(Debug)]
-pub struct Report {
+pub struct ChaosReport {
     /// Of the plan.
     pub seed: u64,
     /// What was demanded.
-    pub demand: Demand,
+    pub requirements: Requirements,
     /// Documents submitted.
     pub documents: usize,
     /// Model tasks and time of the quiet run.
-    pub quiet: (usize, Duration),
+    pub baseline: (usize, Duration),
     /// Time of the run with faults.
     pub took: Duration,
     /// The faults, in order.
-    pub done: Vec<Done>,
+    pub injected: Vec<InjectedFault>,
     /// Trees of the quiet run.
     pub trees: usize,
     /// How the trees of the run with faults differ from them.
     pub differences: Vec<String>,
     /// What was asked.
-    pub asked: Asked,
+    pub calls: CallSummary,
     /// Whatever else was wrong: a process that fell, a job that did not end well.
-    pub wrong: Vec<String>,
+    pub errors: Vec<String>,
 }
 
-impl Report {
+impl ChaosReport {
     /// What keeps the run from having shown what was demanded; empty when it has.
-    pub fn complaints(&self) -> Vec<String> {
-        let Demand {
+    pub fn unmet_requirements(&self) -> Vec<String> {
+        let Requirements {
             kinds: _,
             faults,
-            each,
+            min_per_kind: each,
             in_flight,
             tasks,
-            again,
-        } = self.demand;
-        let mut complaints = self.wrong.clone();
+            max_repeated: again,
+        } = self.requirements;
+        let mut complaints = self.errors.clone();
         let mut demand =
             |met: bool, complaint: String| complaints.extend((!met).then_some(complaint));
         demand(
-            self.done.len() >= faults,
+            self.injected.len() >= faults,
             format!(
                 "{} of {faults} faults were done before the job ended",
-                self.done.len()
+                self.injected.len()
             ),
         );
         for (fault, done) in self.by_kind() {
@@ -93,7 +93,7 @@ impl Report {
             );
         }
         let idle = self
-            .done
+            .injected
             .iter()
             .filter(|done| done.in_flight < in_flight)
             .count();
@@ -102,8 +102,8 @@ impl Report {
             format!("{idle} faults with fewer than {in_flight} requests in flight"),
         );
         demand(
-            self.quiet.0 >= tasks,
-            format!("{} model tasks, not {tasks}", self.quiet.0),
+            self.baseline.0 >= tasks,
+            format!("{} model tasks, not {tasks}", self.baseline.0),
         );
         demand(
             self.trees >= self.documents,
@@ -116,70 +116,74 @@ impl Report {
             self.differences.is_empty(),
             format!("{} trees are missing or different", self.differences.len()),
         );
-        let share = self.asked.again_share();
+        let share = self.calls.repeated_share();
         demand(
-            share <= AGAIN_SHARE || self.asked.again <= again,
+            share <= MAX_REPEATED_SHARE || self.calls.repeated <= again,
             format!(
                 "{} ({:.2} %) of the replies that were had were asked for again",
-                self.asked.again,
+                self.calls.repeated,
                 share * 100.0
             ),
         );
         complaints
     }
 
-    fn by_kind(&self) -> BTreeMap<Fault, Vec<Done>> {
+    fn by_kind(&self) -> BTreeMap<ChaosFault, Vec<InjectedFault>> {
         let mut kinds: BTreeMap<_, Vec<_>> = self
-            .demand
+            .requirements
             .kinds
             .iter()
             .map(|fault| (*fault, Vec::new()))
             .collect();
-        for done in &self.done {
+        for done in &self.injected {
             kinds.entry(done.fault).or_default().push(*done);
         }
         kinds
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ChaosReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<30} {:>6} {:>12}", "fault", "times", "in flight ≥")?;
         for (fault, done) in self.by_kind() {
             let least = done.iter().map(|done| done.in_flight).min().unwrap_or(0);
             writeln!(f, "{:<30} {:>6} {least:>12}", fault.name(), done.len())?;
         }
-        let asked = &self.asked;
+        let calls = &self.calls;
         let seconds = |time: Duration| time.as_secs();
         writeln!(f, "\n{:<44} {:>10}", format!("seed {}", self.seed), "")?;
         let mut line = |what: &str, value: String| writeln!(f, "{what:<44} {value:>10}");
         line("documents", self.documents.to_string())?;
-        line("model tasks (quiet run)", self.quiet.0.to_string())?;
-        line("quiet run, seconds", seconds(self.quiet.1).to_string())?;
+        line("model tasks (quiet run)", self.baseline.0.to_string())?;
+        line("quiet run, seconds", seconds(self.baseline.1).to_string())?;
         line("run with faults, seconds", seconds(self.took).to_string())?;
-        line("faults", self.done.len().to_string())?;
+        line("faults", self.injected.len().to_string())?;
         line(
             "trees missing or different",
             format!("{} of {}", self.differences.len(), self.trees),
         )?;
-        line("requests to the provider", asked.requests.to_string())?;
-        line("  refused by it (429, 5xx)", asked.refused.to_string())?;
+        line("requests to the provider", calls.requests.to_string())?;
+        line("  refused by it (429, 5xx)", calls.refused.to_string())?;
         line(
             "  replies had by a process that lived",
-            asked.had.to_string(),
+            calls.delivered.to_string(),
         )?;
         line(
             "  of these asked for again",
-            format!("{} ({:.2} %)", asked.again, asked.again_share() * 100.0),
+            format!(
+                "{} ({:.2} %)",
+                calls.repeated,
+                calls.repeated_share() * 100.0
+            ),
         )?;
         line(
             "  lost in flight, and asked again",
-            asked.lost_in_flight.to_string(),
+            calls.lost_in_flight.to_string(),
         )?;
-        for difference in self.differences.iter().take(SHOWN) {
+        for difference in self.differences.iter().take(MAX_DIFFERENCES_SHOWN) {
             writeln!(f, "  {difference}")?;
         }
-        let complaints = self.complaints();
+        let complaints = self.unmet_requirements();
         for complaint in &complaints {
             writeln!(f, "WRONG: {complaint}")?;
         }
@@ -199,60 +203,60 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
-    fn report(done: usize, again: usize) -> Report {
-        Report {
+    fn report(done: usize, again: usize) -> ChaosReport {
+        ChaosReport {
             seed: 1,
-            demand: Demand {
-                kinds: Fault::CLUSTER,
+            requirements: Requirements {
+                kinds: ChaosFault::CLUSTER,
                 faults: 10,
-                each: 1,
+                min_per_kind: 1,
                 in_flight: 50,
                 tasks: 100,
-                again: 2,
+                max_repeated: 2,
             },
             documents: 3,
-            quiet: (100, Duration::from_secs(3)),
+            baseline: (100, Duration::from_secs(3)),
             took: Duration::from_secs(9),
-            done: Fault::CLUSTER
+            injected: ChaosFault::CLUSTER
                 .iter()
                 .take(done)
-                .map(|fault| Done {
+                .map(|fault| InjectedFault {
                     fault: *fault,
                     in_flight: 60,
                 })
                 .collect(),
             trees: 3,
             differences: Vec::new(),
-            asked: Asked {
+            calls: CallSummary {
                 requests: 120,
                 digests: 100,
                 refused: 0,
-                had: 110,
-                again,
+                delivered: 110,
+                repeated: again,
                 lost_in_flight: 10,
             },
-            wrong: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
     #[test]
-    fn a_run_that_showed_everything_is_ok() {
+    fn complete_run_meets_requirements() {
         let report = report(10, 0);
-        assert_eq!(report.complaints(), [""; 0]);
+        assert_eq!(report.unmet_requirements(), [""; 0]);
         assert!(report.to_string().ends_with("ok"), "{report}");
     }
 
     #[test]
-    fn what_was_not_shown_is_complained_of() {
+    fn unmet_requirements_are_reported() {
         let fewer = report(9, 0);
-        assert_eq!(fewer.complaints().len(), 2, "{fewer}");
-        let again = report(10, 3).complaints();
+        assert_eq!(fewer.unmet_requirements().len(), 2, "{fewer}");
+        let again = report(10, 3).unmet_requirements();
         assert_eq!(
             again,
             ["3 (2.73 %) of the replies that were had were asked for again"]
         );
-        assert_eq!(report(10, 2).complaints(), [""; 0]);
-        let different = Report {
+        assert_eq!(report(10, 2).unmet_requirements(), [""; 0]);
+        let different = ChaosReport {
             differences: vec!["a is missing".into()],
             ..report(10, 0)
         };
@@ -260,10 +264,10 @@ mod tests {
             different.to_string().contains("a is missing")
                 && different.to_string().ends_with("FAILED")
         );
-        let idle = Report {
-            done: vec![
-                Done {
-                    fault: Fault::SlowS3,
+        let idle = ChaosReport {
+            injected: vec![
+                InjectedFault {
+                    fault: ChaosFault::SlowS3,
                     in_flight: 49
                 };
                 10
@@ -271,7 +275,7 @@ mod tests {
             ..report(10, 0)
         };
         assert!(
-            idle.complaints()
+            idle.unmet_requirements()
                 .iter()
                 .any(|complaint| complaint.contains("fewer than 50")),
             "{idle}"

@@ -14,12 +14,12 @@ use stemma_sim::Provider;
 /// Longest time without an end, or without enough requests in flight.
 pub(super) const LIMIT: Duration = Duration::from_secs(600);
 /// Between two looks.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Slowest and fastest the provider is made.
 const LATENCY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(8));
 
 /// A run that nothing disturbed.
-pub(super) struct Peace {
+pub(super) struct Baseline {
     /// How often each request was made.
     pub(super) needed: HashMap<blake3::Hash, usize>,
     /// Requests in all.
@@ -45,44 +45,44 @@ pub(super) fn settings(calls: usize) -> Vec<(String, String)> {
 }
 
 /// Waits until so many requests are in flight; whether it was not in vain.
-pub(super) async fn until_busy<T>(
+pub(super) async fn wait_until_busy<T>(
     provider: &Provider,
     in_flight: usize,
     job: &JoinHandle<T>,
 ) -> bool {
-    let begun = Instant::now();
+    let started = Instant::now();
     while provider.in_flight() < in_flight {
-        if job.is_finished() || begun.elapsed() > LIMIT {
+        if job.is_finished() || started.elapsed() > LIMIT {
             return false;
         }
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
     }
     true
 }
 
 /// The latency at which the work that is left lasts until the last fault: `done` faults took `elapsed`, `answered`
 /// different requests have been made, and `slots` can be in flight.
-pub(super) fn calmer(
+pub(super) fn paced_latency(
     scenario: &Scenario,
-    peace: &Peace,
+    peace: &Baseline,
     done: usize,
     elapsed: Duration,
     answered: usize,
     slots: usize,
 ) -> Duration {
     let spacing = if done == 0 {
-        scenario.pace + 1.0
+        scenario.fault_interval + 1.0
     } else {
         elapsed.as_secs_f64() / done as f64
     };
-    let faults = scenario.demand.faults.saturating_sub(done);
+    let faults = scenario.requirements.faults.saturating_sub(done);
     let work = peace.needed.len().saturating_sub(answered);
     let latency = spacing * (faults + 2) as f64 * slots as f64 / work.max(1) as f64;
     Duration::from_secs_f64(latency.clamp(LATENCY.0.as_secs_f64(), LATENCY.1.as_secs_f64()))
 }
 
 /// How a command ended, with its last words.
-pub(super) fn end(output: &Output) -> String {
+pub(super) fn end_message(output: &Output) -> String {
     let words = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<_> = words.lines().collect();
     format!(

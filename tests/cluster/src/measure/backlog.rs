@@ -9,19 +9,19 @@ use stemma_sim::{Behavior, Provider};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::broker::Tap;
-use super::{Lab, PATIENCE, ready, submit};
-use crate::{Fleet, Role, Server, documents};
+use super::broker::MessageTap;
+use super::{BenchEnv, TIMEOUT, ready, submit};
+use crate::{ServerKind, ServiceFleet, ServiceRole, documents};
 
 /// Looks without change after which nothing more comes.
-const STILL: usize = 8;
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const STABLE_POLLS: usize = 8;
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A job whose model calls wait.
 pub(super) struct Backlog {
-    pub(super) fleet: Fleet,
+    pub(super) fleet: ServiceFleet,
     pub(super) provider: Provider,
-    pub(super) tap: Tap,
+    pub(super) tap: MessageTap,
     pub(super) name: String,
     _filings: TempDir,
 }
@@ -29,31 +29,35 @@ pub(super) struct Backlog {
 impl Backlog {
     /// Submits `count` filings of `pages` pages to a fleet that makes no model calls yet, and waits until it has done
     /// what it can without.
-    pub(super) async fn make(
-        lab: &Lab,
+    pub(super) async fn prepare(
+        lab: &BenchEnv,
         name: &str,
         (count, pages): (u64, u32),
         latency: Duration,
         own: &[(&str, &str)],
-        through: &[(Server, SocketAddr)],
+        through: &[(ServerKind, SocketAddr)],
     ) -> Result<Self> {
         let name = lab.name(name);
         let filings = tempfile::tempdir()?;
         documents::write(filings.path(), count, pages, 1)?;
-        let provider = Provider::start(Behavior::after(latency)).await?;
+        let provider = Provider::start(Behavior::with_latency(latency)).await?;
         let own: Vec<_> = own
             .iter()
             .copied()
             .chain([("STEMMA_STRUCTURE", "llm")])
             .collect();
         let mut fleet = lab.fleet(&name, &own, through, &provider)?;
-        fleet.spawn(Role::Coordinator, &[])?;
-        fleet.spawn(Role::Assembler, &[])?;
-        fleet.spawn(Role::Worker, &["--lanes", "cpu"])?;
-        for role in [Role::Coordinator, Role::Assembler, Role::Worker] {
+        fleet.spawn(ServiceRole::Coordinator, &[])?;
+        fleet.spawn(ServiceRole::Assembler, &[])?;
+        fleet.spawn(ServiceRole::Worker, &["--lanes", "cpu"])?;
+        for role in [
+            ServiceRole::Coordinator,
+            ServiceRole::Assembler,
+            ServiceRole::Worker,
+        ] {
             ready(&mut fleet, role).await?;
         }
-        let tap = Tap::on(&lab.broker()?, &name).await?;
+        let tap = MessageTap::connect(&lab.broker()?, &name).await?;
         submit(&fleet, filings.path()).await?;
         let backlog = Self {
             fleet,
@@ -62,21 +66,21 @@ impl Backlog {
             name,
             _filings: filings,
         };
-        backlog.until_still().await?;
+        backlog.wait_until_stable().await?;
         Ok(backlog)
     }
 
-    async fn until_still(&self) -> Result<()> {
-        let begun = Instant::now();
+    async fn wait_until_stable(&self) -> Result<()> {
+        let started = Instant::now();
         let mut last = 0;
         let mut same = 0;
-        while same < STILL {
+        while same < STABLE_POLLS {
             ensure!(
-                begun.elapsed() < PATIENCE,
+                started.elapsed() < TIMEOUT,
                 "{}: reading the filings takes too long",
                 self.name
             );
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
             let cpu = self.tap.depth("cpu.bulk").await?;
             let llm = self.tap.depth("llm.bulk").await?;
             let still = llm > 0 && llm == last && cpu == 0;
@@ -86,27 +90,31 @@ impl Backlog {
     }
 
     /// Starts `count` workers that make `calls` model calls at a time, and waits until they are ready.
-    pub(super) async fn work(&mut self, count: usize, calls: usize) -> Result<Vec<String>> {
+    pub(super) async fn start_workers(
+        &mut self,
+        count: usize,
+        calls: usize,
+    ) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for _ in 0..count {
             names.push(self.fleet.spawn(
-                Role::Worker,
+                ServiceRole::Worker,
                 &["--lanes", "llm", "--concurrency", &calls.to_string()],
             )?);
         }
-        ready(&mut self.fleet, Role::Worker).await?;
+        ready(&mut self.fleet, ServiceRole::Worker).await?;
         Ok(names)
     }
 
     /// Waits until so many calls were made.
-    pub(super) async fn until_asked(&self, calls: usize) -> Result<()> {
-        let begun = Instant::now();
-        while self.provider.asked() < calls {
+    pub(super) async fn wait_for_calls(&self, calls: usize) -> Result<()> {
+        let started = Instant::now();
+        while self.provider.request_count() < calls {
             let name = &self.name;
-            let asked = self.provider.asked();
+            let call_count = self.provider.request_count();
             ensure!(
-                begun.elapsed() < PATIENCE,
-                "{name}: {asked} of {calls} calls were made in time"
+                started.elapsed() < TIMEOUT,
+                "{name}: {call_count} of {calls} calls were made in time"
             );
             sleep(Duration::from_millis(100)).await;
         }

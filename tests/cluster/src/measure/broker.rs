@@ -27,17 +27,17 @@ const WINDOW: u16 = 64;
 const MESSAGE_BYTES: usize = 1_000;
 
 /// A copy of every message that is published below a prefix: counted, and thrown away.
-pub(super) struct Tap {
+pub(super) struct MessageTap {
     channel: Channel,
     prefix: String,
-    seen: Arc<Mutex<Seen>>,
-    taking: JoinHandle<()>,
+    snapshot: Arc<Mutex<PublishedMessages>>,
+    consumer: JoinHandle<()>,
     _connection: Connection,
 }
 
 /// What was published so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct PublishedMessages {
     /// Messages by the queue they are addressed to.
     pub(super) messages: BTreeMap<String, usize>,
     /// How often each task was published, and to which queue; those that came back from a delay are not counted.
@@ -48,9 +48,9 @@ pub(super) struct Seen {
     pub(super) delayed: usize,
 }
 
-impl Tap {
+impl MessageTap {
     /// Listens from now on; the fleet's coordinator has made its exchange.
-    pub(super) async fn on(url: &str, prefix: &str) -> Result<Self> {
+    pub(super) async fn connect(url: &str, prefix: &str) -> Result<Self> {
         let connection = connect(url).await?;
         let channel = connection.create_channel().await?;
         let own = QueueDeclareOptions {
@@ -89,26 +89,26 @@ impl Tap {
                 FieldTable::default(),
             )
             .await?;
-        let seen = Arc::new(Mutex::new(Seen::default()));
-        let shared = Arc::clone(&seen);
+        let published = Arc::new(Mutex::new(PublishedMessages::default()));
+        let shared = Arc::clone(&published);
         let taking = tokio::spawn(async move {
             while let Some(Ok(delivery)) = consumer.next().await {
                 let headers = delivery.properties.headers().as_ref();
                 let delayed = headers.is_some_and(|headers| headers.contains_key("x-death"));
-                lock(&shared).note(delivery.routing_key.as_str(), &delivery.data, delayed);
+                lock(&shared).record(delivery.routing_key.as_str(), &delivery.data, delayed);
             }
         });
         Ok(Self {
             channel,
             prefix: prefix.into(),
-            seen,
-            taking,
+            snapshot: published,
+            consumer: taking,
             _connection: connection,
         })
     }
 
-    pub(super) fn seen(&self) -> Seen {
-        lock(&self.seen).clone()
+    pub(super) fn snapshot(&self) -> PublishedMessages {
+        lock(&self.snapshot).clone()
     }
 
     /// Messages that wait on a queue.
@@ -126,18 +126,18 @@ impl Tap {
     }
 }
 
-impl Drop for Tap {
+impl Drop for MessageTap {
     fn drop(&mut self) {
-        self.taking.abort();
+        self.consumer.abort();
     }
 }
 
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(published: &Mutex<PublishedMessages>) -> MutexGuard<'_, PublishedMessages> {
+    published.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Seen {
-    fn note(&mut self, key: &str, body: &[u8], delayed: bool) {
+impl PublishedMessages {
+    fn record(&mut self, key: &str, body: &[u8], delayed: bool) {
         *self.messages.entry(key.to_string()).or_default() += 1;
         self.delayed += usize::from(delayed);
         if key == LANES[0] {
@@ -162,7 +162,7 @@ impl Seen {
             .times
             .len()
             .checked_sub(waiting as usize)
-            .and_then(|taken| self.times.get(taken));
+            .and_then(|index| self.times.get(index));
         oldest.map_or(Duration::ZERO, Instant::elapsed)
     }
 
@@ -180,7 +180,7 @@ impl Seen {
     }
 
     /// Publications of tasks that had been published before.
-    pub(super) fn again(&self) -> usize {
+    pub(super) fn republished(&self) -> usize {
         self.tasks.values().map(|(times, _)| times - 1).sum()
     }
 }
@@ -204,9 +204,9 @@ pub(super) async fn bare_rate(url: &str, name: &str, over: Duration) -> Result<f
         .queue_declare(queue.clone(), QueueDeclareOptions::durable(), arguments)
         .await?;
     let consumed = tokio::spawn(consume(consuming, queue.clone(), over));
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut confirms = FuturesUnordered::new();
-    while begun.elapsed() < over {
+    while started.elapsed() < over {
         while confirms.len() < usize::from(WINDOW) {
             let options = BasicPublishOptions::default();
             let body = vec![b'x'; MESSAGE_BYTES];
@@ -272,29 +272,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_published_again_when_run_and_key_are_the_same() {
-        let mut seen = Seen::default();
+    fn same_run_and_key_counts_as_republished() {
+        let mut published = PublishedMessages::default();
         let body = |run: &str, key: &str| format!(r#"{{"run":{{"run":"{run}"}},"key":"{key}"}}"#);
         for (run, key) in [("r1", "a"), ("r1", "b"), ("r2", "a"), ("r1", "a")] {
-            seen.note("llm.bulk", body(run, key).as_bytes(), false);
+            published.record("llm.bulk", body(run, key).as_bytes(), false);
         }
-        seen.note("llm.bulk", body("r1", "b").as_bytes(), true);
-        seen.note("flow.07", b"{}", false);
-        assert_eq!((seen.tasks(), seen.again(), seen.delayed), (3, 1, 1));
+        published.record("llm.bulk", body("r1", "b").as_bytes(), true);
+        published.record("flow.07", b"{}", false);
         assert_eq!(
-            (seen.tasks_of("llm.bulk"), seen.tasks_of("cpu.bulk")),
+            (
+                published.tasks(),
+                published.republished(),
+                published.delayed
+            ),
+            (3, 1, 1)
+        );
+        assert_eq!(
+            (
+                published.tasks_of("llm.bulk"),
+                published.tasks_of("cpu.bulk")
+            ),
             (3, 0)
         );
-        assert_eq!(seen.messages["llm.bulk"], 5);
+        assert_eq!(published.messages["llm.bulk"], 5);
         assert_eq!(
-            seen.oldest(1),
+            published.oldest(1),
             Duration::ZERO,
             "nothing went to the first lane"
         );
-        seen.note("cpu.bulk", body("r1", "c").as_bytes(), false);
+        published.record("cpu.bulk", body("r1", "c").as_bytes(), false);
         std::thread::sleep(Duration::from_millis(20));
-        seen.note("cpu.bulk", body("r1", "d").as_bytes(), false);
-        assert!(seen.oldest(2) >= Duration::from_millis(20) && seen.oldest(1) < seen.oldest(2));
-        assert_eq!(seen.oldest(0), Duration::ZERO);
+        published.record("cpu.bulk", body("r1", "d").as_bytes(), false);
+        assert!(
+            published.oldest(2) >= Duration::from_millis(20)
+                && published.oldest(1) < published.oldest(2)
+        );
+        assert_eq!(published.oldest(0), Duration::ZERO);
     }
 }

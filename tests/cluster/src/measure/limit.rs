@@ -4,12 +4,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use stemma_sim::Ask;
+use stemma_sim::RequestRecord;
 use tokio::time::{sleep, sleep_until};
 
 use super::backlog::Backlog;
-use super::{Lab, Table, arrived};
-use crate::asked::busiest;
+use super::{BenchEnv, MeasurementTable, arrived};
+use crate::duplicate_calls::peak_in_window;
 
 /// Requests per minute of all workers.
 const LIMIT: usize = 600;
@@ -27,24 +27,24 @@ const KILLED: Duration = Duration::from_secs(85);
 const FLUSHED: Duration = Duration::from_secs(115);
 const END: Duration = Duration::from_secs(180);
 /// In which the rate has to be back.
-const BACK_WITHIN: Duration = Duration::from_secs(10);
+const MAX_RECOVERY: Duration = Duration::from_secs(10);
 /// Over which a rate is looked at.
-const LOOK: Duration = Duration::from_secs(5);
+const RATE_WINDOW: Duration = Duration::from_secs(5);
 
 /// Runs about four minutes.
 ///
 /// # Errors
 /// When the ground gives way.
-pub async fn limit(lab: &Lab) -> Result<Table> {
+pub async fn limit(lab: &BenchEnv) -> Result<MeasurementTable> {
     let limit = LIMIT.to_string();
     let own = [
         ("STEMMA_MODEL__REQUESTS_PER_MINUTE", limit.as_str()),
         ("STEMMA_MODEL__EXPECTED_WORKERS", "4"),
     ];
-    let mut backlog = Backlog::make(lab, "limit", FILINGS, LATENCY, &own, &[]).await?;
-    let workers = backlog.work(WORKERS, CALLS).await?;
-    backlog.until_asked(1).await?;
-    let first = backlog.provider.asks()[0].arrived;
+    let mut backlog = Backlog::prepare(lab, "limit", FILINGS, LATENCY, &own, &[]).await?;
+    let workers = backlog.start_workers(WORKERS, CALLS).await?;
+    backlog.wait_for_calls(1).await?;
+    let first = backlog.provider.requests()[0].arrived;
     sleep_until((first + KILLED).into()).await;
     let killed = Instant::now();
     for worker in &workers[..WORKERS / 2] {
@@ -56,12 +56,17 @@ pub async fn limit(lab: &Lab) -> Result<Table> {
     sleep_until((first + END).into()).await;
     // A request under way when the last look is taken is none yet.
     sleep(LATENCY).await;
-    let asks = backlog.provider.asks();
+    let asks = backlog.provider.requests();
     Ok(table(&asks, first, killed, flushed))
 }
 
-fn table(asks: &[Ask], first: Instant, killed: Instant, flushed: Instant) -> Table {
-    let mut table = Table::new(format!(
+fn table(
+    asks: &[RequestRecord],
+    first: Instant,
+    killed: Instant,
+    flushed: Instant,
+) -> MeasurementTable {
+    let mut table = MeasurementTable::new(format!(
         "limit: {WORKERS} workers under {LIMIT} requests/min, from the provider's log"
     ));
     table.note("requests", format!("{} in {} s", asks.len(), END.as_secs()));
@@ -70,29 +75,29 @@ fn table(asks: &[Ask], first: Instant, killed: Instant, flushed: Instant) -> Tab
         .filter(|ask| ask.arrived < flushed)
         .cloned()
         .collect();
-    let most = busiest(&calm, MINUTE);
-    table.mark("busiest 60 s", most, "<= 630", most <= LIMIT * 105 / 100);
+    let most = peak_in_window(&calm, MINUTE);
+    table.target("busiest 60 s", most, "<= 630", most <= LIMIT * 105 / 100);
     let used = share(asks, first + STEADY, killed);
-    table.mark("used while steady", percent(used), ">= 95 %", used >= 0.95);
-    let back = back_after(asks, killed);
-    let told = back.map_or_else(
+    table.target("used while steady", percent(used), ">= 95 %", used >= 0.95);
+    let back = recovery_time(asks, killed);
+    let recovery = back.map_or_else(
         || "never".into(),
         |back| format!("{:.1} s", back.as_secs_f64()),
     );
-    table.mark(
+    table.target(
         "rate back after kill -9 of two",
-        told,
+        recovery,
         "<= 10 s",
-        back.is_some_and(|back| back <= BACK_WITHIN),
+        back.is_some_and(|back| back <= MAX_RECOVERY),
     );
     table.note(
         "used after that",
-        percent(share(asks, killed + BACK_WITHIN, flushed)),
+        percent(share(asks, killed + MAX_RECOVERY, flushed)),
     );
-    let forgotten = busiest(asks, MINUTE);
+    let forgotten = peak_in_window(asks, MINUTE);
     let allowed = LIMIT * 105 / 100 + BURST;
     let mark = format!("<= 630 and a burst of {BURST}");
-    table.mark(
+    table.target(
         "busiest 60 s with FLUSHALL",
         forgotten,
         &mark,
@@ -106,15 +111,15 @@ fn table(asks: &[Ask], first: Instant, killed: Instant, flushed: Instant) -> Tab
 }
 
 /// Of what the limit allows in a time.
-fn share(asks: &[Ask], begin: Instant, end: Instant) -> f64 {
+fn share(asks: &[RequestRecord], begin: Instant, end: Instant) -> f64 {
     let bound = LIMIT as f64 * end.duration_since(begin).as_secs_f64() / MINUTE.as_secs_f64();
     arrived(asks, begin, end) as f64 / bound
 }
 
 /// How long after `killed` the next five seconds have nearly what the limit allows.
-fn back_after(asks: &[Ask], killed: Instant) -> Option<Duration> {
+fn recovery_time(asks: &[RequestRecord], killed: Instant) -> Option<Duration> {
     let mut steps = (0..300).map(|tenths| Duration::from_millis(100 * tenths));
-    steps.find(|after| share(asks, killed + *after, killed + *after + LOOK) >= 0.95)
+    steps.find(|after| share(asks, killed + *after, killed + *after + RATE_WINDOW) >= 0.95)
 }
 
 fn percent(share: f64) -> String {
@@ -126,10 +131,10 @@ mod tests {
     use super::*;
 
     /// Requests at these milliseconds.
-    fn asks(first: Instant, times: impl Iterator<Item = u64>) -> Vec<Ask> {
+    fn asks(first: Instant, times: impl Iterator<Item = u64>) -> Vec<RequestRecord> {
         times
             .map(|ms| {
-                Ask::new(
+                RequestRecord::new(
                     blake3::hash(b""),
                     "worker",
                     first + Duration::from_millis(ms),
@@ -139,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_rate_meets_the_marks_and_a_gap_after_the_deaths_does_not() {
+    fn slow_recovery_misses_the_target() {
         let first = Instant::now();
         let killed = first + KILLED;
         let flushed = first + FLUSHED;
@@ -151,7 +156,7 @@ mod tests {
                 .map(|n| 100 * n)
                 .filter(|ms: &u64| !(85_000..98_000).contains(ms)),
         );
-        assert!(back_after(&gone, killed).is_some_and(|back| back > BACK_WITHIN));
+        assert!(recovery_time(&gone, killed).is_some_and(|back| back > MAX_RECOVERY));
         assert!(!table(&gone, first, killed, flushed).is_met());
         let fast = asks(first, (0..1_800).map(|n| 95 * n));
         assert!(

@@ -1,14 +1,14 @@
 //! Measurements of the cluster on real servers: shared limits, scale, rates, and a job of very many documents.
 //!
-//! Each gives a [`Table`] with its figures and the marks they are held to. Machines differ and do other things at the
+//! Each gives a [`MeasurementTable`] with its figures and the marks they are held to. Machines differ and do other things at the
 //! same time; so what can be is a ratio of two figures of one run, with the processor time of every process beside it.
 
 mod backlog;
 mod broker;
+mod cpu_time;
+mod large_job;
 mod limit;
-mod many;
 mod objects;
-mod processor;
 mod rates;
 mod scale;
 mod table;
@@ -19,37 +19,37 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+pub use large_job::{JobSize, large_job};
 pub use limit::limit;
-pub use many::{Many, many};
 pub use rates::rates;
 pub use scale::scale;
-pub use table::Table;
+pub use table::MeasurementTable;
 
-use crate::{Fleet, Role, Server, Servers, binary};
-use stemma_sim::{Ask, Provider};
+use crate::{ServerKind, ServiceFleet, ServiceRole, TestServers, binary};
+use stemma_sim::{Provider, RequestRecord};
 
 const BUCKET: &str = "measure";
 /// How long a process may take until it is ready, on a machine that does much else.
-const READY: Duration = Duration::from_secs(120);
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Longest time for a command, or for a job to get somewhere.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Servers, and the binary that is measured on them.
-pub struct Lab {
-    servers: Servers,
+pub struct BenchEnv {
+    servers: TestServers,
     binary: PathBuf,
     /// Keeps what is measured apart from what was measured before on the same servers.
     stamp: u64,
 }
 
-impl Lab {
+impl BenchEnv {
     /// Uses the servers that the environment names, or starts some; builds the binary unless `STEMMA_TEST_BIN` names it.
     ///
     /// # Errors
     /// When servers or binary cannot be had.
     pub async fn open() -> Result<Self> {
         let binary = binary()?;
-        let servers = Servers::named_or_own().await?;
+        let servers = TestServers::from_env_or_start().await?;
         servers.make_bucket(BUCKET).await?;
         let stamp = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)?
@@ -76,9 +76,9 @@ impl Lab {
         &self,
         name: &str,
         own: &[(&str, &str)],
-        through: &[(Server, SocketAddr)],
+        through: &[(ServerKind, SocketAddr)],
         provider: &Provider,
-    ) -> Result<Fleet> {
+    ) -> Result<ServiceFleet> {
         let mut settings = self.servers.settings(through)?;
         let common = [
             ("STEMMA_MODEL__NAME", "echo"),
@@ -94,12 +94,12 @@ impl Lab {
                 .chain(own)
                 .map(|(key, value)| ((*key).to_string(), (*value).to_string())),
         );
-        let mut fleet = Fleet::new(
+        let mut fleet = ServiceFleet::new(
             self.binary.clone(),
             &format!("s3://{BUCKET}/{name}"),
             settings,
         )?;
-        fleet.ask(provider.address());
+        fleet.use_provider(provider.address());
         Ok(fleet)
     }
 
@@ -114,19 +114,19 @@ impl Lab {
 }
 
 /// Waits until all processes of a role are ready.
-async fn ready(fleet: &mut Fleet, role: Role) -> Result<()> {
+async fn ready(fleet: &mut ServiceFleet, role: ServiceRole) -> Result<()> {
     for name in fleet.running(role) {
-        fleet.ready(&name, READY).await?;
+        fleet.wait_until_ready(&name, READY_TIMEOUT).await?;
     }
     Ok(())
 }
 
 /// Submits a folder; the job goes on by itself.
-async fn submit(fleet: &Fleet, folder: &std::path::Path) -> Result<()> {
+async fn submit(fleet: &ServiceFleet, folder: &std::path::Path) -> Result<()> {
     let folder = folder
         .to_str()
         .context("a folder that can be written down")?;
-    let output = fleet.run(&["submit", folder], PATIENCE).await?;
+    let output = fleet.run(&["submit", folder], TIMEOUT).await?;
     ensure!(
         output.status.success(),
         "submit: {}",
@@ -136,7 +136,7 @@ async fn submit(fleet: &Fleet, folder: &std::path::Path) -> Result<()> {
 }
 
 /// Requests that arrived from `begin` to before `end`, but for those that were refused.
-fn arrived(asks: &[Ask], begin: Instant, end: Instant) -> usize {
+fn arrived(asks: &[RequestRecord], begin: Instant, end: Instant) -> usize {
     asks.iter()
         .filter(|ask| ask.status != 429 && ask.arrived >= begin && ask.arrived < end)
         .count()

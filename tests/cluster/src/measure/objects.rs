@@ -8,25 +8,25 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use super::{BUCKET, Lab};
-use crate::Server;
+use super::{BUCKET, BenchEnv};
+use crate::ServerKind;
 
 /// Objects written at a time.
-const AT_ONCE: usize = 16;
+const CONCURRENT_WRITES: usize = 16;
 /// Bytes of each: about those of an artifact.
 const OBJECT_BYTES: usize = 2_000;
 
 /// New objects per second, created as Stemma does: only where there is none.
-pub(super) async fn bare_rate(lab: &Lab, name: &str, over: Duration) -> Result<f64> {
+pub(super) async fn bare_rate(lab: &BenchEnv, name: &str, over: Duration) -> Result<f64> {
     let client = lab.servers.s3();
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut writers = JoinSet::new();
-    for writer in 0..AT_ONCE {
+    for writer in 0..CONCURRENT_WRITES {
         let client = client.clone();
         let name = name.to_string();
         writers.spawn(async move {
             let mut written = 0;
-            while begun.elapsed() < over {
+            while started.elapsed() < over {
                 let key = format!("{name}/{writer}/{written}");
                 let body = ByteStream::from(vec![b'x'; OBJECT_BYTES]);
                 client
@@ -46,12 +46,12 @@ pub(super) async fn bare_rate(lab: &Lab, name: &str, over: Duration) -> Result<f
     while let Some(writer) = writers.join_next().await {
         written += writer??;
     }
-    Ok(f64::from(written) / begun.elapsed().as_secs_f64())
+    Ok(f64::from(written) / started.elapsed().as_secs_f64())
 }
 
 /// Commands that Redis has carried out since it started; what scripts call counts as well.
-pub(super) async fn redis_commands(lab: &Lab) -> Result<u64> {
-    let mut stream = TcpStream::connect(lab.servers.address(Server::Redis)?).await?;
+pub(super) async fn redis_commands(lab: &BenchEnv) -> Result<u64> {
+    let mut stream = TcpStream::connect(lab.servers.address(ServerKind::Redis)?).await?;
     stream.write_all(b"INFO stats\r\nQUIT\r\n").await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;

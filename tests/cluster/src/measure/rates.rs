@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::backlog::Backlog;
-use super::processor::{Processor, Used, kinds};
-use super::{Lab, Table, broker, objects};
-use crate::{Proxy, Server};
+use super::cpu_time::{CpuTimes, CpuUsage, process_kinds};
+use super::{BenchEnv, MeasurementTable, broker, objects};
+use crate::{Proxy, ServerKind};
 
 const WORKERS: usize = 2;
 const CALLS: usize = 16;
@@ -22,18 +22,18 @@ const COUNTED: usize = 300;
 /// The first tasks, while the workers start.
 const SKIPPED: usize = 100;
 /// For each bare rate.
-const BARE: Duration = Duration::from_secs(5);
+const BARE_PERIOD: Duration = Duration::from_secs(5);
 
 /// Runs about two minutes.
 ///
 /// # Errors
 /// When the ground gives way.
-pub async fn rates(lab: &Lab) -> Result<Table> {
-    let mut table = Table::new(format!(
+pub async fn rates(lab: &BenchEnv) -> Result<MeasurementTable> {
+    let mut table = MeasurementTable::new(format!(
         "rates: {WORKERS} workers, {CALLS} tasks each at a time, replies at once"
     ));
     let before = bare(lab, "before").await?;
-    let mut backlog = Backlog::make(lab, "rates", FILINGS, Duration::ZERO, &[], &[]).await?;
+    let mut backlog = Backlog::prepare(lab, "rates", FILINGS, Duration::ZERO, &[], &[]).await?;
     let (rate, used) = timed(lab, &mut backlog).await?;
     drop(backlog);
     let after = bare(lab, "after").await?;
@@ -54,7 +54,7 @@ pub async fn rates(lab: &Lab) -> Result<Table> {
             before.1, after.1
         ),
     );
-    used.note(&mut table, &format!("{TIMED} tasks"));
+    used.add_to(&mut table, &format!("{TIMED} tasks"));
     table.note(
         "CPU per task",
         format!("{:.1} ms", 1_000.0 * used.total() / TIMED as f64),
@@ -62,7 +62,7 @@ pub async fn rates(lab: &Lab) -> Result<Table> {
     count(lab, &mut table).await?;
     let share = rate / objects.min(broker);
     table.note("whole tasks", format!("{rate:.0}/s"));
-    table.mark(
+    table.target(
         "of the lower bare rate",
         format!("{:.0} %", 100.0 * share),
         ">= 60 %",
@@ -72,29 +72,29 @@ pub async fn rates(lab: &Lab) -> Result<Table> {
 }
 
 /// Objects and messages per second.
-async fn bare(lab: &Lab, when: &str) -> Result<(f64, f64)> {
+async fn bare(lab: &BenchEnv, when: &str) -> Result<(f64, f64)> {
     let name = lab.name(&format!("bare-{when}"));
-    let objects = objects::bare_rate(lab, &name, BARE).await?;
+    let objects = objects::bare_rate(lab, &name, BARE_PERIOD).await?;
     Ok((
         objects,
-        broker::bare_rate(&lab.broker()?, &name, BARE).await?,
+        broker::bare_rate(&lab.broker()?, &name, BARE_PERIOD).await?,
     ))
 }
 
 /// Tasks per second, and the processor time meanwhile.
-async fn timed(lab: &Lab, backlog: &mut Backlog) -> Result<(f64, Used)> {
-    backlog.work(WORKERS, CALLS).await?;
+async fn timed(lab: &BenchEnv, backlog: &mut Backlog) -> Result<(f64, CpuUsage)> {
+    backlog.start_workers(WORKERS, CALLS).await?;
     let kinds = [
-        kinds(lab, &mut backlog.fleet)?,
+        process_kinds(lab, &mut backlog.fleet)?,
         vec![("provider".into(), std::process::id())],
     ]
     .concat();
-    let before = Processor::now()?;
-    backlog.until_asked(TIMED).await?;
-    let used = Used::between(&before, &Processor::now()?, &kinds);
+    let before = CpuTimes::now()?;
+    backlog.wait_for_calls(TIMED).await?;
+    let used = CpuUsage::between(&before, &CpuTimes::now()?, &kinds);
     let mut arrived: Vec<_> = backlog
         .provider
-        .asks()
+        .requests()
         .iter()
         .map(|ask| ask.arrived)
         .collect();
@@ -108,10 +108,10 @@ async fn timed(lab: &Lab, backlog: &mut Backlog) -> Result<(f64, Used)> {
 }
 
 /// What a task asks of each server: in a run of its own, because the proxy that counts takes time itself.
-async fn count(lab: &Lab, table: &mut Table) -> Result<()> {
-    let proxy = Proxy::http(lab.servers.address(Server::S3)?, 1).await?;
-    let through = [(Server::S3, proxy.address())];
-    let mut backlog = Backlog::make(
+async fn count(lab: &BenchEnv, table: &mut MeasurementTable) -> Result<()> {
+    let proxy = Proxy::http(lab.servers.address(ServerKind::S3)?, 1).await?;
+    let through = [(ServerKind::S3, proxy.address())];
+    let mut backlog = Backlog::prepare(
         lab,
         "rates-counted",
         (FILINGS.0 / 3, FILINGS.1),
@@ -122,10 +122,10 @@ async fn count(lab: &Lab, table: &mut Table) -> Result<()> {
     .await?;
     let requests = proxy.requests();
     let commands = objects::redis_commands(lab).await?;
-    let seen = backlog.tap.seen();
-    backlog.work(WORKERS, CALLS).await?;
-    backlog.until_asked(COUNTED).await?;
-    let tasks = backlog.provider.asks().len() as f64;
+    let messages_before = backlog.tap.snapshot();
+    backlog.start_workers(WORKERS, CALLS).await?;
+    backlog.wait_for_calls(COUNTED).await?;
+    let tasks = backlog.provider.requests().len() as f64;
     let commands = objects::redis_commands(lab).await? - commands;
     let after = proxy.requests();
     let by_method: Vec<_> = after
@@ -138,8 +138,10 @@ async fn count(lab: &Lab, table: &mut Table) -> Result<()> {
         })
         .map(|(method, count)| format!("{method} {:.1}", count as f64 / tasks))
         .collect();
-    let messages = |seen: &broker::Seen| seen.messages.values().sum::<usize>();
-    let published = messages(&backlog.tap.seen()) - messages(&seen);
+    let messages = |messages_before: &broker::PublishedMessages| {
+        messages_before.messages.values().sum::<usize>()
+    };
+    let published = messages(&backlog.tap.snapshot()) - messages(&messages_before);
     table.note("S3 requests per task", by_method.join(", "));
     table.note(
         "Redis commands per task",

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::backlog::Backlog;
-use super::processor::{Processor, Used, kinds};
-use super::{Lab, Table};
+use super::cpu_time::{CpuTimes, CpuUsage, process_kinds};
+use super::{BenchEnv, MeasurementTable};
 
 const CALLS: usize = 8;
 const MANY: usize = 8;
@@ -22,8 +22,8 @@ const SKIPPED: usize = 100;
 ///
 /// # Errors
 /// When the ground gives way.
-pub async fn scale(lab: &Lab) -> Result<Table> {
-    let mut table = Table::new(format!(
+pub async fn scale(lab: &BenchEnv) -> Result<MeasurementTable> {
+    let mut table = MeasurementTable::new(format!(
         "scale: {CALLS} calls in flight per worker, {} ms each, {COUNTED} calls",
         LATENCY.as_millis()
     ));
@@ -37,9 +37,9 @@ pub async fn scale(lab: &Lab) -> Result<Table> {
             format!("{rate:.1} calls/s, {share:.0} % of {possible:.0}"),
         );
     }
-    used_by_one.note(&mut table, "1 worker");
-    used_by_many.note(&mut table, "8 workers");
-    let per_call = |used: &Used| 1_000.0 * used.total() / COUNTED as f64;
+    used_by_one.add_to(&mut table, "1 worker");
+    used_by_many.add_to(&mut table, "8 workers");
+    let per_call = |used: &CpuUsage| 1_000.0 * used.total() / COUNTED as f64;
     table.note(
         "CPU per call",
         format!(
@@ -48,7 +48,7 @@ pub async fn scale(lab: &Lab) -> Result<Table> {
             per_call(&used_by_many)
         ),
     );
-    table.mark(
+    table.target(
         "throughput",
         format!("x {:.2}", many / one),
         ">= x 7.5",
@@ -58,21 +58,21 @@ pub async fn scale(lab: &Lab) -> Result<Table> {
 }
 
 /// Calls per second of so many workers, and the processor time meanwhile.
-async fn run(lab: &Lab, workers: usize) -> Result<(f64, Used)> {
+async fn run(lab: &BenchEnv, workers: usize) -> Result<(f64, CpuUsage)> {
     let mut backlog =
-        Backlog::make(lab, &format!("scale-{workers}"), FILINGS, LATENCY, &[], &[]).await?;
-    backlog.work(workers, CALLS).await?;
+        Backlog::prepare(lab, &format!("scale-{workers}"), FILINGS, LATENCY, &[], &[]).await?;
+    backlog.start_workers(workers, CALLS).await?;
     let kinds = [
-        kinds(lab, &mut backlog.fleet)?,
+        process_kinds(lab, &mut backlog.fleet)?,
         vec![("provider".into(), std::process::id())],
     ]
     .concat();
-    let before = Processor::now()?;
-    backlog.until_asked(COUNTED).await?;
-    let used = Used::between(&before, &Processor::now()?, &kinds);
+    let before = CpuTimes::now()?;
+    backlog.wait_for_calls(COUNTED).await?;
+    let used = CpuUsage::between(&before, &CpuTimes::now()?, &kinds);
     let mut arrived: Vec<_> = backlog
         .provider
-        .asks()
+        .requests()
         .iter()
         .map(|ask| ask.arrived)
         .collect();

@@ -4,20 +4,20 @@ use std::fmt;
 
 /// Figures, each with its mark if it has one.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct MeasurementTable {
     title: String,
-    rows: Vec<Row>,
+    rows: Vec<MeasurementRow>,
 }
 
 #[derive(Debug)]
-struct Row {
+struct MeasurementRow {
     what: String,
     figure: String,
     /// What it should be, and whether it is.
-    mark: Option<(String, bool)>,
+    target: Option<(String, bool)>,
 }
 
-impl Table {
+impl MeasurementTable {
     pub(super) fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
@@ -26,20 +26,20 @@ impl Table {
     }
 
     /// A figure that is held to a mark.
-    pub(super) fn mark(&mut self, what: &str, figure: impl fmt::Display, mark: &str, met: bool) {
-        self.rows.push(Row {
+    pub(super) fn target(&mut self, what: &str, figure: impl fmt::Display, mark: &str, met: bool) {
+        self.rows.push(MeasurementRow {
             what: what.into(),
             figure: figure.to_string(),
-            mark: Some((mark.into(), met)),
+            target: Some((mark.into(), met)),
         });
     }
 
     /// A figure to know.
     pub(super) fn note(&mut self, what: &str, figure: impl fmt::Display) {
-        self.rows.push(Row {
+        self.rows.push(MeasurementRow {
             what: what.into(),
             figure: figure.to_string(),
-            mark: None,
+            target: None,
         });
     }
 
@@ -47,11 +47,11 @@ impl Table {
     pub fn is_met(&self) -> bool {
         self.rows
             .iter()
-            .all(|row| row.mark.as_ref().is_none_or(|(_, met)| *met))
+            .all(|row| row.target.as_ref().is_none_or(|(_, met)| *met))
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for MeasurementTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.title)?;
         let width = self
@@ -60,7 +60,12 @@ impl fmt::Display for Table {
             .map(|row| row.what.chars().count())
             .max()
             .unwrap_or_default();
-        for Row { what, figure, mark } in &self.rows {
+        for MeasurementRow {
+            what,
+            figure,
+            target: mark,
+        } in &self.rows
+        {
             write!(f, "  {what:width$}  {figure}")?;
             match mark {
                 Some((mark, true)) => writeln!(f, "  (mark {mark}: met)")?,
@@ -77,16 +82,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_missed_mark_is_seen() {
-        let mut table = Table::new("limit");
+    fn one_missed_target_fails_the_table() {
+        let mut table = MeasurementTable::new("limit");
         table.note("calls", 7);
-        table.mark("busiest", 612, "<= 630", true);
+        table.target("busiest", 612, "<= 630", true);
         assert!(table.is_met());
         assert_eq!(
             table.to_string(),
             "limit\n  calls    7\n  busiest  612  (mark <= 630: met)\n"
         );
-        table.mark("used", "91 %", ">= 95 %", false);
+        table.target("used", "91 %", ">= 95 %", false);
         assert!(!table.is_met() && table.to_string().ends_with("MISSED)\n"));
     }
 }

@@ -1,11 +1,14 @@
 //! Form 8-K with a credit agreement attached: Items `n.nn`, then articles and sections.
 
-use super::{Registrant, look, room};
+use super::{Registrant, english_typography, prose_capacity};
 use crate::Spec;
-use crate::manuscript::{Block, Heading, Manuscript, Numbering, Style};
-use crate::plan::{Manner, Section, answering, fill, mentioning, plant, unfold};
+use crate::manuscript::{Block, Manuscript, ManuscriptHeading, Numbering, TextStyle};
+use crate::plan::{
+    PlannedSection, ProseFormat, fill, into_blocks, paragraph_with_answer, paragraph_with_mentions,
+    plant,
+};
 use crate::random::Rng;
-use crate::words::{self, Titles};
+use crate::words::{self, UniqueTitles};
 
 const ARTICLES: [(&str, [&str; 5]); 9] = [
     (
@@ -102,7 +105,7 @@ const ARTICLES: [(&str, [&str; 5]); 9] = [
 
 pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let rng = &mut Rng::new(spec.seed, "eight-k");
-    let mut look = look(rng);
+    let mut look = english_typography(rng);
     // Items, the exhibit, its articles and its sections are all listed.
     look.contents_levels = 3;
     let size = look.size;
@@ -115,10 +118,10 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let mut sections = report(size);
     let items = sections.len();
     sections.push(agreement);
-    let heading = |rng: &mut Rng, titles: &mut Titles, level: u16, _: &str| {
-        Heading::new(titles.short(rng), level, Style::italic(size))
+    let heading = |rng: &mut Rng, titles: &mut UniqueTitles, level: u16, _: &str| {
+        ManuscriptHeading::new(titles.short(rng), level, TextStyle::italic(size))
     };
-    let manner = Manner {
+    let manner = ProseFormat {
         heading: &heading,
         paragraph: words::paragraph,
         longest: 12_000,
@@ -127,10 +130,10 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     };
     fill(
         &mut sections,
-        room(&look, spec.pages, 6.5),
+        prose_capacity(&look, spec.pages, 6.5),
         &manner,
         rng,
-        &mut Titles::default(),
+        &mut UniqueTitles::default(),
     );
     let amount = format!("${},000,000", rng.between(150, 950));
     let text =
@@ -138,7 +141,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     plant(
         &mut sections,
         |s| s.heading.title.ends_with("Commitments"),
-        answering(
+        paragraph_with_answer(
             "What is the aggregate amount of the commitments?",
             text,
             amount,
@@ -149,12 +152,12 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         Block::Numbering(Numbering::Arabic(1)),
         Block::RunningHead(registrant.name.clone()),
     ];
-    body.extend(unfold(sections));
+    body.extend(into_blocks(sections));
     body.extend([
         Block::RunningHead("Credit Agreement".into()),
         Block::Numbering(Numbering::Arabic(1)),
     ]);
-    body.extend(unfold(attached));
+    body.extend(into_blocks(attached));
     let period = [
         "CURRENT REPORT".to_owned(),
         format!("Date of report (date of earliest event reported): June {day}, {year}"),
@@ -167,21 +170,22 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         facts,
         cover: registrant.cover("8-K", &period, size),
         body,
-        look,
+        typography: look,
     }
 }
 
-fn report(size: f32) -> Vec<Section> {
-    let style = Style::bold(size);
+fn report(size: f32) -> Vec<PlannedSection> {
+    let style = TextStyle::bold(size);
     let item = |number: &str, name: &str| {
-        Heading::new(format!("Item {number} {name}"), 1, style).known_as(format!("item {number}"))
+        ManuscriptHeading::new(format!("Item {number} {name}"), 1, style)
+            .with_key(format!("item {number}"))
     };
-    let entry = Block::Prose(mentioning(
+    let entry = Block::Prose(paragraph_with_mentions(
         "On the date above the registrant entered into a credit agreement, attached as Exhibit 10.1. The covenants are found in",
         &[("Article VI", "article vi")],
         "of the agreement.",
     ));
-    let creation = Block::Prose(mentioning(
+    let creation = Block::Prose(paragraph_with_mentions(
         "The information set forth under",
         &[("Item 1.01", "item 1.01")],
         "is incorporated by reference.",
@@ -194,19 +198,20 @@ fn report(size: f32) -> Vec<Section> {
         "Pursuant to the requirements of the Securities Exchange Act of 1934, the registrant has duly caused this report to be signed.",
         "By /s/ A. Example",
     ];
-    let signature = Heading::new("SIGNATURE", 1, style.centered());
+    let signature = ManuscriptHeading::new("SIGNATURE", 1, style.centered());
     vec![
-        Section::new(
+        PlannedSection::new(
             item("1.01", "Entry into a Material Definitive Agreement"),
             1,
         )
-        .about("the credit agreement")
-        .with(vec![entry])
+        .with_topic("the credit agreement")
+        .with_content(vec![entry])
         .undivided(),
-        Section::new(item("2.03", "Creation of a Direct Financial Obligation"), 0)
-            .with(vec![creation]),
-        Section::new(item("9.01", "Financial Statements and Exhibits"), 0).with(vec![files]),
-        Section::new(signature, 0).with(
+        PlannedSection::new(item("2.03", "Creation of a Direct Financial Obligation"), 0)
+            .with_content(vec![creation]),
+        PlannedSection::new(item("9.01", "Financial Statements and Exhibits"), 0)
+            .with_content(vec![files]),
+        PlannedSection::new(signature, 0).with_content(
             signed
                 .map(|text| Block::Prose(text.to_owned().into()))
                 .into(),
@@ -214,24 +219,27 @@ fn report(size: f32) -> Vec<Section> {
     ]
 }
 
-fn agreement(articles: usize, size: f32, rng: &mut Rng) -> Section {
+fn agreement(articles: usize, size: f32, rng: &mut Rng) -> PlannedSection {
     let spelled = rng.chance(50);
-    let exhibit = Heading::new(
+    let exhibit = ManuscriptHeading::new(
         "EXHIBIT 10.1 CREDIT AGREEMENT",
         1,
-        Style::bold(size + 3.0).centered(),
+        TextStyle::bold(size + 3.0).centered(),
     )
-    .on_new_page();
+    .with_new_page();
     let children = ARTICLES
         .iter()
         .take(articles)
         .enumerate()
         .map(|(n, (name, sections))| {
             let roman = crate::manuscript::roman(n as u32 + 1);
-            let style = Style::bold(size).centered();
-            let mut heading =
-                Heading::new(format!("ARTICLE {} {name}", roman.to_uppercase()), 2, style)
-                    .known_as(format!("article {roman}"));
+            let style = TextStyle::bold(size).centered();
+            let mut heading = ManuscriptHeading::new(
+                format!("ARTICLE {} {name}", roman.to_uppercase()),
+                2,
+                style,
+            )
+            .with_key(format!("article {roman}"));
             heading.printed = Some(vec![
                 format!("ARTICLE {}", roman.to_uppercase()),
                 (*name).to_owned(),
@@ -243,13 +251,18 @@ fn agreement(articles: usize, size: f32, rng: &mut Rng) -> Section {
                     format!("{}.{} {section}", n + 1, m + 1)
                 };
                 let key = format!("section {}.{:02}", n + 1, m + 1);
-                Section::new(Heading::new(title, 3, Style::bold(size)).known_as(key), 2)
-                    .about(section)
-                    .undivided()
+                PlannedSection::new(
+                    ManuscriptHeading::new(title, 3, TextStyle::bold(size)).with_key(key),
+                    2,
+                )
+                .with_topic(section)
+                .undivided()
             });
-            Section::new(heading, 0).over(children.collect())
+            PlannedSection::new(heading, 0).with_children(children.collect())
         });
     let dated = "dated as of the Effective Date, among the registrant, as Borrower, the Lenders party hereto, and First Example Bank, as Administrative Agent";
-    let own = vec![Block::Line(dated.into(), Style::plain(size).centered())];
-    Section::new(exhibit, 0).with(own).over(children.collect())
+    let own = vec![Block::Line(dated.into(), TextStyle::plain(size).centered())];
+    PlannedSection::new(exhibit, 0)
+        .with_content(own)
+        .with_children(children.collect())
 }

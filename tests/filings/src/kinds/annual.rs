@@ -1,18 +1,25 @@
 //! Form 10-K.
 
 use super::statements::{exhibits, note_count, notes, signatures, statements, table};
-use super::{ItemManner, Registrant, children, look, room, sub_heading};
+use super::{
+    ItemHeadingFormat, Registrant, children, english_typography, prose_capacity, sub_heading,
+};
 use crate::Spec;
-use crate::manuscript::{Block, Heading, Look, Manuscript, Numbering, Prose, Style};
-use crate::plan::{Manner, Section, answering, fill, mentioning, plant, unfold};
+use crate::manuscript::{
+    Block, Manuscript, ManuscriptHeading, Numbering, Paragraph, TextStyle, Typography,
+};
+use crate::plan::{
+    PlannedSection, ProseFormat, fill, into_blocks, paragraph_with_answer, paragraph_with_mentions,
+    plant,
+};
 use crate::random::Rng;
-use crate::words::{self, Titles};
+use crate::words::{self, UniqueTitles};
 
 /// What one generated annual report is like.
-struct Report<'a> {
+struct AnnualReport<'a> {
     spec: &'a Spec,
-    look: Look,
-    items: ItemManner,
+    look: Typography,
+    items: ItemHeadingFormat,
     registrant: Registrant,
     /// Statements on pages F-1, F-2, … behind the signatures.
     f_pages: bool,
@@ -23,14 +30,14 @@ struct Report<'a> {
 
 pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let rng = &mut Rng::new(spec.seed, "ten-k");
-    let look = look(rng);
+    let look = english_typography(rng);
     let registrant = Registrant::new(rng);
     let heads = (0..3)
         .map(|ago| (registrant.year - ago).to_string())
         .collect();
-    let mut items = ItemManner::new(rng, look.size);
+    let mut items = ItemHeadingFormat::new(rng, look.size);
     items.pages &= spec.pages >= 20;
-    let report = Report {
+    let report = AnnualReport {
         spec,
         look,
         items,
@@ -53,14 +60,14 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
             .facts("10-K", "FY", &format!("{year}-12-31")),
         cover: report.registrant.cover("10-K", &period, size),
         body: report.body(rng),
-        look: report.look,
+        typography: report.look,
     }
 }
 
-impl Report<'_> {
+impl AnnualReport<'_> {
     fn body(&self, rng: &mut Rng) -> Vec<Block> {
         let size = self.look.size;
-        let mut titles = Titles::default();
+        let mut titles = UniqueTitles::default();
         let mut parts = vec![
             self.first(rng),
             self.second(rng),
@@ -73,28 +80,29 @@ impl Report<'_> {
             size,
         )]);
         if self.f_pages {
-            let heading = Heading::new(
+            let heading = ManuscriptHeading::new(
                 "INDEX TO CONSOLIDATED FINANCIAL STATEMENTS",
                 1,
-                Style::bold(size + 1.0).centered(),
+                TextStyle::bold(size + 1.0).centered(),
             );
-            let index = Section::new(heading.on_new_page(), 0).with(vec![Block::Prose(
-                "The statements listed below are filed as part of this report."
-                    .to_owned()
-                    .into(),
-            )]);
-            parts.push(vec![index.over(self.financials(2, rng))]);
+            let index =
+                PlannedSection::new(heading.with_new_page(), 0).with_content(vec![Block::Prose(
+                    "The statements listed below are filed as part of this report."
+                        .to_owned()
+                        .into(),
+                )]);
+            parts.push(vec![index.with_children(self.financials(2, rng))]);
         }
         let heading = sub_heading(size);
-        let manner = Manner {
+        let manner = ProseFormat {
             heading: &heading,
             paragraph: words::paragraph,
             longest: 6500,
             deepest: 5,
             bullets: true,
         };
-        let characters = room(&self.look, self.spec.pages, 14.5);
-        let mut sections: Vec<Section> = parts.iter().flatten().cloned().collect();
+        let characters = prose_capacity(&self.look, self.spec.pages, 14.5);
+        let mut sections: Vec<PlannedSection> = parts.iter().flatten().cloned().collect();
         if rng.chance(25) {
             sections
                 .iter_mut()
@@ -106,7 +114,12 @@ impl Report<'_> {
     }
 
     /// The parts as blocks, with running heads and now and then a page that is not numbered.
-    fn bind(&self, lengths: Vec<usize>, sections: Vec<Section>, rng: &mut Rng) -> Vec<Block> {
+    fn bind(
+        &self,
+        lengths: Vec<usize>,
+        sections: Vec<PlannedSection>,
+        rng: &mut Rng,
+    ) -> Vec<Block> {
         const HEADS: [&str; 6] = ["PART I", "PART II", "PART III", "PART IV", "", ""];
         let by_part = rng.chance(40);
         let mut blocks = vec![Block::Numbering(Numbering::Arabic(if rng.chance(60) {
@@ -127,35 +140,36 @@ impl Report<'_> {
             } else if n > 0 && rng.chance(35) {
                 blocks.push(Block::Aside("[This page intentionally left blank]".into()));
             }
-            blocks.extend(unfold(sections.by_ref().take(length).collect()));
+            blocks.extend(into_blocks(sections.by_ref().take(length).collect()));
         }
         blocks
     }
 
-    fn part(&self, number: &str, pages: bool) -> Section {
-        let mut heading = Heading::new(
+    fn part(&self, number: &str, pages: bool) -> PlannedSection {
+        let mut heading = ManuscriptHeading::new(
             format!("PART {number}"),
             1,
-            Style::bold(self.look.size + 2.0).centered(),
+            TextStyle::bold(self.look.size + 2.0).centered(),
         );
         heading.new_page = pages;
-        Section::new(
-            heading.known_as(format!("part {}", number.to_lowercase())),
+        PlannedSection::new(
+            heading.with_key(format!("part {}", number.to_lowercase())),
             0,
         )
     }
 
-    fn item(&self, number: &str, name: &str, weight: usize) -> Section {
-        Section::new(self.items.heading(number, name, 2), weight).about(&name.to_lowercase())
+    fn item(&self, number: &str, name: &str, weight: usize) -> PlannedSection {
+        PlannedSection::new(self.items.heading(number, name, 2), weight)
+            .with_topic(&name.to_lowercase())
     }
 
-    fn stub(&self, number: &str, name: &str, text: &str) -> Section {
+    fn stub(&self, number: &str, name: &str, text: &str) -> PlannedSection {
         let mut section = self.item(number, name, 0);
         section.heading.new_page = false;
-        section.with(vec![Block::Prose(text.to_owned().into())])
+        section.with_content(vec![Block::Prose(text.to_owned().into())])
     }
 
-    fn first(&self, rng: &mut Rng) -> Vec<Section> {
+    fn first(&self, rng: &mut Rng) -> Vec<PlannedSection> {
         let size = self.look.size;
         let business = [
             "Overview",
@@ -165,7 +179,7 @@ impl Report<'_> {
         ];
         let mut items = vec![
             self.item("1", "Business", 2)
-                .over(children(&business, 3, 3, size)),
+                .with_children(children(&business, 3, 3, size)),
             self.item("1A", "Risk Factors", 18),
             self.stub("1B", "Unresolved Staff Comments", "None."),
         ];
@@ -174,7 +188,7 @@ impl Report<'_> {
         }
         let legal = self
             .item("3", "Legal Proceedings", 1)
-            .with(vec![Block::Prose(mentioning(
+            .with_content(vec![Block::Prose(paragraph_with_mentions(
                 "Information about these matters is given in",
                 &[("Note 6", "note 6"), ("Item 1A of this report", "item 1a")],
                 "and is incorporated here by reference.",
@@ -187,10 +201,10 @@ impl Report<'_> {
         if let Some(first) = items.first_mut() {
             first.heading.new_page = false;
         }
-        vec![self.part("I", rng.chance(80)).over(items)]
+        vec![self.part("I", rng.chance(80)).with_children(items)]
     }
 
-    fn second(&self, rng: &mut Rng) -> Vec<Section> {
+    fn second(&self, rng: &mut Rng) -> Vec<PlannedSection> {
         let size = self.look.size;
         let market = "Market for Registrant\u{2019}s Common Equity, Related Stockholder Matters and Issuer Purchases of Equity Securities";
         let analysis = "Management\u{2019}s Discussion and Analysis of Financial Condition and Results of Operations";
@@ -216,7 +230,7 @@ impl Report<'_> {
             &self.heads,
             rng,
         ));
-        sub[2].own.push(Block::Prose(mentioning(
+        sub[2].own.push(Block::Prose(paragraph_with_mentions(
             "Our borrowings are described in",
             &[("Note 4", "note 4")],
             "to the consolidated financial statements.",
@@ -229,7 +243,7 @@ impl Report<'_> {
             )
         } else {
             self.item("8", "Financial Statements and Supplementary Data", 0)
-                .over(self.financials(3, rng))
+                .with_children(self.financials(3, rng))
         };
         let reserved = if self.registrant.year >= 2021 {
             "[Reserved]"
@@ -239,13 +253,13 @@ impl Report<'_> {
         let items = vec![
             self.item("5", market, 3),
             self.stub("6", reserved, "Not applicable."),
-            self.item("7", analysis, 1).over(sub),
+            self.item("7", analysis, 1).with_children(sub),
             self.item(
                 "7A",
                 "Quantitative and Qualitative Disclosures About Market Risk",
                 3,
             )
-            .about("interest and exchange rates"),
+            .with_topic("interest and exchange rates"),
             financial,
             self.stub("9", accountants, "None."),
             self.item("9A", "Controls and Procedures", 2),
@@ -256,17 +270,21 @@ impl Report<'_> {
                 "Not applicable.",
             ),
         ];
-        vec![self.part("II", rng.chance(50)).over(items)]
+        vec![self.part("II", rng.chance(50)).with_children(items)]
     }
 
-    fn financials(&self, level: u16, rng: &mut Rng) -> Vec<Section> {
+    fn financials(&self, level: u16, rng: &mut Rng) -> Vec<PlannedSection> {
         let size = self.look.size;
-        let heading = Heading::new(
+        let heading = ManuscriptHeading::new(
             "Report of Independent Registered Public Accounting Firm",
             level,
-            Style::bold(size).centered(),
+            TextStyle::bold(size).centered(),
         );
-        let mut sections = vec![Section::new(heading, 2).about("our audits").undivided()];
+        let mut sections = vec![
+            PlannedSection::new(heading, 2)
+                .with_topic("our audits")
+                .undivided(),
+        ];
         sections.extend(statements(
             "Consolidated",
             &self.heads,
@@ -282,24 +300,27 @@ impl Report<'_> {
             &self.heads,
             rng,
         );
-        let heading = Heading::new(
+        let heading = ManuscriptHeading::new(
             "Notes to Consolidated Financial Statements",
             level,
-            Style::bold(size + 1.0).centered(),
+            TextStyle::bold(size + 1.0).centered(),
         );
-        sections.push(Section::new(heading.on_new_page(), 0).over(all));
+        sections.push(PlannedSection::new(heading.with_new_page(), 0).with_children(all));
         sections
     }
 
-    fn third(&self) -> Vec<Section> {
+    fn third(&self) -> Vec<PlannedSection> {
         let text = "The information required by this Item is incorporated by reference from the proxy statement, which will be filed within 120 days after the end of the fiscal year.";
         let proxy = |number: &str, name: &str| self.stub(number, name, text);
         let last = proxy("14", "Principal Accountant Fees and Services");
         let mut items = Vec::new();
         if self.combined {
             let title = "ITEMS 10, 11, 12 and 13. DIRECTORS, EXECUTIVE OFFICERS AND CORPORATE GOVERNANCE; EXECUTIVE COMPENSATION; SECURITY OWNERSHIP; AND CERTAIN RELATIONSHIPS";
-            let heading = Heading::new(title, 2, self.items.style).known_as("item 10");
-            items.push(Section::new(heading, 0).with(vec![Block::Prose(text.to_owned().into())]));
+            let heading = ManuscriptHeading::new(title, 2, self.items.style).with_key("item 10");
+            items.push(
+                PlannedSection::new(heading, 0)
+                    .with_content(vec![Block::Prose(text.to_owned().into())]),
+            );
         } else {
             items.extend([
                 proxy("10", "Directors, Executive Officers and Corporate Governance"),
@@ -312,10 +333,10 @@ impl Report<'_> {
             ]);
         }
         items.push(last);
-        vec![self.part("III", true).over(items)]
+        vec![self.part("III", true).with_children(items)]
     }
 
-    fn fourth(&self) -> Vec<Section> {
+    fn fourth(&self) -> Vec<PlannedSection> {
         let schedules = self.stub(
             "15",
             "Exhibits and Financial Statement Schedules",
@@ -323,15 +344,15 @@ impl Report<'_> {
         );
         let mut own = schedules.own.clone();
         own.push(exhibits());
-        vec![self.part("IV", false).over(vec![
-            schedules.with(own),
+        vec![self.part("IV", false).with_children(vec![
+            schedules.with_content(own),
             self.stub("16", "Form 10-K Summary", "None."),
         ])]
     }
 
-    fn plant_answers(&self, sections: &mut [Section], rng: &mut Rng) {
+    fn plant_answers(&self, sections: &mut [PlannedSection], rng: &mut Rng) {
         let year = self.registrant.year;
-        let mut plant_at = |title: &str, prose: Prose| {
+        let mut plant_at = |title: &str, prose: Paragraph| {
             plant(
                 sections,
                 |s| s.heading.title.eq_ignore_ascii_case(title),
@@ -344,7 +365,7 @@ impl Report<'_> {
         );
         plant_at(
             "Human Capital",
-            answering("How many people does the company employ?", text, staff),
+            paragraph_with_answer("How many people does the company employ?", text, staff),
         );
         let facility = format!("${}.{} billion", rng.between(1, 9), rng.between(1, 9));
         let text = format!(
@@ -352,7 +373,7 @@ impl Report<'_> {
         );
         plant_at(
             "Liquidity and Capital Resources",
-            answering(
+            paragraph_with_answer(
                 "How large is the revolving credit facility?",
                 text,
                 facility,
@@ -363,13 +384,13 @@ impl Report<'_> {
             format!("Organic sales grew by {growth} in {year}, led by the service business.");
         plant_at(
             "Results of Operations",
-            answering("How fast did organic sales grow?", text, growth),
+            paragraph_with_answer("How fast did organic sales grow?", text, growth),
         );
     }
 }
 
 /// From the page after its heading on, an Item stands in the running head.
-fn continue_head(item: &mut Section) {
+fn continue_head(item: &mut PlannedSection) {
     let head: String = item.heading.title.chars().take(60).collect();
     item.own
         .insert(0, Block::RunningHead(format!("{head} (continued)")));

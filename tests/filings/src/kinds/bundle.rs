@@ -1,12 +1,17 @@
 //! Several agreements bound into one file: each with a title, often contents, articles and sections that count from 1,
 //! and an annex of its own. A current report and exhibit lines may stand before them, or nothing may.
 
-use super::{Registrant, look, room};
+use super::{Registrant, english_typography, prose_capacity};
 use crate::Spec;
-use crate::manuscript::{Block, Heading, Look, Manuscript, Numbering, Style, Table};
-use crate::plan::{Manner, Section, answering, fill, mentioning, plant, unfold};
+use crate::manuscript::{
+    Block, FigureTable, Manuscript, ManuscriptHeading, Numbering, TextStyle, Typography,
+};
+use crate::plan::{
+    PlannedSection, ProseFormat, fill, into_blocks, paragraph_with_answer, paragraph_with_mentions,
+    plant,
+};
 use crate::random::Rng;
-use crate::words::{self, Titles};
+use crate::words::{self, UniqueTitles};
 
 const NAMES: [&str; 7] = [
     "CREDIT AGREEMENT",
@@ -75,8 +80,8 @@ const ARTICLES: [(&str, [&str; 4]); 6] = [
 ];
 
 /// How one bundle is put together.
-struct Binder {
-    look: Look,
+struct BundleLayout {
+    look: Typography,
     exhibits: bool,
     /// Where its exhibit lines and titles stand on one page.
     joined: bool,
@@ -86,7 +91,7 @@ struct Binder {
 
 /// How the sections of one agreement are printed.
 #[derive(Clone, Copy)]
-struct Form {
+struct AgreementForm {
     word: &'static str,
     /// The text begins in the line of the title.
     runs_in: bool,
@@ -97,12 +102,12 @@ struct Form {
 
 pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let rng = &mut Rng::new(spec.seed, "agreements");
-    let mut look = look(rng);
+    let mut look = english_typography(rng);
     (look.contents_title, look.back_link, look.running_head) = (None, false, false);
     let registrant = Registrant::new(rng);
     let report = rng.chance(50);
     let exhibits = report || rng.chance(50);
-    let binder = Binder {
+    let binder = BundleLayout {
         joined: rng.chance(60),
         exhibits,
         level: if exhibits { 2 } else { 1 },
@@ -110,45 +115,46 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     };
     let count = (2 + spec.pages as usize / 30).clamp(2, 5);
     let first = rng.below(NAMES.len());
-    let mut parts: Vec<(Vec<Block>, Section)> = (0..count)
+    let mut parts: Vec<(Vec<Block>, PlannedSection)> = (0..count)
         .map(|n| binder.agreement(n, NAMES[(first + n) % NAMES.len()], spec, rng))
         .collect();
     let size = binder.look.size;
-    let heading = |rng: &mut Rng, titles: &mut Titles, level: u16, _: &str| {
-        Heading::new(titles.short(rng), level, Style::italic(size))
+    let heading = |rng: &mut Rng, titles: &mut UniqueTitles, level: u16, _: &str| {
+        ManuscriptHeading::new(titles.short(rng), level, TextStyle::italic(size))
     };
-    let manner = Manner {
+    let manner = ProseFormat {
         heading: &heading,
         paragraph: words::paragraph,
         longest: 60_000,
         deepest: 4,
         bullets: false,
     };
-    let mut sections: Vec<Section> = parts.iter().map(|(_, section)| section.clone()).collect();
+    let mut sections: Vec<PlannedSection> =
+        parts.iter().map(|(_, section)| section.clone()).collect();
     let fixed = 2.0 + count as f32 * 2.5;
     fill(
         &mut sections,
-        room(&binder.look, spec.pages, fixed),
+        prose_capacity(&binder.look, spec.pages, fixed),
         &manner,
         rng,
-        &mut Titles::default(),
+        &mut UniqueTitles::default(),
     );
     let days = rng.between(20, 90).to_string();
     let text = format!("Either party may end this instrument on {days} days of notice in writing.");
     plant(
         &mut sections,
         |s| s.weight > 0,
-        answering("How many days of notice are needed?", text, days),
+        paragraph_with_answer("How many days of notice are needed?", text, days),
     );
     let mut body = vec![Block::Numbering(Numbering::Arabic(1))];
     let mut cover = Vec::new();
     if report {
         cover = registrant.cover("8-K", &["CURRENT REPORT".to_owned()], size);
-        body.extend(unfold(current(size)));
+        body.extend(into_blocks(current(size)));
     }
     for ((front, _), section) in parts.drain(..).zip(sections) {
         body.extend(front);
-        body.extend(unfold(vec![section]).into_iter().skip(1));
+        body.extend(into_blocks(vec![section]).into_iter().skip(1));
     }
     let mut facts = registrant.facts("8-K", "", "2022-06-03");
     (facts.fiscal_period, facts.fiscal_year, facts.period_end) = (None, None, None);
@@ -160,15 +166,16 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         facts,
         cover,
         body,
-        look: binder.look,
+        typography: binder.look,
     }
 }
 
 /// The Items of the report, which mention nothing that is not there.
-fn current(size: f32) -> Vec<Section> {
+fn current(size: f32) -> Vec<PlannedSection> {
     let item = |number: &str, name: &str, text: &str| {
-        let heading = Heading::new(format!("Item {number} {name}"), 1, Style::bold(size));
-        Section::new(heading, 0).with(vec![Block::Prose(text.to_owned().into())])
+        let heading =
+            ManuscriptHeading::new(format!("Item {number} {name}"), 1, TextStyle::bold(size));
+        PlannedSection::new(heading, 0).with_content(vec![Block::Prose(text.to_owned().into())])
     };
     vec![
         item(
@@ -177,7 +184,7 @@ fn current(size: f32) -> Vec<Section> {
             "The instruments attached to this report were entered into on the date above and are incorporated by reference.",
         ),
         item("9.01", "Financial Statements and Exhibits", "The exhibits are listed in the order in which they are attached."),
-        Section::new(Heading::new("SIGNATURE", 1, Style::bold(size).centered()), 0).with(vec![Block::Prose(
+        PlannedSection::new(ManuscriptHeading::new("SIGNATURE", 1, TextStyle::bold(size).centered()), 0).with_content(vec![Block::Prose(
             "Pursuant to the requirements of the Securities Exchange Act of 1934, the registrant has duly caused this report to be signed."
                 .to_owned()
                 .into(),
@@ -185,40 +192,46 @@ fn current(size: f32) -> Vec<Section> {
     ]
 }
 
-impl Binder {
+impl BundleLayout {
     /// The front of an agreement (exhibit line, title, contents) and its sections below a heading that is not printed.
-    fn agreement(&self, n: usize, name: &str, spec: &Spec, rng: &mut Rng) -> (Vec<Block>, Section) {
+    fn agreement(
+        &self,
+        n: usize,
+        name: &str,
+        spec: &Spec,
+        rng: &mut Rng,
+    ) -> (Vec<Block>, PlannedSection) {
         let size = self.look.size;
-        let center = |text: &str, style: Style| Block::Line(text.to_owned(), style.centered());
+        let center = |text: &str, style: TextStyle| Block::Line(text.to_owned(), style.centered());
         let mut front = vec![Block::Numbering(Numbering::None)];
         if self.exhibits {
             let style = if rng.chance(50) {
-                Style::bold(size)
+                TextStyle::bold(size)
             } else {
-                Style::plain(size)
+                TextStyle::plain(size)
             };
             let style = if self.joined { style } else { style.centered() };
             front.push(Block::Heading(
-                Heading::new(format!("EXHIBIT 10.{}", n + 1), 1, style).on_new_page(),
+                ManuscriptHeading::new(format!("EXHIBIT 10.{}", n + 1), 1, style).with_new_page(),
             ));
         }
-        let style = Style::bold(size + rng.pick(&[1.0, 3.0, 5.0])).centered();
-        let mut title = Heading::new(name, self.level, style);
+        let style = TextStyle::bold(size + rng.pick(&[1.0, 3.0, 5.0])).centered();
+        let mut title = ManuscriptHeading::new(name, self.level, style);
         title.new_page = !(self.exhibits && self.joined);
         front.push(Block::Heading(title));
         front.extend([
-            center("dated as of June 3, 2022", Style::plain(size)),
-            center("among", Style::plain(size)),
-            center(&words::company(rng), Style::plain(size)),
-            center("and the other parties hereto", Style::plain(size)),
+            center("dated as of June 3, 2022", TextStyle::plain(size)),
+            center("among", TextStyle::plain(size)),
+            center(&words::company(rng), TextStyle::plain(size)),
+            center("and the other parties hereto", TextStyle::plain(size)),
         ]);
-        let form = Form {
+        let form = AgreementForm {
             word: rng.pick(&["Section ", "SECTION ", ""]),
             runs_in: rng.chance(50),
             articles: !name.contains("AMENDMENT") && rng.chance(80),
             split: rng.chance(60),
         };
-        let form = Form {
+        let form = AgreementForm {
             word: if form.articles { form.word } else { "Section " },
             ..form
         };
@@ -230,7 +243,7 @@ impl Binder {
         }
         front.push(Block::Numbering(Numbering::Arabic(1)));
         if rng.chance(50) {
-            front.push(center(name, Style::bold(size)));
+            front.push(center(name, TextStyle::bold(size)));
         }
         let text = format!(
             "This instrument is made as of June 3, 2022 by and among the parties named above. {}",
@@ -241,11 +254,20 @@ impl Binder {
         if rng.chance(60) {
             sections.push(self.annex(n, rng));
         }
-        let hidden = Heading::new(name, self.level, style);
-        (front, Section::new(hidden, 0).over(sections))
+        let hidden = ManuscriptHeading::new(name, self.level, style);
+        (
+            front,
+            PlannedSection::new(hidden, 0).with_children(sections),
+        )
     }
 
-    fn clauses(&self, n: usize, form: Form, spec: &Spec, rng: &mut Rng) -> Vec<Section> {
+    fn clauses(
+        &self,
+        n: usize,
+        form: AgreementForm,
+        spec: &Spec,
+        rng: &mut Rng,
+    ) -> Vec<PlannedSection> {
         let size = self.look.size;
         let level = self.level + 1;
         if !form.articles {
@@ -265,10 +287,10 @@ impl Binder {
         let mut articles = Vec::new();
         for (a, (name, sections)) in ARTICLES.iter().take(count).enumerate() {
             let roman = crate::manuscript::roman(a as u32 + 1).to_uppercase();
-            let mut heading = Heading::new(
+            let mut heading = ManuscriptHeading::new(
                 format!("ARTICLE {roman} {name}"),
                 level,
-                Style::bold(size).centered(),
+                TextStyle::bold(size).centered(),
             );
             heading.printed = form
                 .split
@@ -284,7 +306,7 @@ impl Binder {
                     rng,
                 )
             });
-            articles.push(Section::new(heading, 0).over(own.collect()));
+            articles.push(PlannedSection::new(heading, 0).with_children(own.collect()));
         }
         articles
     }
@@ -295,25 +317,26 @@ impl Binder {
         number: &str,
         name: &str,
         level: u16,
-        form: Form,
+        form: AgreementForm,
         rng: &mut Rng,
-    ) -> Section {
-        let style = Style::bold(self.look.size);
+    ) -> PlannedSection {
+        let style = TextStyle::bold(self.look.size);
         let key = format!("agreement {n} section {number}");
         let mut heading =
-            Heading::new(format!("{}{number} {name}", form.word), level, style).known_as(key);
+            ManuscriptHeading::new(format!("{}{number} {name}", form.word), level, style)
+                .with_key(key);
         heading.title = if form.runs_in && !form.word.is_empty() {
             format!("{}{number}. {name}", form.word)
         } else {
             heading.title
         };
         heading.runs_on = form.runs_in.then(|| words::sentence(rng, name));
-        let mut section = Section::new(heading, 2).about(name).undivided();
+        let mut section = PlannedSection::new(heading, 2).with_topic(name).undivided();
         if number == "1.02" || number == "2" {
             let other = if number == "2" { "1" } else { "1.01" };
             let mention = format!("Section {other}");
             let key = format!("agreement {n} section {other}");
-            section.own.push(Block::Prose(mentioning(
+            section.own.push(Block::Prose(paragraph_with_mentions(
                 "The parties refer to",
                 &[(&mention, &key)],
                 "of this instrument for the meaning of these words.",
@@ -323,7 +346,7 @@ impl Binder {
     }
 
     /// A form or a schedule attached to the agreement.
-    fn annex(&self, n: usize, rng: &mut Rng) -> Section {
+    fn annex(&self, n: usize, rng: &mut Rng) -> PlannedSection {
         let size = self.look.size;
         let level = self.level + 1;
         let form = rng.chance(50);
@@ -332,15 +355,15 @@ impl Binder {
         } else {
             ("SCHEDULE 1.01", "COMMITMENTS")
         };
-        let mut heading = Heading::new(
+        let mut heading = ManuscriptHeading::new(
             format!("{word} {name}"),
             level,
-            Style::bold(size).centered(),
+            TextStyle::bold(size).centered(),
         )
-        .on_new_page();
+        .with_new_page();
         heading.printed = Some(vec![word.to_owned(), name.to_owned()]);
         if form {
-            let kind = Form {
+            let kind = AgreementForm {
                 word: "Section ",
                 runs_in: true,
                 articles: false,
@@ -356,9 +379,9 @@ impl Binder {
             let text =
                 "For value received, the undersigned promises to pay the amount stated above."
                     .to_owned();
-            return Section::new(heading, 0)
-                .with(vec![Block::Prose(text.into())])
-                .over(own.collect());
+            return PlannedSection::new(heading, 0)
+                .with_content(vec![Block::Prose(text.into())])
+                .with_children(own.collect());
         }
         let rows = [
             "First Example Bank",
@@ -366,10 +389,10 @@ impl Binder {
             "Third Example Bank",
         ];
         let rows = rows.map(|bank| (bank.to_owned(), vec![words::figure(rng)]));
-        let table = Table {
+        let table = FigureTable {
             heads: vec!["Commitment".into()],
             rows: rows.into(),
         };
-        Section::new(heading, 0).with(vec![Block::Table(table)])
+        PlannedSection::new(heading, 0).with_content(vec![Block::Table(table)])
     }
 }

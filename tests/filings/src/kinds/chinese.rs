@@ -1,12 +1,14 @@
 //! A Chinese annual report.
 
-use super::look;
+use super::english_typography;
 use crate::fonts::Family;
-use crate::manuscript::{Block, Foot, Heading, Manuscript, Numbering, Style, Table};
-use crate::plan::{Manner, Section, answering, fill, plant, unfold};
+use crate::manuscript::{
+    Block, FigureTable, Manuscript, ManuscriptHeading, Numbering, PageFooter, TextStyle,
+};
+use crate::plan::{PlannedSection, ProseFormat, fill, into_blocks, paragraph_with_answer, plant};
 use crate::random::Rng;
-use crate::words::{self, Titles, chinese_number};
-use crate::{Facts, Spec};
+use crate::words::{self, UniqueTitles, chinese_number};
+use crate::{CoverFacts, Spec};
 
 const CHAPTERS: [&str; 9] = [
     "重要提示、目录和释义",
@@ -22,7 +24,7 @@ const CHAPTERS: [&str; 9] = [
 
 pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let rng = &mut Rng::new(spec.seed, "chinese");
-    let mut look = look(rng);
+    let mut look = english_typography(rng);
     look.family = Family::Song;
     look.size = 10.5;
     look.leading = 1.5;
@@ -30,25 +32,25 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     look.back_link = false;
     look.bare_parts = false;
     look.foot = if rng.chance(50) {
-        Foot::Centered
+        PageFooter::Centered
     } else {
-        Foot::Outer
+        PageFooter::Outer
     };
     look.contents_title = Some("目录");
     let name = words::chinese_company(rng);
     let year = rng.between(2014, 2024);
-    let mut sections: Vec<Section> = CHAPTERS
+    let mut sections: Vec<PlannedSection> = CHAPTERS
         .iter()
         .map(|name| chapter(name, spec.pages > 30))
         .collect();
-    let heading = |rng: &mut Rng, titles: &mut Titles, level: u16, _: &str| {
-        Heading::new(
+    let heading = |rng: &mut Rng, titles: &mut UniqueTitles, level: u16, _: &str| {
+        ManuscriptHeading::new(
             titles.chinese(rng),
             level,
-            Style::plain(if level == 2 { 12.0 } else { 10.5 }),
+            TextStyle::plain(if level == 2 { 12.0 } else { 10.5 }),
         )
     };
-    let manner = Manner {
+    let manner = ProseFormat {
         heading: &heading,
         paragraph: words::chinese_paragraph,
         longest: 1500,
@@ -63,7 +65,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         characters as usize,
         &manner,
         rng,
-        &mut Titles::default(),
+        &mut UniqueTitles::default(),
     );
     let staff = format!("{}人", rng.between(800, 9999));
     let text = format!(
@@ -72,7 +74,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     plant(
         &mut sections,
         |s| s.heading.title == "公司治理",
-        answering("公司在职员工的数量是多少?", text, staff),
+        paragraph_with_answer("公司在职员工的数量是多少?", text, staff),
     );
     plant_table(&mut sections, rng);
     number(&mut sections, 1);
@@ -81,19 +83,22 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         Block::RunningHead(title.clone()),
         Block::Numbering(Numbering::Arabic(1)),
     ];
-    body.extend(unfold(sections));
+    body.extend(into_blocks(sections));
     Manuscript {
         cover: vec![
             Block::Gap(200.0),
-            Block::Line(name.clone(), Style::plain(24.0).centered()),
-            Block::Line(format!("{year}年年度报告"), Style::plain(20.0).centered()),
+            Block::Line(name.clone(), TextStyle::plain(24.0).centered()),
+            Block::Line(
+                format!("{year}年年度报告"),
+                TextStyle::plain(20.0).centered(),
+            ),
             Block::Gap(60.0),
             Block::Line(
                 format!("证券代码：{:06}", rng.between(600_000, 603_999)),
-                Style::plain(12.0).centered(),
+                TextStyle::plain(12.0).centered(),
             ),
         ],
-        facts: Facts {
+        facts: CoverFacts {
             issuer: Some(name),
             form: Some("annual_report".into()),
             fiscal_year: Some(year.to_string()),
@@ -104,22 +109,22 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         },
         title,
         body,
-        look,
+        typography: look,
     }
 }
 
-fn chapter(name: &str, pages: bool) -> Section {
-    let mut heading = Heading::new(name, 1, Style::plain(16.0).centered());
+fn chapter(name: &str, pages: bool) -> PlannedSection {
+    let mut heading = ManuscriptHeading::new(name, 1, TextStyle::plain(16.0).centered());
     heading.new_page = pages;
     let weight = if name.starts_with("管理层") || name.starts_with("财务") {
         6
     } else {
         2
     };
-    Section::new(heading, weight).about(name)
+    PlannedSection::new(heading, weight).with_topic(name)
 }
 
-fn plant_table(sections: &mut [Section], rng: &mut Rng) {
+fn plant_table(sections: &mut [PlannedSection], rng: &mut Rng) {
     let labels = ["营业收入", "营业成本", "净利润", "总资产", "净资产"];
     let rows = labels.map(|label| {
         (
@@ -128,7 +133,7 @@ fn plant_table(sections: &mut [Section], rng: &mut Rng) {
         )
     });
     if let Some(section) = sections.get_mut(1) {
-        section.own.push(Block::Table(Table {
+        section.own.push(Block::Table(FigureTable {
             heads: vec!["本期".into(), "上期".into()],
             rows: rows.into(),
         }));
@@ -136,7 +141,7 @@ fn plant_table(sections: &mut [Section], rng: &mut Rng) {
 }
 
 /// `第一节`, `一、`, `（一）`, `1.`; planned depth is at most four.
-fn number(sections: &mut [Section], level: u16) {
+fn number(sections: &mut [PlannedSection], level: u16) {
     for (n, section) in sections.iter_mut().enumerate() {
         let digits = chinese_number(n + 1);
         let title = &section.heading.title;

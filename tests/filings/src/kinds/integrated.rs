@@ -1,12 +1,12 @@
 //! An integrated annual report: sections in an order of its own, and an index that says where the Items are answered.
 
 use super::statements::{note_count, notes, statements};
-use super::{Registrant, children, look, room, sub_heading};
+use super::{Registrant, children, english_typography, prose_capacity, sub_heading};
 use crate::Spec;
-use crate::manuscript::{Block, Heading, Manuscript, Numbering, Style, Table};
-use crate::plan::{Manner, Section, answering, fill, plant, unfold};
+use crate::manuscript::{Block, FigureTable, Manuscript, ManuscriptHeading, Numbering, TextStyle};
+use crate::plan::{PlannedSection, ProseFormat, fill, into_blocks, paragraph_with_answer, plant};
 use crate::random::Rng;
-use crate::words::{self, Titles};
+use crate::words::{self, UniqueTitles};
 
 /// Item, its title, and where it is answered: keys of sections, or words that say why nowhere.
 const ITEMS: [(&str, &str, &str); 19] = [
@@ -76,7 +76,7 @@ const PARTS: [(usize, &str); 4] = [
 
 pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let rng = &mut Rng::new(spec.seed, "integrated");
-    let mut look = look(rng);
+    let mut look = english_typography(rng);
     look.contents_levels = rng.between(1, 2) as u16;
     look.bare_parts = false;
     let size = look.size;
@@ -84,7 +84,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let year = registrant.year;
     let mut sections = report(&registrant, spec, size, rng);
     let heading = sub_heading(size);
-    let manner = Manner {
+    let manner = ProseFormat {
         heading: &heading,
         paragraph: words::paragraph,
         longest: 7000,
@@ -93,17 +93,17 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     };
     fill(
         &mut sections,
-        room(&look, spec.pages, 9.0),
+        prose_capacity(&look, spec.pages, 9.0),
         &manner,
         rng,
-        &mut Titles::default(),
+        &mut UniqueTitles::default(),
     );
     let plants = rng.between(11, 48).to_string();
     let text = format!("At year end we operated {plants} plants and offices.");
     plant(
         &mut sections,
         |s| s.heading.title == "Where We Work",
-        answering("How many plants and offices did we operate?", text, plants),
+        paragraph_with_answer("How many plants and offices did we operate?", text, plants),
     );
     let index = index(size, rng);
     let at = if rng.chance(50) { 0 } else { sections.len() };
@@ -112,7 +112,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         Block::RunningHead(registrant.name.clone()),
         Block::Numbering(Numbering::Arabic(1)),
     ];
-    body.extend(unfold(sections));
+    body.extend(into_blocks(sections));
     let period = [
         "ANNUAL REPORT PURSUANT TO SECTION 13 OR 15(d) OF THE SECURITIES EXCHANGE ACT OF 1934"
             .to_owned(),
@@ -123,20 +123,20 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         facts: registrant.facts("10-K", "FY", &format!("{year}-12-31")),
         cover: registrant.cover("10-K", &period, size),
         body,
-        look,
+        typography: look,
     }
 }
 
-fn report(registrant: &Registrant, spec: &Spec, size: f32, rng: &mut Rng) -> Vec<Section> {
+fn report(registrant: &Registrant, spec: &Spec, size: f32, rng: &mut Rng) -> Vec<PlannedSection> {
     let heads: Vec<String> = (0..3)
         .map(|ago| (registrant.year - ago).to_string())
         .collect();
     let top = |title: &str, key: &str, weight: usize| {
-        let heading = Heading::new(title, 1, Style::bold(size + 6.0))
-            .on_new_page()
-            .known_as(key);
-        Section::new(heading, weight)
-            .about(&title.to_lowercase())
+        let heading = ManuscriptHeading::new(title, 1, TextStyle::bold(size + 6.0))
+            .with_new_page()
+            .with_key(key);
+        PlannedSection::new(heading, weight)
+            .with_topic(&title.to_lowercase())
             .undivided()
     };
     let keyed = |names: &[(&str, &str)]| {
@@ -148,13 +148,13 @@ fn report(registrant: &Registrant, spec: &Spec, size: f32, rng: &mut Rng) -> Vec
         sections
     };
     let mut statements = statements("Consolidated", &heads, 2, true, size, rng);
-    let heading = Heading::new(
+    let heading = ManuscriptHeading::new(
         "Notes to Consolidated Financial Statements",
         2,
-        Style::bold(size).centered(),
+        TextStyle::bold(size).centered(),
     );
     let notes = notes(note_count(spec.pages).max(6), 3, size, &heads, rng);
-    statements.push(Section::new(heading.on_new_page(), 0).over(notes));
+    statements.push(PlannedSection::new(heading.with_new_page(), 0).with_children(notes));
     let mut review = keyed(&[
         ("Results in Brief", "brief"),
         ("Cash and Capital", "cash"),
@@ -165,20 +165,20 @@ fn report(registrant: &Registrant, spec: &Spec, size: f32, rng: &mut Rng) -> Vec
         .for_each(|section| section.topic = "the results of the year".into());
     vec![
         top("Letter to Shareholders", "letter", 3),
-        top("Our Business", "our business", 2).over(keyed(&[
+        top("Our Business", "our business", 2).with_children(keyed(&[
             ("What We Do", "what"),
             ("Where We Work", "sites"),
             ("Our People", "people"),
         ])),
-        top("Financial Review", "review", 2).over(review),
+        top("Financial Review", "review", 2).with_children(review),
         top("How We Manage Uncertainty", "risk", 8),
-        top("Consolidated Financial Statements", "statements", 0).over(statements),
+        top("Consolidated Financial Statements", "statements", 0).with_children(statements),
         top("Information for Shareholders", "shareholders", 3),
     ]
 }
 
 /// The index: a table of Items and pages with footnotes.
-fn index(size: f32, rng: &mut Rng) -> Section {
+fn index(size: f32, rng: &mut Rng) -> PlannedSection {
     let title = rng.pick(&[
         "FORM 10-K CROSS-REFERENCE INDEX",
         "Cross-Reference Index",
@@ -186,14 +186,14 @@ fn index(size: f32, rng: &mut Rng) -> Section {
     ]);
     let mut own = vec![Block::Line(
         "The Items of Form 10-K are answered on these pages:".into(),
-        Style::plain(size),
+        TextStyle::plain(size),
     )];
     for (n, (item, title, places)) in ITEMS.iter().enumerate() {
         if let Some((_, part)) = PARTS.iter().find(|(at, _)| *at == n) {
-            own.push(Block::Line((*part).to_owned(), Style::bold(size)));
+            own.push(Block::Line((*part).to_owned(), TextStyle::bold(size)));
         }
         let rows = vec![(format!("{item} {title}"), vec![(*places).to_owned()])];
-        own.push(Block::Table(Table {
+        own.push(Block::Table(FigureTable {
             heads: Vec::new(),
             rows,
         }));
@@ -202,11 +202,11 @@ fn index(size: f32, rng: &mut Rng) -> Section {
     own.push(Block::Gap(size));
     own.push(Block::Line(
         "(a) Incorporated by reference to the proxy statement for the annual meeting of shareholders.".into(),
-        Style::plain(size - 1.0),
+        TextStyle::plain(size - 1.0),
     ));
-    Section::new(
-        Heading::new(title, 1, Style::bold(size + 4.0)).on_new_page(),
+    PlannedSection::new(
+        ManuscriptHeading::new(title, 1, TextStyle::bold(size + 4.0)).with_new_page(),
         0,
     )
-    .with(own)
+    .with_content(own)
 }

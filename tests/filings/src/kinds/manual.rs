@@ -1,11 +1,14 @@
 //! A manual with numbered chapters.
 
-use super::{look, number, room};
-use crate::manuscript::{Block, Heading, Manuscript, Numbering, Style};
-use crate::plan::{Manner, Section, answering, fill, mentioning, plant, unfold};
+use super::{english_typography, number_sections, prose_capacity};
+use crate::manuscript::{Block, Manuscript, ManuscriptHeading, Numbering, TextStyle};
+use crate::plan::{
+    PlannedSection, ProseFormat, fill, into_blocks, paragraph_with_answer, paragraph_with_mentions,
+    plant,
+};
 use crate::random::Rng;
-use crate::words::{self, Titles};
-use crate::{Facts, Spec};
+use crate::words::{self, UniqueTitles};
+use crate::{CoverFacts, Spec};
 
 const CHAPTERS: [&str; 10] = [
     "Introduction",
@@ -22,39 +25,39 @@ const CHAPTERS: [&str; 10] = [
 
 pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let rng = &mut Rng::new(spec.seed, "manual");
-    let mut look = look(rng);
+    let mut look = english_typography(rng);
     look.contents_levels = rng.between(2, 3) as u16;
     look.bare_parts = false;
     look.roman_front = true;
     let size = look.size;
     let name = words::company(rng);
     let chapters = (3 + spec.pages as usize / 8).min(CHAPTERS.len());
-    let mut sections: Vec<Section> = CHAPTERS
+    let mut sections: Vec<PlannedSection> = CHAPTERS
         .iter()
         .take(chapters)
         .map(|name| chapter(name, size))
         .collect();
-    let heading = |rng: &mut Rng, titles: &mut Titles, level: u16, _: &str| {
-        Heading::new(
+    let heading = |rng: &mut Rng, titles: &mut UniqueTitles, level: u16, _: &str| {
+        ManuscriptHeading::new(
             titles.short(rng),
             level,
-            Style::bold(size + if level == 2 { 2.0 } else { 0.5 }),
+            TextStyle::bold(size + if level == 2 { 2.0 } else { 0.5 }),
         )
     };
-    let manner = Manner {
+    let manner = ProseFormat {
         heading: &heading,
         paragraph: words::paragraph,
         longest: 3500,
         deepest: 4,
         bullets: true,
     };
-    let characters = room(&look, spec.pages, 4.0 + chapters as f32 * 0.5);
+    let characters = prose_capacity(&look, spec.pages, 4.0 + chapters as f32 * 0.5);
     fill(
         &mut sections,
         characters,
         &manner,
         rng,
-        &mut Titles::default(),
+        &mut UniqueTitles::default(),
     );
     let pressure = format!("{}.{} bar", rng.between(2, 9), rng.between(1, 9));
     let text =
@@ -62,13 +65,13 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     plant(
         &mut sections,
         |s| s.heading.title == "Installation",
-        answering(
+        paragraph_with_answer(
             "At which pressure does the relief valve open?",
             text,
             pressure,
         ),
     );
-    let other = Block::Prose(mentioning(
+    let other = Block::Prose(paragraph_with_mentions(
         "Before you go on, read",
         &[("section 2", "section 2")],
         "of this manual.",
@@ -76,36 +79,36 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     if let Some(last) = sections.last_mut() {
         last.own.push(other);
     }
-    number(&mut sections, "", if rng.chance(30) { "." } else { "" });
+    number_sections(&mut sections, "", if rng.chance(30) { "." } else { "" });
     let mut body = vec![
         Block::RunningHead(format!("{name} User Manual")),
         Block::Numbering(Numbering::Arabic(1)),
     ];
-    body.extend(unfold(sections));
+    body.extend(into_blocks(sections));
     let title = format!("{name} User Manual");
     Manuscript {
         cover: vec![
             Block::Gap(180.0),
-            Block::Line(title.clone(), Style::bold(size + 14.0).centered()),
+            Block::Line(title.clone(), TextStyle::bold(size + 14.0).centered()),
             Block::Line(
                 format!("Release {}.{}", rng.between(1, 9), rng.below(10)),
-                Style::plain(size + 2.0).centered(),
+                TextStyle::plain(size + 2.0).centered(),
             ),
         ],
         title,
-        facts: Facts {
+        facts: CoverFacts {
             issuer: Some(name),
             language: Some("en".into()),
-            ..Facts::default()
+            ..CoverFacts::default()
         },
         body,
-        look,
+        typography: look,
     }
 }
 
-fn chapter(name: &str, size: f32) -> Section {
-    Section::new(
-        Heading::new(name, 1, Style::bold(size + 6.0)).on_new_page(),
+fn chapter(name: &str, size: f32) -> PlannedSection {
+    PlannedSection::new(
+        ManuscriptHeading::new(name, 1, TextStyle::bold(size + 6.0)).with_new_page(),
         3,
     )
 }

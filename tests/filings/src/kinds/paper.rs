@@ -1,21 +1,23 @@
 //! A paper in two columns with numbered sections.
 
-use super::{look, number, room};
+use super::{english_typography, number_sections, prose_capacity};
 use crate::fonts::Family;
-use crate::manuscript::{Block, Foot, Heading, Manuscript, Numbering, Prose, Style};
-use crate::plan::{Manner, Section, answering, fill, plant, unfold};
+use crate::manuscript::{
+    Block, Manuscript, ManuscriptHeading, Numbering, PageFooter, Paragraph, TextStyle,
+};
+use crate::plan::{PlannedSection, ProseFormat, fill, into_blocks, paragraph_with_answer, plant};
 use crate::random::Rng;
-use crate::words::{self, Titles};
-use crate::{Facts, Spec};
+use crate::words::{self, UniqueTitles};
+use crate::{CoverFacts, Spec};
 
 pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let rng = &mut Rng::new(spec.seed, "paper");
-    let mut look = look(rng);
+    let mut look = english_typography(rng);
     look.family = Family::Times;
     look.columns = 2;
     look.back_link = false;
     look.contents_title = None;
-    look.foot = Foot::Centered;
+    look.foot = PageFooter::Centered;
     look.margin = 54.0;
     let size = look.size;
     let names = [
@@ -27,32 +29,37 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         "Discussion",
         "Conclusion",
     ];
-    let mut sections: Vec<Section> = names
+    let mut sections: Vec<PlannedSection> = names
         .iter()
-        .map(|name| Section::new(Heading::new(*name, 1, Style::bold(size + 2.0)), 3))
+        .map(|name| {
+            PlannedSection::new(
+                ManuscriptHeading::new(*name, 1, TextStyle::bold(size + 2.0)),
+                3,
+            )
+        })
         .collect();
-    let heading = |rng: &mut Rng, titles: &mut Titles, level: u16, _: &str| {
-        Heading::new(
+    let heading = |rng: &mut Rng, titles: &mut UniqueTitles, level: u16, _: &str| {
+        ManuscriptHeading::new(
             titles.short(rng),
             level,
             if level == 2 {
-                Style::bold(size)
+                TextStyle::bold(size)
             } else {
-                Style::italic(size)
+                TextStyle::italic(size)
             },
         )
     };
-    let manner = Manner {
+    let manner = ProseFormat {
         heading: &heading,
         paragraph: words::paragraph,
         longest: 3000,
         deepest: 3,
         bullets: false,
     };
-    let mut titles = Titles::default();
+    let mut titles = UniqueTitles::default();
     fill(
         &mut sections,
-        room(&look, spec.pages, 1.0),
+        prose_capacity(&look, spec.pages, 1.0),
         &manner,
         rng,
         &mut titles,
@@ -62,20 +69,20 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     plant(
         &mut sections,
         |s| s.heading.title == "Results",
-        answering(
+        paragraph_with_answer(
             "What share of the sections does the method find?",
             text,
             share,
         ),
     );
-    number(&mut sections, "", if rng.chance(40) { "." } else { "" });
+    number_sections(&mut sections, "", if rng.chance(40) { "." } else { "" });
     let title = format!("On {} and {}", titles.short(rng), titles.short(rng));
     let mut body = front(&title, size, rng);
-    body.extend(unfold(sections));
-    body.push(Block::Heading(Heading::new(
+    body.extend(into_blocks(sections));
+    body.push(Block::Heading(ManuscriptHeading::new(
         "References",
         1,
-        Style::bold(size + 2.0),
+        TextStyle::bold(size + 2.0),
     )));
     body.extend((1..=12).map(|n| {
         let text = format!(
@@ -83,13 +90,13 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
             titles.short(rng),
             rng.between(1990, 2024)
         );
-        Block::Prose(Prose::from(text))
+        Block::Prose(Paragraph::from(text))
     }));
     Manuscript {
-        look,
-        facts: Facts {
+        typography: look,
+        facts: CoverFacts {
             language: Some("en".into()),
-            ..Facts::default()
+            ..CoverFacts::default()
         },
         title,
         cover: Vec::new(),
@@ -100,20 +107,28 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
 fn front(title: &str, size: f32, rng: &mut Rng) -> Vec<Block> {
     vec![
         Block::Numbering(Numbering::Arabic(1)),
-        Block::Heading(Heading::new(title, 1, Style::bold(size + 6.0).centered())),
+        Block::Heading(ManuscriptHeading::new(
+            title,
+            1,
+            TextStyle::bold(size + 6.0).centered(),
+        )),
         Block::Gap(6.0),
         Block::Line(
             "A. Author and B. Writer".into(),
-            Style::plain(size).centered(),
+            TextStyle::plain(size).centered(),
         ),
         Block::Line(
             "Institute of Examples".into(),
-            Style::italic(size).centered(),
+            TextStyle::italic(size).centered(),
         ),
         Block::Gap(12.0),
         Block::Columns,
-        Block::Heading(Heading::new("Abstract", 1, Style::bold(size + 1.0))),
-        Block::Prose(Prose::from(words::paragraph(
+        Block::Heading(ManuscriptHeading::new(
+            "Abstract",
+            1,
+            TextStyle::bold(size + 1.0),
+        )),
+        Block::Prose(Paragraph::from(words::paragraph(
             rng,
             "the structure of filings",
         ))),

@@ -1,16 +1,16 @@
 //! An earnings release.
 
 use super::statements::{statements, table};
-use super::{Registrant, children, look, room, sub_heading};
+use super::{Registrant, children, english_typography, prose_capacity, sub_heading};
 use crate::Spec;
-use crate::manuscript::{Block, Heading, Manuscript, Numbering, Style};
-use crate::plan::{Manner, answering, fill, plant, unfold};
+use crate::manuscript::{Block, Manuscript, ManuscriptHeading, Numbering, TextStyle};
+use crate::plan::{ProseFormat, fill, into_blocks, paragraph_with_answer, plant};
 use crate::random::Rng;
-use crate::words::{self, Titles};
+use crate::words::{self, UniqueTitles};
 
 pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let rng = &mut Rng::new(spec.seed, "release");
-    let mut look = look(rng);
+    let mut look = english_typography(rng);
     look.contents_title = None;
     look.back_link = false;
     let size = look.size;
@@ -54,7 +54,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         rng,
     ));
     let sub_heading = sub_heading(size);
-    let manner = Manner {
+    let manner = ProseFormat {
         heading: &sub_heading,
         paragraph: words::paragraph,
         longest: 4000,
@@ -63,10 +63,10 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     };
     fill(
         &mut sections,
-        room(&look, spec.pages, 4.4),
+        prose_capacity(&look, spec.pages, 4.4),
         &manner,
         rng,
-        &mut Titles::default(),
+        &mut UniqueTitles::default(),
     );
     let range = format!(
         "${}.{:02} to ${}.{:02}",
@@ -81,7 +81,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     plant(
         &mut sections,
         |s| s.heading.title == "Outlook",
-        answering(
+        paragraph_with_answer(
             "What earnings per share does the company expect for the full year?",
             text,
             range,
@@ -95,17 +95,17 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         size,
         rng,
     ));
-    let center = |text: String, style: Style| Block::Line(text, style.centered());
+    let center = |text: String, style: TextStyle| Block::Line(text, style.centered());
     let mut body = vec![
         Block::Numbering(Numbering::Arabic(1)),
-        Block::Heading(Heading::new(
+        Block::Heading(ManuscriptHeading::new(
             title.clone(),
             1,
-            Style::bold(size + 6.0).centered(),
+            TextStyle::bold(size + 6.0).centered(),
         )),
         center(
             format!("Results for the quarter ended {end}, {year}"),
-            Style::italic(size),
+            TextStyle::italic(size),
         ),
         Block::Gap(10.0),
         Block::Prose(
@@ -117,7 +117,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
             .into(),
         ),
     ];
-    body.extend(unfold(sections));
+    body.extend(into_blocks(sections));
     let mut facts = registrant.facts(
         "earnings_release",
         &format!("Q{quarter}"),
@@ -129,6 +129,6 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         facts,
         cover: Vec::new(),
         body,
-        look,
+        typography: look,
     }
 }

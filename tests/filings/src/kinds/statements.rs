@@ -1,7 +1,7 @@
 //! Financial statements, notes, signatures and exhibits: what annual and quarterly reports share.
 
-use crate::manuscript::{Block, Heading, Style, Table};
-use crate::plan::{Section, mentioning};
+use crate::manuscript::{Block, FigureTable, ManuscriptHeading, TextStyle};
+use crate::plan::{PlannedSection, paragraph_with_mentions};
 use crate::random::Rng;
 use crate::words;
 
@@ -97,7 +97,7 @@ pub(super) fn table(labels: &[&str], heads: &[String], rng: &mut Rng) -> Block {
         let cells = heads.iter().map(|_| words::figure(rng)).collect();
         ((*label).to_owned(), cells)
     });
-    Block::Table(Table {
+    Block::Table(FigureTable {
         heads: heads.to_vec(),
         rows: rows.collect(),
     })
@@ -111,31 +111,31 @@ pub(super) fn statements(
     pages: bool,
     size: f32,
     rng: &mut Rng,
-) -> Vec<Section> {
-    let named: [(&str, &[&str]); 3] = [
+) -> Vec<PlannedSection> {
+    let tables: [(&str, &[&str]); 3] = [
         ("Statements of Operations", &OPERATIONS),
         ("Balance Sheets", &BALANCE),
         ("Statements of Cash Flows", &FLOWS),
     ];
-    let each = named.map(|(name, labels)| {
-        let mut heading = Heading::new(
+    let each = tables.map(|(name, labels)| {
+        let mut heading = ManuscriptHeading::new(
             format!("{prefix} {name}"),
             level,
-            Style::bold(size).centered(),
+            TextStyle::bold(size).centered(),
         );
         heading.new_page = pages;
         let own = vec![
             Block::Line(
                 "(dollars in millions, except per share amounts)".into(),
-                Style::italic(size - 1.0).centered(),
+                TextStyle::italic(size - 1.0).centered(),
             ),
             table(labels, heads, rng),
             Block::Line(
                 "The accompanying notes are an integral part of these statements.".into(),
-                Style::italic(size - 1.0),
+                TextStyle::italic(size - 1.0),
             ),
         ];
-        Section::new(heading, 0).with(own)
+        PlannedSection::new(heading, 0).with_content(own)
     });
     each.into()
 }
@@ -147,12 +147,12 @@ pub(super) fn notes(
     size: f32,
     heads: &[String],
     rng: &mut Rng,
-) -> Vec<Section> {
+) -> Vec<PlannedSection> {
     let shape = rng.below(3);
     let style = if rng.chance(50) {
-        Style::bold(size)
+        TextStyle::bold(size)
     } else {
-        Style::bold(size + 0.5)
+        TextStyle::bold(size + 0.5)
     };
     NOTES
         .iter()
@@ -173,21 +173,22 @@ pub(super) fn notes(
                 let other = rng.between(1, count);
                 let mention = format!("Note {other}");
                 let key = format!("note {other}");
-                own.push(Block::Prose(mentioning(
+                own.push(Block::Prose(paragraph_with_mentions(
                     "Further detail is given in",
                     &[(&mention, &key)],
                     "and is not repeated here.",
                 )));
             }
-            let heading = Heading::new(title, level, style).known_as(format!("note {number}"));
-            Section::new(heading, if n == 0 { 4 } else { 2 }).with(own)
+            let heading =
+                ManuscriptHeading::new(title, level, style).with_key(format!("note {number}"));
+            PlannedSection::new(heading, if n == 0 { 4 } else { 2 }).with_content(own)
         })
         .collect()
 }
 
 /// The signature page.
-pub(super) fn signatures(registrant: &str, date: &str, size: f32) -> Section {
-    let line = |text: String| Block::Line(text, Style::plain(size));
+pub(super) fn signatures(registrant: &str, date: &str, size: f32) -> PlannedSection {
+    let line = |text: String| Block::Line(text, TextStyle::plain(size));
     let mut own = vec![Block::Prose(
         "Pursuant to the requirements of the Securities Exchange Act of 1934, the registrant has duly caused this report to be signed on its behalf by the undersigned, thereunto duly authorized.".to_owned().into(),
     )];
@@ -209,10 +210,10 @@ pub(super) fn signatures(registrant: &str, date: &str, size: f32) -> Section {
             line(date.to_owned()),
         ]);
     }
-    let heading = Heading::new("SIGNATURES", 1, Style::bold(size + 1.0).centered())
-        .on_new_page()
-        .known_as("signatures");
-    Section::new(heading, 0).with(own)
+    let heading = ManuscriptHeading::new("SIGNATURES", 1, TextStyle::bold(size + 1.0).centered())
+        .with_new_page()
+        .with_key("signatures");
+    PlannedSection::new(heading, 0).with_content(own)
 }
 
 /// The exhibit list.
@@ -234,7 +235,7 @@ pub(super) fn exhibits() -> Block {
         ("31.2", "Certification of the principal financial officer."),
         ("101", "Interactive data files."),
     ];
-    Block::Table(Table {
+    Block::Table(FigureTable {
         heads: Vec::new(),
         rows: list
             .into_iter()

@@ -3,24 +3,26 @@
 
 use serde_json::{Value, json};
 
-use super::search::{Gold, folded, likeness, names};
-use crate::question::{Block, Question};
+use super::search::{Gold, likeness, names, normalize_whitespace};
+use crate::question::{PromptBlock, PromptRequest};
 
 /// Claims of an answer.
-const CLAIMS: usize = 2;
+const MAX_CLAIMS: usize = 2;
 /// Characters of a quote.
 const QUOTE_CHARS: usize = 180;
 /// The share of the question's words that a line has to have, where nothing is known of the answer.
-const LIKE: f64 = 0.25;
+const MIN_LIKENESS: f64 = 0.25;
 /// What a tool is called when nothing more is needed.
-const DONE: &str = "answer";
+const FINAL_TOOL: &str = "answer";
 
 /// The answer from the passages of a question.
-pub(super) fn answer(golds: &[Gold], question: &Question) -> Value {
-    let asked = asked(question);
-    let gold = golds.iter().find(|gold| folded(&gold.question) == asked);
-    let passages: Vec<&Block> = question
-        .named("Passage")
+pub(super) fn answer(golds: &[Gold], question: &PromptRequest) -> Value {
+    let text_of_question = question_text(question);
+    let gold = golds
+        .iter()
+        .find(|gold| normalize_whitespace(&gold.question) == text_of_question);
+    let passages: Vec<&PromptBlock> = question
+        .blocks_named("Passage")
         .filter(|passage| gold.is_none_or(|gold| is_of(passage, gold)))
         .collect();
     let mut lines: Vec<(f64, u64, &str)> = Vec::new();
@@ -30,13 +32,13 @@ pub(super) fn answer(golds: &[Gold], question: &Question) -> Value {
             .lines()
             .skip(1)
             .filter(|line| line.chars().filter(|c| c.is_alphabetic()).count() > 3);
-        lines.extend(text.map(|line| (likeness(&asked, line), passage.number, line)));
+        lines.extend(text.map(|line| (likeness(&text_of_question, line), passage.number, line)));
     }
     lines.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    lines.retain(|(like, ..)| gold.is_some() || *like >= LIKE);
+    lines.retain(|(like, ..)| gold.is_some() || *like >= MIN_LIKENESS);
     let claims: Vec<Value> = lines
         .iter()
-        .take(CLAIMS)
+        .take(MAX_CLAIMS)
         .map(|(_, passage, line): &(f64, u64, &str)| {
             let quote: String = line.trim().chars().take(QUOTE_CHARS).collect();
             json!({ "statement": quote, "citations": [{ "passage": passage, "quote": quote }] })
@@ -46,31 +48,31 @@ pub(super) fn answer(golds: &[Gold], question: &Question) -> Value {
 }
 
 /// The question as it is understood behind the one before it.
-pub(super) fn restate(question: &Question) -> Value {
+pub(super) fn restate(question: &PromptRequest) -> Value {
     let last = question
-        .named("Earlier")
+        .blocks_named("Earlier")
         .last()
         .and_then(|block| block.text.lines().next())
         .unwrap_or_default();
-    let asked = question
-        .named("Question")
+    let latest = question
+        .blocks_named("Question")
         .next()
         .map(|block| block.text.trim())
         .unwrap_or_default();
-    json!({ "standalone": format!("{asked} ({last})") })
+    json!({ "standalone": format!("{latest} ({last})") })
 }
 
 /// One search, then the answer.
-pub(super) fn choose_tool(question: &Question) -> Value {
-    let asked = question
-        .named("Question")
+pub(super) fn choose_tool(question: &PromptRequest) -> Value {
+    let goal = question
+        .blocks_named("Question")
         .next()
         .map(|block| block.text.trim())
         .unwrap_or_default();
-    let (tool, query) = if question.named("Step").count() < 2 {
-        ("search", asked)
+    let (tool, query) = if question.blocks_named("Step").count() < 2 {
+        ("search", goal)
     } else {
-        (DONE, "")
+        (FINAL_TOOL, "")
     };
     let empty = "";
     json!({
@@ -81,12 +83,12 @@ pub(super) fn choose_tool(question: &Question) -> Value {
 
 /// A careful reader's verdict: an answer is right when it has the numbers of the reference, or, where that has none, most of its
 /// words.
-pub(super) fn judge(question: &Question) -> Value {
+pub(super) fn judge(question: &PromptRequest) -> Value {
     let text = |name: &str| {
         question
-            .named(name)
+            .blocks_named(name)
             .next()
-            .map(|block| folded(&block.text))
+            .map(|block| normalize_whitespace(&block.text))
             .unwrap_or_default()
     };
     let reference = text("Reference answer");
@@ -97,11 +99,11 @@ pub(super) fn judge(question: &Question) -> Value {
             .map(|word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned())
             .collect()
     };
-    let wanted = figures(&reference);
-    let said = figures(&answer);
-    let right = match wanted.is_empty() {
+    let expected = figures(&reference);
+    let actual = figures(&answer);
+    let right = match expected.is_empty() {
         true => likeness(&reference, &answer) >= 0.5,
-        false => wanted.iter().all(|figure| said.contains(figure)),
+        false => expected.iter().all(|figure| actual.contains(figure)),
     };
     let declined = answer.to_lowercase().starts_with("not in these documents");
     let verdict = if declined {
@@ -114,16 +116,16 @@ pub(super) fn judge(question: &Question) -> Value {
     json!({ "judged_why": "its figures and words were compared", "judged_verdict": verdict })
 }
 
-fn asked(question: &Question) -> String {
+fn question_text(question: &PromptRequest) -> String {
     question
-        .named("Question")
+        .blocks_named("Question")
         .next()
-        .map(|block| folded(&block.text))
+        .map(|block| normalize_whitespace(&block.text))
         .unwrap_or_default()
 }
 
 /// Whether a passage is of a page on which the answer stands; its first line says from where it is.
-fn is_of(passage: &Block, gold: &Gold) -> bool {
+fn is_of(passage: &PromptBlock, gold: &Gold) -> bool {
     let heading = passage.text.lines().next().unwrap_or_default();
     let page = heading
         .rsplit("page ")
@@ -136,7 +138,7 @@ fn is_of(passage: &Block, gold: &Gold) -> bool {
 mod tests {
     use super::*;
 
-    fn question(blocks: &[(&str, &str)]) -> Question {
+    fn question(blocks: &[(&str, &str)]) -> PromptRequest {
         let user = blocks
             .iter()
             .map(|(name, text): &(&str, &str)| {
@@ -144,11 +146,11 @@ mod tests {
             })
             .collect::<Vec<_>>()
             .join("\n\n");
-        Question::of(&json!({ "messages": [{ "role": "user", "content": user }] })).unwrap()
+        PromptRequest::parse(&json!({ "messages": [{ "role": "user", "content": user }] })).unwrap()
     }
 
     #[test]
-    fn it_quotes_lines_of_the_pages_it_knows_and_else_of_those_that_are_like_the_question() {
+    fn answers_quote_known_pages_or_similar_lines() {
         let question = question(&[
             ("Question", "What was capital expenditure?"),
             (
@@ -165,9 +167,9 @@ mod tests {
             doc: "ACME".into(),
             pages: vec![60],
         };
-        let said = answer(std::slice::from_ref(&gold), &question);
+        let reply = answer(std::slice::from_ref(&gold), &question);
         assert_eq!(
-            said["claims"][0]["citations"][0],
+            reply["claims"][0]["citations"][0],
             json!({ "passage": 2, "quote": "Purchases of plant (1,749)" })
         );
         assert_eq!(
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn it_searches_once_and_takes_up_what_was_said() {
+    fn agent_searches_once_and_uses_earlier_turns() {
         let question = |steps: &[(&str, &str)]| {
             question(
                 &[
@@ -219,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn it_judges_by_figures_and_else_by_words() {
+    fn judging_compares_figures_then_words() {
         let verdict = |reference: &str, answer: &str| {
-            let asked = question(&[
+            let judged = question(&[
                 ("Question", "?"),
                 ("Reference answer", reference),
                 ("Answer", answer),
             ]);
-            judge(&asked)["judged_verdict"]
+            judge(&judged)["judged_verdict"]
                 .as_str()
                 .unwrap_or_default()
                 .to_owned()

@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::{PageBlock, Reading};
-use crate::contents;
-use crate::titles::{Title, aligned, parts, squash};
-use crate::truth::Known;
+use super::{PageBlock, QuestionContext};
+use crate::titles::{NormalizedTitle, align, split_number, squash};
+use crate::toc;
+use crate::truth::KnownDocument;
 
 /// What a section on one of the pages shown is worth more than one like it elsewhere.
-const SHOWN: f64 = 0.01;
+const SHOWN_PAGE_BONUS: f64 = 0.01;
 /// Words of a line that may be a heading, in documents that nothing is known of.
 const HEADING_WORDS: usize = 14;
 
@@ -28,21 +28,21 @@ static HEADING: LazyLock<Regex> = LazyLock::new(|| {
     .unwrap()
 });
 
-impl Reading<'_> {
+impl QuestionContext<'_> {
     fn blocks(&self) -> impl Iterator<Item = &PageBlock<'_>> {
         self.pages.iter().filter(|page| page.block.name == "Page")
     }
 
     /// Sections of truth that start in a block of text.
-    fn starting(&self, known: &Known, page: &PageBlock<'_>) -> Vec<usize> {
+    fn sections_starting(&self, document: &KnownDocument, page: &PageBlock<'_>) -> Vec<usize> {
         match page.page {
-            Some(number) => known
-                .starting(number)
-                .filter(|node| known.shows(*node, &page.lines))
+            Some(number) => document
+                .sections_starting(number)
+                .filter(|node| document.shows(*node, &page.lines))
                 .collect(),
-            None if contents::looks(&page.block.text) => Vec::new(),
-            None => (0..known.titles.len())
-                .filter(|node| known.titles[*node].line(&page.lines).is_some())
+            None if toc::looks_like_toc(&page.block.text) => Vec::new(),
+            None => (0..document.titles.len())
+                .filter(|node| document.titles[*node].line(&page.lines).is_some())
                 .collect(),
         }
     }
@@ -52,13 +52,13 @@ impl Reading<'_> {
         let mut sections = Vec::new();
         for page in self.blocks() {
             let number = page.block.number;
-            if let Some(known) = self.known {
+            if let Some(document) = self.document {
                 let nodes = self
-                    .starting(known, page)
+                    .sections_starting(document, page)
                     .into_iter()
-                    .map(|node| &known.truth.nodes[node]);
+                    .map(|node| &document.truth.nodes[node]);
                 sections.extend(nodes.map(|node| section(&node.title, number, node.level)));
-            } else if !contents::looks(&page.block.text) {
+            } else if !toc::looks_like_toc(&page.block.text) {
                 sections.extend(
                     by_shape(&page.block.text).map(|(title, level)| section(title, number, level)),
                 );
@@ -68,28 +68,28 @@ impl Reading<'_> {
     }
 
     pub(super) fn locate(&self) -> Value {
-        let titles: Vec<_> = self.question.named("Title").collect();
+        let titles: Vec<_> = self.question.blocks_named("Title").collect();
         let prepared: Vec<_> = titles
             .iter()
-            .map(|block| Title::of(&one_line(&block.text)))
+            .map(|block| NormalizedTitle::parse(&one_line(&block.text)))
             .collect();
         let places = self.find(&prepared);
-        let found = titles
+        let located = titles
             .iter()
             .zip(places)
             .filter_map(|(block, page)| Some((block.number, page?)));
-        let found: Vec<_> = found
+        let located: Vec<_> = located
             .map(|(entry, page)| json!({ "entry": entry, "page": page }))
             .collect();
-        json!({ "found": found })
+        json!({ "found": located })
     }
 
     pub(super) fn repair(&self) -> Value {
         let title = self
             .question
-            .named("Title")
+            .blocks_named("Title")
             .next()
-            .map(|block| Title::of(&one_line(&block.text)));
+            .map(|block| NormalizedTitle::parse(&one_line(&block.text)));
         let page = self
             .find(&title.into_iter().collect::<Vec<_>>())
             .into_iter()
@@ -99,18 +99,18 @@ impl Reading<'_> {
     }
 
     /// The number of the page on which each of the titles stands; the titles are in the order of their document.
-    fn find(&self, titles: &[Title]) -> Vec<Option<u64>> {
-        let shown: BTreeSet<u32> = self.blocks().filter_map(|page| page.page).collect();
-        let nodes = self.known.map_or(Vec::new(), |known| {
+    fn find(&self, titles: &[NormalizedTitle]) -> Vec<Option<u64>> {
+        let shown_pages: BTreeSet<u32> = self.blocks().filter_map(|page| page.page).collect();
+        let nodes = self.document.map_or(Vec::new(), |document| {
             let more = |node: usize| {
-                if shown.contains(&known.truth.nodes[node].page) {
-                    SHOWN
+                if shown_pages.contains(&document.truth.nodes[node].page) {
+                    SHOWN_PAGE_BONUS
                 } else {
                     0.0
                 }
             };
-            aligned(titles.len(), known.titles.len(), |i, node| {
-                let likeness = titles[i].likeness(&known.titles[node]);
+            align(titles.len(), document.titles.len(), |i, node| {
+                let likeness = titles[i].likeness(&document.titles[node]);
                 if likeness > 0.0 {
                     likeness + more(node)
                 } else {
@@ -118,10 +118,10 @@ impl Reading<'_> {
                 }
             })
         });
-        let of = |at: usize| match (self.known, nodes.get(at).copied().flatten()) {
-            (Some(known), Some(node)) => self
+        let of = |at: usize| match (self.document, nodes.get(at).copied().flatten()) {
+            (Some(document), Some(node)) => self
                 .blocks()
-                .find(|page| self.starting(known, page).contains(&node)),
+                .find(|page| self.sections_starting(document, page).contains(&node)),
             _ => self
                 .blocks()
                 .find(|page| self.reads_as_heading(&titles[at], page)),
@@ -132,10 +132,10 @@ impl Reading<'_> {
     }
 
     /// Whether a title that truth does not know stands here on lines of its own, and not in a row of contents.
-    fn reads_as_heading(&self, title: &Title, page: &PageBlock<'_>) -> bool {
-        let contents = match (self.known, page.page) {
-            (Some(known), Some(number)) => known.contents.contains(&number),
-            _ => contents::looks(&page.block.text),
+    fn reads_as_heading(&self, title: &NormalizedTitle, page: &PageBlock<'_>) -> bool {
+        let contents = match (self.document, page.page) {
+            (Some(document), Some(number)) => document.contents.contains(&number),
+            _ => toc::looks_like_toc(&page.block.text),
         };
         !contents && title.own_line(&page.lines).is_some()
     }
@@ -143,38 +143,40 @@ impl Reading<'_> {
     pub(super) fn verify_title(&self) -> Value {
         let title = self
             .question
-            .named("Title")
+            .blocks_named("Title")
             .next()
-            .map(|block| Title::of(&one_line(&block.text)))
+            .map(|block| NormalizedTitle::parse(&one_line(&block.text)))
             .unwrap_or_default();
         let verdict = |stands: bool, starts_page: bool| json!({ "stands": stands, "starts_page": stands && starts_page });
         let Some(page) = self.blocks().next() else {
             return verdict(false, false);
         };
         let here = self
-            .known
-            .map(|known| self.starting(known, page))
+            .document
+            .map(|document| self.sections_starting(document, page))
             .unwrap_or_default();
-        let alike = |known: &Known, node: usize| known.titles[node].likeness(&title);
-        let best = self.known.and_then(|known| {
+        let alike = |document: &KnownDocument, node: usize| document.titles[node].likeness(&title);
+        let best = self.document.and_then(|document| {
             let scored = here
                 .iter()
-                .map(|node| (alike(known, *node), *node))
+                .map(|node| (alike(document, *node), *node))
                 .filter(|(score, _)| *score >= crate::titles::ALIKE);
             scored
                 .reduce(|a, b| if b.0 > a.0 { b } else { a })
-                .map(|(_, node)| &known.titles[node])
+                .map(|(_, node)| &document.titles[node])
         });
-        if let Some(found) = best {
-            let line = found.line(&page.lines).or_else(|| title.line(&page.lines));
+        if let Some(matched) = best {
+            let line = matched
+                .line(&page.lines)
+                .or_else(|| title.line(&page.lines));
             return verdict(
                 true,
                 line.is_some_and(|line| self.starts_page(page, &here, line)),
             );
         }
-        let elsewhere = self
-            .known
-            .is_some_and(|known| (0..known.titles.len()).any(|node| alike(known, node) > 0.95));
+        let elsewhere = self.document.is_some_and(|document| {
+            (0..document.titles.len()).any(|node| alike(document, node) > 0.95)
+        });
         let stands = !elsewhere && self.reads_as_heading(&title, page);
         let line = title.own_line(&page.lines);
         verdict(
@@ -186,10 +188,10 @@ impl Reading<'_> {
     /// Whether nothing but other headings stands above a line of a page on which these sections start.
     fn starts_page(&self, page: &PageBlock<'_>, here: &[usize], line: usize) -> bool {
         let headings: Vec<String> = self
-            .known
-            .map(|known| {
+            .document
+            .map(|document| {
                 here.iter()
-                    .map(|node| squash(&known.truth.nodes[*node].title))
+                    .map(|node| squash(&document.truth.nodes[*node].title))
                     .collect()
             })
             .unwrap_or_default();
@@ -200,7 +202,7 @@ impl Reading<'_> {
 }
 
 fn section(title: &str, page: u64, level: u32) -> Value {
-    let (number, title) = parts(title);
+    let (number, title) = split_number(title);
     json!({ "number": number, "title": title, "page": page, "level": level })
 }
 
@@ -220,7 +222,7 @@ fn by_shape(text: &str) -> impl Iterator<Item = (&str, u32)> {
         let fits = (1..=HEADING_WORDS).contains(&words) && !line.ends_with(|c| ",;:".contains(c));
         let marks = HEADING
             .captures(line)
-            .map(|found| found.get(1).map_or(2, |marks| marks.len() as u32));
+            .map(|captures| captures.get(1).map_or(2, |marks| marks.len() as u32));
         let level = marks.or(capitals.then_some(1)).filter(|_| fits)?;
         Some((line.trim_start_matches('#').trim(), level))
     })
@@ -231,12 +233,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_of_unknown_documents_are_known_by_their_shape() {
+    fn headings_of_unknown_documents_are_found_by_shape() {
         let text = "# Overview\nThe company sells, as Item 1 says, things.\nRISK FACTORS\nItem 2. Properties\n1,234 5,678\n\
                     3.1 Method\nItem 3 is a matter that we have spoken about at great length in the section that is before this one,";
-        let found: Vec<_> = by_shape(text).collect();
+        let actual: Vec<_> = by_shape(text).collect();
         assert_eq!(
-            found,
+            actual,
             [
                 ("Overview", 1),
                 ("RISK FACTORS", 1),

@@ -5,20 +5,20 @@
 mod answering;
 mod headings;
 mod search;
-mod words;
+mod summaries;
 
 use serde_json::{Value, json};
 
-use crate::behavior::Reads;
-use crate::contents::{self, Row};
+use crate::behavior::TocReading;
 use crate::echo;
-use crate::question::{Block, Question, Stage};
-use crate::titles::{parts, squashed};
-use crate::truth::{Known, Library};
+use crate::question::{PromptBlock, PromptRequest, RequestStage};
+use crate::titles::{split_number, squashed_lines};
+use crate::toc::{self, PrintedRow};
+use crate::truth::{KnownDocument, Library};
 
 pub use search::Gold;
-pub use words::is_whole;
-pub(crate) use words::summary;
+pub use summaries::is_whole;
+pub(crate) use summaries::summary;
 
 /// Answers rightly, by a library of documents.
 #[derive(Debug, Clone, Default)]
@@ -28,16 +28,16 @@ pub struct Oracle {
 }
 
 /// A question with what is known about its pages.
-struct Reading<'a> {
-    question: &'a Question,
-    known: Option<&'a Known>,
+struct QuestionContext<'a> {
+    question: &'a PromptRequest,
+    document: Option<&'a KnownDocument>,
     pages: Vec<PageBlock<'a>>,
-    reads: Reads,
+    reads: TocReading,
 }
 
 /// A page as a question shows it.
 struct PageBlock<'a> {
-    block: &'a Block,
+    block: &'a PromptBlock,
     /// The physical page it is, where that is known.
     page: Option<u32>,
     lines: Vec<String>,
@@ -54,13 +54,13 @@ impl Oracle {
 
     /// The same, knowing where these questions are answered.
     #[must_use]
-    pub fn knowing(self, golds: Vec<Gold>) -> Self {
+    pub fn with_golds(self, golds: Vec<Gold>) -> Self {
         Self { golds, ..self }
     }
 
     /// What it says about sections and documents that may answer a question, each score moved by at most `noise`; `None` where
     /// something else is asked.
-    pub(crate) fn judge(&self, question: &Question, noise: f64, seed: u64) -> Option<Value> {
+    pub(crate) fn judge(&self, question: &PromptRequest, noise: f64, seed: u64) -> Option<Value> {
         question
             .stage
             .is_search()
@@ -68,40 +68,44 @@ impl Oracle {
     }
 
     /// The right answer, of the shape that is asked for.
-    pub fn answer(&self, question: &Question, reads: Reads) -> Value {
-        let reading = self.reading(question, reads);
+    pub fn answer(&self, question: &PromptRequest, reads: TocReading) -> Value {
+        let reading = self.question_context(question, reads);
         match question.stage {
-            Stage::DetectToc => reading.detect_toc(),
-            Stage::ReadContents => reading.read_contents(),
-            Stage::ReadWindow => reading.read_window(),
-            Stage::Locate => reading.locate(),
-            Stage::VerifyTitle => reading.verify_title(),
-            Stage::Repair => reading.repair(),
-            Stage::Summarize => words::summarize(question),
-            Stage::Describe => words::describe(question),
-            Stage::Answer => answering::answer(&self.golds, question),
-            Stage::Restate => answering::restate(question),
-            Stage::ChooseTool => answering::choose_tool(question),
-            Stage::Judge => answering::judge(question),
+            RequestStage::DetectToc => reading.detect_toc(),
+            RequestStage::ReadContents => reading.read_contents(),
+            RequestStage::ReadWindow => reading.read_window(),
+            RequestStage::Locate => reading.locate(),
+            RequestStage::VerifyTitle => reading.verify_title(),
+            RequestStage::Repair => reading.repair(),
+            RequestStage::Summarize => summaries::summarize(question),
+            RequestStage::Describe => summaries::describe(question),
+            RequestStage::Answer => answering::answer(&self.golds, question),
+            RequestStage::Restate => answering::restate(question),
+            RequestStage::ChooseTool => answering::choose_tool(question),
+            RequestStage::Judge => answering::judge(question),
             _ => echo::fill(question),
         }
     }
 
-    fn reading<'a>(&'a self, question: &'a Question, reads: Reads) -> Reading<'a> {
+    fn question_context<'a>(
+        &'a self,
+        question: &'a PromptRequest,
+        reads: TocReading,
+    ) -> QuestionContext<'a> {
         let blocks: Vec<_> = question
             .blocks
             .iter()
-            .filter(|block: &&Block| ["Page", "Contents"].contains(&block.name.as_str()))
+            .filter(|block: &&PromptBlock| ["Page", "Contents"].contains(&block.name.as_str()))
             .collect();
         let texts: Vec<_> = blocks.iter().map(|block| block.text.as_str()).collect();
-        let places = self.library.places(&texts);
+        let places = self.library.match_pages(&texts);
         let pages: Vec<_> = blocks
             .into_iter()
             .zip(&places)
             .map(|(block, place)| PageBlock {
                 block,
                 page: place.map(|place| place.page),
-                lines: squashed(&block.text),
+                lines: squashed_lines(&block.text),
             })
             .collect();
         let doc = places
@@ -113,28 +117,30 @@ impl Oracle {
                 let lines: Vec<String> = pages.iter().flat_map(|page| page.lines.clone()).collect();
                 self.library.by_titles(&lines)
             });
-        Reading {
+        QuestionContext {
             question,
-            known: doc.map(|doc| &self.library.documents[doc]),
+            document: doc.map(|doc| &self.library.documents[doc]),
             pages,
             reads,
         }
     }
 }
 
-impl Reading<'_> {
+impl QuestionContext<'_> {
     fn detect_toc(&self) -> Value {
         let Some(page) = self.pages.first() else {
             return json!({ "is_contents": false, "has_page_numbers": false });
         };
-        let known = self
-            .known
-            .filter(|known| self.reads == Reads::Page || known.complete);
-        let is_contents = match (self.known, page.page) {
-            (Some(_), Some(number)) => known.is_some_and(|known| known.contents.contains(&number)),
-            _ => contents::looks(&page.block.text),
+        let document = self
+            .document
+            .filter(|document| self.reads == TocReading::Page || document.complete);
+        let is_contents = match (self.document, page.page) {
+            (Some(_), Some(number)) => {
+                document.is_some_and(|document| document.contents.contains(&number))
+            }
+            _ => toc::looks_like_toc(&page.block.text),
         };
-        let rows = contents::rows(&page.block.text, self.known);
+        let rows = toc::rows(&page.block.text, self.document);
         let labeled = rows.iter().filter(|row| !row.label.is_empty()).count();
         json!({ "is_contents": is_contents, "has_page_numbers": is_contents && 2 * labeled >= rows.len().max(1) })
     }
@@ -147,29 +153,31 @@ impl Reading<'_> {
             .collect::<Vec<_>>()
             .join("\n");
         let mut level = 1;
-        let mut entry = |row: Row| {
+        let mut entry = |row: PrintedRow| {
             let of = row
                 .node
-                .zip(self.known)
-                .map(|(node, known)| known.truth.nodes[node].level);
+                .zip(self.document)
+                .map(|(node, document)| document.truth.nodes[node].level);
             level = of.unwrap_or(level);
-            let deeper = if of.is_none() && self.known.is_some() {
+            let deeper = if of.is_none() && self.document.is_some() {
                 level + 1
             } else {
                 level
             };
-            let (number, title) = parts(&row.title);
+            let (number, title) = split_number(&row.title);
             json!({ "number": number, "title": title, "label": row.label, "level": deeper })
         };
-        let mut rows = contents::rows(&text, self.known);
-        if self.reads == Reads::Truth && self.known.is_some_and(|known| !known.complete) {
+        let mut rows = toc::rows(&text, self.document);
+        if self.reads == TocReading::Truth
+            && self.document.is_some_and(|document| !document.complete)
+        {
             // What is no table of contents to it has no entries.
             rows.clear();
         }
-        let kept = rows
-            .into_iter()
-            .filter(|row| row.node.is_some() || self.known.is_none() || self.reads == Reads::Page);
-        json!({ "entries": kept.map(&mut entry).collect::<Vec<_>>() })
+        let listed = rows.into_iter().filter(|row| {
+            row.node.is_some() || self.document.is_none() || self.reads == TocReading::Page
+        });
+        json!({ "entries": listed.map(&mut entry).collect::<Vec<_>>() })
     }
 }
 

@@ -8,13 +8,13 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::dice::Dice;
-use crate::question::{Question, Stage};
+use crate::question::{PromptRequest, RequestStage};
+use crate::seeded::SeededRng;
 
 /// The score from which on a section is named where only the good ones are.
-const GOOD: f64 = 0.5;
+const MIN_GOOD_SCORE: f64 = 0.5;
 /// Sections that are named at most, of a whole tree.
-const NAMED: usize = 10;
+const MAX_SECTIONS: usize = 10;
 
 /// A question whose answer is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -28,7 +28,7 @@ pub struct Gold {
 }
 
 /// A section as a listing shows it.
-struct Entry {
+struct ListingEntry {
     id: String,
     /// First and last page; 0 where it has none.
     pages: (u32, u32),
@@ -36,85 +36,88 @@ struct Entry {
 }
 
 /// What is known of a question.
-struct Asked<'a> {
+struct QuestionFacts<'a> {
     question: String,
     document: String,
     gold: Option<&'a Gold>,
 }
 
 /// The answer to a question about sections or documents; noise is in its scores.
-pub(super) fn answer(golds: &[Gold], question: &Question, noise: f64, seed: u64) -> Value {
-    let asked = asked(golds, question);
+pub(super) fn answer(golds: &[Gold], question: &PromptRequest, noise: f64, seed: u64) -> Value {
+    let facts = question_facts(golds, question);
     let score = |key: &str, truth: f64| {
-        let name = format!("{}\n{}\n{key}", question.stage.name(), asked.question);
-        let shift = Dice::of(seed, "noise", name.as_bytes()).between(-noise, noise);
+        let name = format!("{}\n{}\n{key}", question.stage.name(), facts.question);
+        let shift = SeededRng::new(seed, "noise", name.as_bytes()).between(-noise, noise);
         ((truth + shift).clamp(0.0, 1.0) * 1_000.0).round() / 1_000.0
     };
     match question.stage {
-        Stage::Analyze => analysis(&asked),
-        Stage::RouteDocuments => {
-            let one = |block: &crate::question::Block| {
-                let is_gold = asked.gold.is_some_and(|gold| names(&block.text, &gold.doc));
+        RequestStage::Analyze => analysis(&facts),
+        RequestStage::RouteDocuments => {
+            let one = |block: &crate::question::PromptBlock| {
+                let is_gold = facts.gold.is_some_and(|gold| names(&block.text, &gold.doc));
                 let truth = if is_gold {
                     0.95
                 } else {
-                    0.4 * likeness(&asked.question, &block.text)
+                    0.4 * likeness(&facts.question, &block.text)
                 };
                 json!({ "document": block.number, "score": score(&block.number.to_string(), truth), "reason": "as it is" })
             };
-            json!({ "documents": question.named("Document").map(one).collect::<Vec<_>>() })
+            json!({ "documents": question.blocks_named("Document").map(one).collect::<Vec<_>>() })
         }
-        Stage::RouteFilter => json!({ "conditions": conditions(&asked, question) }),
-        Stage::ChooseRules => {
-            let fits =
-                |block: &&crate::question::Block| likeness(&asked.question, &block.text) > 0.2;
-            json!({ "rules": question.named("Rule").filter(fits).map(|block| block.number).collect::<Vec<_>>() })
+        RequestStage::RouteFilter => json!({ "conditions": conditions(&facts, question) }),
+        RequestStage::ChooseRules => {
+            let fits = |block: &&crate::question::PromptBlock| {
+                likeness(&facts.question, &block.text) > 0.2
+            };
+            json!({ "rules": question.blocks_named("Rule").filter(fits).map(|block| block.number).collect::<Vec<_>>() })
         }
         _ => {
             let entries = entries(question);
-            let mut scored: Vec<(f64, &Entry)> = entries
+            let mut scored: Vec<(f64, &ListingEntry)> = entries
                 .iter()
-                .map(|entry| (score(&entry.id, worth(&asked, entry)), entry))
+                .map(|entry| (score(&entry.id, relevance(&facts, entry)), entry))
                 .collect();
-            if matches!(question.stage, Stage::Select | Stage::Descend) {
-                scored.retain(|(score, _)| *score >= GOOD);
+            if matches!(question.stage, RequestStage::Select | RequestStage::Descend) {
+                scored.retain(|(score, _)| *score >= MIN_GOOD_SCORE);
                 scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-                scored.truncate(NAMED);
+                scored.truncate(MAX_SECTIONS);
             }
-            let list: Vec<Value> = scored.iter().map(|(score, entry): &(f64, &Entry)| json!({ "id": entry.id, "score": score, "reason": "as it is" })).collect();
+            let list: Vec<Value> = scored.iter().map(|(score, entry): &(f64, &ListingEntry)| json!({ "id": entry.id, "score": score, "reason": "as it is" })).collect();
             json!({ "thinking": "It stands where it stands.", question.stage.property(): list })
         }
     }
 }
 
-fn asked<'a>(golds: &'a [Gold], question: &Question) -> Asked<'a> {
+fn question_facts<'a>(golds: &'a [Gold], question: &PromptRequest) -> QuestionFacts<'a> {
     let text = |name| {
         question
-            .named(name)
+            .blocks_named(name)
             .next()
-            .map(|block| folded(&block.text))
+            .map(|block| normalize_whitespace(&block.text))
             .unwrap_or_default()
     };
-    let asked = text("Question");
+    let text_of_question = text("Question");
     let document = text("Document");
-    let gold = golds.iter().find(|gold| folded(&gold.question) == asked);
-    Asked {
-        question: asked,
+    let gold = golds
+        .iter()
+        .find(|gold| normalize_whitespace(&gold.question) == text_of_question);
+    QuestionFacts {
+        question: text_of_question,
         document,
         gold,
     }
 }
 
 /// 0–1: how much a section is the place of the answer.
-fn worth(asked: &Asked<'_>, entry: &Entry) -> f64 {
+fn relevance(facts: &QuestionFacts<'_>, entry: &ListingEntry) -> f64 {
     let (first, last) = entry.pages;
-    let gold = asked.gold.filter(|gold| names(&asked.document, &gold.doc));
+    let gold = facts.gold.filter(|gold| names(&facts.document, &gold.doc));
     let holds =
         gold.is_some_and(|gold| gold.pages.iter().any(|page| (first..=last).contains(page)));
     if holds {
         return 0.55 + 0.4 / f64::from(last - first + 1).sqrt();
     }
-    0.1 + 0.4 * likeness(&asked.question, &entry.words)
+    0.1 + 0.4 * likeness(&facts.question, &entry.words)
 }
 
 /// Share of the longer words of a question that a text has.
@@ -136,10 +139,10 @@ pub(super) fn names(text: &str, doc: &str) -> bool {
 }
 
 /// The lines of a listing, each with the lines of its excerpt.
-fn entries(question: &Question) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
+fn entries(question: &PromptRequest) -> Vec<ListingEntry> {
+    let mut entries: Vec<ListingEntry> = Vec::new();
     let text = question
-        .named("Listing")
+        .blocks_named("Listing")
         .next()
         .map(|block| block.text.as_str())
         .unwrap_or_default();
@@ -150,7 +153,7 @@ fn entries(question: &Question) -> Vec<Entry> {
         let rest = parts.next();
         match place {
             Some(place) if id.len() >= 4 && id.bytes().all(|byte| byte.is_ascii_digit()) => {
-                entries.push(Entry {
+                entries.push(ListingEntry {
                     id: id.into(),
                     pages: pages(place),
                     words: rest.unwrap_or_default().into(),
@@ -180,48 +183,48 @@ fn pages(place: &str) -> (u32, u32) {
         .unwrap_or((0, 0))
 }
 
-fn analysis(asked: &Asked<'_>) -> Value {
-    let words: Vec<&str> = asked
+fn analysis(facts: &QuestionFacts<'_>) -> Value {
+    let words: Vec<&str> = facts
         .question
         .split_whitespace()
         .filter(|word| word.len() > 5)
         .take(6)
         .collect();
-    let years = asked
+    let years = facts
         .question
         .split(|c: char| !c.is_ascii_digit())
         .filter(|word| word.len() == 4);
     json!({
-        "topic": words.join(" "), "aspects": [asked.question], "kind": "fact", "key_terms": words,
+        "topic": words.join(" "), "aspects": [facts.question], "kind": "fact", "key_terms": words,
         "years": years.filter_map(|year| year.parse::<u16>().ok()).collect::<Vec<_>>(), "locations": [],
     })
 }
 
 /// Values of facets that the question names.
-fn conditions(asked: &Asked<'_>, question: &Question) -> Vec<Value> {
+fn conditions(facts: &QuestionFacts<'_>, question: &PromptRequest) -> Vec<Value> {
     let text = question
-        .named("Facets")
+        .blocks_named("Facets")
         .next()
         .map(|block| block.text.as_str())
         .unwrap_or_default();
     let lines = text.lines().filter_map(|line| line.split_once(": "));
-    let named = |value: &str| {
+    let is_mentioned = |value: &str| {
         !value.is_empty()
-            && asked
+            && facts
                 .question
                 .to_lowercase()
                 .contains(&value.to_lowercase())
     };
-    let found = lines.flat_map(|(facet, values)| {
-        let values = values.split(" | ").filter(|value| named(value));
+    let matching = lines.flat_map(|(facet, values)| {
+        let values = values.split(" | ").filter(|value| is_mentioned(value));
         values
             .map(move |value| json!({ "facet": facet, "value": value }))
             .collect::<Vec<_>>()
     });
-    found.collect()
+    matching.collect()
 }
 
-pub(super) fn folded(text: &str) -> String {
+pub(super) fn normalize_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -244,14 +247,15 @@ mod tests {
         let schema = json!({ "json_schema": { "schema": { "properties": { "thinking": {}, property: {} } } } });
         let message = json!({ "role": "user", "content": user.join("\n\n") });
         let question =
-            Question::of(&json!({ "messages": [message], "response_format": schema })).unwrap();
+            PromptRequest::parse(&json!({ "messages": [message], "response_format": schema }))
+                .unwrap();
         let gold = Gold {
             question: "What was capital spent?".into(),
             doc: "ACME_2022".into(),
             pages: vec![4],
         };
-        let said = answer(&[gold], &question, noise, seed);
-        said[property]
+        let reply = answer(&[gold], &question, noise, seed);
+        reply[property]
             .as_array()
             .unwrap()
             .iter()
@@ -265,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_with_the_answer_are_worth_the_more_the_narrower_they_are() {
+    fn narrower_answer_sections_score_higher() {
         let values = ask("values", 0.0, 1);
         assert_eq!(values[1], ("0001".into(), 0.95));
         assert!(
@@ -282,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_bounded_and_another_for_other_evidence() {
+    fn noise_is_bounded_and_depends_on_the_evidence() {
         let truth = ask("values", 0.0, 1);
         let noisy = ask("values", 0.2, 1);
         assert!(

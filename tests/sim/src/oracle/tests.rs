@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::truth::{Node, Texts, Truth};
+use crate::truth::{KnownOutline, KnownSection, PageTexts};
 
 const CONTENTS: &str = "TABLE OF CONTENTS\nPART I\nItem 1. Business 1\nItem 1A. Risk Factors 2\nItem 2. Properties 4\nPART II\n\
                         Item 5. Market for Registrant's Common\nEquity 5\nItem 6. Selected Data 6";
@@ -49,13 +49,13 @@ fn oracle() -> Oracle {
         ("Item 6. Selected Data", 2, 7),
     ];
     let nodes = nodes
-        .map(|(title, level, page)| Node {
+        .map(|(title, level, page)| KnownSection {
             title: title.into(),
             level,
             page,
         })
         .to_vec();
-    let truth = Truth {
+    let truth = KnownOutline {
         doc: "acme".into(),
         pages: 7,
         nodes,
@@ -63,7 +63,7 @@ fn oracle() -> Oracle {
     };
     Oracle::new(Library::new(
         vec![truth],
-        vec![Texts {
+        vec![PageTexts {
             doc: "acme".into(),
             pages: pages(),
         }],
@@ -71,10 +71,10 @@ fn oracle() -> Oracle {
 }
 
 fn ask(names: &[&str], blocks: &[(&str, &str)]) -> Value {
-    ask_reading(Reads::Truth, names, blocks)
+    ask_reading(TocReading::Truth, names, blocks)
 }
 
-fn ask_reading(reads: Reads, names: &[&str], blocks: &[(&str, &str)]) -> Value {
+fn ask_reading(reads: TocReading, names: &[&str], blocks: &[(&str, &str)]) -> Value {
     let user = blocks
         .iter()
         .map(|(name, text): &(&str, &str)| {
@@ -89,13 +89,14 @@ fn ask_reading(reads: Reads, names: &[&str], blocks: &[(&str, &str)]) -> Value {
     let schema = json!({ "json_schema": { "schema": { "properties": properties } } });
     let message = json!({ "role": "user", "content": user });
     oracle().answer(
-        &Question::of(&json!({ "messages": [message], "response_format": schema })).unwrap(),
+        &PromptRequest::parse(&json!({ "messages": [message], "response_format": schema }))
+            .unwrap(),
         reads,
     )
 }
 
 #[test]
-fn contents_are_known_and_read() {
+fn toc_is_detected_and_read() {
     let names = ["is_contents", "has_page_numbers"];
     assert_eq!(
         ask(&names, &[("Page", CONTENTS)]),
@@ -121,14 +122,14 @@ fn contents_are_known_and_read() {
 }
 
 #[test]
-fn contents_that_lack_a_section_count_only_for_those_who_read_the_page() {
+fn incomplete_toc_only_counts_when_reading_the_page() {
     let page = CONTENTS.replace("Item 2. Properties 4\n", "");
     let mut texts = pages();
     texts[1] = page;
-    let known = oracle().library.documents[0].truth.clone();
+    let truth = oracle().library.documents[0].truth.clone();
     let oracle = Oracle::new(Library::new(
-        vec![known],
-        vec![Texts {
+        vec![truth],
+        vec![PageTexts {
             doc: "acme".into(),
             pages: texts,
         }],
@@ -138,7 +139,7 @@ fn contents_that_lack_a_section_count_only_for_those_who_read_the_page() {
 }
 
 #[test]
-fn windows_show_what_starts_in_them_by_their_own_numbers() {
+fn windows_list_starting_sections_by_page_number() {
     let pages = pages();
     let read = ask(
         &["sections"],
@@ -149,24 +150,24 @@ fn windows_show_what_starts_in_them_by_their_own_numbers() {
             ("Page 3", &pages[5]),
         ],
     );
-    let found: Vec<_> = read["sections"]
+    let actual: Vec<_> = read["sections"]
         .as_array()
         .unwrap()
         .iter()
         .map(|s| (s["title"].as_str().unwrap(), &s["page"]))
         .collect();
-    let wanted = [
+    let expected = [
         "Risk Factors",
         "Properties",
         "PART II",
         "Market for Registrant's Common Equity",
     ];
     assert_eq!(
-        found.iter().map(|(title, _)| *title).collect::<Vec<_>>(),
-        wanted
+        actual.iter().map(|(title, _)| *title).collect::<Vec<_>>(),
+        expected
     );
     assert_eq!(
-        found
+        actual
             .iter()
             .map(|(_, page)| page.as_u64().unwrap())
             .collect::<Vec<_>>(),
@@ -184,9 +185,9 @@ fn windows_show_what_starts_in_them_by_their_own_numbers() {
 }
 
 #[test]
-fn titles_are_found_on_their_pages_and_nowhere_else() {
+fn titles_are_located_only_on_their_pages() {
     let pages = pages();
-    let shown = [
+    let pages_shown = [
         ("Page 1", pages[1].as_str()),
         ("Page 2", &pages[4]),
         ("Page 3", &pages[5]),
@@ -197,13 +198,13 @@ fn titles_are_found_on_their_pages_and_nowhere_else() {
         ("Title 2", "Item 2. Properties"),
         ("Title 3", "Item 6. Selected Data"),
     ];
-    let located = ask(&["found"], &[&titles[..], &shown].concat());
+    let located = ask(&["found"], &[&titles[..], &pages_shown].concat());
     assert_eq!(
         located["found"],
         json!([{ "entry": 1, "page": 4 }, { "entry": 2, "page": 3 }])
     );
     let repaired =
-        |title| ask(&["page"], &[&[("Title", title)][..], &shown].concat())["page"].clone();
+        |title| ask(&["page"], &[&[("Title", title)][..], &pages_shown].concat())["page"].clone();
     assert_eq!(
         [
             repaired("PART II"),
@@ -215,7 +216,7 @@ fn titles_are_found_on_their_pages_and_nowhere_else() {
 }
 
 #[test]
-fn a_title_is_verified_where_it_stands_as_a_heading() {
+fn titles_are_verified_only_as_headings() {
     let pages = pages();
     let verdict = |title: &str, page: &str| {
         let verdict = ask(
@@ -252,7 +253,7 @@ fn a_title_is_verified_where_it_stands_as_a_heading() {
 }
 
 #[test]
-fn sections_are_summarized_each_by_itself() {
+fn sections_are_summarized_separately() {
     let together = ask(
         &["summaries"],
         &[("Section 1", "A\nOne"), ("Section 2", "B\nTwo")],
@@ -271,7 +272,7 @@ fn sections_are_summarized_each_by_itself() {
 }
 
 #[test]
-fn documents_that_nobody_knows_are_read_with_care() {
+fn unknown_documents_are_read_by_shape() {
     let page = "1. Method\nWe did this and that, and it took a long time to do so.\n2. Results\nIt worked.";
     let read = ask(&["sections"], &[("Page 1", page)]);
     assert_eq!(

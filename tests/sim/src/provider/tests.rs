@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
 use super::*;
-use crate::behavior::{Faults, Latency, Limits, Outage, Told};
+use crate::behavior::{Latency, LimitHeaders, Outage, ReplyFaults, SimulatedLimits};
 
 /// Status, head and body of the reply; status 0 where the connection broke.
 async fn post(provider: &Provider, path: &str, body: &Value) -> (u16, String, Value) {
@@ -16,7 +16,7 @@ async fn post(provider: &Provider, path: &str, body: &Value) -> (u16, String, Va
     let mut stream = TcpStream::connect(provider.address()).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut stream = BufReader::new(stream);
-    let Ok(Some(head)) = Head::read(&mut stream).await else {
+    let Ok(Some(head)) = HttpHead::read(&mut stream).await else {
         return (0, String::new(), Value::Null);
     };
     let Ok(body) = head.body(&mut stream).await else {
@@ -26,7 +26,7 @@ async fn post(provider: &Provider, path: &str, body: &Value) -> (u16, String, Va
         .unwrap()
         .to_lowercase();
     (
-        head.word(1).parse().unwrap(),
+        head.start_line_word(1).parse().unwrap(),
         text,
         serde_json::from_slice(&body).unwrap(),
     )
@@ -58,20 +58,20 @@ fn content(reply: &Value) -> Option<Value> {
 async fn both_dialects_get_the_same_answer() {
     let provider = start(Behavior::default()).await;
     let (status, _, reply) = ask(&provider, "We sell things").await;
-    let said = content(&reply).unwrap();
+    let answer = content(&reply).unwrap();
     assert_eq!(
-        (status, said["summaries"][0]["section"].as_u64()),
+        (status, answer["summaries"][0]["section"].as_u64()),
         (200, Some(1))
     );
-    let asked = question("We sell things");
+    let request = question("We sell things");
     let anthropic = json!({
-        "model": "m", "max_tokens": 400, "system": "Sum up.", "messages": [asked["messages"][1]],
-        "tools": [{"name": "answer", "input_schema": asked["response_format"]["json_schema"]["schema"]}],
+        "model": "m", "max_tokens": 400, "system": "Sum up.", "messages": [request["messages"][1]],
+        "tools": [{"name": "answer", "input_schema": request["response_format"]["json_schema"]["schema"]}],
     });
     let (_, _, reply) = post(&provider, "/v1/messages", &anthropic).await;
     assert_eq!(
         (&reply["content"][0]["input"], &reply["stop_reason"]),
-        (&said, &json!("tool_use"))
+        (&answer, &json!("tool_use"))
     );
     assert_eq!(
         provider.report().repeated,
@@ -101,11 +101,11 @@ async fn both_dialects_get_the_same_answer() {
 }
 
 #[tokio::test]
-async fn it_remembers_who_asked_and_reports() {
+async fn requests_are_recorded_per_process() {
     let provider = start(Behavior::default()).await;
     ask(&provider, "one").await;
     ask(&provider, "two").await;
-    let asks = provider.asks();
+    let asks = provider.requests();
     assert_eq!(
         asks.iter()
             .map(|ask| ask.process.as_str())
@@ -116,19 +116,19 @@ async fn it_remembers_who_asked_and_reports() {
         asks.iter()
             .all(|ask| ask.delivered.is_some_and(|at| at >= ask.arrived))
     );
-    assert_eq!((provider.in_flight(), provider.asked()), (0, 2));
+    assert_eq!((provider.in_flight(), provider.request_count()), (0, 2));
     let mut stream = TcpStream::connect(provider.address()).await.unwrap();
     stream
         .write_all(b"GET /w/v1/models HTTP/1.1\r\n\r\nGET /report HTTP/1.1\r\n\r\n")
         .await
         .unwrap();
     let mut reader = BufReader::new(stream);
-    let head = Head::read(&mut reader).await.unwrap().unwrap();
+    let head = HttpHead::read(&mut reader).await.unwrap().unwrap();
     assert_eq!(
         head.body(&mut reader).await.unwrap(),
         br#"{"object":"list","data":[]}"#
     );
-    let head = Head::read(&mut reader).await.unwrap().unwrap();
+    let head = HttpHead::read(&mut reader).await.unwrap().unwrap();
     let report: Value = serde_json::from_slice(&head.body(&mut reader).await.unwrap()).unwrap();
     assert_eq!(
         (
@@ -140,10 +140,10 @@ async fn it_remembers_who_asked_and_reports() {
 }
 
 #[tokio::test]
-async fn limits_are_enforced_and_told() {
-    let limits = Limits {
+async fn limits_are_enforced_and_reported_in_headers() {
+    let limits = SimulatedLimits {
         requests_per_minute: Some(3),
-        ..Limits::default()
+        ..SimulatedLimits::default()
     };
     let provider = start(Behavior {
         limits,
@@ -168,9 +168,9 @@ async fn limits_are_enforced_and_told() {
         "{}",
         replies[3].1
     );
-    provider.behave(Behavior {
-        limits: Limits {
-            told: Told::Nothing,
+    provider.set_behavior(Behavior {
+        limits: SimulatedLimits {
+            headers: LimitHeaders::Nothing,
             ..limits
         },
         ..Behavior::default()
@@ -184,9 +184,12 @@ async fn limits_are_enforced_and_told() {
 }
 
 #[tokio::test]
-async fn each_fault_is_what_it_is_called_and_passes() {
-    for fault in Fault::ALL.into_iter().filter(|fault| *fault != Fault::Hang) {
-        let faults = Faults {
+async fn each_fault_occurs_and_then_passes() {
+    for fault in ReplyFault::ALL
+        .into_iter()
+        .filter(|fault| *fault != ReplyFault::Hang)
+    {
+        let faults = ReplyFaults {
             rate: 1.0,
             always: 0.0,
             kinds: vec![fault],
@@ -199,9 +202,9 @@ async fn each_fault_is_what_it_is_called_and_passes() {
         let (status, _, reply) = ask(&provider, "We sell things, and have done so for years").await;
         let finish = reply["choices"][0]["finish_reason"].as_str();
         match fault {
-            Fault::Error => assert!(status >= 500),
-            Fault::Reset => assert_eq!(status, 0),
-            Fault::Truncated => assert_eq!((finish, content(&reply)), (Some("length"), None)),
+            ReplyFault::Error => assert!(status >= 500),
+            ReplyFault::Reset => assert_eq!(status, 0),
+            ReplyFault::Truncated => assert_eq!((finish, content(&reply)), (Some("length"), None)),
             _ => assert!(
                 content(&reply)
                     .is_none_or(|said| said["summaries"][0]["section"] != 1 || finish.is_none()),
@@ -218,7 +221,7 @@ async fn each_fault_is_what_it_is_called_and_passes() {
 }
 
 #[tokio::test]
-async fn a_cut_reply_can_be_continued_to_the_same_answer() {
+async fn truncated_replies_can_be_continued() {
     let provider = start(Behavior::default()).await;
     let whole = ask(&provider, "We sell things").await.2["choices"][0]["message"]["content"]
         .as_str()
@@ -226,25 +229,25 @@ async fn a_cut_reply_can_be_continued_to_the_same_answer() {
         .to_string();
     let mut body = question("We sell things");
     body["max_tokens"] = json!(20);
-    let mut begun = String::new();
+    let mut prefix = String::new();
     for _ in 0..20 {
-        let mut asked = body.clone();
-        if !begun.is_empty() {
-            let messages = asked["messages"].as_array_mut().unwrap();
-            messages.push(json!({"role": "assistant", "content": begun}));
+        let mut request = body.clone();
+        if !prefix.is_empty() {
+            let messages = request["messages"].as_array_mut().unwrap();
+            messages.push(json!({"role": "assistant", "content": prefix}));
             messages.push(json!({"role": "user", "content": "Go on."}));
         }
-        let reply = post(&provider, "/v1/chat/completions", &asked).await.2;
-        begun.push_str(reply["choices"][0]["message"]["content"].as_str().unwrap());
+        let reply = post(&provider, "/v1/chat/completions", &request).await.2;
+        prefix.push_str(reply["choices"][0]["message"]["content"].as_str().unwrap());
         if reply["choices"][0]["finish_reason"] == "stop" {
             break;
         }
     }
-    assert_eq!(begun, whole);
+    assert_eq!(prefix, whole);
 }
 
 #[tokio::test]
-async fn nobody_answers_during_an_outage() {
+async fn outage_refuses_or_resets_connections() {
     let outage = |status| {
         Some(Outage {
             after_s: 0.2,
@@ -252,7 +255,7 @@ async fn nobody_answers_during_an_outage() {
             status,
         })
     };
-    for (status, wanted) in [(None, 0), (Some(503), 503)] {
+    for (status, expected) in [(None, 0), (Some(503), 503)] {
         let provider = start(Behavior {
             outage: outage(status),
             ..Behavior::default()
@@ -260,7 +263,7 @@ async fn nobody_answers_during_an_outage() {
         .await;
         assert_eq!(ask(&provider, "a").await.0, 200);
         sleep(Duration::from_millis(300)).await;
-        assert_eq!(ask(&provider, "b").await.0, wanted);
+        assert_eq!(ask(&provider, "b").await.0, expected);
         sleep(Duration::from_millis(400)).await;
         assert_eq!(ask(&provider, "b").await.0, 200);
         assert_eq!(
@@ -271,13 +274,13 @@ async fn nobody_answers_during_an_outage() {
 }
 
 #[tokio::test]
-async fn a_peer_that_left_got_no_reply() {
+async fn disconnected_peers_get_no_reply() {
     for hangs in [false, true] {
         let always = if hangs { 1.0 } else { 0.0 };
-        let faults = Faults {
+        let faults = ReplyFaults {
             rate: 0.0,
             always,
-            kinds: vec![Fault::Hang],
+            kinds: vec![ReplyFault::Hang],
         };
         let latency = Latency {
             median_ms: 200,
@@ -289,24 +292,24 @@ async fn a_peer_that_left_got_no_reply() {
             ..Behavior::default()
         })
         .await;
-        let left = timeout(Duration::from_millis(50), ask(&provider, "never mind")).await;
-        assert!(left.is_err());
+        let abandoned = timeout(Duration::from_millis(50), ask(&provider, "never mind")).await;
+        assert!(abandoned.is_err());
         while provider.in_flight() > 0 {
             sleep(Duration::from_millis(10)).await;
         }
-        assert!(provider.asks()[0].delivered.is_none());
+        assert!(provider.requests()[0].delivered.is_none());
         assert_eq!(
-            provider.asks()[0].outcome,
+            provider.requests()[0].outcome,
             if hangs { "hang" } else { "left" }
         );
     }
 }
 
 #[tokio::test]
-async fn what_is_asked_is_recorded() {
+async fn requests_are_written_to_the_record_file() {
     let mut file = tempfile::tempfile().unwrap();
     let record = Some(file.try_clone().unwrap());
-    let provider = Provider::set_up(Setup {
+    let provider = Provider::start_with(Setup {
         record,
         ..Setup::default()
     })

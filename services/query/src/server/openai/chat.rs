@@ -8,25 +8,27 @@ use futures::StreamExt;
 use futures::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stemma_answers::{Answer as Record, Event};
+use stemma_answers::{Answer as Record, AnswerEvent};
 use utoipa::ToSchema;
 
-use super::super::asked::{Answer, json as answered};
-use super::super::dialogue::{self, Beside, Dialogue, Message, Usage, frame, streamed};
-use super::super::routes::Site;
-use super::super::searching::read;
-use super::super::shown::Shown;
-use super::super::stay::Stay;
-use super::{UrlCitation, annotation, meant};
+use super::super::admission::RequestPermit;
+use super::super::conversation::{
+    self, ChatUsage, Conversation, InputMessage, StemmaExtension, frame, frame_response,
+};
+use super::super::extract::{HandlerResult, json as answered};
+use super::super::render::RenderedAnswer;
+use super::super::routes::AppState;
+use super::super::search::parse_body;
+use super::{UrlCitation, annotation, resolve_model};
 
 /// What is read of a request; everything else is passed over.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ChatRequest, example = json!({ "model": "default", "messages": [{ "role": "user", "content": "What was revenue?" }] }))]
-pub(in crate::server) struct Asked {
+pub(in crate::server) struct ChatRequest {
     /// A collection, or a part of it, as `GET /v1/models` names them.
     model: String,
     /// The conversation. The last message of a user is asked; turns before it are what was said earlier.
-    messages: Vec<Message>,
+    messages: Vec<InputMessage>,
     /// Tell it as server-sent events.
     #[serde(default)]
     stream: bool,
@@ -55,8 +57,8 @@ pub(in crate::server) struct ChatCompletion {
     model: String,
     /// One.
     choices: Vec<ChatChoice>,
-    usage: Usage,
-    stemma: Beside,
+    usage: ChatUsage,
+    stemma: StemmaExtension,
 }
 
 /// What is said.
@@ -83,7 +85,7 @@ struct ChatMessage {
     refusal: Option<String>,
     /// One for each mark.
     annotations: Vec<ChatAnnotation>,
-    stemma: Beside,
+    stemma: StemmaExtension,
 }
 
 /// Where a mark leads, as chat completions say it.
@@ -98,32 +100,34 @@ struct ChatAnnotation {
 /// Answer a conversation
 ///
 /// From the documents of a model, with citations; whole, or with `stream` as `text/event-stream`: chunks in OpenAI's shape, then
-/// `[DONE]`. The answer is that of `POST /v1/answers` to the same question. Needs the scope `ask`.
-#[utoipa::path(post, path = "/v1/chat/completions", operation_id = "openai_chat", tag = "openai", request_body = Asked,
+/// `[DONE]`. The answer is that of `POST /v1/answers` to the same question. Needs the scope `upgrade_for_model`.
+#[utoipa::path(post, path = "/v1/chat/completions", operation_id = "openai_chat", tag = "openai", request_body = ChatRequest,
     responses((status = 200, content((ChatCompletion = "application/json"), (crate::server::openapi::FrameObject = "text/event-stream")))))]
 pub(in crate::server) async fn completions(
-    site: State<Site>,
+    site: State<AppState>,
     parts: Parts,
     body: Result<Bytes, BytesRejection>,
-) -> Answer {
-    let place = Stay::of(&parts)?.ask().await?;
-    let Asked {
+) -> HandlerResult {
+    let place = RequestPermit::from_parts(&parts)?
+        .upgrade_for_model()
+        .await?;
+    let ChatRequest {
         model,
         messages,
         stream,
         stream_options,
-    } = read(&parts, body)?;
-    let (reader, scopes) = meant(&site, &parts, &model)?;
-    let dialogue = Dialogue::of(&site, place, &reader, scopes, &messages)?;
+    } = parse_body(&parts, body)?;
+    let (archive, scopes) = resolve_model(&site, &parts, &model)?;
+    let dialogue = Conversation::new(&site, place, &archive, scopes, &messages)?;
     let created = site.env.now_ms() / 1_000;
     if !stream {
-        let answer = dialogue.whole(&site.env).await?;
+        let answer = dialogue.answer(&site.env).await?;
         return answered(completion(&parts, &model, created, &answer)).await;
     }
     let with_usage = stream_options.is_some_and(|options| options.include_usage);
     let frames = dialogue
-        .told(&site.env)
-        .filter_map(|event| async { ended(event) });
+        .stream(&site.env)
+        .filter_map(|event| async { final_result(event) });
     // The id of an answer is known when it is stored, and its text is told then: all chunks have it.
     let frames = frames.take(1).flat_map(move |ended| {
         let chunks = match ended {
@@ -138,14 +142,14 @@ pub(in crate::server) async fn completions(
                 .collect::<Vec<_>>(),
         )
     });
-    Ok(streamed(frames))
+    Ok(frame_response(frames))
 }
 
 /// The end of an answer: itself, or what is said where there is none.
-fn ended(event: Event) -> Option<Result<Box<Record>, Value>> {
+fn final_result(event: AnswerEvent) -> Option<Result<Box<Record>, Value>> {
     match event {
-        Event::Done(answer) => Some(Ok(answer)),
-        Event::Error { code, message } => Some(Err(
+        AnswerEvent::Done(answer) => Some(Ok(answer)),
+        AnswerEvent::Error { code, message } => Some(Err(
             json!({ "error": { "message": message, "type": "server_error", "code": code, "param": null } }),
         )),
         _ => None,
@@ -153,13 +157,13 @@ fn ended(event: Event) -> Option<Result<Box<Record>, Value>> {
 }
 
 fn completion(parts: &Parts, model: &str, created: u64, answer: &Record) -> ChatCompletion {
-    let shown = Shown::of(answer);
+    let rendered = RenderedAnswer::new(answer);
     let message = ChatMessage {
         role: "assistant",
         refusal: None,
-        annotations: annotations(parts, &shown),
-        content: shown.text,
-        stemma: dialogue::beside(answer),
+        annotations: annotations(parts, &rendered),
+        content: rendered.text,
+        stemma: conversation::stemma_extension(answer),
     };
     ChatCompletion {
         id: answer.id.clone(),
@@ -170,15 +174,15 @@ fn completion(parts: &Parts, model: &str, created: u64, answer: &Record) -> Chat
             index: 0,
             message,
             logprobs: None,
-            finish_reason: dialogue::finish_reason(answer),
+            finish_reason: conversation::finish_reason(answer),
         }],
-        usage: dialogue::usage(answer),
-        stemma: dialogue::beside(answer),
+        usage: conversation::usage(answer),
+        stemma: conversation::stemma_extension(answer),
     }
 }
 
-fn annotations(parts: &Parts, shown: &Shown<'_>) -> Vec<ChatAnnotation> {
-    shown
+fn annotations(parts: &Parts, rendered: &RenderedAnswer<'_>) -> Vec<ChatAnnotation> {
+    rendered
         .marks
         .iter()
         .map(|mark| ChatAnnotation {
@@ -205,22 +209,22 @@ fn chunks(
             "choices": [{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish }],
         })
     };
-    let shown = Shown::of(answer);
+    let rendered = RenderedAnswer::new(answer);
     let mut chunks = vec![chunk(json!({ "role": "assistant", "content": "" }), None)];
     chunks.extend(
-        shown
+        rendered
             .pieces()
             .map(|piece| chunk(json!({ "content": piece }), None)),
     );
     let mut last = chunk(
-        json!({ "annotations": annotations(parts, &shown) }),
-        Some(dialogue::finish_reason(answer)),
+        json!({ "annotations": annotations(parts, &rendered) }),
+        Some(conversation::finish_reason(answer)),
     );
-    last["stemma"] = json!(dialogue::beside(answer));
+    last["stemma"] = json!(conversation::stemma_extension(answer));
     chunks.push(last);
     if with_usage {
         let mut usage = chunk(json!({}), None);
-        (usage["choices"], usage["usage"]) = (json!([]), json!(dialogue::usage(answer)));
+        (usage["choices"], usage["usage"]) = (json!([]), json!(conversation::usage(answer)));
         chunks.push(usage);
     }
     chunks

@@ -19,16 +19,16 @@ use axum::routing::{get, post};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::dialogue;
-use super::keys::Reach;
+use super::auth::CollectionScope;
+use super::conversation;
 use super::problem::Problem;
-use super::routes::{Route, Site};
-use super::shown::{DOUBT, Mark};
-use crate::Reader;
+use super::render::{CitationMark, NOT_VERIFIED};
+use super::routes::{AppState, Route};
+use crate::Archive;
 
 /// All routes of the dialect.
 pub(super) fn routes() -> Vec<Route> {
-    let conversations = DefaultBodyLimit::max(dialogue::MAX_BYTES);
+    let conversations = DefaultBodyLimit::max(conversation::MAX_BYTES);
     vec![
         ("/v1/models", get(models::list)),
         ("/v1/models/{*model}", get(models::one)),
@@ -44,7 +44,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 /// Whether requests to this path are answered, and refused, in this shape.
-pub(super) fn speaks(path: &str) -> bool {
+pub(super) fn is_openai_path(path: &str) -> bool {
     matches!(
         path,
         "/v1/chat/completions" | "/v1/responses" | "/v1/models"
@@ -53,22 +53,26 @@ pub(super) fn speaks(path: &str) -> bool {
 
 /// What a model names: a collection the key reaches, and a scope in it; a name that is none of a collection is a scope in
 /// the first one.
-fn meant(site: &Site, parts: &Parts, model: &str) -> Result<(Arc<Reader>, Vec<String>), Problem> {
-    let reach = Reach::of(parts);
+fn resolve_model(
+    site: &AppState,
+    parts: &Parts,
+    model: &str,
+) -> Result<(Arc<Archive>, Vec<String>), Problem> {
+    let reach = CollectionScope::from_parts(parts);
     let (first, rest) = model.split_once('/').unwrap_or((model, ""));
-    let named = site
-        .collections(reach)
+    let collection_id = site
+        .visible_collections(reach)
         .into_iter()
         .any(|collection| collection.as_str() == first);
-    let (collection, scope) = if named {
+    let (collection, scope) = if collection_id {
         (Some(first), rest)
     } else {
         (None, model)
     };
-    let reader = site.reader(reach, collection)?;
+    let archive = site.archive(reach, collection)?;
     let scope = scope.trim_matches('/');
     if scope.is_empty() {
-        return Ok((reader, Vec::new()));
+        return Ok((archive, Vec::new()));
     }
     // A folder or axis is a path of the file-system view; a document is found by its name as well.
     let unknown = || {
@@ -76,18 +80,20 @@ fn meant(site: &Site, parts: &Parts, model: &str) -> Result<(Arc<Reader>, Vec<St
             "there is no model `{}`",
             model.chars().take(80).collect::<String>()
         );
-        Problem::new(404, "model_not_found", detail).next("GET /v1/models")
+        Problem::new(404, "model_not_found", detail).with_next("GET /v1/models")
     };
     let paths = [format!("/{scope}"), scope.to_owned()];
-    let found = paths.into_iter().find(|path| reader.in_scope(path).is_ok());
-    Ok((reader, vec![found.ok_or_else(unknown)?]))
+    let scope_path = paths
+        .into_iter()
+        .find(|path| archive.documents_in_scope(path).is_ok());
+    Ok((archive, vec![scope_path.ok_or_else(unknown)?]))
 }
 
 /// A citation as chat completions have it, or flat, as responses have it. Where sources are listed without the text, its title says
 /// what of it is not borne out.
-fn annotation(parts: &Parts, mark: &Mark<'_>) -> UrlCitation {
+fn annotation(parts: &Parts, mark: &CitationMark<'_>) -> UrlCitation {
     let citation = mark.citation;
-    let doubt = if mark.verified { "" } else { DOUBT };
+    let doubt = if mark.verified { "" } else { NOT_VERIFIED };
     let place = citation
         .page_label
         .clone()
@@ -97,7 +103,7 @@ fn annotation(parts: &Parts, mark: &Mark<'_>) -> UrlCitation {
         start_index: mark.start,
         end_index: mark.end,
         title: format!("{}{place}{doubt}", citation.name),
-        url: dialogue::address(parts, &citation.url),
+        url: conversation::address(parts, &citation.url),
     }
 }
 

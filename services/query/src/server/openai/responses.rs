@@ -9,25 +9,27 @@ use futures::StreamExt;
 use futures::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stemma_answers::{Answer as Record, Event};
+use stemma_answers::{Answer as Record, AnswerEvent};
 use utoipa::ToSchema;
 
-use super::super::asked::{Answer, json as answered};
-use super::super::dialogue::{self, Beside, Dialogue, Message, streamed};
+use super::super::admission::RequestPermit;
+use super::super::conversation::{
+    self, Conversation, InputMessage, StemmaExtension, frame_response,
+};
+use super::super::extract::{HandlerResult, json as answered};
 use super::super::problem::Problem;
-use super::super::routes::Site;
-use super::super::searching::read;
-use super::super::shown::Shown;
-use super::super::stay::Stay;
-use super::{UrlCitation, annotation, meant};
+use super::super::render::RenderedAnswer;
+use super::super::routes::AppState;
+use super::super::search::parse_body;
+use super::{UrlCitation, annotation, resolve_model};
 
 /// What is read of a request; everything else is passed over.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ResponseRequest, example = json!({ "model": "default", "input": "What was revenue?" }))]
-pub(in crate::server) struct Asked {
+pub(in crate::server) struct ResponseRequest {
     /// A collection, or a part of it, as `GET /v1/models` names them.
     model: String,
-    input: Input,
+    input: ResponseInput,
     /// Tell it as server-sent events.
     #[serde(default)]
     stream: bool,
@@ -42,14 +44,14 @@ pub(in crate::server) struct Asked {
     untagged,
     expecting = "`input` is a text or a list of messages, each with `role` and `content`"
 )]
-enum Input {
+enum ResponseInput {
     Text(String),
-    Messages(Vec<Message>),
+    Messages(Vec<InputMessage>),
 }
 
 /// An answer as a response.
 #[derive(Clone, Serialize, ToSchema)]
-pub(in crate::server) struct ResponseAnswer {
+pub(in crate::server) struct ResponseObject {
     /// That of the stored answer.
     id: String,
     /// `response`.
@@ -61,7 +63,7 @@ pub(in crate::server) struct ResponseAnswer {
     /// Always null.
     error: Option<String>,
     /// Why it is incomplete.
-    incomplete_details: Option<Incomplete>,
+    incomplete_details: Option<IncompleteDetails>,
     /// Always null.
     instructions: Option<String>,
     #[schema(value_type = Object)]
@@ -80,12 +82,12 @@ pub(in crate::server) struct ResponseAnswer {
     /// Always null.
     top_p: Option<f64>,
     usage: Option<ResponseUsage>,
-    stemma: Option<Beside>,
+    stemma: Option<StemmaExtension>,
 }
 
 /// Why a response is incomplete.
 #[derive(Clone, Serialize, ToSchema)]
-struct Incomplete {
+struct IncompleteDetails {
     /// `max_output_tokens`.
     reason: &'static str,
 }
@@ -101,12 +103,12 @@ struct ResponseMessage {
     /// `assistant`.
     role: &'static str,
     /// One text.
-    content: Vec<ResponsePart>,
+    content: Vec<ResponseText>,
 }
 
 /// The text, and what it rests on.
 #[derive(Clone, Serialize, ToSchema)]
-struct ResponsePart {
+struct ResponseText {
     /// `output_text`.
     #[serde(rename = "type")]
     kind: &'static str,
@@ -132,22 +134,22 @@ struct ResponseAnnotation {
 #[derive(Clone, Serialize, ToSchema)]
 struct ResponseUsage {
     input_tokens: u64,
-    input_tokens_details: InputTokens,
+    input_tokens_details: InputTokenDetails,
     output_tokens: u64,
-    output_tokens_details: OutputTokens,
+    output_tokens_details: OutputTokenDetails,
     total_tokens: u64,
 }
 
 /// Of the tokens of prompts.
 #[derive(Clone, Default, Serialize, ToSchema)]
-struct InputTokens {
+struct InputTokenDetails {
     /// Always 0: not told apart.
     cached_tokens: u64,
 }
 
 /// Of the tokens of replies.
 #[derive(Clone, Default, Serialize, ToSchema)]
-struct OutputTokens {
+struct OutputTokenDetails {
     /// Always 0: not told apart.
     reasoning_tokens: u64,
 }
@@ -155,40 +157,42 @@ struct OutputTokens {
 /// Answer a question
 ///
 /// The same answers in the shape of OpenAI's responses; with `stream` as `text/event-stream`, `response.created` to
-/// `response.completed`. Needs the scope `ask`.
-#[utoipa::path(post, path = "/v1/responses", operation_id = "openai_response", tag = "openai", request_body = Asked,
-    responses((status = 200, content((ResponseAnswer = "application/json"), (crate::server::openapi::FrameObject = "text/event-stream")))))]
+/// `response.completed`. Needs the scope `upgrade_for_model`.
+#[utoipa::path(post, path = "/v1/responses", operation_id = "openai_response", tag = "openai", request_body = ResponseRequest,
+    responses((status = 200, content((ResponseObject = "application/json"), (crate::server::openapi::FrameObject = "text/event-stream")))))]
 pub(in crate::server) async fn create(
-    site: State<Site>,
+    site: State<AppState>,
     parts: Parts,
     body: Result<Bytes, BytesRejection>,
-) -> Answer {
-    let place = Stay::of(&parts)?.ask().await?;
-    let Asked {
+) -> HandlerResult {
+    let place = RequestPermit::from_parts(&parts)?
+        .upgrade_for_model()
+        .await?;
+    let ResponseRequest {
         model,
         input,
         stream,
         previous_response_id,
-    } = read(&parts, body)?;
+    } = parse_body(&parts, body)?;
     if previous_response_id.is_some() {
         let detail = "conversations are not kept here: send what was said before in `input`";
         return Err(Problem::parameter(422, "/previous_response_id", detail).into());
     }
     let messages = match input {
-        Input::Text(text) => vec![Message::of_user(text)],
-        Input::Messages(messages) => messages,
+        ResponseInput::Text(text) => vec![InputMessage::from_user(text)],
+        ResponseInput::Messages(messages) => messages,
     };
-    let (reader, scopes) = meant(&site, &parts, &model)?;
-    let dialogue = Dialogue::of(&site, place, &reader, scopes, &messages)?;
+    let (archive, scopes) = resolve_model(&site, &parts, &model)?;
+    let dialogue = Conversation::new(&site, place, &archive, scopes, &messages)?;
     let created = site.env.now_ms() / 1_000;
     if !stream {
-        let answer = dialogue.whole(&site.env).await?;
+        let answer = dialogue.answer(&site.env).await?;
         return answered(response(&parts, &model, created, &answer)).await;
     }
-    let ended = dialogue.told(&site.env).filter_map(|event| async {
+    let ended = dialogue.stream(&site.env).filter_map(|event| async {
         match event {
-            Event::Done(answer) => Some(Ok(answer)),
-            Event::Error { code, message } => Some(Err((code, message))),
+            AnswerEvent::Done(answer) => Some(Ok(answer)),
+            AnswerEvent::Error { code, message } => Some(Err((code, message))),
             _ => None,
         }
     });
@@ -203,32 +207,32 @@ pub(in crate::server) async fn create(
             events
                 .into_iter()
                 .enumerate()
-                .map(|(at, event)| numbered(at, event))
+                .map(|(at, event)| numbered_frame(at, event))
                 .collect::<Vec<_>>(),
         )
     });
-    Ok(streamed(frames))
+    Ok(frame_response(frames))
 }
 
 /// An event under its own name, with its place in the stream.
-fn numbered(at: usize, mut event: Value) -> Frame {
+fn numbered_frame(at: usize, mut event: Value) -> Frame {
     event["sequence_number"] = json!(at);
     Frame::default()
         .event(event["type"].as_str().unwrap_or_default())
         .data(event.to_string())
 }
 
-fn response(parts: &Parts, model: &str, created: u64, answer: &Record) -> ResponseAnswer {
-    let cut = dialogue::finish_reason(answer) == "length";
+fn response(parts: &Parts, model: &str, created: u64, answer: &Record) -> ResponseObject {
+    let cut = conversation::finish_reason(answer) == "length";
     let input_tokens = answer.usage.prompt_tokens;
     let output_tokens = answer.usage.output_tokens;
-    ResponseAnswer {
+    ResponseObject {
         id: answer.id.clone(),
         object: "response",
         created_at: created,
         status: if cut { "incomplete" } else { "completed" },
         error: None,
-        incomplete_details: cut.then_some(Incomplete {
+        incomplete_details: cut.then_some(IncompleteDetails {
             reason: "max_output_tokens",
         }),
         instructions: None,
@@ -242,12 +246,12 @@ fn response(parts: &Parts, model: &str, created: u64, answer: &Record) -> Respon
         top_p: None,
         usage: Some(ResponseUsage {
             input_tokens,
-            input_tokens_details: InputTokens::default(),
+            input_tokens_details: InputTokenDetails::default(),
             output_tokens,
-            output_tokens_details: OutputTokens::default(),
+            output_tokens_details: OutputTokenDetails::default(),
             total_tokens: input_tokens + output_tokens,
         }),
-        stemma: Some(dialogue::beside(answer)),
+        stemma: Some(conversation::stemma_extension(answer)),
     }
 }
 
@@ -263,19 +267,19 @@ fn item(parts: &Parts, answer: &Record, status: &'static str) -> ResponseMessage
     }
 }
 
-fn part(parts: &Parts, answer: &Record) -> ResponsePart {
-    let shown = Shown::of(answer);
-    let annotations = annotations(parts, &shown);
-    ResponsePart {
+fn part(parts: &Parts, answer: &Record) -> ResponseText {
+    let rendered = RenderedAnswer::new(answer);
+    let annotations = annotations(parts, &rendered);
+    ResponseText {
         kind: "output_text",
-        text: shown.text,
+        text: rendered.text,
         annotations,
         logprobs: Vec::new(),
     }
 }
 
-fn annotations(parts: &Parts, shown: &Shown<'_>) -> Vec<ResponseAnnotation> {
-    shown
+fn annotations(parts: &Parts, rendered: &RenderedAnswer<'_>) -> Vec<ResponseAnnotation> {
+    rendered
         .marks
         .iter()
         .map(|mark| ResponseAnnotation {
@@ -288,10 +292,10 @@ fn annotations(parts: &Parts, shown: &Shown<'_>) -> Vec<ResponseAnnotation> {
 /// All events of a response, in their order.
 fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Value> {
     let whole = response(parts, model, created, answer);
-    let shown = Shown::of(answer);
+    let rendered = RenderedAnswer::new(answer);
     let status = "in_progress";
     let output = Vec::new();
-    let begun = ResponseAnswer {
+    let in_progress = ResponseObject {
         status,
         output,
         incomplete_details: None,
@@ -316,25 +320,25 @@ fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Valu
         ..item(parts, answer, "in_progress")
     };
     let mut events = vec![
-        event("response.created", json!({ "response": begun })),
-        event("response.in_progress", json!({ "response": begun })),
+        event("response.created", json!({ "response": in_progress })),
+        event("response.in_progress", json!({ "response": in_progress })),
         event(
             "response.output_item.added",
             json!({ "output_index": 0, "item": bare }),
         ),
         event("response.content_part.added", with("part", empty)),
     ];
-    events.extend(shown.pieces().map(|piece: &str| {
+    events.extend(rendered.pieces().map(|piece: &str| {
         let mut fields = with("delta", json!(piece));
         fields["logprobs"] = json!([]);
         event("response.output_text.delta", fields)
     }));
-    for (number, annotation) in annotations(parts, &shown).into_iter().enumerate() {
+    for (number, annotation) in annotations(parts, &rendered).into_iter().enumerate() {
         let mut fields = with("annotation", json!(annotation));
         fields["annotation_index"] = json!(number);
         events.push(event("response.output_text.annotation.added", fields));
     }
-    let mut done = with("text", json!(shown.text));
+    let mut done = with("text", json!(rendered.text));
     done["logprobs"] = json!([]);
     events.push(event("response.output_text.done", done));
     events.push(event(

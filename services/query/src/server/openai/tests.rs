@@ -3,33 +3,33 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use stemma_answers::{Answerer, Scripted};
+use stemma_answers::{Answerer, ScriptedAnswerer};
 
-use crate::Reader;
-use crate::server::tests::{Server, start, start_with};
-use crate::server::{Answering, Means};
+use crate::Archive;
+use crate::server::tests::{TestServer, start, start_with};
+use crate::server::{AnswererFactory, ServerDeps};
 
-struct Script;
+struct ScriptedFactory;
 
-impl Answering for Script {
-    fn over(&self, _: &Arc<Reader>) -> Arc<dyn Answerer> {
-        let told = Scripted::default().says(
+impl AnswererFactory for ScriptedFactory {
+    fn answerer(&self, _: &Arc<Archive>) -> Arc<dyn Answerer> {
+        let script = ScriptedAnswerer::default().with_reply(
             "capex",
             "Capital expenditure was 5 [1]. It rose from 4 [2].",
         );
-        let told = told.says(
+        let script = script.with_reply(
             "profits",
             "Ünd profits were $99,999 million [1]. <doc=X;page=1> they fell. Sales rose [2][1].",
         );
-        Arc::new(told.doubts("99,999"))
+        Arc::new(script.with_unverified("99,999"))
     }
 }
 
 /// A server that answers from a script.
-pub(in crate::server) async fn scripted() -> Server {
-    start_with(Means {
-        answering: Some(Arc::new(Script)),
-        ..Means::default()
+pub(in crate::server) async fn scripted() -> TestServer {
+    start_with(ServerDeps {
+        answerers: Some(Arc::new(ScriptedFactory)),
+        ..ServerDeps::default()
     })
     .await
 }
@@ -47,12 +47,12 @@ pub(in crate::server) fn frames(body: &str) -> Vec<Value> {
 #[tokio::test]
 async fn a_completion_cites_its_pages() {
     let server = scripted().await;
-    let asked = json!({
+    let request = json!({
         "model": "default", "temperature": 0.2, "stream": false,
         "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "What was capex?"}],
     });
     let whole = server
-        .post("/v1/chat/completions", &asked.to_string())
+        .post("/v1/chat/completions", &request.to_string())
         .await
         .json();
     let message = &whole["choices"][0]["message"];
@@ -79,7 +79,7 @@ async fn a_completion_cites_its_pages() {
     );
     assert_eq!(message["stemma"]["citations"][0]["verified"], "exact");
     assert_eq!(whole["stemma"]["answer_id"], whole["id"]);
-    let mut streaming = asked.clone();
+    let mut streaming = request.clone();
     (streaming["stream"], streaming["stream_options"]) =
         (json!(true), json!({ "include_usage": true }));
     let stream = server
@@ -95,11 +95,11 @@ async fn a_completion_cites_its_pages() {
         stream.head
     );
     let chunks = frames(&stream.body);
-    let said: String = chunks
+    let streamed: String = chunks
         .iter()
         .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
         .collect();
-    assert_eq!(said, text);
+    assert_eq!(streamed, text);
     assert!(
         chunks.iter().all(|chunk| chunk["id"] == whole["id"]),
         "all chunks have the id of the stored answer"
@@ -126,7 +126,7 @@ async fn a_completion_cites_its_pages() {
 }
 
 #[tokio::test]
-async fn a_response_is_the_same_answer() {
+async fn responses_and_completions_agree() {
     let server = scripted().await;
     let whole = server
         .post(
@@ -143,9 +143,9 @@ async fn a_response_is_the_same_answer() {
     assert_eq!(part["annotations"][0]["type"], "url_citation");
     let parts =
         json!([{"role": "user", "content": [{"type": "input_text", "text": "What was capex?"}]}]);
-    let asked = json!({ "model": "default", "input": parts, "stream": true });
+    let request = json!({ "model": "default", "input": parts, "stream": true });
     let stream = server
-        .stream("/v1/responses", &asked.to_string(), "*/*")
+        .stream("/v1/responses", &request.to_string(), "*/*")
         .await;
     let events = frames(&stream.body);
     let names: Vec<&str> = events
@@ -162,32 +162,32 @@ async fn a_response_is_the_same_answer() {
             .enumerate()
             .all(|(at, event)| event["sequence_number"] == at)
     );
-    let said: String = events
+    let streamed: String = events
         .iter()
         .filter_map(|event| event["delta"].as_str())
         .collect();
-    assert_eq!(said, part["text"].as_str().unwrap());
+    assert_eq!(streamed, part["text"].as_str().unwrap());
     let end = &events[events.len() - 1]["response"];
     assert_eq!(
         (&end["output"], &end["id"], &end["usage"]),
         (&whole["output"], &whole["id"], &whole["usage"])
     );
-    let kept = r#"{"model": "default", "input": "x", "previous_response_id": "a-1"}"#;
-    assert_eq!(server.post("/v1/responses", kept).await.status, 422);
+    let continued = r#"{"model": "default", "input": "x", "previous_response_id": "a-1"}"#;
+    assert_eq!(server.post("/v1/responses", continued).await.status, 422);
 }
 
 #[tokio::test]
-async fn what_is_not_verified_is_shown_so_in_whole_and_in_stream() {
+async fn unverified_claims_are_marked_whole_and_streamed() {
     let server = scripted().await;
-    let asked = json!({ "model": "default", "messages": [{ "role": "user", "content": "What were profits?" }] });
+    let request = json!({ "model": "default", "messages": [{ "role": "user", "content": "What were profits?" }] });
     let whole = server
-        .post("/v1/chat/completions", &asked.to_string())
+        .post("/v1/chat/completions", &request.to_string())
         .await
         .json();
     let message = &whole["choices"][0]["message"];
     let text = message["content"].as_str().unwrap();
-    let shown = "Ünd profits were $99,999 million [1] (not verified). (doc=X;page=1> they fell (not verified). Sales rose [2][1].";
-    assert_eq!(text, shown);
+    let expected = "Ünd profits were $99,999 million [1] (not verified). (doc=X;page=1> they fell (not verified). Sales rose [2][1].";
+    assert_eq!(text, expected);
     let verified: Vec<bool> = message["stemma"]["claims"]
         .as_array()
         .unwrap()
@@ -224,7 +224,7 @@ async fn what_is_not_verified_is_shown_so_in_whole_and_in_stream() {
             ("[1]".into(), false)
         ]
     );
-    let mut streaming = asked.clone();
+    let mut streaming = request.clone();
     streaming["stream"] = json!(true);
     let chunks = frames(
         &server
@@ -232,12 +232,15 @@ async fn what_is_not_verified_is_shown_so_in_whole_and_in_stream() {
             .await
             .body,
     );
-    let said: String = chunks
+    let streamed: String = chunks
         .iter()
         .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
         .collect();
     let last = &chunks[chunks.len() - 1];
-    assert_eq!((said.as_str(), &last["stemma"]), (text, &whole["stemma"]));
+    assert_eq!(
+        (streamed.as_str(), &last["stemma"]),
+        (text, &whole["stemma"])
+    );
     assert_eq!(
         last["choices"][0]["delta"]["annotations"],
         message["annotations"]
@@ -249,13 +252,13 @@ async fn what_is_not_verified_is_shown_so_in_whole_and_in_stream() {
             .await
             .body,
     );
-    let said: String = events
+    let streamed: String = events
         .iter()
         .filter_map(|event| event["delta"].as_str())
         .collect();
     let end = &events[events.len() - 1]["response"];
     assert_eq!(
-        (said.as_str(), &end["output"][0]["content"][0]["text"]),
+        (streamed.as_str(), &end["output"][0]["content"][0]["text"]),
         (text, &json!(text))
     );
     assert_eq!(end["stemma"]["claims"], whole["stemma"]["claims"]);
@@ -284,9 +287,10 @@ async fn models_are_collections_and_scopes() {
             server.get(&format!("/v1/models/{model}")).await.json()["id"],
             model
         );
-        let asked = json!({ "model": model, "messages": [{"role": "user", "content": "capex?"}] });
+        let request_body =
+            json!({ "model": model, "messages": [{"role": "user", "content": "capex?"}] });
         let reply = server
-            .post("/v1/chat/completions", &asked.to_string())
+            .post("/v1/chat/completions", &request_body.to_string())
             .await;
         assert_eq!(
             (reply.status, &reply.json()["model"]),
@@ -298,16 +302,16 @@ async fn models_are_collections_and_scopes() {
 }
 
 #[tokio::test]
-async fn refusals_have_the_shape_its_clients_read() {
+async fn errors_have_openai_shape() {
     let server = scripted().await;
-    let asked =
+    let request =
         |model: &str, messages: Value| json!({ "model": model, "messages": messages }).to_string();
     let question = json!([{"role": "user", "content": "capex?"}]);
     for (body, status, code) in [
-        (asked("gpt-9", question.clone()), 404, "model_not_found"),
-        (asked("default", json!([])), 422, "request.invalid"),
+        (request("gpt-9", question.clone()), 404, "model_not_found"),
+        (request("default", json!([])), 422, "request.invalid"),
         (
-            asked("default", json!([{"role": "assistant", "content": "x"}])),
+            request("default", json!([{"role": "assistant", "content": "x"}])),
             422,
             "request.invalid",
         ),
@@ -354,7 +358,7 @@ async fn refusals_have_the_shape_its_clients_read() {
         .map(|_| json!({ "role": "assistant", "content": "It was said before." }))
         .chain([turn])
         .collect();
-    let asked_long = asked("default", json!(long));
+    let asked_long = request("default", json!(long));
     assert!(
         asked_long.len() > 64 << 10,
         "longer than other bodies may be"
@@ -368,7 +372,7 @@ async fn refusals_have_the_shape_its_clients_read() {
     );
     let searching = start().await;
     let reply = searching
-        .post("/v1/chat/completions", &asked("default", question))
+        .post("/v1/chat/completions", &request("default", question))
         .await;
     assert_eq!(
         (reply.status, &reply.json()["error"]["code"]),

@@ -11,30 +11,32 @@ use axum::response::sse::Event as Frame;
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stemma_answers::{Answer as Record, Citation, Event, Step, StepKind, Verified};
+use stemma_answers::{Answer as Record, AnswerEvent, AnswerStep, Citation, QuoteMatch, StepKind};
 use stemma_document::DocId;
 use utoipa::ToSchema;
 
-use super::super::asked::{Answer, json as answered, named};
-use super::super::dialogue::{self, Beside, Dialogue, Message, Usage, frame, streamed};
-use super::super::keys::Reach;
+use super::super::admission::RequestPermit;
+use super::super::auth::CollectionScope;
+use super::super::conversation::{
+    self, ChatUsage, Conversation, InputMessage, StemmaExtension, frame, frame_response,
+};
+use super::super::extract::{HandlerResult, find_document, json as answered};
 use super::super::problem::Problem;
-use super::super::routes::Site;
-use super::super::searching::read;
-use super::super::shown::Shown;
-use super::super::stay::Stay;
-use crate::Reader;
+use super::super::render::RenderedAnswer;
+use super::super::routes::AppState;
+use super::super::search::parse_body;
+use crate::Archive;
 use crate::mcp::dialect::{is_root, name_of};
 
 /// What is read of a request; everything else is passed over.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = PageIndexChatRequest, example = json!({ "messages": [{ "role": "user", "content": "What was revenue?" }], "enable_citations": true }))]
-pub(in crate::server) struct Asked {
+pub(in crate::server) struct PageIndexChatRequest {
     /// The conversation. The last message of a user is asked; turns before it are what was said earlier.
-    messages: Vec<Message>,
+    messages: Vec<InputMessage>,
     /// Only these documents.
     #[serde(default)]
-    doc_id: Option<Asking>,
+    doc_id: Option<DocumentIds>,
     /// Only documents of this folder, where no `doc_id` is said.
     #[serde(default)]
     folder_id: Option<String>,
@@ -49,7 +51,7 @@ pub(in crate::server) struct Asked {
 /// An answer.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PageIndexCompletion)]
-pub(in crate::server) struct Completion {
+pub(in crate::server) struct PageIndexCompletion {
     /// That of the stored answer.
     id: String,
     /// `chat.completion`.
@@ -59,21 +61,21 @@ pub(in crate::server) struct Completion {
     /// `stemma`.
     model: &'static str,
     /// One.
-    choices: Vec<Choice>,
-    usage: Usage,
-    stemma: Beside,
+    choices: Vec<PageIndexChoice>,
+    usage: ChatUsage,
+    stemma: StemmaExtension,
     /// With `enable_citations`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    citations: Option<Vec<Cited>>,
+    citations: Option<Vec<PageIndexCitation>>,
 }
 
 /// What is said.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PageIndexChoice)]
-struct Choice {
+struct PageIndexChoice {
     /// 0.
     index: u32,
-    message: Said,
+    message: PageIndexMessage,
     /// `end_turn`, or `max_tokens` where a limit cut the answer short.
     finish_reason: &'static str,
 }
@@ -81,7 +83,7 @@ struct Choice {
 /// The text.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PageIndexMessage)]
-struct Said {
+struct PageIndexMessage {
     /// `assistant`.
     role: &'static str,
     /// With marks `[1]`, or with `enable_citations` `<doc=NAME;page=N>`; ` (not verified)` behind each claim that is not.
@@ -91,7 +93,7 @@ struct Said {
 /// What the text rests on.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PageIndexCitation)]
-struct Cited {
+struct PageIndexCitation {
     /// The name of the document.
     document: String,
     doc_id: String,
@@ -113,7 +115,7 @@ struct Cited {
     untagged,
     expecting = "`doc_id` is the name of a document or a list of names"
 )]
-enum Asking {
+enum DocumentIds {
     One(String),
     Several(Vec<String>),
 }
@@ -121,65 +123,67 @@ enum Asking {
 /// Answer a conversation
 ///
 /// About some documents, a folder, or all; whole, or with `stream` as `text/event-stream` in the dialect's chunks, then `[DONE]`.
-/// The answer is that of `POST /v1/answers` to the same question. Needs the scope `ask`.
-#[utoipa::path(post, path = "/chat/completions/", operation_id = "pageindex_chat", tag = "pageindex", request_body = Asked,
-    responses((status = 200, content((Completion = "application/json"), (crate::server::openapi::FrameObject = "text/event-stream")))))]
+/// The answer is that of `POST /v1/answers` to the same question. Needs the scope `upgrade_for_model`.
+#[utoipa::path(post, path = "/chat/completions/", operation_id = "pageindex_chat", tag = "pageindex", request_body = PageIndexChatRequest,
+    responses((status = 200, content((PageIndexCompletion = "application/json"), (crate::server::openapi::FrameObject = "text/event-stream")))))]
 pub(in crate::server) async fn completions(
-    site: State<Site>,
+    site: State<AppState>,
     parts: Parts,
     body: Result<Bytes, BytesRejection>,
-) -> Answer {
-    let place = Stay::of(&parts)?.ask().await?;
-    let Asked {
+) -> HandlerResult {
+    let place = RequestPermit::from_parts(&parts)?
+        .upgrade_for_model()
+        .await?;
+    let PageIndexChatRequest {
         messages,
         doc_id,
         folder_id,
         stream,
         enable_citations,
-    } = read(&parts, body)?;
-    let reader = site.reader(Reach::of(&parts), None)?;
-    let scopes = scopes(&reader, doc_id, folder_id)?;
-    let dialogue = Dialogue::of(&site, place, &reader, scopes, &messages)?;
-    let style = Style {
+    } = parse_body(&parts, body)?;
+    let archive = site.archive(CollectionScope::from_parts(&parts), None)?;
+    let scopes = scopes(&archive, doc_id, folder_id)?;
+    let dialogue = Conversation::new(&site, place, &archive, scopes, &messages)?;
+    let style = CitationStyle {
         tags: enable_citations,
         created: site.env.now_ms() / 1_000,
     };
     if !stream {
-        let answer = dialogue.whole(&site.env).await?;
-        return answered(style.completion(&reader, &answer)).await;
+        let answer = dialogue.answer(&site.env).await?;
+        return answered(style.completion(&archive, &answer)).await;
     }
-    let told = dialogue.told(&site.env);
-    let frames = told.flat_map(move |event| {
+    let events = dialogue.stream(&site.env);
+    let frames = events.flat_map(move |event| {
         let frames: Vec<Frame> = match event {
-            Event::Step(step) => style.step(&step).iter().map(frame).collect(),
-            Event::Done(answer) => {
-                let chunks = style.chunks(&reader, &answer);
+            AnswerEvent::Step(step) => style.step(&step).iter().map(frame).collect(),
+            AnswerEvent::Done(answer) => {
+                let chunks = style.chunks(&archive, &answer);
                 chunks
                     .iter()
                     .map(frame)
                     .chain([Frame::default().data("[DONE]")])
                     .collect()
             }
-            Event::Error { code, message } => {
+            AnswerEvent::Error { code, message } => {
                 let error = json!({ "error": { "code": code, "message": message } });
                 vec![frame(&error), Frame::default().data("[DONE]")]
             }
             // What is part of the answer is told with its end, under its id.
-            Event::Route(_)
-            | Event::Section(_)
-            | Event::Delta { .. }
-            | Event::Citation(_)
-            | Event::Usage(_) => Vec::new(),
+            AnswerEvent::Route(_)
+            | AnswerEvent::Section(_)
+            | AnswerEvent::Delta { .. }
+            | AnswerEvent::Citation(_)
+            | AnswerEvent::Usage(_) => Vec::new(),
         };
         stream::iter(frames)
     });
-    Ok(streamed(frames))
+    Ok(frame_response(frames))
 }
 
 /// Where is looked: in the documents, or else in the folder, or else everywhere.
 fn scopes(
-    reader: &Reader,
-    docs: Option<Asking>,
+    archive: &Archive,
+    docs: Option<DocumentIds>,
     folder: Option<String>,
 ) -> Result<Vec<String>, Problem> {
     let docs = match docs {
@@ -189,71 +193,76 @@ fn scopes(
                 .into_iter()
                 .collect());
         }
-        Some(Asking::One(doc)) => vec![doc],
-        Some(Asking::Several(docs)) => docs,
+        Some(DocumentIds::One(doc)) => vec![doc],
+        Some(DocumentIds::Several(docs)) => docs,
     };
     if docs.is_empty() {
         // A list that came out empty does not mean all.
         return Err(
             Problem::new(422, "request.doc_id", "`doc_id` names no document")
-                .next("leave it out to ask about all"),
+                .with_next("leave it out to ask about all"),
         );
     }
     docs.iter()
-        .map(|doc| Ok(named(reader, doc)?.label.clone()))
+        .map(|doc| Ok(find_document(archive, doc)?.label.clone()))
         .collect()
 }
 
 /// How answers are written.
 #[derive(Debug, Clone, Copy)]
-struct Style {
+struct CitationStyle {
     /// Whether citations stand in the text.
     tags: bool,
     /// Seconds since 1970.
     created: u64,
 }
 
-impl Style {
-    fn completion(self, reader: &Reader, answer: &Record) -> Completion {
-        let message = Said {
+impl CitationStyle {
+    fn completion(self, archive: &Archive, answer: &Record) -> PageIndexCompletion {
+        let message = PageIndexMessage {
             role: "assistant",
-            content: self.shown(reader, answer).text,
+            content: self.render(archive, answer).text,
         };
-        Completion {
+        PageIndexCompletion {
             id: answer.id.clone(),
             object: "chat.completion",
             created: self.created,
             model: "stemma",
-            choices: vec![Choice {
+            choices: vec![PageIndexChoice {
                 index: 0,
                 message,
-                finish_reason: reason(answer),
+                finish_reason: finish_reason(answer),
             }],
-            usage: dialogue::usage(answer),
-            stemma: dialogue::beside(answer),
-            citations: self.tags.then(|| cited(reader, answer)),
+            usage: conversation::usage(answer),
+            stemma: conversation::stemma_extension(answer),
+            citations: self.tags.then(|| page_citations(archive, answer)),
         }
     }
 
-    fn chunks(self, reader: &Reader, answer: &Record) -> Vec<Value> {
+    fn chunks(self, archive: &Archive, answer: &Record) -> Vec<Value> {
         let mut chunks: Vec<Value> = Vec::new();
-        for content in self.shown(reader, answer).pieces() {
+        for content in self.render(archive, answer).pieces() {
             chunks.push(self.chunk(Some(answer), &json!({ "content": content }), None, "text"));
         }
-        let mut last = self.chunk(Some(answer), &json!({}), Some(reason(answer)), "text");
+        let mut last = self.chunk(
+            Some(answer),
+            &json!({}),
+            Some(finish_reason(answer)),
+            "text",
+        );
         (last["usage"], last["stemma"]) = (
-            json!(dialogue::usage(answer)),
-            json!(dialogue::beside(answer)),
+            json!(conversation::usage(answer)),
+            json!(conversation::stemma_extension(answer)),
         );
         if self.tags {
-            last["citations"] = json!(cited(reader, answer));
+            last["citations"] = json!(page_citations(archive, answer));
         }
         chunks.push(last);
         chunks
     }
 
     /// What is done on the way, as a call of a tool without arguments: no text of documents or models stands in it.
-    fn step(self, step: &Step) -> Vec<Value> {
+    fn step(self, step: &AnswerStep) -> Vec<Value> {
         let tool = match step.kind {
             StepKind::Plan => "plan",
             StepKind::Search => "search",
@@ -263,9 +272,9 @@ impl Style {
                 return Vec::new();
             }
         };
-        let mut begun = self.chunk(None, &json!({}), None, "mcp_tool_use_start");
-        begun["block_metadata"]["tool_name"] = json!(tool);
-        vec![begun, self.chunk(None, &json!({}), None, "tool_use_stop")]
+        let mut start = self.chunk(None, &json!({}), None, "mcp_tool_use_start");
+        start["block_metadata"]["tool_name"] = json!(tool);
+        vec![start, self.chunk(None, &json!({}), None, "tool_use_stop")]
     }
 
     fn chunk(
@@ -286,27 +295,27 @@ impl Style {
     }
 
     /// A text with its marks, or with what they stand for.
-    fn shown<'a>(self, reader: &Reader, answer: &'a Record) -> Shown<'a> {
+    fn render<'a>(self, archive: &Archive, answer: &'a Record) -> RenderedAnswer<'a> {
         if self.tags {
-            Shown::marked(answer, |citation, verified| {
+            RenderedAnswer::with_marks(answer, |citation, verified| {
                 if verified {
-                    tag(reader, citation)
+                    tag(archive, citation)
                 } else {
                     String::new()
                 }
             })
         } else {
-            Shown::of(answer)
+            RenderedAnswer::new(answer)
         }
     }
 }
 
 /// `<doc=3M_2022_10K.pdf;page=60>`; nothing for a citation that stands nowhere.
-fn tag(reader: &Reader, citation: &Citation) -> String {
-    let name = name(reader, citation);
+fn tag(archive: &Archive, citation: &Citation) -> String {
+    let name = name(archive, citation);
     let plain = !name.contains([';', '<', '>']);
     match citation.page {
-        Some(page) if plain && citation.verified != Verified::None => {
+        Some(page) if plain && citation.verified != QuoteMatch::None => {
             format!("<doc={name};page={page}>")
         }
         _ => String::new(),
@@ -314,24 +323,24 @@ fn tag(reader: &Reader, citation: &Citation) -> String {
 }
 
 /// The name under which its document is listed.
-fn name(reader: &Reader, citation: &Citation) -> String {
+fn name(archive: &Archive, citation: &Citation) -> String {
     let listed = citation
         .doc_id
         .parse::<DocId>()
         .ok()
-        .and_then(|doc| reader.catalogue().get(doc));
+        .and_then(|doc| archive.catalog().get(doc));
     listed.map_or_else(
         || citation.name.clone(),
         |listed| name_of(listed).to_owned(),
     )
 }
 
-fn cited(reader: &Reader, answer: &Record) -> Vec<Cited> {
+fn page_citations(archive: &Archive, answer: &Record) -> Vec<PageIndexCitation> {
     answer
         .citations
         .iter()
-        .map(|citation: &Citation| Cited {
-            document: name(reader, citation),
+        .map(|citation: &Citation| PageIndexCitation {
+            document: name(archive, citation),
             doc_id: citation.doc_id.clone(),
             page: citation.page,
             quote: citation.quote.clone(),
@@ -347,8 +356,8 @@ fn cited(reader: &Reader, answer: &Record) -> Vec<Cited> {
 }
 
 /// Why it ends, in the words of the dialect.
-fn reason(answer: &Record) -> &'static str {
-    if dialogue::finish_reason(answer) == "length" {
+fn finish_reason(answer: &Record) -> &'static str {
+    if conversation::finish_reason(answer) == "length" {
         "max_tokens"
     } else {
         "end_turn"

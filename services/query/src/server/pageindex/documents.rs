@@ -2,27 +2,27 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use stemma_catalog::axes::Scope;
-use stemma_catalog::catalogue::Listed;
-use stemma_document::{Body, PageNo, PublishedTree};
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_catalog::facets::Scope;
+use stemma_document::{PageNo, PublishedTree, SourceBody};
 use utoipa::ToSchema;
 
-use super::super::asked::{Answer, Asked, json as answered};
+use super::super::extract::{ArchiveRequest, HandlerResult, json as answered};
 use super::super::problem::Problem;
 use super::{folder_of, nodes};
-use crate::Refusal;
+use crate::ApiError;
+use crate::archive::{no_text, spawn_cpu};
 use crate::mcp::dialect::{
-    created_at, description, metadata as facts, name_of, page_count, status, when,
+    created_at, description, metadata as facts, name_of, page_count, sort_date, status,
 };
-use crate::reader::{aside, no_text};
 
 /// Documents of a list: where the request does not say how many, and at most, as there.
-const LISTED: usize = 50;
-const MAX_LISTED: usize = 10_000;
+const DEFAULT_LIMIT: usize = 50;
+const MAX_LIMIT: usize = 10_000;
 
 /// A document: its tree or its pages.
 #[derive(Serialize, ToSchema)]
-pub(in crate::server) struct DocumentAnswer {
+pub(in crate::server) struct PageIndexDocumentContent {
     doc_id: String,
     /// `queued`, `processing`, `completed`, `failed`.
     status: &'static str,
@@ -42,7 +42,7 @@ pub(in crate::server) struct DocumentAnswer {
 #[derive(Serialize, ToSchema)]
 #[schema(as = PageIndexDocument)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct About {
+pub(in crate::server) struct PageIndexDocument {
     id: String,
     name: String,
     /// One sentence; empty where there is none.
@@ -66,8 +66,8 @@ pub(in crate::server) struct About {
 
 /// Documents, a part of the list.
 #[derive(Serialize, ToSchema)]
-pub(in crate::server) struct Documents {
-    documents: Vec<About>,
+pub(in crate::server) struct PageIndexDocumentList {
+    documents: Vec<PageIndexDocument>,
     /// Documents of the whole list.
     total: usize,
     limit: usize,
@@ -86,25 +86,29 @@ pub(in crate::server) struct Documents {
         ("summary" = Option<bool>, Query, description = "with what each section is about"),
         ("include_text" = Option<bool>, Query, description = "with the own text of each section; true without"),
     ),
-    responses((status = 200, body = DocumentAnswer)))]
-pub(in crate::server) async fn document(mut asked: Asked) -> Answer {
-    let parameter =
-        |asked: &mut Asked, name: &str| asked.parameters.text(name).map(|text| text.to_lowercase());
-    let what = parameter(&mut asked, "type");
-    let format = parameter(&mut asked, "format");
-    let summaries = switch(&mut asked, "summary", false)?;
-    let texts = switch(&mut asked, "include_text", true)?;
-    let wanted = match (
+    responses((status = 200, body = PageIndexDocumentContent)))]
+pub(in crate::server) async fn document(mut request: ArchiveRequest) -> HandlerResult {
+    let parameter = |request: &mut ArchiveRequest, name: &str| {
+        request
+            .parameters
+            .text(name)
+            .map(|text| text.to_lowercase())
+    };
+    let what = parameter(&mut request, "type");
+    let format = parameter(&mut request, "format");
+    let summaries = bool_parameter(&mut request, "summary", false)?;
+    let texts = bool_parameter(&mut request, "include_text", true)?;
+    let kind = match (
         what.as_deref().unwrap_or("tree"),
         format.as_deref().unwrap_or("page"),
     ) {
-        ("tree", "page" | "node" | "raw") => Wanted::Tree { summaries, texts },
-        ("ocr", "page") => Wanted::Pages,
-        ("ocr", "node") => Wanted::Tree {
+        ("tree", "page" | "node" | "raw") => ContentKind::Tree { summaries, texts },
+        ("ocr", "page") => ContentKind::Pages,
+        ("ocr", "node") => ContentKind::Tree {
             summaries: false,
             texts: true,
         },
-        ("ocr", "raw") => Wanted::Raw,
+        ("ocr", "raw") => ContentKind::Raw,
         _ => {
             return Err(Problem::parameter(
                 400,
@@ -114,12 +118,17 @@ pub(in crate::server) async fn document(mut asked: Asked) -> Answer {
             .into());
         }
     };
-    let listed = asked.named()?;
-    let result = match asked.reader.tree_of(listed).await.map_err(Refusal::from)? {
-        Some(published) => Some(result(&asked, listed, published, wanted).await?),
+    let listed = request.path_document()?;
+    let result = match request
+        .archive
+        .load_tree(listed)
+        .await
+        .map_err(ApiError::from)?
+    {
+        Some(published) => Some(result(&request, listed, published, kind).await?),
         None => None,
     };
-    answered(DocumentAnswer {
+    answered(PageIndexDocumentContent {
         doc_id: listed.doc().to_string(),
         status: status(listed.state),
         retrieval_ready: result.is_some(),
@@ -131,8 +140,12 @@ pub(in crate::server) async fn document(mut asked: Asked) -> Answer {
 }
 
 /// A parameter that is on or off, as Python and as JSON write it.
-fn switch(asked: &mut Asked, name: &str, without: bool) -> Result<bool, Problem> {
-    match asked
+fn bool_parameter(
+    request: &mut ArchiveRequest,
+    name: &str,
+    without: bool,
+) -> Result<bool, Problem> {
+    match request
         .parameters
         .text(name)
         .map(|text| text.to_ascii_lowercase())
@@ -151,62 +164,62 @@ fn switch(asked: &mut Asked, name: &str, without: bool) -> Result<bool, Problem>
 
 /// What is asked of a document.
 #[derive(Debug, Clone, Copy)]
-enum Wanted {
+enum ContentKind {
     Tree { summaries: bool, texts: bool },
     Pages,
     Raw,
 }
 
 async fn result(
-    asked: &Asked,
-    listed: &Listed,
+    request: &ArchiveRequest,
+    listed: &CatalogDocument,
     published: PublishedTree,
-    wanted: Wanted,
-) -> Result<Value, Refusal> {
-    let needs_body = !matches!(wanted, Wanted::Tree { texts: false, .. });
+    kind: ContentKind,
+) -> Result<Value, ApiError> {
+    let needs_body = !matches!(kind, ContentKind::Tree { texts: false, .. });
     let body = if needs_body {
-        asked.reader.body(&published).await?
+        request.archive.load_body(&published).await?
     } else {
         None
     };
-    match (wanted, body) {
+    match (kind, body) {
         // An imported tree may have no text in the store: its sections are still there.
-        (Wanted::Tree { summaries, texts }, body) => {
+        (ContentKind::Tree { summaries, texts }, body) => {
             let body = body.filter(|_| texts);
             Ok(
-                aside(move || nodes::nodes(&published.tree.sections, summaries, body.as_ref()))
+                spawn_cpu(move || nodes::nodes(&published.tree.sections, summaries, body.as_ref()))
                     .await?,
             )
         }
-        (Wanted::Pages, Some(body)) => Ok(aside(move || pages(&body)).await?),
-        (Wanted::Raw, Some(body)) => Ok(aside(move || json!(raw(&body))).await?),
+        (ContentKind::Pages, Some(body)) => Ok(spawn_cpu(move || pages(&body)).await?),
+        (ContentKind::Raw, Some(body)) => Ok(spawn_cpu(move || json!(raw(&body))).await?),
         (_, None) => Err(no_text(listed)),
     }
 }
 
 /// Every page with its number; a text without pages is one.
-fn pages(body: &Body) -> Value {
+fn pages(body: &SourceBody) -> Value {
     let page =
         |number: u32, text: String| json!({ "page_index": number, "markdown": text, "images": [] });
     match body {
-        Body::Pages(pages) => {
+        SourceBody::Pages(pages) => {
             let numbered = pages.iter().enumerate();
             numbered
                 .map(|(index, one)| page(PageNo::from_index(index).get(), one.text()))
                 .collect()
         }
-        Body::Lines(text) => json!([page(1, text.lines.join("\n"))]),
+        SourceBody::Lines(text) => json!([page(1, text.lines.join("\n"))]),
     }
 }
 
-fn raw(body: &Body) -> String {
+fn raw(body: &SourceBody) -> String {
     match body {
-        Body::Pages(pages) => pages
+        SourceBody::Pages(pages) => pages
             .iter()
             .map(stemma_document::Page::text)
             .collect::<Vec<_>>()
             .join("\n\n"),
-        Body::Lines(text) => text.lines.join("\n"),
+        SourceBody::Lines(text) => text.lines.join("\n"),
     }
 }
 
@@ -215,9 +228,9 @@ fn raw(body: &Body) -> String {
 /// Whatever state it is in.
 #[utoipa::path(get, path = "/doc/{doc}/metadata/", operation_id = "pageindex_metadata", tag = "pageindex",
     params(("doc" = String, Path), ("collection" = Option<String>, Query)),
-    responses((status = 200, body = About)))]
-pub(in crate::server) async fn metadata(asked: Asked) -> Answer {
-    answered(about(asked.named()?)).await
+    responses((status = 200, body = PageIndexDocument)))]
+pub(in crate::server) async fn metadata(request: ArchiveRequest) -> HandlerResult {
+    answered(document_info(request.path_document()?)).await
 }
 
 /// List documents
@@ -232,43 +245,43 @@ pub(in crate::server) async fn metadata(asked: Asked) -> Answer {
         ("recursive" = Option<bool>, Query, description = "documents of folders below, too"),
         ("name" = Option<String>, Query, description = "the name of a document"),
     ),
-    responses((status = 200, body = Documents)))]
-pub(in crate::server) async fn list(mut asked: Asked) -> Answer {
-    let limit = asked.parameters.number("limit")?.unwrap_or(LISTED);
-    let offset = asked.parameters.number("offset")?.unwrap_or(0);
-    if !(1..=MAX_LISTED).contains(&limit) {
+    responses((status = 200, body = PageIndexDocumentList)))]
+pub(in crate::server) async fn list(mut request: ArchiveRequest) -> HandlerResult {
+    let limit = request.parameters.number("limit")?.unwrap_or(DEFAULT_LIMIT);
+    let offset = request.parameters.number("offset")?.unwrap_or(0);
+    if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(
-            Problem::parameter(400, "limit", format!("limit is from 1 to {MAX_LISTED}")).into(),
+            Problem::parameter(400, "limit", format!("limit is from 1 to {MAX_LIMIT}")).into(),
         );
     }
-    let recursive = switch(&mut asked, "recursive", false)?;
-    let folder = asked.parameters.text("folder_id");
-    let name = asked.parameters.text("name");
-    let catalogue = asked.reader.catalogue();
-    let mut documents: Vec<&Listed> = match folder {
-        None => catalogue.documents().iter().collect(),
+    let recursive = bool_parameter(&mut request, "recursive", false)?;
+    let folder = request.parameters.text("folder_id");
+    let name = request.parameters.text("name");
+    let catalog = request.archive.catalog();
+    let mut documents: Vec<&CatalogDocument> = match folder {
+        None => catalog.documents().iter().collect(),
         Some(folder) => {
             let path = if crate::mcp::dialect::is_root(&folder) {
                 "/"
             } else {
                 folder.as_str()
             };
-            let scope = Scope::parse(path, catalogue).map_err(Refusal::from)?;
-            asked.reader.level(&scope, recursive).documents
+            let scope = Scope::parse(path, catalog).map_err(ApiError::from)?;
+            request.archive.folder_contents(&scope, recursive).documents
         }
     };
     if let Some(name) = name {
         documents.retain(|listed| name_of(listed) == name || listed.label == name);
     }
-    documents.sort_by_cached_key(|listed| std::cmp::Reverse(when(listed)));
+    documents.sort_by_cached_key(|listed| std::cmp::Reverse(sort_date(listed)));
     let total = documents.len();
     let documents = documents
         .into_iter()
         .skip(offset)
         .take(limit)
-        .map(about)
+        .map(document_info)
         .collect();
-    answered(Documents {
+    answered(PageIndexDocumentList {
         documents,
         total,
         limit,
@@ -277,12 +290,12 @@ pub(in crate::server) async fn list(mut asked: Asked) -> Answer {
     .await
 }
 
-fn about(listed: &Listed) -> About {
+fn document_info(listed: &CatalogDocument) -> PageIndexDocument {
     let folder_id = folder_of(listed);
     let path = folder_id
         .as_deref()
         .map(|folder| folder.trim_start_matches('/').to_owned());
-    About {
+    PageIndexDocument {
         id: listed.doc().to_string(),
         name: name_of(listed).to_owned(),
         description: description(listed),

@@ -3,24 +3,24 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_catalog::axes::Scope;
+use stemma_catalog::facets::Scope;
 use utoipa::ToSchema;
 
-use super::super::asked::{Answer, Asked, json as answered};
+use super::super::extract::{ArchiveRequest, HandlerResult, json as answered};
 use crate::mcp::dialect::is_root;
-use crate::{Reader, Refusal};
+use crate::{ApiError, Archive};
 
 /// Folders.
 #[derive(Serialize, ToSchema)]
-pub(in crate::server) struct Folders {
+pub(in crate::server) struct PageIndexFolderList {
     /// All of them: the list is not divided.
     total: usize,
-    folders: Vec<Folder>,
+    folders: Vec<PageIndexFolder>,
 }
 
 /// A folder: how many documents and folders lie directly in it.
 #[derive(Serialize, ToSchema)]
-struct Folder {
+struct PageIndexFolder {
     /// Its path.
     id: String,
     /// The last part of it.
@@ -43,25 +43,28 @@ struct Folder {
 /// their values are listed below their parent only: there may be very many of them.
 #[utoipa::path(get, path = "/folders/", operation_id = "pageindex_folders", tag = "pageindex",
     params(("collection" = Option<String>, Query), ("parent_folder_id" = Option<String>, Query)),
-    responses((status = 200, body = Folders)))]
-pub(in crate::server) async fn list(mut asked: Asked) -> Answer {
-    let folders = match asked.parameters.text("parent_folder_id") {
-        None => all(&asked.reader),
-        Some(parent) => below(&asked.reader, if is_root(&parent) { "/" } else { &parent })?,
+    responses((status = 200, body = PageIndexFolderList)))]
+pub(in crate::server) async fn list(mut request: ArchiveRequest) -> HandlerResult {
+    let folders = match request.parameters.text("parent_folder_id") {
+        None => all(&request.archive),
+        Some(parent) => below(
+            &request.archive,
+            if is_root(&parent) { "/" } else { &parent },
+        )?,
     };
-    answered(Folders {
+    answered(PageIndexFolderList {
         total: folders.len(),
         folders,
     })
     .await
 }
 
-fn folder(id: &str, file_count: usize, children_count: usize) -> Folder {
+fn folder(id: &str, file_count: usize, children_count: usize) -> PageIndexFolder {
     let (parent, name) = id.rsplit_once('/').unwrap_or(("", id));
     let parent_folder_id = (!parent.is_empty()).then(|| parent.to_owned());
     let id = id.to_owned();
     let name = name.to_owned();
-    Folder {
+    PageIndexFolder {
         id,
         name,
         description: None,
@@ -73,9 +76,9 @@ fn folder(id: &str, file_count: usize, children_count: usize) -> Folder {
 }
 
 /// Every folder that holds a document, or a folder that does.
-fn all(reader: &Reader) -> Vec<Folder> {
+fn all(archive: &Archive) -> Vec<PageIndexFolder> {
     let mut counted: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for listed in reader.catalogue().documents() {
+    for listed in archive.catalog().documents() {
         let Some((path, _)) = listed.version().path.rsplit_once('/') else {
             continue;
         };
@@ -87,9 +90,9 @@ fn all(reader: &Reader) -> Vec<Folder> {
             .filter(|(parent, _)| !parent.is_empty())
         {
             let parent = parent.to_owned();
-            let known = counted.contains_key(&parent);
+            let is_counted = counted.contains_key(&parent);
             counted.entry(parent.clone()).or_default();
-            if known {
+            if is_counted {
                 break;
             }
             path = parent;
@@ -110,11 +113,11 @@ fn all(reader: &Reader) -> Vec<Folder> {
 }
 
 /// What lies directly below a folder, an axis, or a value of one.
-fn below(reader: &Reader, parent: &str) -> Result<Vec<Folder>, Refusal> {
-    let level = reader.level(&Scope::parse(parent, reader.catalogue())?, false);
+fn below(archive: &Archive, parent: &str) -> Result<Vec<PageIndexFolder>, ApiError> {
+    let level = archive.folder_contents(&Scope::parse(parent, archive.catalog())?, false);
     let real = level.folders.iter().map(|inside| {
-        let deeper = Scope::parse(&inside.locator, reader.catalogue())
-            .map(|scope| reader.level(&scope, false));
+        let deeper = Scope::parse(&inside.locator, archive.catalog())
+            .map(|scope| archive.folder_contents(&scope, false));
         let (documents, folders) =
             deeper.map_or((0, 0), |level| (level.documents.len(), level.folders.len()));
         folder(&inside.locator, documents, folders)

@@ -9,31 +9,31 @@
 pub(super) mod chat;
 pub(super) mod documents;
 pub(super) mod folders;
-pub(super) mod intake;
 mod nodes;
 pub(super) mod retrieval;
 #[cfg(test)]
 mod tests;
+pub(super) mod uploads;
 
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, get, post};
-use stemma_catalog::catalogue::Listed;
+use stemma_catalog::catalog::CatalogDocument;
 
-use super::dialogue::MAX_BYTES;
+use super::conversation::MAX_BYTES;
 use super::problem::Problem;
-use super::routes::{Route, Site};
+use super::routes::{AppState, Route};
 
 /// All routes of the dialect, each with its slash at the end and without.
 pub(super) fn routes() -> Vec<Route> {
     let conversations = DefaultBodyLimit::max(MAX_BYTES);
-    let both = |paths: [&'static str; 2], method: MethodRouter<Site>| {
+    let both = |paths: [&'static str; 2], method: MethodRouter<AppState>| {
         paths.map(|path| (path, method.clone()))
     };
     let routes = [
-        both(["/doc", "/doc/"], post(intake::submit)),
+        both(["/doc", "/doc/"], post(uploads::submit)),
         both(
             ["/doc/{doc}", "/doc/{doc}/"],
-            get(documents::document).delete(intake::remove),
+            get(documents::document).delete(uploads::remove),
         ),
         both(
             ["/doc/{doc}/metadata", "/doc/{doc}/metadata/"],
@@ -68,7 +68,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 /// The id of the folder a document lies in, which is its path; `None` at the root.
-fn folder_of(listed: &Listed) -> Option<String> {
+fn folder_of(listed: &CatalogDocument) -> Option<String> {
     listed
         .version()
         .path
@@ -100,7 +100,7 @@ pub(super) async fn no_images() -> Problem {
         "pageindex.no_images",
         "the store holds the text of pages and where it stands, not their drawings",
     )
-    .next("GET /v1/documents/{doc}/source has the file, where it lies in the store")
+    .with_next("GET /v1/documents/{doc}/source has the file, where it lies in the store")
 }
 
 /// The images of pages

@@ -1,19 +1,19 @@
 //! Sections as nodes in the words of the dialect.
 
 use serde_json::{Map, Value, json};
-use stemma_document::{Body, Section, SectionSpan, text};
+use stemma_document::{Section, SectionSpan, SourceBody, text};
 
 /// Nodes of sections, with what is below them. Pages count from 1; `end_index` includes sub-sections; `page_index` is the
 /// first page, under the name older clients know. With a body, each has its own text: none stands in two nodes. Recursion
 /// is as deep as the tree, which building and reading both bound.
-pub(super) fn nodes(sections: &[Section], summaries: bool, body: Option<&Body>) -> Value {
+pub(super) fn nodes(sections: &[Section], summaries: bool, body: Option<&SourceBody>) -> Value {
     sections
         .iter()
         .map(|section| node(section, summaries, body))
         .collect()
 }
 
-fn node(section: &Section, summaries: bool, body: Option<&Body>) -> Value {
+fn node(section: &Section, summaries: bool, body: Option<&SourceBody>) -> Value {
     let mut node = Map::new();
     node.insert("title".into(), json!(section.title));
     node.insert("node_id".into(), json!(section.id));

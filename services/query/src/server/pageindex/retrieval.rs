@@ -10,17 +10,17 @@ use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_document::{DocId, PageNo, PageSpan};
-use stemma_retrieval::find::MAX_QUERY_CHARS;
-use stemma_retrieval::{Hit, Query, Within};
+use stemma_retrieval::search::MAX_QUERY_CHARS;
+use stemma_retrieval::{DocumentScope, Query, SectionHit};
 use utoipa::ToSchema;
 
-use super::super::asked::{Answer, Asked, json as answered, named};
-use super::super::keys::Reach;
+use super::super::auth::CollectionScope;
+use super::super::extract::{ArchiveRequest, HandlerResult, find_document, json as answered};
 use super::super::problem::Problem;
-use super::super::routes::Site;
-use super::super::searching::read;
-use crate::Refusal;
-use crate::reader::no_text;
+use super::super::routes::AppState;
+use super::super::search::parse_body;
+use crate::ApiError;
+use crate::archive::no_text;
 
 /// Sections of a result.
 const NODES: usize = 5;
@@ -30,7 +30,7 @@ const PAGES: usize = 3;
 /// What `POST /retrieval/` takes; everything else is passed over.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = RetrievalRequest)]
-pub(in crate::server) struct Submitted {
+pub(in crate::server) struct RetrievalRequest {
     /// An id, a name or a path.
     doc_id: String,
     /// The question.
@@ -43,7 +43,7 @@ pub(in crate::server) struct Submitted {
 
 /// A retrieval that was taken.
 #[derive(Serialize, ToSchema)]
-pub(in crate::server) struct Taken {
+pub(in crate::server) struct RetrievalReceipt {
     /// Asks for its result.
     retrieval_id: String,
     /// `completed`.
@@ -52,7 +52,7 @@ pub(in crate::server) struct Taken {
 
 /// The result of a retrieval.
 #[derive(Serialize, ToSchema)]
-pub(in crate::server) struct Retrieved {
+pub(in crate::server) struct RetrievalResponse {
     retrieval_id: String,
     doc_id: String,
     /// `completed`; of a document without a tree its status: `queued`, `processing`, `failed`.
@@ -72,7 +72,7 @@ pub(in crate::server) struct Retrieved {
 
 /// What an id says.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Asking {
+struct RetrievalId {
     doc: DocId,
     query: String,
 }
@@ -80,18 +80,18 @@ struct Asking {
 /// Ask for sections of a document
 ///
 /// Takes a question about one document; its id holds it, and any replica answers it. No model is asked.
-#[utoipa::path(post, path = "/retrieval/", operation_id = "pageindex_retrieve", tag = "pageindex", request_body = Submitted,
-    responses((status = 200, body = Taken)))]
+#[utoipa::path(post, path = "/retrieval/", operation_id = "pageindex_retrieve", tag = "pageindex", request_body = RetrievalRequest,
+    responses((status = 200, body = RetrievalReceipt)))]
 pub(in crate::server) async fn submit(
-    site: State<Site>,
+    site: State<AppState>,
     parts: Parts,
     body: Result<Bytes, BytesRejection>,
-) -> Answer {
-    let Submitted {
+) -> HandlerResult {
+    let RetrievalRequest {
         doc_id,
         query,
         thinking,
-    } = read(&parts, body)?;
+    } = parse_body(&parts, body)?;
     if query.trim().is_empty() || query.chars().count() > MAX_QUERY_CHARS {
         return Err(Problem::parameter(
             422,
@@ -100,11 +100,11 @@ pub(in crate::server) async fn submit(
         )
         .into());
     }
-    let reader = site.reader(Reach::of(&parts), None)?;
-    let doc = named(&reader, &doc_id)?.doc();
+    let archive = site.archive(CollectionScope::from_parts(&parts), None)?;
+    let doc = find_document(&archive, &doc_id)?.doc();
     tracing::debug!(thinking, "a retrieval was submitted");
-    answered(Taken {
-        retrieval_id: shown(&Asking { doc, query }),
+    answered(RetrievalReceipt {
+        retrieval_id: encode_id(&RetrievalId { doc, query }),
         status: "completed",
     })
     .await
@@ -115,17 +115,17 @@ pub(in crate::server) async fn submit(
 /// The result of a retrieval.
 #[utoipa::path(get, path = "/retrieval/{retrieval}/", operation_id = "pageindex_retrieval", tag = "pageindex",
     params(("retrieval" = String, Path), ("collection" = Option<String>, Query)),
-    responses((status = 200, body = Retrieved)))]
-pub(in crate::server) async fn result(asked: Asked) -> Answer {
-    let id = asked.segment("retrieval");
+    responses((status = 200, body = RetrievalResponse)))]
+pub(in crate::server) async fn result(request: ArchiveRequest) -> HandlerResult {
+    let id = request.segment("retrieval");
     let unknown = || Problem::new(404, "pageindex.no_retrieval", "there is no such retrieval");
-    let Asking { doc, query } = hidden(id).ok_or_else(unknown)?;
-    let listed = asked.reader.catalogue().get(doc).ok_or_else(unknown)?;
+    let RetrievalId { doc, query } = decode_id(id).ok_or_else(unknown)?;
+    let listed = request.archive.catalog().get(doc).ok_or_else(unknown)?;
     if listed.entry().is_none() {
         let status = crate::mcp::dialect::status(listed.state);
         let retrieval_id = id.to_owned();
         let doc_id = doc.to_string();
-        let open = Retrieved {
+        let open = RetrievalResponse {
             retrieval_id,
             doc_id,
             status,
@@ -136,32 +136,36 @@ pub(in crate::server) async fn result(asked: Asked) -> Answer {
         return answered(open).await;
     }
     let sought = Query {
-        within: Within::Documents(vec![doc]),
+        within: DocumentScope::Documents(vec![doc]),
         limit: NODES,
-        ..Query::of(query.as_str())
+        ..Query::new(query.as_str())
     };
-    let found = stemma_retrieval::Finder::find(asked.reader.as_ref(), &sought)
+    let response = stemma_retrieval::SearchService::search(request.archive.as_ref(), &sought)
         .await
-        .map_err(Refusal::from)?;
-    let published = asked.reader.tree_of(listed).await.map_err(Refusal::from)?;
+        .map_err(ApiError::from)?;
+    let published = request
+        .archive
+        .load_tree(listed)
+        .await
+        .map_err(ApiError::from)?;
     let packed = match &published {
-        Some(published) => asked
-            .reader
-            .packed(published)
+        Some(published) => request
+            .archive
+            .load_source(published)
             .await
-            .map_err(Refusal::from)?,
+            .map_err(ApiError::from)?,
         None => None,
     };
     let packed = packed.ok_or_else(|| no_text(listed))?;
-    let nodes = crate::reader::aside(move || {
-        found
+    let nodes = crate::archive::spawn_cpu(move || {
+        response
             .hits
             .iter()
             .map(|hit| node(hit, &packed))
             .collect::<Vec<_>>()
     });
-    let nodes = nodes.await.map_err(Refusal::from)?;
-    answered(Retrieved {
+    let nodes = nodes.await.map_err(ApiError::from)?;
+    answered(RetrievalResponse {
         retrieval_id: id.to_owned(),
         doc_id: doc.to_string(),
         status: "completed",
@@ -173,7 +177,7 @@ pub(in crate::server) async fn result(asked: Asked) -> Answer {
 }
 
 /// A section that fits, with the text of the pages of it that fit best; an excerpt where it has no pages.
-fn node(hit: &Hit, packed: &stemma_extract::Packed) -> Value {
+fn node(hit: &SectionHit, packed: &stemma_extract::EncodedSource) -> Value {
     let page = |number: u32| {
         let number = PageNo::new(number)?;
         let text = packed
@@ -190,7 +194,7 @@ fn node(hit: &Hit, packed: &stemma_extract::Packed) -> Value {
         .take(PAGES)
         .filter_map(|best| page(best.page))
         .collect();
-    let excerpt = || vec![json!({ "relevant_content": hit.excerpt.text })];
+    let excerpt = || vec![json!({ "relevant_content": hit.snippet.text })];
     json!({
         "title": hit.path.last(),
         "node_id": hit.section,
@@ -201,21 +205,21 @@ fn node(hit: &Hit, packed: &stemma_extract::Packed) -> Value {
 }
 
 /// An id: the question, and a digest that tells a torn one.
-fn shown(asking: &Asking) -> String {
-    let text = serde_json::to_string(asking).unwrap_or_default();
+fn encode_id(retrieval: &RetrievalId) -> String {
+    let text = serde_json::to_string(retrieval).unwrap_or_default();
     let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
     format!("rt-{}{hex}", digest(&text))
 }
 
-fn hidden(id: &str) -> Option<Asking> {
-    let (known, hex) = id.strip_prefix("rt-")?.split_at_checked(8)?;
+fn decode_id(id: &str) -> Option<RetrievalId> {
+    let (expected_digest, hex) = id.strip_prefix("rt-")?.split_at_checked(8)?;
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let pairs = hex.as_bytes().chunks(2).map(|pair| match pair {
         [high, low] => Some(digit(*high)? * 16 + digit(*low)?),
         _ => None,
     });
     let text = String::from_utf8(pairs.collect::<Option<Vec<u8>>>()?).ok()?;
-    if digest(&text) == known {
+    if digest(&text) == expected_digest {
         serde_json::from_str(&text).ok()
     } else {
         None
@@ -235,14 +239,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_holds_its_question() {
-        let doc = DocId::of(&stemma_document::Collection::default(), "a");
-        let asking = Asking {
+    fn retrieval_ids_encode_their_question() {
+        let doc = DocId::new(&stemma_document::Collection::default(), "a");
+        let retrieval = RetrievalId {
             doc,
             query: "Wie hoch ist die Marge? 边际".into(),
         };
-        let id = shown(&asking);
-        assert_eq!(hidden(&id), Some(asking));
+        let id = encode_id(&retrieval);
+        assert_eq!(decode_id(&id), Some(retrieval));
         for wrong in [
             "",
             "rt-",
@@ -252,7 +256,7 @@ mod tests {
             "rt-éééééééé",
             &format!("{id}é"),
         ] {
-            assert_eq!(hidden(wrong), None, "{wrong}");
+            assert_eq!(decode_id(wrong), None, "{wrong}");
         }
     }
 }

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use stemma_answers::{Answer, AnswerError, Answerer, Event, Question, Sink};
+use stemma_answers::{Answer, AnswerError, AnswerEvent, Answerer, AskRequest, EventSink};
 use stemma_document::{Collection, DocId};
 use stemma_engine::blobs::Blobs;
 
-use crate::Refusal;
+use crate::ApiError;
 use crate::server::openai::tests::{frames, scripted};
 use crate::server::tests::{start, start_over, start_with};
-use crate::server::{Answering, Intake, Means, Submitted, Upload};
+use crate::server::{AnswererFactory, ServerDeps, Upload, UploadPort, UploadReceipt};
 
 #[tokio::test]
 async fn documents_and_folders_are_listed() {
@@ -52,9 +52,9 @@ async fn documents_and_folders_are_listed() {
         skipped["documents"].as_array().unwrap(),
         &all["documents"].as_array().unwrap()[1..3]
     );
-    let named = server.get("/docs/?limit=1&name=manual.md").await.json();
+    let by_name = server.get("/docs/?limit=1&name=manual.md").await.json();
     assert_eq!(
-        (&named["total"], &named["documents"][0]["folderId"]),
+        (&by_name["total"], &by_name["documents"][0]["folderId"]),
         (&1.into(), &Value::Null)
     );
     let inside = server.get("/docs/?folder_id=%2F10-K").await.json();
@@ -184,14 +184,18 @@ async fn a_tree_and_its_pages_are_read() {
 }
 
 #[tokio::test]
-async fn what_has_no_tree_says_its_state_and_what_is_not_there_is_404() {
+async fn documents_without_tree_report_state_and_unknown_ones_404() {
     let server = start().await;
     for (name, status) in [("QUEUED.pdf", "queued"), ("BROKEN.pdf", "failed")] {
         let tree = server.get(&format!("/doc/{name}/?type=tree")).await;
-        let told = tree.json();
-        let seen = (&told["status"], &told["retrieval_ready"], &told["result"]);
+        let tree_reply = tree.json();
+        let fields = (
+            &tree_reply["status"],
+            &tree_reply["retrieval_ready"],
+            &tree_reply["result"],
+        );
         assert_eq!(
-            (tree.status, seen),
+            (tree.status, fields),
             (200, (&json!(status), &json!(false), &Value::Null))
         );
         assert_eq!(
@@ -216,21 +220,24 @@ async fn what_has_no_tree_says_its_state_and_what_is_not_there_is_404() {
 }
 
 #[tokio::test]
-async fn a_retrieval_is_answered_from_its_id() {
+async fn retrievals_are_answered_from_their_id() {
     let server = start().await;
-    let asked = server
+    let submitted = server
         .post(
             "/retrieval/",
             r#"{"doc_id": "ACME_2022", "query": "currency hedging", "thinking": true}"#,
         )
         .await;
-    let id = asked.json()["retrieval_id"].as_str().unwrap().to_owned();
-    let found = server.get(&format!("/retrieval/{id}/")).await.json();
+    let id = submitted.json()["retrieval_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let result = server.get(&format!("/retrieval/{id}/")).await.json();
     assert_eq!(
-        (&found["status"], &found["query"]),
+        (&result["status"], &result["query"]),
         (&json!("completed"), &json!("currency hedging"))
     );
-    let node = &found["retrieved_nodes"][0];
+    let node = &result["retrieved_nodes"][0];
     assert_eq!(node["title"], "Item 1A. Risk Factors");
     let content = &node["relevant_contents"][0];
     assert!(
@@ -267,7 +274,7 @@ async fn a_retrieval_is_answered_from_its_id() {
         .post("/retrieval/", r#"{"doc_id": "QUEUED", "query": "x"}"#)
         .await
         .json();
-    let told = server
+    let pending_result = server
         .get(&format!(
             "/retrieval/{}/",
             queued["retrieval_id"].as_str().unwrap()
@@ -275,13 +282,16 @@ async fn a_retrieval_is_answered_from_its_id() {
         .await
         .json();
     assert_eq!(
-        (&told["status"], &told["retrieved_nodes"]),
+        (
+            &pending_result["status"],
+            &pending_result["retrieved_nodes"]
+        ),
         (&json!("queued"), &Value::Null)
     );
 }
 
 #[tokio::test]
-async fn a_key_may_come_in_the_header_of_the_dialect() {
+async fn api_key_header_is_accepted() {
     let server = crate::server::tests::start_with_key("secret").await;
     assert_eq!(server.get("/docs/").await.status, 401);
     assert_eq!(
@@ -301,11 +311,11 @@ async fn a_key_may_come_in_the_header_of_the_dialect() {
 }
 
 #[tokio::test]
-async fn a_chat_cites_in_the_text() {
+async fn chat_writes_citations_into_the_text() {
     let server = scripted().await;
-    let asked = json!({ "messages": [{"role": "user", "content": "What was capex?"}], "doc_id": "ACME_2022", "enable_citations": true });
+    let request = json!({ "messages": [{"role": "user", "content": "What was capex?"}], "doc_id": "ACME_2022", "enable_citations": true });
     let whole = server
-        .post("/chat/completions/", &asked.to_string())
+        .post("/chat/completions/", &request.to_string())
         .await
         .json();
     let text = whole["choices"][0]["message"]["content"].as_str().unwrap();
@@ -325,7 +335,7 @@ async fn a_chat_cites_in_the_text() {
         ),
         (&json!("end_turn"), &json!(110))
     );
-    let mut streaming = asked.clone();
+    let mut streaming = request.clone();
     (streaming["stream"], streaming["doc_id"]) = (json!(true), json!(["ACME_2022", "manual.md"]));
     let stream = server
         .stream("/chat/completions/", &streaming.to_string(), "*/*")
@@ -336,11 +346,11 @@ async fn a_chat_cites_in_the_text() {
         chunks[0]["block_metadata"],
         json!({ "type": "mcp_tool_use_start", "tool_name": "search" })
     );
-    let said: String = chunks
+    let streamed: String = chunks
         .iter()
         .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
         .collect();
-    assert_eq!(said, text);
+    assert_eq!(streamed, text);
     let last = &chunks[chunks.len() - 1];
     assert_eq!(
         (&last["citations"], &last["usage"], &last["id"]),
@@ -394,19 +404,23 @@ async fn a_chat_cites_in_the_text() {
 }
 
 /// Breaks off, and says so itself.
-struct Broken;
+struct BrokenAnswerer;
 
 #[async_trait]
-impl Answerer for Broken {
-    async fn answer(&self, _: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError> {
-        events.hear(Event::Error {
+impl Answerer for BrokenAnswerer {
+    async fn answer(
+        &self,
+        _: &AskRequest,
+        events: &mut dyn EventSink,
+    ) -> Result<Answer, AnswerError> {
+        events.send(AnswerEvent::Error {
             code: "answer.failed".into(),
             message: "no".into(),
         });
-        Err(AnswerError::Broken)
+        Err(AnswerError::Internal)
     }
 
-    fn id_of(&self, _: &Question) -> String {
+    fn answer_id(&self, _: &AskRequest) -> String {
         "a-0".into()
     }
 
@@ -415,33 +429,33 @@ impl Answerer for Broken {
     }
 }
 
-impl Answering for Broken {
-    fn over(&self, _: &Arc<crate::Reader>) -> Arc<dyn Answerer> {
+impl AnswererFactory for BrokenAnswerer {
+    fn answerer(&self, _: &Arc<crate::Archive>) -> Arc<dyn Answerer> {
         Arc::new(Self)
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_says_so_once_and_ends() {
-    let server = start_with(Means {
-        answering: Some(Arc::new(Broken)),
-        ..Means::default()
+async fn broken_streams_report_one_error_and_end() {
+    let server = start_with(ServerDeps {
+        answerers: Some(Arc::new(BrokenAnswerer)),
+        ..ServerDeps::default()
     })
     .await;
-    let asked = |stream: bool| {
+    let request_body = |stream: bool| {
         json!({ "messages": [{"role": "user", "content": "capex?"}], "stream": stream }).to_string()
     };
-    let told = server
-        .stream("/chat/completions/", &asked(true), "*/*")
+    let streamed = server
+        .stream("/chat/completions/", &request_body(true), "*/*")
         .await;
     assert_eq!(
-        frames(&told.body),
+        frames(&streamed.body),
         [json!({ "error": { "code": "answer.failed", "message": "no" } })]
     );
-    assert!(told.body.contains("data: [DONE]"), "{}", told.body);
+    assert!(streamed.body.contains("data: [DONE]"), "{}", streamed.body);
     assert_eq!(
         server
-            .post("/chat/completions/", &asked(false))
+            .post("/chat/completions/", &request_body(false))
             .await
             .status,
         500
@@ -461,35 +475,35 @@ async fn a_stream_that_breaks_off_says_so_once_and_ends() {
 }
 
 /// Notes what came, and lists it.
-struct Inbox {
+struct RecordingUploads {
     blobs: Arc<dyn Blobs>,
-    came: Mutex<Vec<Upload>>,
+    received: Mutex<Vec<Upload>>,
 }
 
 #[async_trait]
-impl Intake for Inbox {
+impl UploadPort for RecordingUploads {
     fn max_bytes(&self) -> u64 {
         100_000
     }
 
-    async fn submit(&self, _: &Collection, upload: Upload) -> Result<Submitted, Refusal> {
+    async fn submit(&self, _: &Collection, upload: Upload) -> Result<UploadReceipt, ApiError> {
         let doc =
             crate::tests::publish_now(self.blobs.as_ref(), &upload.path, 1_700_000_600_000).await;
-        self.came.lock().unwrap().push(upload);
-        Ok(Submitted {
+        self.received.lock().unwrap().push(upload);
+        Ok(UploadReceipt {
             doc,
             job: "j-1".into(),
         })
     }
 
-    async fn remove(&self, collection: &Collection, doc: DocId) -> Result<(), Refusal> {
+    async fn remove(&self, collection: &Collection, doc: DocId) -> Result<(), ApiError> {
         crate::tests::remove_now(self.blobs.as_ref(), collection, doc, 1_700_000_700_000).await;
         Ok(())
     }
 }
 
 #[tokio::test]
-async fn documents_come_and_go_where_there_is_a_way_in() {
+async fn documents_are_uploaded_and_removed() {
     let form = "--b\r\nContent-Disposition: form-data; name=\"if_retrieval\"\r\n\r\nTrue\r\n\
         --b\r\nContent-Disposition: form-data; name=\"folder_id\"\r\n\r\n/inbox\r\n\
         --b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"new.pdf\"\r\n\r\n%PDF-1.4\r\n--b--\r\n";
@@ -505,30 +519,34 @@ async fn documents_come_and_go_where_there_is_a_way_in() {
         "intake.not_here"
     );
     let blobs = crate::tests::store().await;
-    let inbox = Arc::new(Inbox {
+    let inbox = Arc::new(RecordingUploads {
         blobs: blobs.clone(),
-        came: Mutex::default(),
+        received: Mutex::default(),
     });
     let server = start_over(
         blobs,
-        Means {
-            intake: Some(inbox.clone()),
-            ..Means::default()
+        ServerDeps {
+            uploads: Some(inbox.clone()),
+            ..ServerDeps::default()
         },
     )
     .await;
     assert_eq!(server.ask(&submit("")).await.code(), "key.unsaid");
-    let taken = server.ask(&submit("api_key: any\r\n")).await;
+    let receipt = server.ask(&submit("api_key: any\r\n")).await;
     assert_eq!(
-        (taken.status, &taken.json()["name"], &taken.json()["job"]),
+        (
+            receipt.status,
+            &receipt.json()["name"],
+            &receipt.json()["job"]
+        ),
         (200, &json!("new.pdf"), &json!("j-1"))
     );
-    let came = inbox.came.lock().unwrap().clone();
+    let came = inbox.received.lock().unwrap().clone();
     assert_eq!(
         (came[0].path.as_str(), &came[0].bytes[..]),
         ("inbox/new.pdf", b"%PDF-1.4".as_slice())
     );
-    let id = taken.json()["doc_id"].as_str().unwrap().to_owned();
+    let id = receipt.json()["doc_id"].as_str().unwrap().to_owned();
     assert_eq!(
         server.get(&format!("/doc/{id}/metadata/")).await.json()["folderId"],
         "/inbox"

@@ -5,18 +5,18 @@ pub mod show;
 use std::sync::Arc;
 
 use stemma_answers::{
-    self, Answer, AnswerError, Answerer, Citations, Event, Finding, Limits, Mode, Outcome, Sink,
-    StepKind,
+    self, Answer, AnswerError, AnswerEvent, AnswerLimits, AnswerMode, AnswerOutcome, Answerer,
+    CitationPolicy, EventSink, RetrievalStrategy, StepKind,
 };
 use stemma_catalog::filter::Filter;
 use stemma_engine::Env;
-use stemma_query::server::Answering;
-use stemma_query::{Librarians, Question, Reader};
+use stemma_query::server::AnswererFactory;
+use stemma_query::{AnswerService, Archive, SearchRequest};
 
-use crate::commands::reading::open_indexed;
+use crate::commands::open::open_indexed;
 use crate::context::{CommandError, Context, Exit};
-use crate::money::{NANOS, dollars};
-use crate::output::{Form, Output, clean};
+use crate::cost::{NANOS_PER_DOLLAR, dollars};
+use crate::output::{Output, OutputFormat, clean};
 
 /// Ask a question; the answer cites pages, and each citation is checked against its page.
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub struct AskArgs {
     #[arg(value_name = "QUESTION")]
     question: String,
     #[command(flatten)]
-    how: AskHow,
+    how: AskOptions,
     /// Say how the answer came to be: plan, searches, what was read, what the model thought.
     #[arg(long)]
     explain: bool,
@@ -49,11 +49,11 @@ pub struct AskArgs {
 
 /// Where and how questions are answered.
 #[derive(Debug, Clone, clap::Args)]
-pub struct AskHow {
+pub struct AskOptions {
     /// Only from this document, folder or axis path; may be given more than once.
     #[arg(long = "in", value_name = "SCOPE")]
     pub scopes: Vec<String>,
-    /// Only from documents for which this holds: `form=10-K and fiscal_year>=2020`, or JSON.
+    /// Only from documents for which this holds: `format=10-K and fiscal_year>=2020`, or JSON.
     #[arg(long = "where", value_name = "CONDITIONS", default_value = "")]
     conditions: String,
     /// Only from this Item: 1A, II.1A.
@@ -61,10 +61,10 @@ pub struct AskHow {
     item: Option<String>,
     /// How sections are found: auto, ranked, lexical; with the model: single, best_first, beam, mcts, auto-with-model.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = finding)]
-    strategy: Finding,
+    strategy: RetrievalStrategy,
     /// search: find, then answer; agent: the model calls tools until it knows enough.
     #[arg(long, value_name = "NAME", default_value = "search", value_parser = mode)]
-    mode: Mode,
+    mode: AnswerMode,
     /// Leave out citations that do not stand on their page.
     #[arg(long)]
     verified_only: bool,
@@ -86,19 +86,20 @@ pub struct AskHow {
 ///
 /// # Errors
 /// The names there are.
-pub fn finding(name: &str) -> Result<Finding, String> {
-    Finding::named(name).ok_or_else(|| format!("one of {}", Finding::names().join(", ")))
+pub fn finding(name: &str) -> Result<RetrievalStrategy, String> {
+    RetrievalStrategy::from_name(name)
+        .ok_or_else(|| format!("one of {}", RetrievalStrategy::names().join(", ")))
 }
 
 /// How the model comes to what it reads, by its name.
 ///
 /// # Errors
 /// The names there are.
-pub fn mode(name: &str) -> Result<Mode, String> {
-    Mode::named(name).ok_or_else(|| "one of search, agent".into())
+pub fn mode(name: &str) -> Result<AnswerMode, String> {
+    AnswerMode::from_name(name).ok_or_else(|| "one of search, agent".into())
 }
 
-impl AskHow {
+impl AskOptions {
     /// A question as it is answered.
     ///
     /// # Errors
@@ -106,24 +107,24 @@ impl AskHow {
     pub fn question(
         &self,
         text: &str,
-        reader: &Reader,
-    ) -> Result<stemma_answers::Question, CommandError> {
+        reader: &Archive,
+    ) -> Result<stemma_answers::AskRequest, CommandError> {
         let filter = Filter::parse(&self.conditions).map_err(|error| {
             CommandError::new("search.where", error.to_string())
                 .with_next("stemma ask … --where \"form=10-K and fiscal_year>=2020\"")
         })?;
         let scopes = self.scopes.clone();
         let item = self.item.clone();
-        let asked = Question {
+        let request = SearchRequest {
             text: text.to_owned(),
             scopes,
             filter,
             item,
-            ..Question::default()
+            ..SearchRequest::default()
         };
         let has_no_price = reader
             .reasoner()
-            .is_some_and(|reasoner| !reasoner.asker().knows_prices());
+            .is_some_and(|reasoner| !reasoner.client().has_prices());
         if self.budget.is_some() && has_no_price {
             return Err(CommandError::new(
                 "config.no_price",
@@ -131,27 +132,29 @@ impl AskHow {
             )
             .with_next("set model.prices.input and model.prices.output, or use --budget-tokens"));
         }
-        let usual = Limits::default();
-        let limits = Limits {
+        let usual = AnswerLimits::default();
+        let limits = AnswerLimits {
             calls: self.budget_calls.unwrap_or(usual.calls),
             tokens: self.budget_tokens.unwrap_or(usual.tokens),
-            nanodollars: self.budget.map_or(0, |dollars| (dollars * NANOS) as u64),
+            nanodollars: self
+                .budget
+                .map_or(0, |dollars| (dollars * NANOS_PER_DOLLAR) as u64),
             sections: self.sections.unwrap_or(usual.sections),
             ..usual
         };
         let citations = if self.verified_only {
-            Citations::Verified
+            CitationPolicy::Verified
         } else {
-            Citations::All
+            CitationPolicy::All
         };
         let strategy = self.strategy;
         let mode = self.mode;
-        Ok(stemma_answers::Question {
+        Ok(stemma_answers::AskRequest {
             strategy,
             mode,
             citations,
             limits,
-            ..reader.inquiry(&asked)?
+            ..reader.ask_request(&request)?
         })
     }
 }
@@ -159,7 +162,7 @@ impl AskHow {
 /// An amount in dollars that something can be had for.
 fn some_dollars(text: &str) -> Result<f64, String> {
     dollars(text).and_then(|amount| {
-        if amount >= 1.0 / NANOS {
+        if amount >= 1.0 / NANOS_PER_DOLLAR {
             Ok(amount)
         } else {
             Err("nothing is answered for nothing".into())
@@ -168,37 +171,38 @@ fn some_dollars(text: &str) -> Result<f64, String> {
 }
 
 /// The archive, opened to answer from.
-pub struct Desk {
+pub struct AskSession {
     /// The documents.
-    pub reader: Arc<Reader>,
+    pub reader: Arc<Archive>,
     answerer: Arc<dyn Answerer>,
 }
 
-impl Desk {
+impl AskSession {
     /// Opens the collection with its index.
     ///
     /// # Errors
     /// [`CommandError`] when the store cannot be had.
     pub async fn open(context: &Context) -> Result<Self, CommandError> {
-        let store = context.reader().await?;
+        let store = context.open_store().await?;
         let reader = Arc::new(open_indexed(context).await?);
-        let answerer = Librarians::new(Env::system(), store.blobs, context.config()?.config.answer)
-            .over(&reader);
+        let answerer =
+            AnswerService::new(Env::system(), store.blobs, context.config()?.config.answer)
+                .answerer(&reader);
         Ok(Self { reader, answerer })
     }
 
     /// Answers, and says nothing on the way.
     ///
     /// # Errors
-    /// As [`Desk::answer`].
-    pub async fn answer_silently(
+    /// As [`AskSession::answer`].
+    pub async fn answer_quietly(
         &self,
-        question: &stemma_answers::Question,
+        question: &stemma_answers::AskRequest,
     ) -> Result<Answer, CommandError> {
         self.answerer
             .answer(question, &mut ())
             .await
-            .map_err(refused)
+            .map_err(answer_error)
     }
 
     /// Answers; tells of what is done on the way where someone watches.
@@ -207,32 +211,34 @@ impl Desk {
     /// [`CommandError`] when there is nothing to answer, or the store could not say.
     pub async fn answer(
         &self,
-        question: &stemma_answers::Question,
+        question: &stemma_answers::AskRequest,
         output: &Output,
     ) -> Result<Answer, CommandError> {
-        let mut watched = Watched { output };
+        let mut watched = ProgressNotes { output };
         self.answerer
             .answer(question, &mut watched)
             .await
-            .map_err(refused)
+            .map_err(answer_error)
     }
 }
 
-fn refused(error: AnswerError) -> CommandError {
+fn answer_error(error: AnswerError) -> CommandError {
     match error {
-        AnswerError::Find(error) => stemma_query::Refusal::from(error).into(),
+        AnswerError::Search(error) => stemma_query::ApiError::from(error).into(),
         other => CommandError::new(other.code(), other.to_string()),
     }
 }
 
 /// Says on the way what takes time.
-struct Watched<'a> {
+struct ProgressNotes<'a> {
     output: &'a Output,
 }
 
-impl Sink for Watched<'_> {
-    fn hear(&mut self, event: Event) {
-        let Event::Step(step) = event else { return };
+impl EventSink for ProgressNotes<'_> {
+    fn send(&mut self, event: AnswerEvent) {
+        let AnswerEvent::Step(step) = event else {
+            return;
+        };
         let tells = matches!(
             step.kind,
             StepKind::Plan | StepKind::Tool | StepKind::Refused
@@ -255,19 +261,19 @@ pub async fn run(args: AskArgs, context: &Context) -> Result<Exit, CommandError>
         explain,
         show_context,
     } = args;
-    let desk = Desk::open(context).await?;
-    let question = how.question(&question, &desk.reader)?;
+    let session = AskSession::open(context).await?;
+    let question = how.question(&question, &session.reader)?;
     let output = &context.output;
-    let answer = desk.answer(&question, output).await?;
-    match output.form {
-        Form::Text => show::answer(&answer, output),
-        Form::Json | Form::JsonLines => output.json(&answer),
+    let answer = session.answer(&question, output).await?;
+    match output.format {
+        OutputFormat::Text => show::answer(&answer, output),
+        OutputFormat::Json | OutputFormat::JsonLines => output.json(&answer),
     }
     if output.is_text() && explain {
         show::path(&answer, output);
     }
     if output.is_text() && show_context {
-        show::context(&answer, &desk.reader, output).await?;
+        show::context(&answer, &session.reader, output).await?;
     }
     output.note(&output.dim(&show::footer(&answer, explain)));
     Ok(exit(&answer))
@@ -276,14 +282,14 @@ pub async fn run(args: AskArgs, context: &Context) -> Result<Exit, CommandError>
 /// What an answer comes to.
 pub fn exit(answer: &Answer) -> Exit {
     let limited = answer
-        .degraded
+        .degradation
         .as_ref()
         .is_some_and(|degraded| degraded.code == "answer.limit");
     match answer.outcome {
-        Outcome::Answered => Exit::Done,
+        AnswerOutcome::Answered => Exit::Done,
         // What is not found under a limit may be there.
-        Outcome::NotInDocuments | Outcome::SearchOnly if limited => Exit::Stopped,
-        Outcome::NotInDocuments => Exit::Nothing,
-        Outcome::SearchOnly => Exit::SearchOnly,
+        AnswerOutcome::NotInDocuments | AnswerOutcome::SearchOnly if limited => Exit::Stopped,
+        AnswerOutcome::NotInDocuments => Exit::Nothing,
+        AnswerOutcome::SearchOnly => Exit::SearchOnly,
     }
 }

@@ -1,10 +1,10 @@
 //! Answers for people.
 
-use stemma_answers::{Answer, Citation, Outcome, ReadSection, StepKind, Verified};
-use stemma_query::{Part, Reader};
+use stemma_answers::{Answer, AnswerOutcome, Citation, QuoteMatch, ReadSection, StepKind};
+use stemma_query::{Archive, TextScope};
 
 use crate::context::CommandError;
-use crate::money::money;
+use crate::cost::money;
 use crate::output::{Output, clean};
 use crate::table::counted;
 
@@ -13,11 +13,11 @@ const QUOTE_CHARS: usize = 160;
 
 /// The text, what it rests on, and what of it could not be verified.
 pub fn answer(answer: &Answer, output: &Output) {
-    if let Some(degraded) = &answer.degraded {
+    if let Some(degraded) = &answer.degradation {
         output.note(&format!("{}: {}", degraded.code, clean(&degraded.message)));
     }
     match answer.outcome {
-        Outcome::SearchOnly => answer
+        AnswerOutcome::SearchOnly => answer
             .sections
             .iter()
             .for_each(|section| output.line(&place(section, output))),
@@ -27,11 +27,14 @@ pub fn answer(answer: &Answer, output: &Output) {
         output.line(&citation(one, output));
     }
     for claim in answer.claims.iter().filter(|claim| !claim.verified) {
-        let why = match (claim.citations.is_empty(), claim.unfounded.is_empty()) {
+        let why = match (
+            claim.citations.is_empty(),
+            claim.unsupported_numbers.is_empty(),
+        ) {
             (true, _) => "nothing is cited for it".to_owned(),
             (_, false) => format!(
                 "{} stands in none of its quotes",
-                claim.unfounded.join(", ")
+                claim.unsupported_numbers.join(", ")
             ),
             _ => "its quotes do not bear it out".to_owned(),
         };
@@ -46,9 +49,9 @@ pub fn answer(answer: &Answer, output: &Output) {
 /// `[1] ✓ 3M_2022_10K p 60 (printed 60) · Item 8 › Cash Flows · "(1,749)"`.
 fn citation(citation: &Citation, output: &Output) -> String {
     let mark = match citation.verified {
-        Verified::Exact | Verified::Normalised => "✓",
-        Verified::Number => "≈",
-        Verified::None => "✗",
+        QuoteMatch::Exact | QuoteMatch::Normalized => "✓",
+        QuoteMatch::Number => "≈",
+        QuoteMatch::None => "✗",
     };
     let name = citation.locator.split('#').next().unwrap_or(&citation.name);
     let place = match (citation.page, citation.line) {
@@ -117,7 +120,7 @@ pub fn path(answer: &Answer, output: &Output) {
             .filter(|section| section.step == index)
         {
             let cited = match answer.outcome {
-                Outcome::SearchOnly => "found",
+                AnswerOutcome::SearchOnly => "found",
                 _ if section.cited => "cited",
                 _ => "not used",
             };
@@ -129,7 +132,7 @@ pub fn path(answer: &Answer, output: &Output) {
             )));
         }
     }
-    let dropped = answer.dropped;
+    let dropped = answer.rejected;
     let left_out =
         dropped.unknown_passages + dropped.empty_quotes + dropped.unverified + dropped.tool_calls;
     if left_out > 0 {
@@ -146,7 +149,7 @@ pub fn path(answer: &Answer, output: &Output) {
 /// [`CommandError`] when a text cannot be read.
 pub async fn context(
     answer: &Answer,
-    reader: &Reader,
+    reader: &Archive,
     output: &Output,
 ) -> Result<(), CommandError> {
     for section in &answer.sections {
@@ -162,7 +165,7 @@ pub async fn context(
         } else {
             format!("{document}#p={}", pages.join(","))
         };
-        let read = reader.text(&locator, Part::Full).await?;
+        let read = reader.text(&locator, TextScope::Full).await?;
         for page in &read.pages {
             output.line(&output.dim(&format!("[page {}]", page.page)));
             page.text.lines().for_each(|line| output.line(&clean(line)));
@@ -192,7 +195,7 @@ pub fn footer(answer: &Answer, explained: bool) -> String {
         "{} of {} documents searched",
         searched.documents, searched.documents_in_scope
     ));
-    match (answer.replayed, answer.usage.calls) {
+    match (answer.is_replay, answer.usage.calls) {
         (true, _) => parts.push("answered before, 0 calls".into()),
         (false, 0) if answer.model.is_some() => parts.push("replies remembered, 0 calls".into()),
         (false, 0) => parts.push("no model".into()),
@@ -201,7 +204,7 @@ pub fn footer(answer: &Answer, explained: bool) -> String {
     if let Some(nanodollars) = answer
         .usage
         .nanodollars
-        .filter(|_| !answer.replayed && answer.usage.calls > 0)
+        .filter(|_| !answer.is_replay && answer.usage.calls > 0)
     {
         parts.push(money(nanodollars as f64 / 1e9));
     }

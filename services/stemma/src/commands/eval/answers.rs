@@ -8,21 +8,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::{StreamExt, stream};
-use stemma_answers::reason::{AskError, Asker, Budget};
-use stemma_answers::{self, Finding, Limits, Mode, Outcome};
-use stemma_llm::request::Usage;
+use stemma_answers::tree_search::{LlmClient, QuestionBudget, SessionError};
+use stemma_answers::{self, AnswerLimits, AnswerMode, AnswerOutcome, RetrievalStrategy};
+use stemma_llm::request::TokenUsage;
 use stemma_pipeline::Purpose;
-use stemma_query::eval::answers::{AnswerMeans, AnswerRow, AnswersEval, Placed};
+use stemma_query::eval::answers::{AnswerMeans, AnswerRow, AnswersEval, QuestionTarget};
 use stemma_query::eval::question::QuestionTruth;
-use stemma_query::{Question, is_of_store};
+use stemma_query::{SearchRequest, is_store_error};
 
-use super::allowance::{Allowance, Spent};
+use super::budget::{EvalBudget, Expense};
 use super::judge::judge;
 use super::show::share;
-use super::{Evaluation, Truths, Unscored};
-use crate::commands::ask::{Desk, finding, mode};
+use super::{Evaluation, SkippedTruth, TruthArgs};
+use crate::commands::ask::{AskSession, finding, mode};
 use crate::context::{CommandError, Context, Exit};
-use crate::money::{NANOS, PriceList};
+use crate::cost::{NANOS_PER_DOLLAR, PriceList};
 use crate::output::clean;
 use crate::table::{Align, Table};
 
@@ -30,16 +30,16 @@ use crate::table::{Align, Table};
 #[derive(Debug, clap::Args)]
 pub struct AnswersArgs {
     #[command(flatten)]
-    truths: Truths,
+    truths: TruthArgs,
     /// Answer from all documents, also where a question names its own.
     #[arg(long)]
     everywhere: bool,
     /// How sections are found; as for `stemma ask`.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = finding)]
-    strategy: Finding,
+    strategy: RetrievalStrategy,
     /// search, or agent; as for `stemma ask`.
     #[arg(long, value_name = "NAME", default_value = "search", value_parser = mode)]
-    mode: Mode,
+    mode: AnswerMode,
     /// Keep a line for each answered question here, and go on from those that are there.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -63,34 +63,37 @@ pub struct AnswersArgs {
 /// [`CommandError`] when the file cannot be read, or the store could not say.
 pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandError> {
     let questions: Vec<QuestionTruth> = args.truths.read()?;
-    let desk = Desk::open(context).await?;
-    if desk.reader.reasoner().is_none() {
+    let session = AskSession::open(context).await?;
+    if session.reader.reasoner().is_none() {
         return Err(CommandError::new(
             "config.no_model",
             "no model is configured: nothing would be answered",
         )
         .with_next("set model.name and model.base_url, or measure search: stemma eval retrieval"));
     }
-    let known = args
+    let previous = args
         .out
         .as_deref()
-        .map(rows)
+        .map(read_rows)
         .transpose()?
         .unwrap_or_default();
-    let mut out = args.out.as_deref().map(appended).transpose()?;
+    let mut out = args.out.as_deref().map(open_for_append).transpose()?;
     let mut done = Vec::new();
-    let mut wanted = Vec::new();
+    let mut pending = Vec::new();
     let mut unscored = Vec::new();
-    for (truth, placed) in questions.iter().zip(desk.reader.eval_places(&questions)) {
+    for (truth, placed) in questions
+        .iter()
+        .zip(session.reader.eval_targets(&questions))
+    {
         match (
-            known
+            previous
                 .get(&truth.id)
                 .filter(|row| row.question == truth.question),
             placed,
         ) {
             (Some(row), _) => done.push(row.clone()),
-            (None, Ok(placed)) => wanted.push((truth, placed)),
-            (None, Err(reason)) => unscored.push(Unscored {
+            (None, Ok(placed)) => pending.push((truth, placed)),
+            (None, Err(reason)) => unscored.push(SkippedTruth {
                 doc: truth.id.clone(),
                 reason,
             }),
@@ -100,16 +103,16 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
         context.output.note(&format!(
             "{} answered before, {} to go",
             done.len(),
-            wanted.len()
+            pending.len()
         ));
     }
-    let bench = Bench {
-        allowance: allowance(&args, &done, context)?,
-        desk: &desk,
+    let bench = AnswerEvaluator {
+        budget: remaining_budget(&args, &done, context)?,
+        session: &session,
         args: &args,
         context,
     };
-    let asking = wanted.iter().map(|(truth, placed)| async {
+    let asking = pending.iter().map(|(truth, placed)| async {
         bench
             .row(truth, placed)
             .await
@@ -125,9 +128,9 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
                 continue;
             }
             // One question that is none, or for which the model was away, does not end the others.
-            Err((_, error)) if is_of_store(&error.code) => return Err(error),
+            Err((_, error)) if is_store_error(&error.code) => return Err(error),
             Err((id, error)) => {
-                unscored.push(Unscored {
+                unscored.push(SkippedTruth {
                     doc: id,
                     reason: error.message,
                 });
@@ -135,7 +138,7 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
             }
         };
         if let (Some((file, path)), Ok(line)) = (&mut out, serde_json::to_string(&row)) {
-            writeln!(file, "{line}").map_err(|error| unusable(path, &error.to_string()))?;
+            writeln!(file, "{line}").map_err(|error| file_error(path, &error.to_string()))?;
         }
         done.push(row);
     }
@@ -143,7 +146,7 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
     done.sort_by_key(|row| place(&row.id));
     let exit = args
         .truths
-        .answer(&AnswersEval::of(done, unscored), context)?;
+        .report(&AnswersEval::from_rows(done, unscored), context)?;
     if stopped {
         context
             .output
@@ -159,58 +162,58 @@ const JUDGED_TOKENS: u64 = 6_000;
 const JUDGED_CALLS: u32 = 3;
 
 /// Asks questions and judges what comes, within one budget.
-struct Bench<'a> {
-    allowance: Allowance,
-    desk: &'a Desk,
+struct AnswerEvaluator<'a> {
+    budget: EvalBudget,
+    session: &'a AskSession,
     args: &'a AnswersArgs,
     context: &'a Context,
 }
 
-impl Bench<'_> {
+impl AnswerEvaluator<'_> {
     /// A question as it is answered and judged; `None` where the budget does not allow all of that.
     async fn row(
         &self,
         truth: &QuestionTruth,
-        placed: &Placed,
+        placed: &QuestionTarget,
     ) -> Result<Option<AnswerRow>, CommandError> {
         let judge = self.judge().filter(|_| truth.answer.is_some());
-        let usual = Limits::default();
+        let usual = AnswerLimits::default();
         let judged = if judge.is_some() { JUDGED_TOKENS } else { 0 };
-        let wanted = u64::from(usual.tokens) + judged;
-        let Some(granted) = self.allowance.reserve(wanted).await else {
+        let needed_tokens = u64::from(usual.tokens) + judged;
+        let Some(granted) = self.budget.reserve(needed_tokens).await else {
             return Ok(None);
         };
         let tokens = u32::try_from(granted.saturating_sub(judged)).unwrap_or(usual.tokens);
-        let mut spent = Spent::default();
+        let mut expense = Expense::default();
         let row = self
-            .within(
+            .answer_and_judge(
                 truth,
                 placed,
-                Limits { tokens, ..usual },
+                AnswerLimits { tokens, ..usual },
                 judge,
                 granted,
-                &mut spent,
+                &mut expense,
             )
             .await;
-        self.allowance.settle(granted, spent);
+        self.budget.settle(granted, expense);
         let row = row?;
         if row.is_none() {
-            self.allowance.close();
+            self.budget.close();
         }
         Ok(row)
     }
 
-    async fn within(
+    async fn answer_and_judge(
         &self,
         truth: &QuestionTruth,
-        placed: &Placed,
-        limits: Limits,
-        judge_by: Option<&Arc<Asker>>,
+        placed: &QuestionTarget,
+        limits: AnswerLimits,
+        judge_by: Option<&Arc<LlmClient>>,
         granted: u64,
-        spent: &mut Spent,
+        expense: &mut Expense,
     ) -> Result<Option<AnswerRow>, CommandError> {
         let Self {
-            desk,
+            session,
             args,
             context,
             ..
@@ -221,59 +224,61 @@ impl Bench<'_> {
             .filter(|_| !args.everywhere)
             .cloned()
             .collect();
-        let asked = Question {
+        let request = SearchRequest {
             text: truth.question.clone(),
             scopes,
-            ..Question::default()
+            ..SearchRequest::default()
         };
         let strategy = args.strategy;
         let mode = args.mode;
-        let question = stemma_answers::Question {
+        let question = stemma_answers::AskRequest {
             strategy,
             mode,
-            ..desk.reader.inquiry(&asked)?
+            ..session.reader.ask_request(&request)?
         };
         let began = Instant::now();
-        let answer = desk
-            .answer_silently(&stemma_answers::Question { limits, ..question })
+        let answer = session
+            .answer_quietly(&stemma_answers::AskRequest { limits, ..question })
             .await?;
-        let mut row = AnswerRow::of(
+        let mut row = AnswerRow::new(
             truth,
             &answer,
             &placed.gold,
             began.elapsed().as_secs_f64() * 1e3,
         );
-        *spent = spent_on(&row);
+        *expense = expense_of(&row);
         // What only the budget cut short says nothing about the answers: it is asked again.
-        if limits != Limits::default() && row.degraded.as_deref() == Some("answer.limit") {
+        if limits != AnswerLimits::default() && row.degraded.as_deref() == Some("answer.limit") {
             return Ok(None);
         }
-        if row.outcome == Outcome::SearchOnly {
+        if row.outcome == AnswerOutcome::SearchOnly {
             let why = answer
-                .degraded
+                .degradation
                 .map_or_else(|| "no model answered".into(), |degraded| degraded.message);
             return Err(CommandError::new("eval.not_answered", why));
         }
         let (Some(asker), Some(reference)) = (judge_by, truth.answer.as_deref()) else {
             return Ok(Some(row));
         };
-        let tokens = granted.saturating_sub(spent.tokens);
-        let consultation = asker.begin(
-            asker.name("judge"),
-            Budget {
+        let tokens = granted.saturating_sub(expense.tokens);
+        let consultation = asker.start_session(
+            asker.new_run_id("judge"),
+            QuestionBudget {
                 calls: JUDGED_CALLS,
                 tokens,
                 nanodollars: None,
             },
         );
         let judged = judge(&consultation, &truth.question, reference, &answer.text).await;
-        let paid = consultation.spent();
+        let paid = consultation.usage();
         row.judge_tokens = paid.prompt_tokens + paid.output_tokens;
-        row.judge_dollars = paid.nanodollars.map(|nanos| nanos as f64 / NANOS);
-        *spent = spent_on(&row);
+        row.judge_dollars = paid
+            .nanodollars
+            .map(|nanos| nanos as f64 / NANOS_PER_DOLLAR);
+        *expense = expense_of(&row);
         match judged {
             Ok(judgement) => row.judged = Some(judgement),
-            Err(AskError::Budget { .. }) if tokens < JUDGED_TOKENS => return Ok(None),
+            Err(SessionError::BudgetExhausted { .. }) if tokens < JUDGED_TOKENS => return Ok(None),
             Err(error) => context
                 .output
                 .note(&format!("{} is not judged: {error}", clean(&truth.id))),
@@ -282,40 +287,40 @@ impl Bench<'_> {
     }
 
     /// Who judges; `None` where no model is configured, or none is to judge.
-    fn judge(&self) -> Option<&Arc<Asker>> {
-        self.desk
+    fn judge(&self) -> Option<&Arc<LlmClient>> {
+        self.session
             .reader
             .reasoner()
             .filter(|_| !self.args.no_judge)
-            .map(|reasoner| reasoner.asker())
+            .map(|reasoner| reasoner.client())
     }
 }
 
 /// What a row came to: the answer, where it was made for it, and the judgement.
-fn spent_on(row: &AnswerRow) -> Spent {
-    let made = !row.replayed;
-    let tokens = row.judge_tokens + if made { row.tokens() } else { 0 };
+fn expense_of(row: &AnswerRow) -> Expense {
+    let is_new = !row.replayed;
+    let tokens = row.judge_tokens + if is_new { row.tokens() } else { 0 };
     let dollars =
-        row.judge_dollars.unwrap_or_default() + row.dollars.filter(|_| made).unwrap_or_default();
-    Spent {
+        row.judge_dollars.unwrap_or_default() + row.dollars.filter(|_| is_new).unwrap_or_default();
+    Expense {
         tokens,
-        nanodollars: (dollars * NANOS).round() as u64,
+        nanodollars: (dollars * NANOS_PER_DOLLAR).round() as u64,
     }
 }
 
 /// The budget, less what rows from before came to.
-fn allowance(
+fn remaining_budget(
     args: &AnswersArgs,
     rows: &[AnswerRow],
     context: &Context,
-) -> Result<Allowance, CommandError> {
+) -> Result<EvalBudget, CommandError> {
     let config = context.config()?.config;
-    let prices = PriceList::of(&config);
-    let model = config.model.asked.name_for(Purpose::Answers);
+    let prices = PriceList::from_config(&config);
+    let model = config.model.settings.name_for(Purpose::Answers);
     let million = [(1_000_000, 0), (0, 1_000_000)].map(|(prompt_tokens, output_tokens)| {
         prices.dollars(
             model,
-            Usage {
+            TokenUsage {
                 prompt_tokens,
                 cached_tokens: 0,
                 output_tokens,
@@ -333,26 +338,28 @@ fn allowance(
         }
         _ => 0,
     };
-    let mut spent = Spent::default();
-    for one in rows.iter().map(spent_on) {
-        spent.tokens += one.tokens;
-        spent.nanodollars += one.nanodollars;
+    let mut expense = Expense::default();
+    for one in rows.iter().map(expense_of) {
+        expense.tokens += one.tokens;
+        expense.nanodollars += one.nanodollars;
     }
-    let most_nanodollars = args.budget.map(|dollars| (dollars.max(0.0) * NANOS) as u64);
-    Ok(Allowance::new(
+    let most_nanodollars = args
+        .budget
+        .map(|dollars| (dollars.max(0.0) * NANOS_PER_DOLLAR) as u64);
+    Ok(EvalBudget::new(
         args.budget_tokens,
         most_nanodollars,
         dearest,
-        spent,
+        expense,
     ))
 }
 
 /// The rows of a file by the ids of their questions; what cannot be read, a torn line, is asked again.
-fn rows(path: &Path) -> Result<HashMap<String, AnswerRow>, CommandError> {
+fn read_rows(path: &Path) -> Result<HashMap<String, AnswerRow>, CommandError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(HashMap::new()),
-        Err(error) => return Err(unusable(path, &error.to_string())),
+        Err(error) => return Err(file_error(path, &error.to_string())),
     };
     let mut rows = HashMap::new();
     for row in text
@@ -364,18 +371,18 @@ fn rows(path: &Path) -> Result<HashMap<String, AnswerRow>, CommandError> {
     Ok(rows)
 }
 
-fn appended(path: &Path) -> Result<(File, PathBuf), CommandError> {
+fn open_for_append(path: &Path) -> Result<(File, PathBuf), CommandError> {
     let file = File::options().append(true).create(true).open(path);
-    let mut file = file.map_err(|error| unusable(path, &error.to_string()))?;
+    let mut file = file.map_err(|error| file_error(path, &error.to_string()))?;
     // What was torn ends here.
     let torn = fs::read(path).is_ok_and(|bytes| bytes.last().is_some_and(|last| *last != b'\n'));
     if torn {
-        writeln!(file).map_err(|error| unusable(path, &error.to_string()))?;
+        writeln!(file).map_err(|error| file_error(path, &error.to_string()))?;
     }
     Ok((file, path.to_owned()))
 }
 
-fn unusable(path: &Path, message: &str) -> CommandError {
+fn file_error(path: &Path, message: &str) -> CommandError {
     CommandError::new("eval.out", format!("{}: {message}", path.display()))
         .with_next("name another --out")
 }
@@ -385,7 +392,7 @@ impl Evaluation for AnswersEval {
         self.questions.len()
     }
 
-    fn unscored(&self) -> &[Unscored] {
+    fn unscored(&self) -> &[SkippedTruth] {
         &self.unscored
     }
 
@@ -451,7 +458,7 @@ fn line(row: &AnswerRow) -> String {
     let mark = |yes: Option<bool>| yes.map_or("–", |yes| if yes { "yes" } else { "no" });
     let verdict = row.judged.as_ref().map_or_else(
         || "–".into(),
-        |one| crate::commands::reading::word(&one.verdict),
+        |one| crate::commands::open::word(&one.verdict),
     );
     let why = row
         .judged

@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 use serde_json::json;
-use stemma_answers::reason::{AskError, Consultation, Prompt};
-use stemma_llm::request::Schema;
-use stemma_query::eval::answers::{Judgement, Verdict};
+use stemma_answers::tree_search::{LlmSession, Prompt, SessionError};
+use stemma_llm::request::OutputSchema;
+use stemma_query::eval::answers::{AnswerVerdict, Judgement};
 
 /// What a judge is told. Question, reference and answer follow as data.
 const JUDGE: &str = "You compare an answer to a question with the reference answer of an expert. The answer is right when \
@@ -16,32 +16,32 @@ const JUDGE_TOKENS: u32 = 300;
 
 /// What a judge replies.
 #[derive(Deserialize)]
-struct Reply {
+struct JudgeReply {
     judged_why: String,
-    judged_verdict: Verdict,
+    judged_verdict: AnswerVerdict,
 }
 
 /// Has a model judge an answer.
 ///
 /// # Errors
-/// [`AskError`] where it does not.
+/// [`SessionError`] where it does not.
 pub async fn judge(
-    consultation: &Consultation,
+    consultation: &LlmSession,
     question: &str,
     reference: &str,
     answer: &str,
-) -> Result<Judgement, AskError> {
+) -> Result<Judgement, SessionError> {
     let properties = json!({
         "judged_why": { "type": "string", "description": "one sentence" },
         "judged_verdict": { "type": "string", "enum": ["right", "wrong", "declined"] },
     });
-    let prompt = Prompt::new(JUDGE, Schema::strict("judge", &properties))
-        .block("Question", question)
-        .block("Reference answer", reference)
-        .block("Answer", answer)
-        .at_most(JUDGE_TOKENS);
+    let prompt = Prompt::new(JUDGE, OutputSchema::strict("judge", &properties))
+        .with_block("Question", question)
+        .with_block("Reference answer", reference)
+        .with_block("Answer", answer)
+        .with_max_output_tokens(JUDGE_TOKENS);
     consultation
-        .ask(&prompt, |reply: Reply| {
+        .complete(&prompt, |reply: JudgeReply| {
             Ok(Judgement {
                 verdict: reply.judged_verdict,
                 why: reply.judged_why,

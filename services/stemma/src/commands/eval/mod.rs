@@ -1,7 +1,7 @@
 //! `stemma eval`: how good trees, texts and facts are, on documents whose truth is known.
 
-mod allowance;
 mod answers;
+mod budget;
 mod judge;
 mod questions;
 mod show;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use stemma_query::eval::truth::{self, MetadataTruth, StructureTruth, TextTruth};
-use stemma_query::eval::{MetadataEval, StructureEval, TextEval, Unscored};
+use stemma_query::eval::truth::{self, MetadataTruth, PageTextTruth, StructureTruth};
+use stemma_query::eval::{MetadataEval, SkippedTruth, StructureEval, TextEval};
 
-use crate::commands::reading::open;
+use crate::commands::open::open;
 use crate::context::{CommandError, Context, Exit};
 
 /// The largest file of truths that is read, in bytes.
@@ -44,19 +44,19 @@ Exit codes: 0 scored · 1 nothing to score, or a mean below its --min · 2 a tru
 a budget, to be gone on with.")]
 pub struct EvalArgs {
     #[command(subcommand)]
-    what: What,
+    what: EvalCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum EvalCommand {
     /// Sections: titles, pages, levels and parents.
     ///
     /// The headline is locF1: titles matched one to one that start within one page of the truth.
-    Structure(Truths),
+    Structure(TruthArgs),
     /// The text of pages: words, their order, numbers and characters.
-    Text(Truths),
+    Text(TruthArgs),
     /// Facts: form, registrant, period, numbers. A fact that is null must not be found.
-    Metadata(Truths),
+    Metadata(TruthArgs),
     /// Search: where the pages rank that answer questions. No model is asked.
     Retrieval(questions::RetrievalArgs),
     /// Answers: asked as `stemma ask` does, judged by the model, by their numbers and by what they cite.
@@ -64,7 +64,7 @@ enum What {
 }
 
 #[derive(Debug, clap::Args)]
-struct Truths {
+struct TruthArgs {
     /// Files of truths (.json, .jsonl), or folders of them.
     #[arg(required = true, value_name = "TRUTHS")]
     paths: Vec<PathBuf>,
@@ -96,7 +96,7 @@ fn floor(text: &str) -> Result<(String, f64), String> {
 /// Runs the command.
 pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError> {
     match args.what {
-        What::Structure(truths) => {
+        EvalCommand::Structure(truths) => {
             let read: Vec<StructureTruth> = truths.read()?;
             let mut eval = open(context)
                 .await?
@@ -107,25 +107,25 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
                     (row.score.missed, row.score.extra, row.score.moved) = Default::default();
                 }
             }
-            truths.answer(&eval, context)
+            truths.report(&eval, context)
         }
-        What::Text(truths) => {
-            let read: Vec<TextTruth> = truths.read()?;
+        EvalCommand::Text(truths) => {
+            let read: Vec<PageTextTruth> = truths.read()?;
             let eval = open(context)
                 .await?
                 .eval_text(&read, truths.count_missing)
                 .await?;
-            truths.answer(&eval, context)
+            truths.report(&eval, context)
         }
-        What::Metadata(truths) => {
+        EvalCommand::Metadata(truths) => {
             let read: Vec<MetadataTruth> = truths.read()?;
             let eval = open(context)
                 .await?
                 .eval_metadata(&read, truths.count_missing);
-            truths.answer(&eval, context)
+            truths.report(&eval, context)
         }
-        What::Retrieval(args) => questions::retrieval(args, context).await,
-        What::Answers(args) => answers::run(args, context).await,
+        EvalCommand::Retrieval(args) => questions::retrieval(args, context).await,
+        EvalCommand::Answers(args) => answers::run(args, context).await,
     }
 }
 
@@ -134,39 +134,39 @@ trait Evaluation: Serialize {
     /// Documents that were scored.
     fn scored(&self) -> usize;
     /// Truths that nothing was scored against.
-    fn unscored(&self) -> &[Unscored];
+    fn unscored(&self) -> &[SkippedTruth];
     /// The figures that may have a floor: their means, `None` where no truth speaks of them.
     fn figures(&self) -> Vec<(String, Option<f64>)>;
     /// Lines for people.
     fn lines(&self, details: bool) -> Vec<String>;
 }
 
-impl Truths {
+impl TruthArgs {
     /// All truths, file by file in order of their paths.
     fn read<T: DeserializeOwned>(&self) -> Result<Vec<T>, CommandError> {
         let mut truths = Vec::new();
         for file in files(&self.paths)? {
             let text = text_of(&file)?;
             let read = truth::read(&text).map_err(|error| {
-                wrong(&file, "eval.truth", &error.to_string())
+                input_error(&file, "eval.truth", &error.to_string())
                     .with_next("see the formats in docs/EVAL.md")
             })?;
             truths.extend(read);
         }
         if truths.is_empty() {
-            let named: Vec<String> = self
+            let names: Vec<String> = self
                 .paths
                 .iter()
                 .map(|path| path.display().to_string())
                 .collect();
-            let message = format!("no truth in {}", named.join(", "));
+            let message = format!("no truth in {}", names.join(", "));
             return Err(CommandError::new("eval.no_truth", message)
                 .with_next("see the formats in docs/EVAL.md"));
         }
         Ok(truths)
     }
 
-    fn answer(&self, eval: &impl Evaluation, context: &Context) -> Result<Exit, CommandError> {
+    fn report(&self, eval: &impl Evaluation, context: &Context) -> Result<Exit, CommandError> {
         let output = &context.output;
         let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
         let figures = eval.figures();
@@ -204,7 +204,7 @@ impl Truths {
     }
 }
 
-fn wrong(file: &Path, code: &str, message: &str) -> CommandError {
+fn input_error(file: &Path, code: &str, message: &str) -> CommandError {
     let mut error = CommandError::new(code, format!("{}: {message}", file.display()));
     error.file = Some(file.display().to_string());
     error
@@ -224,12 +224,12 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
         };
         for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
             let entry =
-                entry.map_err(|error| wrong(path, "input.unreadable", &error.to_string()))?;
+                entry.map_err(|error| input_error(path, "input.unreadable", &error.to_string()))?;
             if entry.file_type().is_file() && is_truth(entry.path()) {
                 files.push(entry.into_path());
             }
             if files.len() > MAX_FILES {
-                return Err(wrong(
+                return Err(input_error(
                     path,
                     "limits.files",
                     &format!("more than {MAX_FILES} files"),
@@ -242,12 +242,12 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
 
 fn text_of(file: &Path) -> Result<String, CommandError> {
     let unreadable = |error: std::io::Error| {
-        wrong(file, "input.unreadable", &error.to_string())
+        input_error(file, "input.unreadable", &error.to_string())
             .with_next("name a file of truths, or a folder of them")
     };
     let metadata = std::fs::metadata(file).map_err(unreadable)?;
     if !metadata.is_file() || metadata.len() > MAX_BYTES {
-        return Err(wrong(
+        return Err(input_error(
             file,
             "limits.bytes",
             &format!("no regular file of at most {MAX_BYTES} bytes"),

@@ -1,12 +1,12 @@
 //! Questions whose pages and answers are known: `eval retrieval`.
 
-use stemma_query::Question;
+use stemma_query::SearchRequest;
 use stemma_query::eval::question::QuestionTruth;
 use stemma_query::eval::retrieval::{DEPTHS, RetrievalEval, RetrievalMeans, RetrievalRow};
-use stemma_retrieval::Strategy;
+use stemma_retrieval::RankingStrategy;
 
-use super::{Evaluation, Truths, Unscored};
-use crate::commands::reading::open_indexed;
+use super::{Evaluation, SkippedTruth, TruthArgs};
+use crate::commands::open::open_indexed;
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;
 use crate::table::{Align, Table};
@@ -15,13 +15,13 @@ use crate::table::{Align, Table};
 #[derive(Debug, clap::Args)]
 pub struct RetrievalArgs {
     #[command(flatten)]
-    truths: Truths,
+    truths: TruthArgs,
     /// Search all documents, also where a question names its own.
     #[arg(long)]
     everywhere: bool,
     /// How to rank: `auto`, `ranked`, or `lexical`.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = crate::commands::search::strategy)]
-    strategy: Strategy,
+    strategy: RankingStrategy,
 }
 
 /// Runs `eval retrieval`.
@@ -31,9 +31,9 @@ pub struct RetrievalArgs {
 pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, CommandError> {
     let questions: Vec<QuestionTruth> = args.truths.read()?;
     let reader = open_indexed(context).await?;
-    let template = Question {
+    let template = SearchRequest {
         strategy: args.strategy,
-        ..Question::default()
+        ..SearchRequest::default()
     };
     let eval = reader
         .eval_retrieval(
@@ -44,7 +44,7 @@ pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, C
             args.truths.count_missing,
         )
         .await?;
-    args.truths.answer(&eval, context)
+    args.truths.report(&eval, context)
 }
 
 impl Evaluation for RetrievalEval {
@@ -52,7 +52,7 @@ impl Evaluation for RetrievalEval {
         self.questions.len()
     }
 
-    fn unscored(&self) -> &[Unscored] {
+    fn unscored(&self) -> &[SkippedTruth] {
         &self.unscored
     }
 
@@ -126,12 +126,17 @@ fn line(row: &RetrievalRow) -> String {
     let first = row
         .first
         .map_or_else(|| "not found".into(), |first| format!("first at {first}"));
-    let found: Vec<String> = row.found.iter().take(5).map(|page| clean(page)).collect();
+    let ranked: Vec<String> = row
+        .top_pages
+        .iter()
+        .take(5)
+        .map(|page| clean(page))
+        .collect();
     format!(
         "{}  {first}, {} of {} pages  {}",
         clean(&row.id),
         row.ranks.len(),
         row.gold,
-        found.join(" ")
+        ranked.join(" ")
     )
 }

@@ -3,7 +3,7 @@
 use stemma_query::eval::text::TextScore;
 use stemma_query::eval::{StructureMeans, StructureRow};
 
-use super::{Evaluation, MetadataEval, StructureEval, TextEval, Unscored};
+use super::{Evaluation, MetadataEval, SkippedTruth, StructureEval, TextEval};
 use crate::output::{Output, clean};
 use crate::table::{Align, Table};
 
@@ -16,8 +16,8 @@ pub fn share(value: Option<f64>) -> String {
 }
 
 /// Says which truths were left out, and why.
-pub fn note_unscored(unscored: &[Unscored], output: &Output) {
-    for Unscored { doc, reason } in unscored {
+pub fn note_unscored(unscored: &[SkippedTruth], output: &Output) {
+    for SkippedTruth { doc, reason } in unscored {
         output.note(&format!("not scored: {} ({})", clean(doc), clean(reason)));
     }
 }
@@ -33,7 +33,7 @@ impl Evaluation for StructureEval {
         self.documents.len()
     }
 
-    fn unscored(&self) -> &[Unscored] {
+    fn unscored(&self) -> &[SkippedTruth] {
         &self.unscored
     }
 
@@ -51,8 +51,8 @@ impl Evaluation for StructureEval {
         table.row(head.split(' ').map(Into::into));
         for row in &self.documents {
             let score = &row.score;
-            let counts = [score.truth, score.found, score.matched].map(|count| count.to_string());
-            let of_row = StructureMeans::of_one(row);
+            let counts = [score.truth, score.actual, score.matched].map(|count| count.to_string());
+            let of_row = StructureMeans::from_row(row);
             let shares = figures_of(&of_row).map(|(_, value)| share(value));
             let last = [of_row.faults, of_row.outside].map(|count| count.to_string());
             table.row(
@@ -73,7 +73,7 @@ impl Evaluation for StructureEval {
                 |field: fn(&StructureRow) -> usize| rows().map(field).sum::<usize>().to_string();
             let counts = [
                 sum(|row| row.score.truth),
-                sum(|row| row.score.found),
+                sum(|row| row.score.actual),
                 sum(|row| row.score.matched),
             ];
             let shares = figures_of(means).map(|(_, value)| share(value));
@@ -124,10 +124,10 @@ fn details_of(row: &StructureRow, lines: &mut Vec<String>) {
         score
             .moved
             .iter()
-            .map(|(wanted, found, title): &(_, _, String)| {
+            .map(|(expected, actual, title): &(_, _, String)| {
                 format!(
                     "moved   {:>9}  {}",
-                    format!("{}→{}", at(*wanted), at(*found)),
+                    format!("{}→{}", at(*expected), at(*actual)),
                     clean(title)
                 )
             }),
@@ -163,7 +163,7 @@ impl Evaluation for TextEval {
         self.pages
     }
 
-    fn unscored(&self) -> &[Unscored] {
+    fn unscored(&self) -> &[SkippedTruth] {
         &self.unscored
     }
 
@@ -240,7 +240,7 @@ impl Evaluation for MetadataEval {
         self.documents
     }
 
-    fn unscored(&self) -> &[Unscored] {
+    fn unscored(&self) -> &[SkippedTruth] {
         &self.unscored
     }
 
@@ -295,8 +295,8 @@ impl Evaluation for MetadataEval {
                     "  {}  {}: found {}, wanted {}",
                     clean(&mistake.doc),
                     fact.fact,
-                    value(&fact.found),
-                    value(&fact.wanted)
+                    value(&fact.actual),
+                    value(&fact.expected)
                 )
             }));
         }

@@ -8,35 +8,35 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use serde::Serialize;
-use stemma_boot::health::{self, Health, Serving};
+use stemma_boot::health::{self, Health, HealthServer};
 use stemma_boot::telemetry::Metrics;
-use stemma_boot::{identity, shutdown};
-use stemma_catalog::catalogue::{Catalogue, Listed};
-use stemma_catalog::follow::Follower;
+use stemma_boot::{process_name, shutdown};
+use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::watcher::CatalogWatcher;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
-use stemma_engine::presence::Presence;
-use stemma_query::Kept;
-use stemma_retrieval::index::builder::{Built, build};
-use stemma_retrieval::index::corpus::{Brought, Corpus};
-use stemma_retrieval::index::snapshot::Uploaded;
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_query::CollectionCache;
+use stemma_retrieval::index::builder::{BuildOutcome, build};
+use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
+use stemma_retrieval::index::snapshot::SnapshotUpload;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{CommandError, Context, Exit};
-use crate::money::BudgetArgs;
+use crate::cost::BudgetArgs;
 use crate::table::{counted, thousands};
 
 /// How often a builder that follows looks for new trees.
-const LOOKS_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Snapshots are at least so far apart: replicas enter the trees in between themselves.
-const SNAPSHOTS_EVERY: Duration = Duration::from_secs(60);
+const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(60);
 /// Looks at the newest change records between two looks at everything.
-const GLANCES: u32 = 30;
+const POLLS_PER_FULL_SCAN: u32 = 30;
 
 /// Build, look at or check the index that searches read.
 ///
 /// It is made of the published trees and says nothing else: removing it costs time only. Searches and ingests keep it up to
-/// date; over a bucket, one `stemma index build --follow` spares all other machines the work: it leaves snapshots in the
+/// date; over a bucket, one `stemma index build --watcher` spares all other machines the work: it leaves snapshots in the
 /// store that they fetch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -49,11 +49,11 @@ Examples:
   stemma index verify              read every byte of it, and of the newest snapshot")]
 pub struct IndexArgs {
     #[command(subcommand)]
-    action: Action,
+    action: IndexCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum IndexCommand {
     /// Bring the index up to date; over a bucket, leave a snapshot.
     Build {
         /// Go on until interrupted.
@@ -86,17 +86,22 @@ enum Action {
 /// # Errors
 /// [`CommandError`] when the store or the disk refuses.
 pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandError> {
-    let blobs = context.reader().await?.blobs;
-    let kept = Kept::new(Env::system(), &context.cache(), &blobs, &context.collection);
-    let corpus = kept.corpus();
+    let blobs = context.open_store().await?.blobs;
+    let collection_cache = CollectionCache::new(
+        Env::system(),
+        &context.cache_dir(),
+        &blobs,
+        &context.collection,
+    );
+    let corpus = collection_cache.index();
     match args.action {
-        Action::Build {
+        IndexCommand::Build {
             follow,
             snapshot,
             listen,
         } => {
             let to_store = snapshot || context.store.folder().is_none();
-            let builder = Builder {
+            let builder = IndexBuilder {
                 env: Env::system(),
                 blobs,
                 corpus,
@@ -104,28 +109,28 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
                 context,
             };
             if !follow {
-                return builder.once().await;
+                return builder.build_once().await;
             }
             let stop = shutdown::listen();
             let serving = match listen {
-                Some(listen) => Some(builder.serve(listen, &stop).await?),
+                Some(listen) => Some(builder.serve_health(listen, &stop).await?),
                 None => None,
             };
             let followed = builder.follow(&stop).await;
             if let Some(serving) = serving {
                 stop.cancel();
                 serving
-                    .ended()
+                    .join()
                     .await
                     .map_err(|error| CommandError::new("listen.ended", error.to_string()))?;
             }
             followed
         }
-        Action::Vectors { estimate, budget } => {
+        IndexCommand::Vectors { estimate, budget } => {
             vectors::run(estimate, budget, &blobs, context).await
         }
-        Action::Status => status(&blobs, corpus, context).await,
-        Action::Verify => verify(&blobs, corpus, context).await,
+        IndexCommand::Status => status(&blobs, corpus, context).await,
+        IndexCommand::Verify => verify(&blobs, corpus, context).await,
     }
 }
 
@@ -133,65 +138,70 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
 ///
 /// # Errors
 /// [`CommandError`] when the store or the disk refuses.
-pub async fn bring(
-    corpus: &Corpus,
-    catalogue: &Catalogue,
+pub async fn sync_index(
+    corpus: &LocalIndex,
+    catalog: &Catalog,
     context: &Context,
-) -> Result<Brought, CommandError> {
+) -> Result<SyncReport, CommandError> {
     let began = Instant::now();
-    let heard = |left: usize| {
-        if left > 0 {
+    let on_progress = |remaining: usize| {
+        if remaining > 0 {
             context.output.note(&format!(
                 "index: {} left · {} s",
-                thousands_of(left),
+                thousands_of(remaining),
                 began.elapsed().as_secs()
             ));
         }
     };
-    Ok(corpus.bring_up_to(catalogue, &heard).await?)
+    Ok(corpus.sync(catalog, &on_progress).await?)
 }
 
 /// Brings the index up to date after an ingest. Whatever goes wrong is told, and mended by the next search.
-pub async fn after_ingest(env: &Env, blobs: &Arc<dyn Blobs>, context: &Context) {
-    let kept = Kept::new(env.clone(), &context.cache(), blobs, &context.collection);
-    let brought = async {
-        let catalogue = Catalogue::load(blobs.as_ref(), &context.collection).await?;
-        bring(kept.corpus(), &catalogue, context).await
+pub async fn sync_after_ingest(env: &Env, blobs: &Arc<dyn Blobs>, context: &Context) {
+    let collection_cache = CollectionCache::new(
+        env.clone(),
+        &context.cache_dir(),
+        blobs,
+        &context.collection,
+    );
+    let synced = async {
+        let catalog = Catalog::load(blobs.as_ref(), &context.collection).await?;
+        sync_index(collection_cache.index(), &catalog, context).await
     };
-    if let Err(error) = brought.await {
+    if let Err(error) = synced.await {
         context
             .output
             .note(&format!("the index is not up to date: {error}"));
     }
 }
 
-struct Builder<'a> {
+struct IndexBuilder<'a> {
     env: Env,
     blobs: Arc<dyn Blobs>,
-    corpus: &'a Corpus,
+    corpus: &'a LocalIndex,
     to_store: bool,
     context: &'a Context,
 }
 
-impl Builder<'_> {
-    async fn once(&self) -> Result<Exit, CommandError> {
-        let catalogue = Catalogue::load(self.blobs.as_ref(), &self.context.collection).await?;
-        self.step(&catalogue).await?;
+impl IndexBuilder<'_> {
+    async fn build_once(&self) -> Result<Exit, CommandError> {
+        let catalog = Catalog::load(self.blobs.as_ref(), &self.context.collection).await?;
+        self.build_step(&catalog).await?;
         Ok(Exit::Done)
     }
 
     /// Says how it is until `stop`, as the services do.
-    async fn serve(
+    async fn serve_health(
         &self,
         listen: SocketAddr,
         stop: &CancellationToken,
-    ) -> Result<Serving, CommandError> {
-        let presence = Presence::new(
+    ) -> Result<HealthServer, CommandError> {
+        let presence = HeartbeatReporter::new(
             &self.env,
-            identity::process_name("index", &self.env),
+            process_name::process_name("index", &self.env),
             "index",
         );
-        let health = Health::of_blobs(&self.env, &presence, &self.blobs);
+        let health = Health::for_blobs(&self.env, &presence, &self.blobs);
         let serving = health::serve(
             listen,
             health,
@@ -208,62 +218,64 @@ impl Builder<'_> {
 
     async fn follow(&self, stop: &CancellationToken) -> Result<Exit, CommandError> {
         let collection = self.context.collection.clone();
-        let (mut follower, mut catalogue) =
-            Follower::begin(self.blobs.as_ref(), collection).await?;
+        let (mut follower, mut catalog) =
+            CatalogWatcher::start(self.blobs.as_ref(), collection).await?;
         let mut changed = true;
         let mut last = None::<Instant>;
         let mut looks = 0;
         while !stop.is_cancelled() {
-            if changed && last.is_none_or(|last| last.elapsed() >= SNAPSHOTS_EVERY) {
-                changed = !self.step(&catalogue).await?;
+            if changed && last.is_none_or(|last| last.elapsed() >= SNAPSHOT_INTERVAL) {
+                changed = !self.build_step(&catalog).await?;
                 last = Some(Instant::now());
             }
-            looks = (looks + 1) % GLANCES;
+            looks = (looks + 1) % POLLS_PER_FULL_SCAN;
             let newer = if looks == 0 {
-                follower.look(self.blobs.as_ref()).await?
+                follower.full_scan(self.blobs.as_ref()).await?
             } else {
                 follower
-                    .glance(self.blobs.as_ref(), self.env.now_ms())
+                    .poll(self.blobs.as_ref(), self.env.now_ms())
                     .await?
             };
             if let Some(newer) = newer {
-                (catalogue, changed) = (newer, true);
+                (catalog, changed) = (newer, true);
             }
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = self.env.sleep(LOOKS_EVERY) => {}
+                () = self.env.sleep(POLL_INTERVAL) => {}
             }
         }
         Ok(Exit::Interrupted)
     }
 
     /// One update; whether the index is up to date now.
-    async fn step(&self, catalogue: &Catalogue) -> Result<bool, CommandError> {
+    async fn build_step(&self, catalog: &Catalog) -> Result<bool, CommandError> {
         let began = Instant::now();
         let report = if self.to_store {
-            let heard = |left: usize| {
+            let on_progress = |remaining: usize| {
                 self.context
                     .output
-                    .note(&format!("index: {} left", thousands_of(left)))
+                    .note(&format!("index: {} left", thousands_of(remaining)))
             };
             build(
                 &self.env,
                 self.blobs.as_ref(),
                 self.corpus,
-                catalogue,
-                &heard,
+                catalog,
+                &on_progress,
             )
             .await?
         } else {
-            match bring(self.corpus, catalogue, self.context).await? {
-                brought if brought == Brought::default() => Built::Nothing,
-                brought => return Ok(self.show(Some(&brought), None, began)),
+            match sync_index(self.corpus, catalog, self.context).await? {
+                sync_report if sync_report == SyncReport::default() => BuildOutcome::UpToDate,
+                sync_report => return Ok(self.show(Some(&sync_report), None, began)),
             }
         };
         Ok(match report {
-            Built::Nothing => self.show(None, None, began),
-            Built::Uploaded(brought, uploaded) => self.show(Some(&brought), Some(&uploaded), began),
-            Built::Elsewhere(seq) => {
+            BuildOutcome::UpToDate => self.show(None, None, began),
+            BuildOutcome::Uploaded(sync_report, uploaded) => {
+                self.show(Some(&sync_report), Some(&uploaded), began)
+            }
+            BuildOutcome::InProgress(seq) => {
                 self.context
                     .output
                     .note(&format!("snapshot {seq} is being made elsewhere"));
@@ -272,24 +284,29 @@ impl Builder<'_> {
         })
     }
 
-    fn show(&self, brought: Option<&Brought>, uploaded: Option<&Uploaded>, began: Instant) -> bool {
-        let none = Brought::default();
-        let brought = brought.unwrap_or(&none);
+    fn show(
+        &self,
+        sync_report: Option<&SyncReport>,
+        uploaded: Option<&SnapshotUpload>,
+        began: Instant,
+    ) -> bool {
+        let none = SyncReport::default();
+        let sync_report = sync_report.unwrap_or(&none);
         let seconds = began.elapsed().as_secs_f64();
         if self.context.output.is_text() {
             let mut line = format!(
                 "{} entered, {} removed, {} entries, {seconds:.1} s",
-                counted(brought.entered, "document"),
-                brought.removed,
-                thousands_of(usize::try_from(brought.entries).unwrap_or(usize::MAX))
+                counted(sync_report.indexed, "document"),
+                sync_report.removed,
+                thousands_of(usize::try_from(sync_report.entries).unwrap_or(usize::MAX))
             );
-            if brought.fetched_bytes > 0 {
+            if sync_report.fetched_bytes > 0 {
                 line.push_str(&format!(
                     ", {:.1} MB fetched",
-                    megabytes(brought.fetched_bytes)
+                    megabytes(sync_report.fetched_bytes)
                 ));
             }
-            if let Some(Uploaded {
+            if let Some(SnapshotUpload {
                 seq,
                 bytes,
                 new_bytes,
@@ -307,17 +324,17 @@ impl Builder<'_> {
                 serde_json::json!({ "seq": uploaded.seq, "bytes": uploaded.bytes, "new_bytes": uploaded.new_bytes })
             });
             self.context.output.json(&serde_json::json!({
-                "entered": brought.entered, "removed": brought.removed, "entries": brought.entries,
-                "unreadable": brought.unreadable, "behind": brought.behind, "remade": brought.remade,
-                "fetched_bytes": brought.fetched_bytes, "seconds": seconds, "snapshot": snapshot,
+                "entered": sync_report.indexed, "removed": sync_report.removed, "entries": sync_report.entries,
+                "unreadable": sync_report.unreadable, "behind": sync_report.missing, "remade": sync_report.is_rebuilt,
+                "fetched_bytes": sync_report.fetched_bytes, "seconds": seconds, "snapshot": snapshot,
             }));
         }
-        brought.behind == 0
+        sync_report.missing == 0
     }
 }
 
 #[derive(Serialize)]
-struct Status {
+struct IndexStatus {
     folder: String,
     documents: usize,
     entries: u64,
@@ -337,11 +354,11 @@ struct SnapshotStatus {
 
 async fn status(
     blobs: &Arc<dyn Blobs>,
-    corpus: &Corpus,
+    corpus: &LocalIndex,
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let edition = corpus.open().await?;
-    let catalogue = Catalogue::load(blobs.as_ref(), &context.collection).await?;
+    let catalog = Catalog::load(blobs.as_ref(), &context.collection).await?;
     let snapshot = corpus
         .snapshots()
         .newest()
@@ -353,19 +370,19 @@ async fn status(
             bytes: manifest.bytes(),
             at_ms: manifest.at_ms,
         });
-    let view = Status {
+    let view = IndexStatus {
         folder: corpus.folder().path().display().to_string(),
         documents: edition.as_ref().map_or(0, |edition| edition.documents()),
         entries: edition.as_ref().map_or(0, |edition| edition.entries()),
         bytes: corpus.bytes(),
-        lacking: catalogue
+        lacking: catalog
             .documents()
             .iter()
-            .filter(|listed: &&Listed| {
-                let held = edition
+            .filter(|listed: &&CatalogDocument| {
+                let indexed_seq = edition
                     .as_ref()
                     .and_then(|edition| edition.version(listed.doc()));
-                listed.entry().is_some() && held < Some(listed.version().seq)
+                listed.entry().is_some() && indexed_seq < Some(listed.version().seq)
             })
             .count(),
         snapshot,
@@ -400,17 +417,17 @@ async fn status(
 
 async fn verify(
     blobs: &Arc<dyn Blobs>,
-    corpus: &Corpus,
+    corpus: &LocalIndex,
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let mut wrong = Vec::new();
-    match corpus.altered().await {
+    match corpus.corrupt_files().await {
         Ok(altered) => wrong.extend(altered.iter().map(|name| format!("altered: {name}"))),
         Err(error) => wrong.push(error.to_string()),
     }
-    let catalogue = Catalogue::load(blobs.as_ref(), &context.collection).await?;
-    if let Some(edition) = corpus.edition() {
-        let listed = catalogue
+    let catalog = Catalog::load(blobs.as_ref(), &context.collection).await?;
+    if let Some(edition) = corpus.current_commit() {
+        let listed = catalog
             .documents()
             .iter()
             .filter(|listed| listed.entry().is_some());
@@ -424,7 +441,7 @@ async fn verify(
         }));
     }
     if let Some((seq, manifest)) = corpus.snapshots().newest().await? {
-        let missing = corpus.snapshots().missing(&manifest, true).await?;
+        let missing = corpus.snapshots().missing_parts(&manifest, true).await?;
         wrong.extend(missing.iter().map(|part| {
             format!(
                 "snapshot {seq}: part {} is missing or altered",
@@ -445,7 +462,7 @@ async fn verify(
     Ok(if wrong.is_empty() {
         Exit::Done
     } else {
-        Exit::Unsound
+        Exit::CheckFailed
     })
 }
 

@@ -5,19 +5,19 @@ use std::time::{Duration, Instant};
 
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
-use stemma_llm::prices::{Free, Purse};
-use stemma_query::Reader;
-use stemma_retrieval::meaning::making::{Embedded, Ended, Estimate};
-use stemma_retrieval::meaning::purse::{Limited, USED_UP};
-use stemma_retrieval::meaning::{Meaning, MeaningError};
+use stemma_llm::prices::{CallBudget, UnlimitedBudget};
+use stemma_query::Archive;
+use stemma_retrieval::embedding::budget::{BUDGET_EXHAUSTED, EmbeddingBudget};
+use stemma_retrieval::embedding::embed::{EmbedEstimate, EmbedOutcome, EmbedReport};
+use stemma_retrieval::embedding::{EmbeddingError, SemanticRouter};
 
 use super::thousands_of;
 use crate::context::{CommandError, Context, Exit};
-use crate::money::{BudgetArgs, money};
+use crate::cost::{BudgetArgs, money};
 use crate::table::counted;
 
 /// How often it is said how far it is.
-const SAID_EVERY: Duration = Duration::from_secs(2);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Brings the vectors up to the catalogue, or says what that would cost.
 ///
@@ -32,8 +32,10 @@ pub(super) async fn run(
     let env = Env::system();
     let config = context.config()?.config;
     let embeddings = &config.embeddings;
-    let gate = embeddings.gate(&env, &config.servers.limiter(&env)?, "vectors")?;
-    let Some(meaning) = embeddings.meaning(&gate, &env, blobs, &context.collection, context) else {
+    let model_client = embeddings.client(&env, &config.servers.limiter(&env)?, "vectors")?;
+    let Some(meaning) =
+        embeddings.semantic_router(&model_client, &env, blobs, &context.collection, context)
+    else {
         return Err(CommandError::new(
             "config.no_embeddings",
             "no endpoint for embeddings is configured",
@@ -42,46 +44,46 @@ pub(super) async fn run(
             "set embeddings.model and embeddings.base_url (see `stemma config embeddings`)",
         ));
     };
-    let reader = Reader::open(Arc::clone(blobs), context.collection.clone()).await?;
+    let reader = Archive::open(Arc::clone(blobs), context.collection.clone()).await?;
     if estimate {
-        show_estimate(
-            &meaning.estimate(reader.catalogue(), &reader).await?,
-            context,
-        );
+        show_estimate(&meaning.estimate(reader.catalog(), &reader).await?, context);
         return Ok(Exit::Done);
     }
     budget.check_vectors(embeddings)?;
-    let purse: Box<dyn Purse> = match budget.budget() {
-        Some(budget) => Box::new(Limited::new(budget)),
-        None => Box::new(Free),
+    let spend_limit: Box<dyn CallBudget> = match budget.budget() {
+        Some(budget) => Box::new(EmbeddingBudget::new(budget)),
+        None => Box::new(UnlimitedBudget),
     };
-    make(&meaning, &reader, purse.as_ref(), context).await
+    embed(&meaning, &reader, spend_limit.as_ref(), context).await
 }
 
-async fn make(
-    meaning: &Meaning,
-    reader: &Reader,
-    purse: &dyn Purse,
+async fn embed(
+    meaning: &SemanticRouter,
+    reader: &Archive,
+    budget: &dyn CallBudget,
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let began = Instant::now();
-    let said = std::sync::Mutex::new(began);
-    let heard = |made: &Embedded| {
-        let mut said = said
+    let last_note = std::sync::Mutex::new(began);
+    let on_progress = |report: &EmbedReport| {
+        let mut last_note = last_note
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if said.elapsed() >= SAID_EVERY {
-            *said = Instant::now();
-            let left = thousands_of(made.left);
+        if last_note.elapsed() >= PROGRESS_INTERVAL {
+            *last_note = Instant::now();
+            let remaining = thousands_of(report.remaining);
             let seconds = began.elapsed().as_secs();
             context.output.note(&format!(
-                "vectors: {left} left · {} · {seconds} s",
-                spent(made)
+                "vectors: {remaining} left · {} · {seconds} s",
+                usage_line(report)
             ));
         }
     };
-    let Some(Ended { made, stopped }) = meaning
-        .bring_up_to(reader.catalogue(), reader, purse, &heard)
+    let Some(EmbedOutcome {
+        report,
+        error: stopped,
+    }) = meaning
+        .sync(reader.catalog(), reader, budget, &on_progress)
         .await?
     else {
         return Err(CommandError::new(
@@ -90,14 +92,14 @@ async fn make(
         )
         .with_next("wait for it; searches use what is made at once"));
     };
-    show(&made, context);
+    show(&report, context);
     match stopped {
         None => Ok(Exit::Done),
-        Some(MeaningError::Endpoint(failure)) if failure.code == USED_UP => {
+        Some(EmbeddingError::Endpoint(failure)) if failure.code == BUDGET_EXHAUSTED => {
             context.output.note(&format!(
                 "{}; {} left: the same command goes on",
                 failure.message,
-                documents(made.left)
+                documents(report.remaining)
             ));
             Ok(Exit::Stopped)
         }
@@ -105,23 +107,23 @@ async fn make(
     }
 }
 
-fn show(made: &Embedded, context: &Context) {
+fn show(report: &EmbedReport, context: &Context) {
     if !context.output.is_text() {
-        context.output.json(made);
+        context.output.json(report);
         return;
     }
-    let sent = counted(made.sent, "section");
-    let reused = made.reused;
-    let vectors = thousands_of(made.vectors);
-    let entered = documents(made.documents);
+    let sent = counted(report.sent, "section");
+    let reused = report.reused;
+    let vectors = thousands_of(report.vectors);
+    let entered = documents(report.documents);
     let line = format!(
         "{entered} entered: {sent} embedded, {reused} known · {} · {vectors} vectors in all",
-        spent(made)
+        usage_line(report)
     );
     context.output.line(&line);
 }
 
-fn show_estimate(estimate: &Estimate, context: &Context) {
+fn show_estimate(estimate: &EmbedEstimate, context: &Context) {
     if !context.output.is_text() {
         context.output.json(estimate);
         return;
@@ -139,10 +141,10 @@ fn show_estimate(estimate: &Estimate, context: &Context) {
 }
 
 /// `3 calls · 1,200 tokens · $0.0001`.
-fn spent(made: &Embedded) -> String {
-    let calls = counted(made.calls as usize, "call");
-    let tokens = thousands_of(usize::try_from(made.tokens).unwrap_or(usize::MAX));
-    let price = made
+fn usage_line(report: &EmbedReport) -> String {
+    let calls = counted(report.calls as usize, "call");
+    let tokens = thousands_of(usize::try_from(report.tokens).unwrap_or(usize::MAX));
+    let price = report
         .nanodollars
         .map(|nanodollars| format!(" · {}", money(nanodollars as f64 / 1e9)));
     format!("{calls} · {tokens} tokens{}", price.unwrap_or_default())

@@ -5,23 +5,23 @@
 
 use futures::stream::{self, StreamExt};
 use serde::Serialize;
-use stemma_document::{Body, Extent};
-use stemma_extract::{Extractor, Job, Limits, Packed};
-use stemma_llm::request::Usage;
-use stemma_pipeline::originals::path_of;
-use stemma_pipeline::{Purpose, Settings, StructureMode, Submission};
+use stemma_document::{Extent, SourceBody};
+use stemma_extract::{EncodedSource, ExtractJob, Extractor, Limits};
+use stemma_llm::request::TokenUsage;
+use stemma_pipeline::sources::file_path;
+use stemma_pipeline::{Purpose, RunSettings, StructureMode, Submission};
 
 use crate::config::Config;
 use crate::context::CommandError;
+use crate::cost::{PriceList, money};
 use crate::embedded;
-use crate::money::{PriceList, money};
 use crate::table::thousands;
 
 /// Lines of a text without pages that count as one page.
 const LINES_PER_PAGE: u64 = 50;
 
 /// What a document is estimated to need: at least and at most.
-struct Needs {
+struct UsageRates {
     /// Calls per page.
     calls: (f64, f64),
     /// Tokens of prompts per token of text.
@@ -31,13 +31,13 @@ struct Needs {
 }
 
 /// Rules find most by themselves: summaries in packs, the description, and some questions about structure.
-const AUTO: Needs = Needs {
+const AUTO: UsageRates = UsageRates {
     calls: (0.08, 0.25),
     prompt: (0.85, 1.15),
     output: (25.0, 80.0),
 };
 /// Every step per page and per section is a question.
-const LLM: Needs = Needs {
+const LLM: UsageRates = UsageRates {
     calls: (0.5, 1.8),
     prompt: (1.6, 3.6),
     output: (40.0, 140.0),
@@ -45,14 +45,14 @@ const LLM: Needs = Needs {
 
 /// At least, about, and at most.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Range {
+pub struct EstimateRange {
     low: f64,
     about: f64,
     high: f64,
 }
 
-impl Range {
-    fn of((low, high): (f64, f64), number: f64) -> Self {
+impl EstimateRange {
+    fn scaled((low, high): (f64, f64), number: f64) -> Self {
         // The geometric mean: what is off by a factor is as likely to be below as above.
         Self {
             low: low * number,
@@ -64,30 +64,30 @@ impl Range {
 
 /// What an ingest would cost.
 #[derive(Debug, Default, Serialize)]
-pub struct Estimate {
+pub struct IngestEstimate {
     pages: u64,
     /// Tokens of the texts.
     text_tokens: u64,
     /// Documents that could not be read.
     unreadable: u64,
-    calls: Option<Range>,
-    prompt_tokens: Option<Range>,
-    output_tokens: Option<Range>,
+    calls: Option<EstimateRange>,
+    prompt_tokens: Option<EstimateRange>,
+    output_tokens: Option<EstimateRange>,
     /// `None` where no price is known.
-    dollars: Option<Range>,
+    dollars: Option<EstimateRange>,
 }
 
-impl Estimate {
+impl IngestEstimate {
     /// Reads every document as ingest would, and estimates.
     ///
     /// # Errors
     /// [`CommandError`] when documents cannot be read by this program at all.
-    pub async fn of(
+    pub async fn for_documents(
         config: &Config,
-        settings: &Settings,
+        settings: &RunSettings,
         documents: &[Submission],
     ) -> Result<Self, CommandError> {
-        let pool = embedded::pool(&config.local)
+        let pool = embedded::extraction_pool(&config.local)
             .map_err(|error| CommandError::new("extract.no_child", error.to_string()))?;
         let at_once = usize::from(config.local.concurrency());
         let limits = &config.settings.limits;
@@ -104,12 +104,12 @@ impl Estimate {
                 None => estimate.unreadable += 1,
             }
         }
-        estimate.asked(config, settings);
+        estimate.add_model_calls(config, settings);
         Ok(estimate)
     }
 
     /// Adds what models would be asked.
-    fn asked(&mut self, config: &Config, settings: &Settings) {
+    fn add_model_calls(&mut self, config: &Config, settings: &RunSettings) {
         let Some(model) = &settings.model else { return };
         let needs = if settings.structure == StructureMode::Llm {
             &LLM
@@ -118,20 +118,20 @@ impl Estimate {
         };
         let pages = self.pages as f64;
         let tokens = self.text_tokens as f64;
-        let prompt = Range::of(needs.prompt, tokens);
-        let output = Range::of(needs.output, pages);
-        let prices = PriceList::of(config);
+        let prompt = EstimateRange::scaled(needs.prompt, tokens);
+        let output = EstimateRange::scaled(needs.output, pages);
+        let prices = PriceList::from_config(config);
         let names = [Purpose::Structure, Purpose::Summaries].map(|purpose| model.name_for(purpose));
         // Of two models the dearer one, for all of it.
         let cost = |prompt: f64, output: f64| {
-            let usage = Usage {
+            let usage = TokenUsage {
                 prompt_tokens: 1_000_000,
                 cached_tokens: 0,
                 output_tokens: 0,
             };
             let of = |name: &str| {
                 let input = prices.dollars(name, usage)?;
-                let written = Usage {
+                let written = TokenUsage {
                     prompt_tokens: 0,
                     cached_tokens: 0,
                     output_tokens: 1_000_000,
@@ -149,10 +149,10 @@ impl Estimate {
             cost(prompt.high, output.high),
         );
         self.dollars = match dollars {
-            (Some(low), Some(about), Some(high)) => Some(Range { low, about, high }),
+            (Some(low), Some(about), Some(high)) => Some(EstimateRange { low, about, high }),
             _ => None,
         };
-        self.calls = Some(Range::of(needs.calls, pages));
+        self.calls = Some(EstimateRange::scaled(needs.calls, pages));
         (self.prompt_tokens, self.output_tokens) = (Some(prompt), Some(output));
     }
 
@@ -171,7 +171,7 @@ impl Estimate {
         };
         let tokens = prompt.about + output.about;
         let paid = match self.dollars {
-            Some(Range { low, about, high }) => {
+            Some(EstimateRange { low, about, high }) => {
                 format!("{} ({}–{})", money(about), money(low), money(high))
             }
             None => "price unknown: set model.prices".into(),
@@ -186,20 +186,25 @@ impl Estimate {
 
 /// Pages and tokens of a document; `None` where it cannot be read.
 async fn size(pool: &impl Extractor, document: &Submission, limits: &Limits) -> Option<(u64, u64)> {
-    let bytes = tokio::fs::read(path_of(&document.uri)?).await.ok()?;
+    let bytes = tokio::fs::read(file_path(&document.uri)?).await.ok()?;
     let packed = pool
-        .extract(Job::new(document.name.clone(), bytes, None, limits.clone()))
+        .extract(ExtractJob::new(
+            document.name.clone(),
+            bytes,
+            None,
+            limits.clone(),
+        ))
         .await
         .ok()?;
-    let packed = Packed::open(packed).ok()?;
+    let packed = EncodedSource::open(packed).ok()?;
     let extent = packed.extent();
-    let tokens = match packed.source().ok()?.body {
-        Body::Pages(pages) => pages
+    let tokens = match packed.decode().ok()?.body {
+        SourceBody::Pages(pages) => pages
             .iter()
             .flat_map(|page| &page.lines)
             .map(|line| u64::from(line.tokens))
             .sum(),
-        Body::Lines(text) => text.tokens.iter().map(|tokens| u64::from(*tokens)).sum(),
+        SourceBody::Lines(text) => text.tokens.iter().map(|tokens| u64::from(*tokens)).sum(),
     };
     let pages = match extent {
         Extent::Pages(pages) => u64::from(pages),
@@ -214,12 +219,12 @@ mod tests {
 
     #[test]
     fn an_estimate_has_a_range_around_it() {
-        let range = Range::of((0.5, 2.0), 100.0);
+        let range = EstimateRange::scaled((0.5, 2.0), 100.0);
         assert_eq!((range.low, range.about, range.high), (50.0, 100.0, 200.0));
-        let none = Estimate {
+        let none = IngestEstimate {
             pages: 12,
             text_tokens: 480,
-            ..Estimate::default()
+            ..IngestEstimate::default()
         };
         assert_eq!(
             none.line(),

@@ -11,30 +11,30 @@ use std::time::Instant;
 
 use clap::Args;
 use stemma_boot::shutdown;
-use stemma_coordinator::Order;
+use stemma_coordinator::SubmitRequest;
 use stemma_document::{Digest, Origin};
 use stemma_engine::blobs::Blobs;
-use stemma_engine::coordinate::Event;
-use stemma_engine::flow::{MaxFailed, Terms};
-use stemma_engine::jobs::{Close, PauseReason, Standing, standing};
-use stemma_engine::{Class, Env, JobId};
-use stemma_pipeline::originals::{path_of, uri_of};
+use stemma_engine::coordinator::CoordinatorEvent;
+use stemma_engine::flow::{JobOptions, MaxFailed};
+use stemma_engine::jobs::{JobControl, JobEndReason, PauseReason, load_control};
+use stemma_engine::{Env, JobId, Priority};
+use stemma_pipeline::sources::{file_path, file_uri};
 use stemma_pipeline::{OnModelFailure, Submission};
-use stemma_query::Reader;
+use stemma_query::Archive;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::estimate::Estimate;
-use self::progress::Progress;
-use self::summary::{Failed, Summary, Tally};
+use self::estimate::IngestEstimate;
+use self::progress::IngestProgress;
+use self::summary::{FailedDocument, IngestSummary, IngestTally};
 use crate::commands::index;
 use crate::commands::jobs::submit::{self, SubmitArgs};
 use crate::config::no_model;
 use crate::context::{CommandError, Context, Exit};
-use crate::discover::{DiscoverError, Discovery, Found, digest, discover};
-use crate::embedded::Embedded;
+use crate::cost::{BudgetArgs, PriceList, job_usage};
+use crate::discover::{DiscoverError, DiscoveredFile, Discovery, digest, discover};
+use crate::embedded::EmbeddedServices;
 use crate::models::{on_model_failure, preflight};
-use crate::money::{BudgetArgs, PriceList, spent_by};
 use crate::output::clean;
 use crate::sidecar;
 
@@ -89,15 +89,15 @@ pub struct IngestArgs {
 /// [`CommandError`] when nothing can be ingested: no such path, a store that is written to, a wrong setting.
 pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandError> {
     if context.servers()?.is_cluster() {
-        return on_cluster(args, context).await;
+        return run_on_cluster(args, context).await;
     }
     let stop = shutdown::listen();
     let mut config = context.config()?.config;
     config.local.concurrency = args.jobs.unwrap_or(config.local.concurrency);
-    config.model.asked.on_failure = args
+    config.model.settings.on_failure = args
         .on_model_failure
-        .unwrap_or(config.model.asked.on_failure);
-    let settings = config.frozen()?;
+        .unwrap_or(config.model.settings.on_failure);
+    let settings = config.job_settings()?;
     if settings.model.is_some() && !config.model.is_configured() {
         return Err(no_model("model.base_url"));
     }
@@ -114,27 +114,31 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let mut batch = read_files(discovery, stated, &args, config.settings.limits.max_bytes).await?;
     let env = Env::system();
     if args.dry_run {
-        let estimate = Estimate::of(&config, &settings, &batch.submissions).await?;
+        let estimate =
+            IngestEstimate::for_documents(&config, &settings, &batch.submissions).await?;
         return Ok(dry_run(&batch, &estimate, context));
     }
     preflight(&config, &settings, &env, context).await?;
-    let store = context.writer(&env, "ingest").await?;
-    batch.compare(&Reader::open(Arc::clone(&store.ports.blobs), context.collection.clone()).await?);
+    let store = context.open_writable_store(&env, "ingest").await?;
+    batch.find_duplicates_and_removed(
+        &Archive::open(Arc::clone(&store.ports.blobs), context.collection.clone()).await?,
+    );
     let (sender, events) = mpsc::unbounded_channel();
     // The receiver lives as long as the services; a send after it has gone has no one to tell.
     let observer = Arc::new(move |event| drop(sender.send(event)));
-    let services = Embedded::start(&env, &store.ports, &config, args.password.clone(), observer)?;
+    let services =
+        EmbeddedServices::start(&env, &store.ports, &config, args.password.clone(), observer)?;
     let class = if batch.submissions.len() == 1 {
-        Class::Interactive
+        Priority::Interactive
     } else {
-        Class::Bulk
+        Priority::Bulk
     };
-    let terms = Terms {
+    let terms = JobOptions {
         label: label(&args.paths),
         budget: args.budget.budget(),
-        ..Terms::default()
+        ..JobOptions::default()
     };
-    let order = Order {
+    let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
         class,
@@ -143,11 +147,11 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let began = Instant::now();
     let manifest =
         stemma_coordinator::submit(&env, &store.ports, order, &batch.submissions).await?;
-    let progress = Progress::new(context, manifest.entries);
+    let progress = IngestProgress::new(context, manifest.entries);
     let keep = args.show_trees || !context.output.is_text();
-    let mut tally = Tally::new(&batch.unreadable, keep);
+    let mut tally = IngestTally::new(&batch.unreadable, keep);
     let blobs = store.ports.blobs.as_ref();
-    let followed = Followed {
+    let followed = FollowTarget {
         job: &manifest.job,
         max_failed: args.max_failed,
     };
@@ -157,11 +161,11 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     .await;
     services.stop().await;
     progress.clear();
-    if how == How::Finished {
-        index::after_ingest(&env, &store.ports.blobs, context).await;
+    if how == IngestEnd::Finished {
+        index::sync_after_ingest(&env, &store.ports.blobs, context).await;
     }
-    let prices = PriceList::of(&config);
-    let spent = spent_by(
+    let prices = PriceList::from_config(&config);
+    let usage = job_usage(
         blobs,
         &context.collection,
         &prices,
@@ -170,27 +174,27 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     )
     .await?;
     let seconds = began.elapsed().as_secs_f64();
-    let summary = Summary {
+    let summary = IngestSummary {
         job: manifest.job,
         batch: &batch,
         tally,
-        how,
+        end: how,
         seconds,
-        spent,
+        usage,
     };
     summary.show(context).await?;
     Ok(summary.exit())
 }
 
 /// Where there is a cluster, its workers do the work: the same as `stemma submit --wait`.
-async fn on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, CommandError> {
+async fn run_on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, CommandError> {
     let only_here = [
         ("--dry-run", args.dry_run),
         ("--password", args.password.is_some()),
         ("--jobs", args.jobs.is_some()),
         ("--show-trees", args.show_trees),
     ];
-    if let Some((option, _)) = only_here.into_iter().find(|(_, given)| *given) {
+    if let Some((option, _)) = only_here.into_iter().find(|(_, is_set)| *is_set) {
         return Err(CommandError::new(
             "usage.cluster",
             format!("{option} is for a store that this process works on"),
@@ -222,7 +226,7 @@ async fn on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, Command
 
 /// Why following a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum IngestEnd {
     Finished,
     Interrupted,
     TooManyFailed,
@@ -231,15 +235,15 @@ enum How {
 }
 
 /// What is followed: the coordinator may take up what an interrupted job left as well.
-struct Followed<'a> {
+struct FollowTarget<'a> {
     job: &'a JobId,
     max_failed: Option<MaxFailed>,
 }
 
 /// What is submitted, and what was learned on the way.
-struct Batch {
+struct IngestBatch {
     submissions: Vec<Submission>,
-    unreadable: Vec<Failed>,
+    unreadable: Vec<FailedDocument>,
     /// Path, and the path of a document with the same bytes.
     duplicates: Vec<(String, String)>,
     /// Documents whose files are gone from the folders that were walked.
@@ -247,33 +251,33 @@ struct Batch {
     discovery: Discovery,
 }
 
-impl Batch {
+impl IngestBatch {
     /// Finds copies of documents that are known already, and known documents whose files are gone.
-    fn compare(&mut self, reader: &Reader) {
+    fn find_duplicates_and_removed(&mut self, reader: &Archive) {
         let submitted: HashSet<&str> = self
             .submissions
             .iter()
             .map(|submission| submission.uri.as_str())
             .collect();
-        let mut known: HashMap<Digest, &str> = HashMap::new();
-        for listed in reader.catalogue().documents() {
+        let mut by_digest: HashMap<Digest, &str> = HashMap::new();
+        for listed in reader.catalog().documents() {
             let version = listed.version();
             if submitted.contains(version.uri.as_str()) {
                 continue;
             }
-            known.insert(version.source, &listed.label);
+            by_digest.insert(version.source, &listed.label);
             if self
                 .discovery
                 .roots
                 .iter()
                 .any(|root| version.uri.starts_with(root))
-                && !still_there(&version.uri)
+                && !file_exists(&version.uri)
             {
                 self.removed.push(listed.label.clone());
             }
         }
         let copies = self.submissions.iter().filter_map(|submission| {
-            known
+            by_digest
                 .get(&submission.source)
                 .map(|label| (submission.path.clone(), (*label).to_string()))
         });
@@ -281,19 +285,21 @@ impl Batch {
     }
 }
 
-fn still_there(uri: &str) -> bool {
-    path_of(uri).is_some_and(|path| path.exists())
+fn file_exists(uri: &str) -> bool {
+    file_path(uri).is_some_and(|path| path.exists())
 }
 
 /// Facts a sidecar states about one file, by their stable names.
-type Facts = BTreeMap<String, String>;
+type StatedFacts = BTreeMap<String, String>;
 
 /// What sidecars state about the files that were found.
-pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, Facts>, CommandError> {
-    let mut folders: BTreeMap<&Path, sidecar::Stated> = BTreeMap::new();
+pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, StatedFacts>, CommandError> {
+    let mut folders: BTreeMap<&Path, sidecar::SidecarFacts> = BTreeMap::new();
     let mut stated = HashMap::new();
-    for found in &discovery.files {
-        let (Some(folder), Some(name)) = (found.file.parent(), found.file.file_name()) else {
+    for file in &discovery.files {
+        let (Some(folder), Some(name)) =
+            (file.absolute_path.parent(), file.absolute_path.file_name())
+        else {
             continue;
         };
         if !folders.contains_key(folder) {
@@ -306,7 +312,7 @@ pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, Facts>, Comman
         let facts = folders
             .get_mut(folder)
             .and_then(|read| read.remove(name.to_string_lossy().as_ref()));
-        stated.extend(facts.map(|facts| (found.file.clone(), facts)));
+        stated.extend(facts.map(|facts| (file.absolute_path.clone(), facts)));
     }
     Ok(stated)
 }
@@ -314,10 +320,10 @@ pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, Facts>, Comman
 /// Reads every file once for its digest, one reader per core.
 async fn read_files(
     discovery: Discovery,
-    mut stated: HashMap<PathBuf, Facts>,
+    mut stated: HashMap<PathBuf, StatedFacts>,
     args: &IngestArgs,
     max_bytes: u64,
-) -> Result<Batch, CommandError> {
+) -> Result<IngestBatch, CommandError> {
     let retry_failed = args.rerun_failed || args.password.is_some();
     let files = discovery.files.clone();
     let read = tokio::task::spawn_blocking(move || {
@@ -329,7 +335,7 @@ async fn read_files(
                 .map(|part| {
                     scope.spawn(move || {
                         part.iter()
-                            .map(|found| read_file(found, max_bytes))
+                            .map(|input| read_file(input, max_bytes))
                             .collect::<Vec<_>>()
                     })
                 })
@@ -342,7 +348,7 @@ async fn read_files(
     })
     .await;
     let read = read.map_err(|error| CommandError::new("input.unreadable", error.to_string()))?;
-    let mut batch = Batch {
+    let mut batch = IngestBatch {
         submissions: Vec::new(),
         unreadable: Vec::new(),
         duplicates: Vec::new(),
@@ -361,7 +367,7 @@ async fn read_files(
                 first
                     .entry(submission.source)
                     .or_insert_with(|| submission.path.clone());
-                let stated = path_of(&submission.uri)
+                let stated = file_path(&submission.uri)
                     .and_then(|path| stated.remove(&path))
                     .unwrap_or_default();
                 batch.submissions.push(Submission {
@@ -376,18 +382,18 @@ async fn read_files(
     Ok(batch)
 }
 
-fn read_file(found: &Found, max_bytes: u64) -> Result<Submission, Failed> {
-    let name = found
-        .path
+fn read_file(input: &DiscoveredFile, max_bytes: u64) -> Result<Submission, FailedDocument> {
+    let name = input
+        .relative_path
         .rsplit('/')
         .next()
-        .unwrap_or(&found.path)
+        .unwrap_or(&input.relative_path)
         .to_string();
-    let uri = uri_of(&found.file);
-    let path = found.path.clone();
+    let uri = file_uri(&input.absolute_path);
+    let path = input.relative_path.clone();
     let stated = BTreeMap::new();
     let retry_failed = false;
-    match digest(&found.file, max_bytes) {
+    match digest(&input.absolute_path, max_bytes) {
         Ok((source, size_bytes)) => {
             let origin = Origin::Content;
             Ok(Submission {
@@ -401,13 +407,13 @@ fn read_file(found: &Found, max_bytes: u64) -> Result<Submission, Failed> {
                 retry_failed,
             })
         }
-        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => Err(Failed {
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => Err(FailedDocument {
             path,
             code: "limits.bytes".into(),
             message: format!("the file is larger than the limit of {max_bytes} bytes"),
             next: Some("raise limits.max_bytes, or split the file".into()),
         }),
-        Err(error) => Err(Failed {
+        Err(error) => Err(FailedDocument {
             path,
             code: "input.unreadable".into(),
             message: format!("the file cannot be read: {error}"),
@@ -416,7 +422,7 @@ fn read_file(found: &Found, max_bytes: u64) -> Result<Submission, Failed> {
     }
 }
 
-fn dry_run(batch: &Batch, estimate: &Estimate, context: &Context) -> Exit {
+fn dry_run(batch: &IngestBatch, estimate: &IngestEstimate, context: &Context) -> Exit {
     let bytes: u64 = batch
         .submissions
         .iter()
@@ -434,7 +440,7 @@ fn dry_run(batch: &Batch, estimate: &Estimate, context: &Context) -> Exit {
                 .output
                 .line(&format!("  {}", clean(&submission.path)));
         }
-        summary::left_out(batch, context);
+        summary::list_skipped(batch, context);
     } else {
         let paths: Vec<&str> = batch
             .submissions
@@ -450,50 +456,50 @@ fn dry_run(batch: &Batch, estimate: &Estimate, context: &Context) -> Exit {
 
 /// Follows the job until it ends, is interrupted, or has too many failures.
 async fn follow(
-    mut events: mpsc::UnboundedReceiver<Event>,
+    mut events: mpsc::UnboundedReceiver<CoordinatorEvent>,
     stop: &CancellationToken,
-    tally: &mut Tally,
-    progress: &Progress<'_>,
+    tally: &mut IngestTally,
+    progress: &IngestProgress<'_>,
     blobs: &dyn Blobs,
     context: &Context,
-    followed: &Followed<'_>,
-) -> How {
-    let mut tick = tokio::time::interval(progress::EVERY);
+    followed: &FollowTarget<'_>,
+) -> IngestEnd {
+    let mut tick = tokio::time::interval(progress::REFRESH_INTERVAL);
     loop {
         let event = tokio::select! {
             biased;
-            () = stop.cancelled() => return How::Interrupted,
+            () = stop.cancelled() => return IngestEnd::Interrupted,
             event = events.recv() => event,
             _ = tick.tick() => {
                 progress.show(tally);
-                match standing(blobs, followed.job).await {
-                    Ok(Standing { paused: Some(paused), cancelled: None, .. }) if paused.reason != PauseReason::Person => {
-                        return How::Paused(paused.reason);
+                match load_control(blobs, followed.job).await {
+                    Ok(JobControl { paused: Some(paused), cancelled: None, .. }) if paused.reason != PauseReason::Person => {
+                        return IngestEnd::Paused(paused.reason);
                     }
                     _ => continue, // what cannot be seen now is seen at the next tick
                 }
             }
         };
         match event {
-            None => return How::Finished,
-            Some(Event::JobEnded(report)) if report.job == *followed.job => {
-                return if report.close == Close::Finished {
-                    How::Finished
+            None => return IngestEnd::Finished,
+            Some(CoordinatorEvent::JobEnded(report)) if report.job == *followed.job => {
+                return if report.close == JobEndReason::Finished {
+                    IngestEnd::Finished
                 } else {
-                    How::Cancelled
+                    IngestEnd::Cancelled
                 };
             }
-            Some(Event::Ended {
+            Some(CoordinatorEvent::EntryEnded {
                 job, input, ending, ..
             }) if job == *followed.job => {
                 tally
-                    .ended(blobs, &context.collection, &input, ending)
+                    .record_end(blobs, &context.collection, &input, ending)
                     .await;
                 if followed
                     .max_failed
                     .is_some_and(|most| most.exceeded(tally.failed(), progress.total))
                 {
-                    return How::TooManyFailed;
+                    return IngestEnd::TooManyFailed;
                 }
             }
             Some(_) => {}

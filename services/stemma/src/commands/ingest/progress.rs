@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::summary::Tally;
+use super::summary::IngestTally;
 use crate::context::Context;
 
 /// How often the view is brought up to date.
-pub const EVERY: Duration = Duration::from_millis(200);
+pub const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 /// How often a line is written where there is no terminal.
-const LINE_EVERY: Duration = Duration::from_secs(15);
+const LINE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Shows how far an ingest is.
-pub struct Progress<'a> {
+pub struct IngestProgress<'a> {
     /// Documents submitted.
     pub total: u64,
     context: &'a Context,
@@ -24,7 +24,7 @@ pub struct Progress<'a> {
     last_line: Cell<Instant>,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> IngestProgress<'a> {
     /// A view of `total` documents.
     pub fn new(context: &'a Context, total: u64) -> Self {
         let terminal = std::io::stderr().is_terminal() && context.output.quiet == 0;
@@ -47,13 +47,13 @@ impl<'a> Progress<'a> {
     }
 
     /// Brings the view up to date.
-    pub fn show(&self, tally: &Tally) {
+    pub fn show(&self, tally: &IngestTally) {
         match &self.bar {
             Some(bar) => {
                 bar.set_position(tally.documents());
                 bar.set_message(self.message(tally));
             }
-            None if self.last_line.get().elapsed() >= LINE_EVERY => {
+            None if self.last_line.get().elapsed() >= LINE_INTERVAL => {
                 self.last_line.set(Instant::now());
                 self.context.output.note(&format!(
                     "documents {}/{}  {}",
@@ -66,7 +66,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    fn message(&self, tally: &Tally) -> String {
+    fn message(&self, tally: &IngestTally) -> String {
         let rate = tally.pages() as f64 / self.began.elapsed().as_secs_f64().max(0.001);
         let gaps = tally.with_gaps();
         format!(

@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use stemma_document::{
-    CatalogueEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, Section,
-    TreeObject, layout,
+    CatalogEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, Section, TreeObject,
+    blob_keys,
 };
 use stemma_engine::blobs::Blobs;
 use stemma_engine::jobs::PauseReason;
-use stemma_engine::message::Ending;
+use stemma_engine::message::RunOutcome;
 use stemma_engine::{FailureRecord, JobId};
 
-use super::{Batch, How};
+use super::{IngestBatch, IngestEnd};
 use crate::commands::tree;
 use crate::context::{CommandError, Context, Exit};
-use crate::money::Spent;
+use crate::cost::ModelUsage;
 use crate::output::clean;
 use crate::table::counted;
 
 /// Failures shown to people; all of them are in `stemma failures` and in JSON.
-const FAILURES_SHOWN: usize = 20;
+const MAX_FAILURES_SHOWN: usize = 20;
 
 /// Codes of gaps that say what a model did not answer, and what is missing or came from rules instead.
 const UNANSWERED: [(&str, &str); 3] = [
@@ -30,11 +30,11 @@ const UNANSWERED: [(&str, &str); 3] = [
 ];
 
 /// The code that gaps name where a provider was away for longer than patience.
-const AWAY: &str = "model.provider_unreachable";
+const PROVIDER_UNREACHABLE: &str = "model.provider_unreachable";
 
 /// A document that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Failed {
+pub struct FailedDocument {
     /// Its path below the folder it was found in.
     pub path: String,
     /// Stable code.
@@ -45,8 +45,8 @@ pub struct Failed {
     pub next: Option<String>,
 }
 
-impl Failed {
-    fn of(path: String, record: FailureRecord) -> Self {
+impl FailedDocument {
+    fn from_record(path: String, record: FailureRecord) -> Self {
         let FailureRecord {
             code,
             message,
@@ -64,11 +64,11 @@ impl Failed {
 
 /// What has ended so far: sums, because an archive may hold a million documents.
 #[derive(Default)]
-pub struct Tally {
+pub struct IngestTally {
     done: u64,
     with_gaps: u64,
     unchanged: u64,
-    failures: Vec<Failed>,
+    failures: Vec<FailedDocument>,
     pages: u64,
     sections: u64,
     /// Titles found where they were located, in sections.
@@ -81,13 +81,13 @@ pub struct Tally {
     /// Documents that the provider was away for.
     without_model: u64,
     /// What is shown one by one; kept only where that is asked for.
-    entries: Option<Vec<CatalogueEntry>>,
+    entries: Option<Vec<CatalogEntry>>,
 }
 
-impl Tally {
+impl IngestTally {
     /// Files that could not even be read have failed before anything began. `keep` says whether what ended is shown one
     /// by one.
-    pub fn new(unreadable: &[Failed], keep: bool) -> Self {
+    pub fn new(unreadable: &[FailedDocument], keep: bool) -> Self {
         Self {
             failures: unreadable.to_vec(),
             entries: keep.then(Vec::new),
@@ -116,27 +116,28 @@ impl Tally {
     }
 
     /// Notes an ending. `input` is what was claimed, or what was submitted where nothing was.
-    pub async fn ended(
+    pub async fn record_end(
         &mut self,
         blobs: &dyn Blobs,
         collection: &Collection,
         input: &serde_json::Value,
-        ending: Ending,
+        ending: RunOutcome,
     ) {
         match ending {
-            Ending::Done => self.done += 1,
-            Ending::DoneWithGaps(_) => self.with_gaps += 1,
-            Ending::Unchanged => {
+            RunOutcome::Done => self.done += 1,
+            RunOutcome::DoneWithGaps(_) => self.with_gaps += 1,
+            RunOutcome::Unchanged => {
                 self.unchanged += 1;
                 return;
             }
-            Ending::Cancelled => return,
-            Ending::Failed(record) => {
+            RunOutcome::Cancelled => return,
+            RunOutcome::Failed(record) => {
                 let path = input
                     .get("path")
                     .and_then(|path| path.as_str())
                     .unwrap_or("?");
-                self.failures.push(Failed::of(path.into(), record));
+                self.failures
+                    .push(FailedDocument::from_record(path.into(), record));
                 return;
             }
         }
@@ -152,24 +153,24 @@ impl Tally {
                     .tree
                     .gaps
                     .iter()
-                    .any(|gap| gap.detail.contains(AWAY)),
+                    .any(|gap| gap.detail.contains(PROVIDER_UNREACHABLE)),
             );
-            self.add(&CatalogueEntry::of(&published));
+            self.add(&CatalogEntry::from_tree(&published));
         }
     }
 
-    fn add(&mut self, entry: &CatalogueEntry) {
+    fn add(&mut self, entry: &CatalogEntry) {
         if let Extent::Pages(pages) = entry.extent {
             self.pages += u64::from(pages);
         }
         self.sections += u64::from(entry.sections);
         self.verified += f64::from(entry.sections) * f64::from(entry.accuracy);
         *self.methods.entry(method_name(entry.method)).or_default() += 1;
-        for code in entry
-            .gaps
-            .iter()
-            .filter(|code| UNANSWERED.iter().any(|(known, _)| known == *code))
-        {
+        for code in entry.gaps.iter().filter(|code| {
+            UNANSWERED
+                .iter()
+                .any(|(unanswered_code, _)| unanswered_code == *code)
+        }) {
             *self.unanswered.entry(code.clone()).or_default() += 1;
         }
         self.entries
@@ -179,7 +180,7 @@ impl Tally {
 
     /// `  the model left open: summaries in 2 documents (14 sections have none), description in 1 document`.
     fn without_answers(&self) -> String {
-        let left = UNANSWERED.iter().filter_map(|(code, what)| {
+        let open_parts = UNANSWERED.iter().filter_map(|(code, what)| {
             let documents = counted(
                 usize::try_from(*self.unanswered.get(*code)?).unwrap_or(usize::MAX),
                 "document",
@@ -194,12 +195,12 @@ impl Tally {
         });
         format!(
             "  the model left open: {}",
-            left.collect::<Vec<_>>().join(", ")
+            open_parts.collect::<Vec<_>>().join(", ")
         )
     }
 
     /// Documents that were made anew.
-    fn made(&self) -> u64 {
+    fn created(&self) -> u64 {
         self.done + self.with_gaps
     }
 }
@@ -212,7 +213,7 @@ async fn published(
 ) -> Option<Box<PublishedTree>> {
     let version: DocumentVersion = serde_json::from_value(input.clone()).ok()?;
     let json = blobs
-        .get(&layout::tree_key(collection, version.doc, version.seq))
+        .get(&blob_keys::tree_key(collection, version.doc, version.seq))
         .await
         .ok()??;
     match serde_json::from_slice(&json).ok()? {
@@ -235,31 +236,31 @@ fn method_name(method: Method) -> &'static str {
 }
 
 /// The end of an ingest.
-pub struct Summary<'a> {
+pub struct IngestSummary<'a> {
     /// The job.
     pub job: JobId,
     /// What was submitted.
-    pub batch: &'a Batch,
+    pub batch: &'a IngestBatch,
     /// What became of it.
-    pub tally: Tally,
+    pub tally: IngestTally,
     /// Why it ended.
-    pub how: How,
+    pub end: IngestEnd,
     /// How long it took.
     pub seconds: f64,
     /// What models were paid for it.
-    pub spent: Spent,
+    pub usage: ModelUsage,
 }
 
-impl Summary<'_> {
+impl IngestSummary<'_> {
     /// The exit of the command.
     pub fn exit(&self) -> Exit {
-        match self.how {
-            How::Interrupted => Exit::Interrupted,
-            How::Paused(PauseReason::Credentials) => Exit::Unsound,
-            How::TooManyFailed | How::Cancelled | How::Paused(_) => Exit::Stopped,
-            How::Finished if self.tally.failed() > 0 => Exit::SomeFailed,
-            How::Finished if self.tally.without_model > 0 => Exit::ModelAway,
-            How::Finished => Exit::Done,
+        match self.end {
+            IngestEnd::Interrupted => Exit::Interrupted,
+            IngestEnd::Paused(PauseReason::Credentials) => Exit::CheckFailed,
+            IngestEnd::TooManyFailed | IngestEnd::Cancelled | IngestEnd::Paused(_) => Exit::Stopped,
+            IngestEnd::Finished if self.tally.failed() > 0 => Exit::SomeFailed,
+            IngestEnd::Finished if self.tally.without_model > 0 => Exit::ModelAway,
+            IngestEnd::Finished => Exit::Done,
         }
     }
 
@@ -278,11 +279,11 @@ impl Summary<'_> {
         self.lines(context)
             .iter()
             .for_each(|line| context.output.line(line));
-        left_out(self.batch, context);
-        let shown = self.tally.entries.iter().flatten();
+        list_skipped(self.batch, context);
+        let entries = self.tally.entries.iter().flatten();
         // Of one document everything is shown, of many what fits to be skimmed.
-        let depth = (self.tally.made() > 1).then_some(1);
-        for entry in shown {
+        let depth = (self.tally.created() > 1).then_some(1);
+        for entry in entries {
             context.output.line("");
             tree::show(context, entry, depth).await?;
         }
@@ -296,13 +297,13 @@ impl Summary<'_> {
             "document",
         );
         format!(
-            "the model stayed away ({AWAY}): {documents} done without it, by rules, with gaps. When it is back: the same command \
+            "the model stayed away ({PROVIDER_UNREACHABLE}): {documents} done without it, by rules, with gaps. When it is back: the same command \
              with --rerun-failed"
         )
     }
 
     fn lines(&self, context: &Context) -> Vec<String> {
-        let Tally {
+        let IngestTally {
             done,
             with_gaps,
             unchanged,
@@ -313,9 +314,9 @@ impl Summary<'_> {
         let ended = self.tally.documents();
         let total = self.total();
         let rate = *pages as f64 / self.seconds.max(0.001);
-        let word = match self.how {
-            How::Finished => "done",
-            How::Paused(PauseReason::Budget) => "paused: budget, at",
+        let word = match self.end {
+            IngestEnd::Finished => "done",
+            IngestEnd::Paused(PauseReason::Budget) => "paused: budget, at",
             _ => "stopped at",
         };
         let failed = self.tally.failed();
@@ -328,7 +329,7 @@ impl Summary<'_> {
                 "  new or changed {done}, with gaps {with_gaps}, unchanged {unchanged}, failed {failed}"
             ),
         ];
-        if self.tally.made() > 0 {
+        if self.tally.created() > 0 {
             let methods: Vec<String> = self
                 .tally
                 .methods
@@ -351,7 +352,7 @@ impl Summary<'_> {
         if !self.tally.unanswered.is_empty() {
             lines.push(self.tally.without_answers());
         }
-        for failed in self.tally.failures.iter().take(FAILURES_SHOWN) {
+        for failed in self.tally.failures.iter().take(MAX_FAILURES_SHOWN) {
             lines.push(format!(
                 "  failed  {}  {}: {}",
                 clean(&failed.path),
@@ -365,7 +366,7 @@ impl Summary<'_> {
                     .map(|next| format!("          next: {}", clean(next))),
             );
         }
-        let more = self.tally.failures.len().saturating_sub(FAILURES_SHOWN);
+        let more = self.tally.failures.len().saturating_sub(MAX_FAILURES_SHOWN);
         if more > 0 {
             lines.push(format!("  … and {more} more: stemma failures"));
         }
@@ -374,34 +375,36 @@ impl Summary<'_> {
 
     /// What models were asked and paid.
     fn paid(&self) -> String {
-        let Spent {
+        let ModelUsage {
             calls,
             prompt_tokens,
             output_tokens,
             ..
-        } = self.spent;
+        } = self.usage;
         match calls {
             0 => "no model asked, cost $0".into(),
             calls => format!(
                 "{calls} calls, {} tokens, {}",
                 prompt_tokens + output_tokens,
-                self.spent.money()
+                self.usage.cost_label()
             ),
         }
     }
 
     fn next_steps(&self, context: &Context) {
         let note = |line: &str| context.output.note(line);
-        match self.how {
-            How::Finished if self.tally.made() == 0 => {}
-            How::Finished => note("try: stemma ls · stemma tree NAME · stemma search \"…\""),
-            How::Interrupted => note("everything that ended is kept. Go on with the same command."),
-            How::Paused(PauseReason::Budget | PauseReason::Person) => {
+        match self.end {
+            IngestEnd::Finished if self.tally.created() == 0 => {}
+            IngestEnd::Finished => note("try: stemma ls · stemma tree NAME · stemma search \"…\""),
+            IngestEnd::Interrupted => {
+                note("everything that ended is kept. Go on with the same command.")
+            }
+            IngestEnd::Paused(PauseReason::Budget | PauseReason::Person) => {
                 note(
                     "paused: the next call would exceed the budget. Go on with the same command and more for --budget.",
                 );
             }
-            How::Paused(PauseReason::Credentials) => {
+            IngestEnd::Paused(PauseReason::Credentials) => {
                 context
                     .output
                     .error("error: the provider refuses the key, the model's name or its address");
@@ -409,10 +412,10 @@ impl Summary<'_> {
                     .output
                     .error("next:  stemma doctor says which; then go on with the same command");
             }
-            How::Cancelled => {
+            IngestEnd::Cancelled => {
                 note("the job was cancelled; what was made is kept. Go on with the same command.")
             }
-            How::TooManyFailed => {
+            IngestEnd::TooManyFailed => {
                 note(
                     "stopped: too many documents failed. See `stemma failures`; go on with the same command.",
                 );
@@ -425,7 +428,7 @@ impl Summary<'_> {
     }
 
     fn object(&self, context: &Context) -> serde_json::Value {
-        let Tally {
+        let IngestTally {
             done,
             with_gaps,
             unchanged,
@@ -433,7 +436,7 @@ impl Summary<'_> {
             entries,
             ..
         } = &self.tally;
-        let refused = self.batch.discovery.refused.iter();
+        let refused = self.batch.discovery.skipped.iter();
         let refused: Vec<_> = refused
             .map(|(path, reason)| serde_json::json!({ "path": path.to_string_lossy(), "reason": reason }))
             .collect();
@@ -450,7 +453,7 @@ impl Summary<'_> {
             "job": self.job,
             "store": context.store.to_string(),
             "collection": context.collection,
-            "finished": self.how == How::Finished,
+            "finished": self.end == IngestEnd::Finished,
             "counts": {
                 "total": self.total(),
                 "done": done,
@@ -462,8 +465,8 @@ impl Summary<'_> {
             "unanswered": self.tally.unanswered,
             "sections_without_summary": self.tally.unsummarized,
             "pages": self.tally.pages(),
-            "paused": if let How::Paused(reason) = self.how { Some(reason) } else { None },
-            "cost": self.spent,
+            "paused": if let IngestEnd::Paused(reason) = self.end { Some(reason) } else { None },
+            "cost": self.usage,
             "seconds": (self.seconds * 1000.0).round() / 1000.0,
             "failures": failures,
             "duplicates": duplicates,
@@ -474,18 +477,18 @@ impl Summary<'_> {
 }
 
 /// What was found and left out, and which files are copies of others.
-pub fn left_out(batch: &Batch, context: &Context) {
+pub fn list_skipped(batch: &IngestBatch, context: &Context) {
     let note = |line: String| context.output.note(&line);
-    for (path, of) in batch.duplicates.iter().take(FAILURES_SHOWN) {
+    for (path, of) in batch.duplicates.iter().take(MAX_FAILURES_SHOWN) {
         note(format!("  same bytes  {} and {}", clean(path), clean(of)));
     }
-    for label in batch.removed.iter().take(FAILURES_SHOWN) {
+    for label in batch.removed.iter().take(MAX_FAILURES_SHOWN) {
         note(format!(
             "  file gone  {0}: its tree is kept; remove it with: stemma rm \"{0}\"",
             clean(label)
         ));
     }
-    for (path, reason) in batch.discovery.refused.iter().take(FAILURES_SHOWN) {
+    for (path, reason) in batch.discovery.skipped.iter().take(MAX_FAILURES_SHOWN) {
         note(format!(
             "  refused  {}: {reason}",
             clean(&path.to_string_lossy())

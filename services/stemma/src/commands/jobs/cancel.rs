@@ -2,7 +2,7 @@
 
 use stemma_engine::jobs::{self, CancelReason};
 
-use super::Desk;
+use super::JobContext;
 use crate::context::{CommandError, Context, Exit};
 
 /// Cancel a job.
@@ -27,12 +27,18 @@ pub struct CancelArgs {
 /// # Errors
 /// [`CommandError`] when there is no such job, or a server is away.
 pub async fn run(args: CancelArgs, context: &Context) -> Result<Exit, CommandError> {
-    let desk = Desk::open(context, "cancel").await?;
-    let manifest = desk.job(&args.job).await?;
+    let job_context = JobContext::open(context, "cancel").await?;
+    let manifest = job_context.job(&args.job).await?;
     let job = &manifest.job;
-    let ended = jobs::report(desk.blobs(), job).await?.is_some();
+    let ended = jobs::report(job_context.blobs(), job).await?.is_some();
     if !ended && !args.dry_run {
-        jobs::cancel(&desk.env, &desk.ports, job, CancelReason::Person).await?;
+        jobs::cancel(
+            &job_context.env,
+            &job_context.ports,
+            job,
+            CancelReason::Person,
+        )
+        .await?;
     }
     let state = match (ended, args.dry_run) {
         (true, _) => "has ended before",

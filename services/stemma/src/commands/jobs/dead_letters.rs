@@ -1,14 +1,14 @@
 //! `stemma dead-letters`: messages that no one could handle.
 
-use stemma_engine::dead_letter::{self, DeadLetter, Replayed};
+use stemma_engine::dead_letter::{self, DeadLetter, ReplayOutcome};
 
-use super::Desk;
+use super::JobContext;
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;
 use crate::table::{Align, Table};
 
 /// Letters looked at.
-const MOST: usize = 10_000;
+const MAX_LETTERS: usize = 10_000;
 
 /// List messages that no one could handle, look at one, or replay them.
 #[derive(Debug, clap::Args)]
@@ -23,11 +23,11 @@ Examples:
   stemma dead-letters replay --all --yes")]
 pub struct DeadLettersArgs {
     #[command(subcommand)]
-    what: What,
+    what: DeadLettersCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum DeadLettersCommand {
     /// List them, latest first.
     List,
     /// Show one.
@@ -51,11 +51,11 @@ enum What {
 /// # Errors
 /// [`CommandError`] when there is no such letter, nobody agreed, or a server is away.
 pub async fn run(args: DeadLettersArgs, context: &Context) -> Result<Exit, CommandError> {
-    let desk = Desk::open(context, "dead-letters").await?;
-    let letters = dead_letter::list(desk.blobs(), MOST).await?;
+    let job_context = JobContext::open(context, "dead-letters").await?;
+    let letters = dead_letter::list(job_context.blobs(), MAX_LETTERS).await?;
     let one = |id: &str| {
-        let found = letters.iter().find(|letter| letter.id == id).cloned();
-        found.ok_or_else(|| {
+        let matching = letters.iter().find(|letter| letter.id == id).cloned();
+        matching.ok_or_else(|| {
             CommandError::new(
                 "dead_letter.unknown",
                 format!("there is no dead letter `{id}`"),
@@ -64,18 +64,20 @@ pub async fn run(args: DeadLettersArgs, context: &Context) -> Result<Exit, Comma
         })
     };
     match args.what {
-        What::List => Ok(list(&letters, context)),
-        What::Show { id } => {
+        DeadLettersCommand::List => Ok(list(&letters, context)),
+        DeadLettersCommand::Show { id } => {
             show(&one(&id)?, context);
             Ok(Exit::Done)
         }
-        What::Replay { id: Some(id), .. } => replay(&desk, vec![one(&id)?], context).await,
-        What::Replay { .. } if !context.yes && letters.len() > 1 => {
+        DeadLettersCommand::Replay { id: Some(id), .. } => {
+            replay(&job_context, vec![one(&id)?], context).await
+        }
+        DeadLettersCommand::Replay { .. } if !context.yes && letters.len() > 1 => {
             let message = format!("{} dead letters would be replayed", letters.len());
             Err(CommandError::new("dead_letter.not_confirmed", message)
                 .with_next("say so with --yes"))
         }
-        What::Replay { .. } => replay(&desk, letters, context).await,
+        DeadLettersCommand::Replay { .. } => replay(&job_context, letters, context).await,
     }
 }
 
@@ -140,21 +142,24 @@ fn show(letter: &DeadLetter, context: &Context) {
 }
 
 async fn replay(
-    desk: &Desk,
+    job_context: &JobContext,
     letters: Vec<DeadLetter>,
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let output = &context.output;
     let mut results = Vec::new();
     for letter in letters {
-        let (result, says) = match dead_letter::replay(&desk.env, &desk.ports, &letter).await? {
-            Replayed::Again(at) => ("again", format!("asked for again in run {}", at.run)),
-            Replayed::RunOver(at) => (
-                "run_over",
-                format!("run {} is over: use `stemma retry`", at.run),
-            ),
-            Replayed::Removed => ("removed", "removed: it is no task".into()),
-        };
+        let (result, says) =
+            match dead_letter::replay(&job_context.env, &job_context.ports, &letter).await? {
+                ReplayOutcome::Requested(at) => {
+                    ("again", format!("asked for again in run {}", at.run))
+                }
+                ReplayOutcome::RunEnded(at) => (
+                    "run_over",
+                    format!("run {} is over: use `stemma retry`", at.run),
+                ),
+                ReplayOutcome::Removed => ("removed", "removed: it is no task".into()),
+            };
         if output.is_text() {
             output.line(&format!("{}  {says}", letter.id));
         }

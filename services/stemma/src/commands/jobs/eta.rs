@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 /// The share of the time that counts, the latest: how a job starts says little of how it goes on.
-const COUNTS: f64 = 0.9;
+const RECENT_SHARE: f64 = 0.9;
 /// Seconds that count at least.
-const SECONDS: f64 = 20.0;
+const MIN_SECONDS: f64 = 20.0;
 /// Samples kept at most; older ones are thinned.
-const SAMPLES: usize = 512;
+const MAX_SAMPLES: usize = 512;
 
 /// Samples of (seconds, what was done by then).
 #[derive(Debug, Default)]
@@ -15,8 +15,8 @@ pub struct Eta(VecDeque<(f64, f64)>);
 
 impl Eta {
     /// Notes how much was done after so many seconds.
-    pub fn note(&mut self, seconds: f64, done: f64) {
-        if self.0.len() == SAMPLES {
+    pub fn record(&mut self, seconds: f64, done: f64) {
+        if self.0.len() == MAX_SAMPLES {
             let mut keep = false;
             self.0.retain(|_| {
                 keep = !keep;
@@ -31,7 +31,7 @@ impl Eta {
     pub fn seconds(&self, total: f64) -> Option<f64> {
         let first = self.0.front()?;
         let last = self.0.back()?;
-        let since = (last.0 - ((last.0 - first.0) * COUNTS).max(SECONDS)).max(first.0);
+        let since = (last.0 - ((last.0 - first.0) * RECENT_SHARE).max(MIN_SECONDS)).max(first.0);
         let from = self.0.iter().find(|(at, _)| *at >= since)?;
         let rate = (last.1 - from.1) / (last.0 - from.0).max(f64::EPSILON);
         (rate > 0.0).then(|| (total - last.1).max(0.0) / rate)
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenth_of_a_noisy_job_tells_the_rest_within_a_third() {
+    fn estimate_after_a_tenth_is_within_a_third() {
         for seed in 1..50_u64 {
             let mut eta = Eta::default();
             let mut done = 0.0;
@@ -68,27 +68,27 @@ mod tests {
                 } else {
                     (state >> 33) as f64 % 7.0 + 0.3
                 };
-                eta.note(f64::from(second), done);
+                eta.record(f64::from(second), done);
             }
             let rate = done / 99.0;
-            let told = eta.seconds(10.0 * done).unwrap();
+            let estimate = eta.seconds(10.0 * done).unwrap();
             let truth = 9.0 * done / rate;
             assert!(
-                (0.7..1.3).contains(&(told / truth)),
-                "seed {seed}: {told} instead of {truth}"
+                (0.7..1.3).contains(&(estimate / truth)),
+                "seed {seed}: {estimate} instead of {truth}"
             );
         }
     }
 
     #[test]
-    fn what_stands_still_has_no_end() {
+    fn stalled_job_has_no_estimate() {
         let mut eta = Eta::default();
         assert_eq!(eta.seconds(10.0), None);
-        (0..60).for_each(|second| eta.note(f64::from(second), 3.0));
+        (0..60).for_each(|second| eta.record(f64::from(second), 3.0));
         assert_eq!(eta.seconds(10.0), None);
-        (60..2_000).for_each(|second| eta.note(f64::from(second), f64::from(second - 57)));
-        let told = eta.seconds(2_443.0).unwrap();
-        assert!((490.0..510.0).contains(&told), "{told}");
+        (60..2_000).for_each(|second| eta.record(f64::from(second), f64::from(second - 57)));
+        let estimate = eta.seconds(2_443.0).unwrap();
+        assert!((490.0..510.0).contains(&estimate), "{estimate}");
     }
 
     #[test]

@@ -4,39 +4,39 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use stemma_engine::flow::Manifest;
+use stemma_engine::flow::JobManifest;
 use stemma_engine::jobs::PauseReason;
 use tokio_util::sync::CancellationToken;
 
-use super::Desk;
+use super::JobContext;
 use super::eta::{Eta, duration};
-use super::look::{JobView, look, said};
+use super::job_status::{JobView, job_view, live_progress};
 use crate::context::{CommandError, Context, Exit};
-use crate::output::Form;
+use crate::output::OutputFormat;
 
 /// How often a job is looked at.
-const EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How often a line is written where there is no terminal, if something changed.
-const LINES_APART: f64 = 15.0;
+const LINE_INTERVAL_SECONDS: f64 = 15.0;
 /// Looks that may fail one after the other before following is given up.
-const PATIENCE: u32 = 60;
+const MAX_FAILED_POLLS: u32 = 60;
 
 /// How a view is shown while it changes.
-pub struct Shown<'a> {
+pub struct FollowDisplay<'a> {
     context: &'a Context,
     bar: Option<ProgressBar>,
     eta: Eta,
     /// The most that was done: what is shown never goes back.
-    most: f64,
+    max_done: f64,
     /// Whether the flows learned of more to do since.
-    more: bool,
+    total_grew: bool,
     began: std::time::Instant,
     last_line: Option<(f64, String)>,
     /// Whether every change is an event on standard output.
     events: bool,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> FollowDisplay<'a> {
     /// A view of a job. With `events`, each change is a JSON object on standard output where that form is asked for.
     pub fn new(context: &'a Context, total: u64, events: bool) -> Self {
         let terminal = std::io::stderr().is_terminal()
@@ -49,17 +49,17 @@ impl<'a> Shown<'a> {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        let events = events && context.output.form == Form::JsonLines;
+        let events = events && context.output.format == OutputFormat::JsonLines;
         let eta = Eta::default();
-        let most = 0.0;
-        let more = false;
+        let max_done = 0.0;
+        let total_grew = false;
         let began = std::time::Instant::now();
         Self {
             context,
             bar,
             eta,
-            most,
-            more,
+            max_done,
+            total_grew,
             began,
             last_line: None,
             events,
@@ -68,9 +68,9 @@ impl<'a> Shown<'a> {
 
     fn show(&mut self, view: &JobView) {
         let seconds = self.began.elapsed().as_secs_f64();
-        self.more |= view.done() < self.most;
-        self.most = self.most.max(view.done());
-        self.eta.note(seconds, self.most);
+        self.total_grew |= view.done() < self.max_done;
+        self.max_done = self.max_done.max(view.done());
+        self.eta.record(seconds, self.max_done);
         let line = self.line(view);
         if self.events {
             if self
@@ -82,12 +82,12 @@ impl<'a> Shown<'a> {
                 self.last_line = Some((seconds, line));
             }
         } else if let Some(bar) = &self.bar {
-            bar.set_position(self.most as u64);
+            bar.set_position(self.max_done as u64);
             bar.set_message(line);
         } else if self
             .last_line
             .as_ref()
-            .is_none_or(|(at, last)| seconds - at >= LINES_APART && *last != line)
+            .is_none_or(|(at, last)| seconds - at >= LINE_INTERVAL_SECONDS && *last != line)
         {
             self.context.output.note(&format!("documents {line}"));
             self.last_line = Some((seconds, line));
@@ -96,7 +96,7 @@ impl<'a> Shown<'a> {
 
     fn line(&self, view: &JobView) -> String {
         let counts = &view.counts;
-        let about = if self.more { "~" } else { "" };
+        let about = if self.total_grew { "~" } else { "" };
         let eta = self
             .eta
             .seconds(view.total as f64)
@@ -138,28 +138,28 @@ impl<'a> Shown<'a> {
 /// # Errors
 /// [`CommandError`] when the store or the ledger stay away.
 pub async fn follow(
-    desk: &Desk,
-    manifest: &Manifest,
-    mut shown: Shown<'_>,
+    job_context: &JobContext,
+    manifest: &JobManifest,
+    mut display: FollowDisplay<'_>,
     stop: &CancellationToken,
 ) -> Result<JobView, CommandError> {
     let mut failed = 0;
     loop {
-        let live = said(desk).await;
-        let looked = match live {
-            Ok(live) => look(desk, manifest, &live).await,
+        let live = live_progress(job_context).await;
+        let result = match live {
+            Ok(live) => job_view(job_context, manifest, &live).await,
             Err(error) => Err(error),
         };
-        match looked {
+        match result {
             Ok(view) => {
                 failed = 0;
-                shown.show(&view);
-                if view.has_ended() || view.waits_for_a_person() || stop.is_cancelled() {
-                    shown.clear();
+                display.show(&view);
+                if view.has_ended() || view.needs_attention() || stop.is_cancelled() {
+                    display.clear();
                     return Ok(view);
                 }
             }
-            Err(error) if failed < PATIENCE && !stop.is_cancelled() => {
+            Err(error) if failed < MAX_FAILED_POLLS && !stop.is_cancelled() => {
                 failed += 1;
                 tracing::warn!(%error, "cannot see how far the job is; looking again");
             }
@@ -167,7 +167,7 @@ pub async fn follow(
         }
         tokio::select! {
             () = stop.cancelled() => {}
-            () = desk.env.sleep(EVERY) => {}
+            () = job_context.env.sleep(POLL_INTERVAL) => {}
         }
     }
 }
@@ -176,8 +176,8 @@ pub async fn follow(
 pub fn exit(view: &JobView) -> Exit {
     match view.state {
         "cancelled" | "stopped" => Exit::Stopped,
-        _ if view.waits_for_a_person() => match view.paused.map(|paused| paused.reason) {
-            Some(PauseReason::Credentials) => Exit::Unsound,
+        _ if view.needs_attention() => match view.paused.map(|paused| paused.reason) {
+            Some(PauseReason::Credentials) => Exit::CheckFailed,
             _ => Exit::Stopped,
         },
         _ if !view.has_ended() => Exit::Interrupted,
@@ -189,7 +189,7 @@ pub fn exit(view: &JobView) -> Exit {
 /// Says how a job ended, and what to do next.
 ///
 /// `goes_on` says whether a job that has not ended goes on without this process.
-pub fn conclude(context: &Context, view: &JobView, goes_on: bool) {
+pub fn print_end(context: &Context, view: &JobView, goes_on: bool) {
     let output = &context.output;
     if !output.is_text() {
         output.json(view);
@@ -227,7 +227,7 @@ pub fn conclude(context: &Context, view: &JobView, goes_on: bool) {
             view.job
         ));
     }
-    if view.waits_for_a_person() {
+    if view.needs_attention() {
         let why = match view.paused.map(|paused| paused.reason) {
             Some(PauseReason::Budget) => "paused: budget. Go on with more",
             _ => {

@@ -1,11 +1,11 @@
 //! `stemma job`: pause a job, let it go on, or say who waits for it.
 
 use stemma_engine::jobs::PauseReason;
-use stemma_engine::{Class, jobs};
+use stemma_engine::{Priority, jobs};
 
-use super::Desk;
+use super::JobContext;
 use crate::context::{CommandError, Context, Exit};
-use crate::money::BudgetArgs;
+use crate::cost::BudgetArgs;
 
 /// Pause a job, let it go on, or change who waits for it.
 #[derive(Debug, clap::Args)]
@@ -17,11 +17,11 @@ Examples:
   stemma job priority j-1a1fba360ee4aa2 interactive")]
 pub struct JobArgs {
     #[command(subcommand)]
-    what: What,
+    what: JobAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum JobAction {
     /// Begin nothing more of it; what is under way is finished.
     Pause {
         /// A job, by id or name.
@@ -39,12 +39,12 @@ enum What {
         /// A job, by id or name.
         job: String,
         /// Who waits.
-        class: Priority,
+        class: JobPriority,
     },
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Priority {
+enum JobPriority {
     /// A person.
     Interactive,
     /// No one in particular.
@@ -56,32 +56,34 @@ enum Priority {
 /// # Errors
 /// [`CommandError`] when there is no such job, it has ended, or a server is away.
 pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError> {
-    let desk = Desk::open(context, "job").await?;
-    let (What::Pause { job } | What::Resume { job, .. } | What::Priority { job, .. }) = &args.what;
-    let manifest = desk.job(job).await?;
+    let job_context = JobContext::open(context, "job").await?;
+    let (JobAction::Pause { job }
+    | JobAction::Resume { job, .. }
+    | JobAction::Priority { job, .. }) = &args.what;
+    let manifest = job_context.job(job).await?;
     let job = &manifest.job;
-    let env = &desk.env;
-    let ports = &desk.ports;
-    if jobs::report(desk.blobs(), job).await?.is_some() {
+    let env = &job_context.env;
+    let ports = &job_context.ports;
+    if jobs::report(job_context.blobs(), job).await?.is_some() {
         return Err(CommandError::new("job.ended", format!("{job} has ended"))
             .with_next(format!("stemma status {job}")));
     }
     let state = match args.what {
-        What::Pause { .. } => {
+        JobAction::Pause { .. } => {
             jobs::pause(env, ports, job, PauseReason::Person).await?;
             "is paused; what is under way is finished"
         }
-        What::Resume { budget, .. } => {
+        JobAction::Resume { budget, .. } => {
             if let Some(budget) = budget.budget() {
-                jobs::allow(env, ports, job, budget).await?;
+                jobs::set_budget(env, ports, job, budget).await?;
             }
             jobs::resume(env, ports, job).await?;
             "goes on"
         }
-        What::Priority { class, .. } => {
+        JobAction::Priority { class, .. } => {
             let class = match class {
-                Priority::Interactive => Class::Interactive,
-                Priority::Bulk => Class::Bulk,
+                JobPriority::Interactive => Priority::Interactive,
+                JobPriority::Bulk => Priority::Bulk,
             };
             jobs::prioritize(env, ports, job, class).await?;
             "has another priority: for documents that are not opened yet"
@@ -90,7 +92,7 @@ pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError>
     if context.output.is_text() {
         context.output.line(&format!("{job} {state}"));
     } else {
-        context.output.json(&serde_json::json!({ "job": job, "standing": jobs::standing(desk.blobs(), job).await? }));
+        context.output.json(&serde_json::json!({ "job": job, "standing": jobs::load_control(job_context.blobs(), job).await? }));
     }
     Ok(Exit::Done)
 }

@@ -2,16 +2,16 @@
 
 pub mod cancel;
 pub mod dead_letters;
-mod desk;
 mod eta;
 mod follow;
 pub mod job;
-mod look;
+mod job_context;
+mod job_status;
 pub mod retry;
-pub mod shop;
+pub mod runner;
 pub mod status;
 pub mod submit;
 pub mod watch;
 pub mod why;
 
-pub use desk::Desk;
+pub use job_context::JobContext;

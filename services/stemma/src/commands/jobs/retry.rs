@@ -5,21 +5,21 @@ use std::str::FromStr;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
-use stemma_coordinator::Order;
-use stemma_engine::flow::Terms;
-use stemma_engine::{Class, RunHeader};
+use stemma_coordinator::SubmitRequest;
+use stemma_engine::flow::JobOptions;
+use stemma_engine::{Priority, RunHeader};
 use stemma_pipeline::Submission;
-use stemma_query::{FailureRow, Reader};
+use stemma_query::{Archive, FailureRow};
 
-use super::Desk;
-use super::shop::Shop;
+use super::JobContext;
+use super::runner::JobRunner;
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;
 
 /// Headers read at once.
 const READS_AT_ONCE: usize = 16;
 /// Documents listed for people.
-const SHOWN: usize = 20;
+const MAX_LISTED: usize = 20;
 
 /// Run documents again that failed.
 ///
@@ -35,7 +35,7 @@ pub struct RetryArgs {
     pub job: Option<String>,
     /// Only documents that failed so: `code=…`, `stage=…` or `doc=…`; `*` at the end of a code stands for anything.
     #[arg(long = "where", value_name = "WHAT=VALUE")]
-    pub filters: Vec<Filter>,
+    pub filters: Vec<FailureFilter>,
     /// Show what would be run again, and run nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -46,7 +46,7 @@ pub struct RetryArgs {
 
 /// What a failed document must be like.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Filter {
+pub enum FailureFilter {
     /// The code of its failure, or how it begins.
     Code(String),
     /// The stage that failed.
@@ -55,7 +55,7 @@ pub enum Filter {
     Doc(String),
 }
 
-impl FromStr for Filter {
+impl FromStr for FailureFilter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -68,8 +68,8 @@ impl FromStr for Filter {
     }
 }
 
-impl Filter {
-    fn holds(&self, row: &FailureRow) -> bool {
+impl FailureFilter {
+    fn matches(&self, row: &FailureRow) -> bool {
         match self {
             Self::Code(code) => match code.strip_suffix('*') {
                 Some(beginning) => row.failure.code.starts_with(beginning),
@@ -94,8 +94,8 @@ struct RetryView<'a> {
 /// [`CommandError`] when there is no such job, nobody agreed, or a server is away.
 pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandError> {
     let chosen = {
-        let desk = Desk::open(context, "retry").await?;
-        choose(&desk, &args, context).await?
+        let job_context = JobContext::open(context, "retry").await?;
+        select_failed(&job_context, &args, context).await?
     };
     let output = &context.output;
     if chosen.is_empty() {
@@ -108,7 +108,7 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
             output.line(&format!("{} documents would be run again", chosen.len()));
             retried
                 .iter()
-                .take(SHOWN)
+                .take(MAX_LISTED)
                 .for_each(|label| output.line(&format!("  {}", clean(label))));
         } else {
             output.json(&RetryView {
@@ -119,61 +119,68 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
         }
         return Ok(Exit::Done);
     }
-    if !agreed(context, chosen.len())? {
+    if !confirm(context, chosen.len())? {
         return Ok(Exit::Nothing);
     }
     let config = context.config()?.config;
-    let shop = Shop::open(context, &config, "retry").await?;
+    let runner = JobRunner::open(context, &config, "retry").await?;
     let documents: Vec<Submission> = chosen
         .into_iter()
         .map(|(_, submission)| submission)
         .collect();
-    let terms = Terms {
+    let terms = JobOptions {
         label: format!("{} documents again", documents.len()),
-        ..Terms::default()
+        ..JobOptions::default()
     };
-    let settings = config.frozen()?;
-    let order = Order {
+    let settings = config.job_settings()?;
+    let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
-        class: Class::Bulk,
+        class: Priority::Bulk,
         terms,
     };
-    match stemma_coordinator::submit(&shop.desk.env, &shop.desk.ports, order, &documents).await {
-        Ok(manifest) => shop.see_to(context, &manifest, args.wait).await,
+    match stemma_coordinator::submit(
+        &runner.job_context.env,
+        &runner.job_context.ports,
+        order,
+        &documents,
+    )
+    .await
+    {
+        Ok(manifest) => runner.follow_or_detach(context, &manifest, args.wait).await,
         Err(error) => {
-            shop.close().await;
+            runner.close().await;
             Err(error.into())
         }
     }
 }
 
 /// The documents that match, with what to submit of them.
-async fn choose(
-    desk: &Desk,
+async fn select_failed(
+    job_context: &JobContext,
     args: &RetryArgs,
     context: &Context,
 ) -> Result<Vec<(String, Submission)>, CommandError> {
     let job = match &args.job {
-        Some(job) => Some(desk.job(job).await?.job),
+        Some(job) => Some(job_context.job(job).await?.job),
         None => None,
     };
-    let reader = Reader::open(desk.blobs_arc(), context.collection.clone()).await?;
+    let reader = Archive::open(job_context.blobs_arc(), context.collection.clone()).await?;
     let rows = reader.failures("/")?.failures;
     let rows = rows
         .into_iter()
-        .filter(|row| args.filters.iter().all(|filter| filter.holds(row)));
+        .filter(|row| args.filters.iter().all(|filter| filter.matches(row)));
     let reader = &reader;
     let job = &job;
     let chosen: Vec<Option<_>> = stream::iter(rows)
         .map(|row: FailureRow| async move {
-            let (doc, seq) = reader.newest(&row.doc_id).await?;
+            let (doc, seq) = reader.latest_version(&row.doc_id).await?;
             let key = stemma_pipeline::header_key(
                 context.collection.as_str(),
                 &stemma_pipeline::run_id(doc, seq),
             );
             let json = match key {
-                Some(key) => desk.blobs().get(&key).await?,
+                Some(key) => job_context.blobs().get(&key).await?,
                 None => None,
             };
             let header: Option<RunHeader> =
@@ -181,7 +188,7 @@ async fn choose(
             let header =
                 header.filter(|header| job.as_ref().is_none_or(|job| header.opened_by == *job));
             Ok::<_, CommandError>(
-                header.and_then(|header| Some((row.locator, Submission::again(&header)?))),
+                header.and_then(|header| Some((row.locator, Submission::resubmit(&header)?))),
             )
         })
         .buffered(READS_AT_ONCE)
@@ -191,7 +198,7 @@ async fn choose(
 }
 
 /// Asks before documents are run again; without a terminal `--yes` is needed.
-fn agreed(context: &Context, documents: usize) -> Result<bool, CommandError> {
+fn confirm(context: &Context, documents: usize) -> Result<bool, CommandError> {
     if context.yes {
         return Ok(true);
     }

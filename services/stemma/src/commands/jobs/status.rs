@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_boot::store::Holder;
+use stemma_boot::store::LockOwner;
 use stemma_engine::blobs::Blobs;
-use stemma_engine::jobs::{self, Counts};
-use stemma_engine::presence::{Beat, JobProgress};
+use stemma_engine::heartbeat::{Heartbeat, JobProgress};
+use stemma_engine::jobs::{self, EntryCounts};
 use stemma_engine::queue::{Depth, Lane};
-use stemma_engine::{Class, JobId, dead_letter, why};
+use stemma_engine::{JobId, Priority, dead_letter, diagnosis};
 
-use super::Desk;
+use super::JobContext;
 use super::eta::duration;
-use super::look::{JobView, look};
+use super::job_status::{JobView, job_view};
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Output, clean};
 use crate::table::{Align, Table};
@@ -41,11 +41,11 @@ struct StatusView {
     /// Whether services were asked; otherwise everything is from the store alone.
     live: bool,
     /// Who is writing to a folder store now.
-    writer: Option<Holder>,
+    writer: Option<LockOwner>,
     /// Latest first.
     jobs: Vec<JobView>,
     /// Living processes.
-    processes: Vec<Process>,
+    processes: Vec<ProcessView>,
     /// Lanes that anyone serves or anything waits on.
     lanes: Vec<LaneView>,
     /// What living processes have done, by stage.
@@ -57,7 +57,7 @@ struct StatusView {
 }
 
 #[derive(Debug, Serialize)]
-struct Process {
+struct ProcessView {
     process: String,
     service: String,
     version: String,
@@ -68,7 +68,7 @@ struct Process {
 #[derive(Debug, Serialize)]
 struct LaneView {
     lane: &'static str,
-    class: Class,
+    class: Priority,
     ready: u64,
     unacked: u64,
     delayed: u64,
@@ -110,25 +110,25 @@ struct ModelView {
 /// # Errors
 /// [`CommandError`] when there is no store or no such job, or a server is away.
 pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandError> {
-    let desk = Desk::open(context, "status").await?;
-    let facts = match desk.live {
-        true => why::surroundings(&desk.ports, desk.env.now_ms()).await?,
-        false => why::Facts::default(),
+    let job_context = JobContext::open(context, "status").await?;
+    let facts = match job_context.is_live {
+        true => diagnosis::gather_context(&job_context.ports, job_context.env.now_ms()).await?,
+        false => diagnosis::DiagnosisContext::default(),
     };
     let jobs = match &args.job {
-        Some(job) => vec![look(&desk, &desk.job(job).await?, &facts.jobs).await?],
-        None => latest(&desk, &facts.jobs, args.limit).await?,
+        Some(job) => vec![job_view(&job_context, &job_context.job(job).await?, &facts.jobs).await?],
+        None => latest(&job_context, &facts.jobs, args.limit).await?,
     };
-    let now = desk.env.now_ms();
+    let now = job_context.env.now_ms();
     let view = StatusView {
-        live: desk.live,
-        writer: desk.writer.clone(),
+        live: job_context.is_live,
+        writer: job_context.writer.clone(),
         jobs,
         lanes: lanes(&facts.processes, &facts.depths, now),
         stages: stages(&facts.processes),
         models: models(&facts.processes),
         processes: facts.processes.into_iter().map(process).collect(),
-        dead_letters: dead_letter::count(desk.blobs()).await?,
+        dead_letters: dead_letter::count(job_context.blobs()).await?,
     };
     if context.output.is_text() {
         show(&view, &context.output, now);
@@ -144,17 +144,17 @@ pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandErr
 
 /// The latest jobs of the collection. Ids sort by time of submission.
 async fn latest(
-    desk: &Desk,
+    job_context: &JobContext,
     live: &[JobProgress],
     limit: usize,
 ) -> Result<Vec<JobView>, CommandError> {
     let mut views = Vec::new();
-    for job in newest_first(desk.blobs()).await? {
+    for job in newest_first(job_context.blobs()).await? {
         if views.len() == limit {
             break;
         }
-        if let Some(manifest) = desk.find(&job.0).await? {
-            views.push(look(desk, &manifest, live).await?);
+        if let Some(manifest) = job_context.find(&job.0).await? {
+            views.push(job_view(job_context, &manifest, live).await?);
         }
     }
     Ok(views)
@@ -174,8 +174,8 @@ async fn newest_first(blobs: &dyn Blobs) -> Result<Vec<JobId>, CommandError> {
     }
 }
 
-fn process(beat: Beat) -> Process {
-    let Beat {
+fn process(beat: Heartbeat) -> ProcessView {
+    let Heartbeat {
         process,
         service,
         version,
@@ -183,7 +183,7 @@ fn process(beat: Beat) -> Process {
         draining,
         ..
     } = beat;
-    Process {
+    ProcessView {
         process,
         service,
         version,
@@ -192,10 +192,14 @@ fn process(beat: Beat) -> Process {
     }
 }
 
-fn lanes(beats: &[Beat], depths: &BTreeMap<(Lane, Class), Depth>, now: u64) -> Vec<LaneView> {
+fn lanes(
+    beats: &[Heartbeat],
+    depths: &BTreeMap<(Lane, Priority), Depth>,
+    now: u64,
+) -> Vec<LaneView> {
     let lanes = depths
         .iter()
-        .map(|((lane, class), depth): (&(Lane, Class), &Depth)| {
+        .map(|((lane, class), depth): (&(Lane, Priority), &Depth)| {
             let serving = beats.iter().filter_map(|beat| {
                 let here = beat
                     .lanes
@@ -231,7 +235,7 @@ fn lanes(beats: &[Beat], depths: &BTreeMap<(Lane, Class), Depth>, now: u64) -> V
         .collect()
 }
 
-fn stages(beats: &[Beat]) -> BTreeMap<String, StageView> {
+fn stages(beats: &[Heartbeat]) -> BTreeMap<String, StageView> {
     let mut sums: BTreeMap<String, StageView> = BTreeMap::new();
     for (name, stage) in beats.iter().flat_map(|beat| &beat.stages) {
         let sum = sums.entry(name.clone()).or_default();
@@ -244,7 +248,7 @@ fn stages(beats: &[Beat]) -> BTreeMap<String, StageView> {
     sums
 }
 
-fn models(beats: &[Beat]) -> BTreeMap<String, ModelView> {
+fn models(beats: &[Heartbeat]) -> BTreeMap<String, ModelView> {
     let mut sums: BTreeMap<String, ModelView> = BTreeMap::new();
     for (name, model) in beats.iter().flat_map(|beat| &beat.models) {
         let sum = sums.entry(name.clone()).or_default();
@@ -327,7 +331,7 @@ fn show_jobs(view: &StatusView, output: &Output, now: u64) {
     ];
     table.row(heads.map(String::from));
     for job in &view.jobs {
-        let Counts {
+        let EntryCounts {
             done,
             done_with_gaps,
             unchanged,
@@ -363,7 +367,7 @@ fn show_lanes(view: &StatusView, output: &Output) {
     ]);
     table.row(["lane", "waiting", "later", "workers", "busy", "oldest"].map(String::from));
     for lane in &view.lanes {
-        let class = if lane.class == Class::Interactive {
+        let class = if lane.class == Priority::Interactive {
             " (interactive)"
         } else {
             ""

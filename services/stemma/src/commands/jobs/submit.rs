@@ -5,29 +5,29 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
-use stemma_coordinator::{Order, entry};
+use stemma_coordinator::{SubmitRequest, job_entry};
 use stemma_document::{Collection, Origin};
-use stemma_engine::flow::{Manifest, MaxFailed, Terms};
-use stemma_engine::jobs::{Begun, Submitting};
-use stemma_engine::s3::{Buckets, S3};
-use stemma_engine::{Class, Env, Ports};
-use stemma_pipeline::originals::is_document;
-use stemma_pipeline::originals::{store, uri_of};
+use stemma_engine::flow::{JobManifest, JobOptions, MaxFailed};
+use stemma_engine::jobs::{JobStart, JobWriter};
+use stemma_engine::s3::{BucketReader, S3};
+use stemma_engine::{Env, Ports, Priority};
+use stemma_pipeline::sources::is_document;
+use stemma_pipeline::sources::{file_uri, store_source};
 use stemma_pipeline::{OnModelFailure, Submission};
 
-use super::shop::Shop;
+use super::runner::JobRunner;
 use crate::commands::ingest::{discover_error, label, sidecars};
 use crate::config::Config;
 use crate::context::{CommandError, Context, Exit};
-use crate::discover::{Found, discover, read};
+use crate::cost::BudgetArgs;
+use crate::discover::{DiscoveredFile, discover, read};
 use crate::models::on_model_failure;
-use crate::money::BudgetArgs;
 use crate::output::clean;
 
 /// Files read and stored at once.
 const FILES_AT_ONCE: usize = 4;
 /// Documents between two words on how far the submission is.
-const SAY_EVERY: u64 = 10_000;
+const PROGRESS_EVERY: u64 = 10_000;
 
 /// Submit files, folders or a bucket's objects as a job.
 #[derive(Debug, clap::Args)]
@@ -88,46 +88,51 @@ fn job_name(text: &str) -> Result<String, String> {
 /// [`CommandError`] when nothing can be submitted, or a server is away.
 pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandError> {
     let mut config = context.config()?.config;
-    config.model.asked.on_failure = args
+    config.model.settings.on_failure = args
         .on_model_failure
-        .unwrap_or(config.model.asked.on_failure);
-    let shop = Shop::open(context, &config, "submit").await?;
+        .unwrap_or(config.model.settings.on_failure);
+    let runner = JobRunner::open(context, &config, "submit").await?;
     let name = args.job.clone();
     let budget = args.budget.budget();
-    let terms = Terms {
+    let terms = JobOptions {
         label: label(&args.sources),
         name,
         max_failed: args.max_failed,
         budget,
-        ..Terms::default()
+        ..JobOptions::default()
     };
     let class = if args.interactive {
-        Class::Interactive
+        Priority::Interactive
     } else {
-        Class::Bulk
+        Priority::Bulk
     };
-    let settings = config.frozen()?;
+    let settings = config.job_settings()?;
     args.budget.check(&config, &settings)?;
-    let order = Order {
+    let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
         class,
         terms,
     };
-    let desk = &shop.desk;
-    let submitted = match stemma_coordinator::begin(&desk.env, &desk.ports, order).await {
-        Err(error) => Err(error.into()),
-        Ok(Begun::Known(manifest)) => {
-            context
-                .output
-                .note(&format!("submitted before, as {}", manifest.job));
-            Ok((manifest, 0))
-        }
-        Ok(Begun::New(submitting)) => push_all(submitting, &args, &config, context, &shop).await,
-    };
+    let job_context = &runner.job_context;
+    let submitted =
+        match stemma_coordinator::start_job(&job_context.env, &job_context.ports, order).await {
+            Err(error) => Err(error.into()),
+            Ok(JobStart::Existing(manifest)) => {
+                context
+                    .output
+                    .note(&format!("submitted before, as {}", manifest.job));
+                Ok((manifest, 0))
+            }
+            Ok(JobStart::New(submitting)) => {
+                submit_all(submitting, &args, &config, context, &runner).await
+            }
+        };
     match submitted {
         Ok((manifest, unread)) => {
-            let exit = shop.see_to(context, &manifest, args.wait).await?;
+            let exit = runner
+                .follow_or_detach(context, &manifest, args.wait)
+                .await?;
             Ok(if unread > 0 && exit == Exit::Done {
                 Exit::SomeFailed
             } else {
@@ -135,36 +140,36 @@ pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandErr
             })
         }
         Err(error) => {
-            shop.close().await;
+            runner.close().await;
             Err(error)
         }
     }
 }
 
 /// Pushes everything that is found; returns the manifest, and how many files could not be read.
-async fn push_all(
-    submitting: Submitting,
+async fn submit_all(
+    submitting: JobWriter,
     args: &SubmitArgs,
     config: &Config,
     context: &Context,
-    shop: &Shop,
-) -> Result<(Manifest, u64), CommandError> {
+    runner: &JobRunner,
+) -> Result<(JobManifest, u64), CommandError> {
     let (objects, paths): (Vec<_>, Vec<_>) = args.sources.iter().partition(|source| {
         source
             .to_str()
             .is_some_and(|text| text.starts_with("s3://"))
     });
-    let mut push = Push {
-        env: &shop.desk.env,
-        ports: &shop.desk.ports,
+    let mut push = Submitter {
+        env: &runner.job_context.env,
+        ports: &runner.job_context.ports,
         collection: &context.collection,
-        upload: shop.is_cluster(),
+        upload: runner.is_cluster(),
         max_bytes: config.settings.limits.max_bytes,
         retry_failed: args.rerun_failed,
         submitting,
         unread: 0,
         context,
-        shop,
+        runner,
     };
     for source in objects {
         push.objects(&source.to_string_lossy(), config).await?;
@@ -184,7 +189,7 @@ async fn push_all(
 }
 
 /// A submission while it is filled.
-struct Push<'a> {
+struct Submitter<'a> {
     env: &'a Env,
     ports: &'a Ports,
     collection: &'a Collection,
@@ -192,27 +197,27 @@ struct Push<'a> {
     upload: bool,
     max_bytes: u64,
     retry_failed: bool,
-    submitting: Submitting,
+    submitting: JobWriter,
     unread: u64,
     context: &'a Context,
-    shop: &'a Shop,
+    runner: &'a JobRunner,
 }
 
-impl Push<'_> {
+impl Submitter<'_> {
     async fn push(&mut self, submission: Submission) -> Result<(), CommandError> {
         let submission = Submission {
             retry_failed: self.retry_failed,
             ..submission
         };
         self.submitting
-            .push(self.env, self.ports.blobs.as_ref(), entry(&submission)?)
+            .push(self.env, self.ports.blobs.as_ref(), job_entry(&submission)?)
             .await?;
-        if self.submitting.entries().is_multiple_of(SAY_EVERY) {
+        if self.submitting.entries().is_multiple_of(PROGRESS_EVERY) {
             self.context
                 .output
                 .note(&format!("{} documents so far", self.submitting.entries()));
         }
-        if self.shop.is_stopped() {
+        if self.runner.is_stopped() {
             return Err(CommandError::new(
                 "submit.interrupted",
                 "interrupted: no job was submitted",
@@ -225,14 +230,14 @@ impl Push<'_> {
     async fn objects(&mut self, source: &str, config: &Config) -> Result<(), CommandError> {
         let rest = source.trim_start_matches("s3://");
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        let buckets = Buckets::new(S3::connect(&config.servers.s3.settings()).await?);
+        let buckets = BucketReader::new(S3::connect(&config.servers.s3.settings()).await?);
         let below = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
         let env = self.env.clone();
-        let mut found = Box::pin(buckets.list(&env, bucket, prefix, None));
-        while let Some(object) = found.next().await {
+        let mut listing = Box::pin(buckets.list(&env, bucket, prefix, None));
+        while let Some(object) = listing.next().await {
             let object = object?;
             if object.key == prefix || is_document(&object.key) {
-                self.push(Submission::of_object(bucket, below, &object))
+                self.push(Submission::from_object(bucket, below, &object))
                     .await?;
             }
         }
@@ -242,7 +247,7 @@ impl Push<'_> {
     async fn files(&mut self, paths: &[PathBuf]) -> Result<(), CommandError> {
         let skip = self.context.store.folder();
         let discovery = discover(paths, skip).map_err(|error| discover_error(&error))?;
-        for (path, why) in &discovery.refused {
+        for (path, why) in &discovery.skipped {
             self.context.output.note(&format!(
                 "left out {}: {why}",
                 clean(&path.display().to_string())
@@ -254,15 +259,15 @@ impl Push<'_> {
         let collection = self.collection.clone();
         let max_bytes = self.max_bytes;
         let upload = self.upload;
-        let files = stream::iter(discovery.files).map(|found| {
-            let facts = stated.remove(&found.file).unwrap_or_default();
+        let files = stream::iter(discovery.files).map(|input| {
+            let facts = stated.remove(&input.absolute_path).unwrap_or_default();
             let env = env.clone();
             let ports = ports.clone();
             let collection = collection.clone();
             async move {
                 (
-                    found.path.clone(),
-                    submission(&env, &ports, &collection, found, facts, max_bytes, upload).await,
+                    input.relative_path.clone(),
+                    submission(&env, &ports, &collection, input, facts, max_bytes, upload).await,
                 )
             }
         });
@@ -288,23 +293,26 @@ async fn submission(
     env: &Env,
     ports: &Ports,
     collection: &Collection,
-    found: Found,
+    input: DiscoveredFile,
     stated: BTreeMap<String, String>,
     max_bytes: u64,
     upload: bool,
 ) -> Result<std::io::Result<Submission>, CommandError> {
-    let Found { file, path } = found;
-    let uri = uri_of(&file);
+    let DiscoveredFile {
+        absolute_path: file,
+        relative_path: path,
+    } = input;
+    let uri = file_uri(&file);
     let bytes = tokio::task::spawn_blocking(move || read(&file, max_bytes)).await;
     let bytes =
         match bytes.map_err(|error| CommandError::new("input.unreadable", error.to_string()))? {
             Ok(bytes) => Bytes::from(bytes),
             Err(error) => return Ok(Err(error)),
         };
-    let source = stemma_document::Digest::of(&bytes);
+    let source = stemma_document::Digest::from_content(&bytes);
     let size_bytes = bytes.len() as u64;
     if upload {
-        store(env, ports.blobs.as_ref(), collection, source, bytes).await?;
+        store_source(env, ports.blobs.as_ref(), collection, source, bytes).await?;
     }
     let name = path.rsplit('/').next().unwrap_or(&path).to_string();
     let origin = Origin::Content;
@@ -326,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_jobs_are_keys() {
+    fn job_names_are_validated() {
         for name in ["nightly-2026-11-21", "a", "X_1.2"] {
             assert!(job_name(name).is_ok(), "{name}");
         }

@@ -2,8 +2,8 @@
 
 use stemma_boot::shutdown;
 
-use super::Desk;
-use super::follow::{Shown, conclude, exit, follow};
+use super::JobContext;
+use super::follow::{FollowDisplay, exit, follow, print_end};
 use crate::context::{CommandError, Context, Exit};
 
 /// Watch a job until it has ended.
@@ -26,15 +26,15 @@ pub struct WatchArgs {
 /// [`CommandError`] when there is no such job, or the servers stay away.
 pub async fn run(args: WatchArgs, context: &Context) -> Result<Exit, CommandError> {
     let stop = shutdown::listen();
-    let desk = Desk::open(context, "watch").await?;
-    let manifest = desk.job(&args.job).await?;
+    let job_context = JobContext::open(context, "watch").await?;
+    let manifest = job_context.job(&args.job).await?;
     let view = follow(
-        &desk,
+        &job_context,
         &manifest,
-        Shown::new(context, manifest.entries, true),
+        FollowDisplay::new(context, manifest.entries, true),
         &stop,
     )
     .await?;
-    conclude(context, &view, desk.live);
+    print_end(context, &view, job_context.is_live);
     Ok(exit(&view))
 }

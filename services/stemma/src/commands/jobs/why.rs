@@ -1,21 +1,21 @@
-//! `stemma why`: why a document or a job is in its state.
+//! `stemma diagnosis`: why a document or a job is in its state.
 
 use futures::future::try_join_all;
 use serde::Serialize;
-use stemma_engine::flow::{Flow, Manifest};
-use stemma_engine::why::{self, Cause, Diagnosis, Facts};
+use stemma_engine::diagnosis::{self, Cause, Diagnosis, DiagnosisContext};
+use stemma_engine::flow::{Flow, JobManifest};
 use stemma_engine::{JobId, RunHeader, RunId};
-use stemma_pipeline::Filings;
-use stemma_query::{Reader, WhyView};
+use stemma_pipeline::FilingFlow;
+use stemma_query::{Archive, StateExplanation};
 
-use super::Desk;
+use super::JobContext;
 use super::eta::duration;
-use crate::commands::reading::word;
+use crate::commands::open::word;
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Output, clean};
 
 /// Open runs of a job that are looked at: its oldest.
-const RUNS_LOOKED_AT: usize = 8;
+const MAX_RUNS_DIAGNOSED: usize = 8;
 
 /// Say why a document or a job is in its state, what is kept, and what to do.
 #[derive(Debug, clap::Args)]
@@ -33,10 +33,10 @@ pub struct WhyArgs {
 }
 
 #[derive(Debug, Serialize)]
-struct Answer {
+struct WhyReport {
     /// What is published and kept of a document.
     #[serde(flatten)]
-    document: Option<WhyView>,
+    document: Option<StateExplanation>,
     /// The job, where one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<JobId>,
@@ -52,101 +52,110 @@ struct Answer {
 /// # Errors
 /// [`CommandError`] when there is no such document or job, or a server is away.
 pub async fn run(args: WhyArgs, context: &Context) -> Result<Exit, CommandError> {
-    let desk = Desk::open(context, "why").await?;
-    let answer = match desk.find(&args.locator).await? {
-        Some(manifest) => of_job(&desk, &manifest).await?,
-        None => of_document(&desk, &args.locator, context).await?,
+    let job_context = JobContext::open(context, "why").await?;
+    let answer = match job_context.find(&args.locator).await? {
+        Some(manifest) => diagnose_job(&job_context, &manifest).await?,
+        None => diagnose_document(&job_context, &args.locator, context).await?,
     };
     if context.output.is_text() {
-        show(&answer, &desk, &context.output);
+        show(&answer, &job_context, &context.output);
     } else {
         context.output.json(&answer);
     }
     Ok(Exit::Done)
 }
 
-async fn of_job(desk: &Desk, manifest: &Manifest) -> Result<Answer, CommandError> {
-    let mut facts = surroundings(desk).await?;
-    facts.job = Some(why::of_job(desk.blobs(), manifest).await?);
-    let mut found = (None, why::diagnose(&facts));
-    if found.1.cause == Cause::Long {
+async fn diagnose_job(
+    job_context: &JobContext,
+    manifest: &JobManifest,
+) -> Result<WhyReport, CommandError> {
+    let mut facts = gather_facts(job_context).await?;
+    facts.job = Some(diagnosis::job_facts(job_context.blobs(), manifest).await?);
+    let mut worst = (None, diagnosis::diagnose(&facts));
+    if worst.1.cause == Cause::Long {
         // Of its oldest open documents, the one that is the hardest to get on with speaks for the job.
         let runs = facts
             .jobs
             .iter()
             .find(|job| job.job == manifest.job)
             .map(|job| job.runs.clone());
-        let runs = runs.unwrap_or_default().into_iter().take(RUNS_LOOKED_AT);
-        let looks = runs.map(|run| of_open_run(desk, manifest, &facts, run));
+        let runs = runs
+            .unwrap_or_default()
+            .into_iter()
+            .take(MAX_RUNS_DIAGNOSED);
+        let looks = runs.map(|run| diagnose_open_run(job_context, manifest, &facts, run));
         for (run, diagnosis) in try_join_all(looks).await?.into_iter().flatten() {
             let over = matches!(
                 diagnosis.cause,
                 Cause::Done | Cause::Failed | Cause::Cancelled
             );
-            if !over && (found.0.is_none() || diagnosis.cause < found.1.cause) {
-                found = (Some(run), diagnosis);
+            if !over && (worst.0.is_none() || diagnosis.cause < worst.1.cause) {
+                worst = (Some(run), diagnosis);
             }
         }
     }
-    if !desk.live
+    if !job_context.is_live
         && !matches!(
-            found.1.cause,
+            worst.1.cause,
             Cause::Done | Cause::Failed | Cause::Cancelled | Cause::Paused | Cause::Budget
         )
     {
-        found.1 = without_services(desk);
+        worst.1 = offline_diagnosis(job_context);
     }
-    Ok(Answer {
+    Ok(WhyReport {
         document: None,
         job: Some(manifest.job.clone()),
-        run: found.0,
-        diagnosis: Some(found.1),
+        run: worst.0,
+        diagnosis: Some(worst.1),
     })
 }
 
-async fn of_open_run(
-    desk: &Desk,
-    manifest: &Manifest,
-    facts: &Facts,
+async fn diagnose_open_run(
+    job_context: &JobContext,
+    manifest: &JobManifest,
+    facts: &DiagnosisContext,
     run: RunId,
 ) -> Result<Option<(RunId, Diagnosis)>, CommandError> {
-    let Some(header) = header_of(desk, &manifest.collection, &run).await? else {
+    let Some(header) = run_header(job_context, &manifest.collection, &run).await? else {
         return Ok(None);
     };
-    let facts = Facts {
-        run: Some(run_facts(desk, &header).await?),
+    let facts = DiagnosisContext {
+        run: Some(run_facts(job_context, &header).await?),
         ..facts.clone()
     };
-    Ok(Some((run, why::diagnose(&facts))))
+    Ok(Some((run, diagnosis::diagnose(&facts))))
 }
 
-async fn of_document(
-    desk: &Desk,
+async fn diagnose_document(
+    job_context: &JobContext,
     locator: &str,
     context: &Context,
-) -> Result<Answer, CommandError> {
-    let reader = Reader::open(desk.blobs_arc(), context.collection.clone()).await?;
+) -> Result<WhyReport, CommandError> {
+    let reader = Archive::open(job_context.blobs_arc(), context.collection.clone()).await?;
     let view = reader.why(locator).await?;
-    let (doc, seq) = reader.newest(locator).await?;
+    let (doc, seq) = reader.latest_version(locator).await?;
     let run = stemma_pipeline::run_id(doc, seq);
-    let Some(header) = header_of(desk, context.collection.as_str(), &run)
+    let Some(header) = run_header(job_context, context.collection.as_str(), &run)
         .await?
-        .filter(|_| desk.live)
+        .filter(|_| job_context.is_live)
     else {
-        return Ok(Answer {
+        return Ok(WhyReport {
             document: Some(view),
             job: None,
             run: None,
             diagnosis: None,
         });
     };
-    let mut facts = surroundings(desk).await?;
-    if let Some(manifest) = desk.find(&waiting_job(desk, &header).await?.0).await? {
-        facts.job = Some(why::of_job(desk.blobs(), &manifest).await?);
+    let mut facts = gather_facts(job_context).await?;
+    if let Some(manifest) = job_context
+        .find(&waiting_job(job_context, &header).await?.0)
+        .await?
+    {
+        facts.job = Some(diagnosis::job_facts(job_context.blobs(), &manifest).await?);
     }
-    facts.run = Some(run_facts(desk, &header).await?);
-    let diagnosis = why::diagnose(&facts);
-    Ok(Answer {
+    facts.run = Some(run_facts(job_context, &header).await?);
+    let diagnosis = diagnosis::diagnose(&facts);
+    Ok(WhyReport {
         document: Some(view),
         job: None,
         run: Some(run),
@@ -154,19 +163,22 @@ async fn of_document(
     })
 }
 
-async fn surroundings(desk: &Desk) -> Result<Facts, CommandError> {
-    Ok(why::surroundings(&desk.ports, desk.env.now_ms()).await?)
+async fn gather_facts(job_context: &JobContext) -> Result<DiagnosisContext, CommandError> {
+    Ok(diagnosis::gather_context(&job_context.ports, job_context.env.now_ms()).await?)
 }
 
-async fn run_facts(desk: &Desk, header: &RunHeader) -> Result<why::RunFacts, CommandError> {
-    let ending = Filings::ending(&desk.env, &desk.ports, header).await?;
-    Ok(why::of_run(&desk.ports, header, ending).await?)
+async fn run_facts(
+    job_context: &JobContext,
+    header: &RunHeader,
+) -> Result<diagnosis::RunFacts, CommandError> {
+    let ending = FilingFlow::run_outcome(&job_context.env, &job_context.ports, header).await?;
+    Ok(diagnosis::run_facts(&job_context.ports, header, ending).await?)
 }
 
 /// A job that waits for a run and runs itself; else the one that opened it.
-async fn waiting_job(desk: &Desk, header: &RunHeader) -> Result<JobId, CommandError> {
-    for job in desk.ports.ledger.watchers(&header.at.run).await? {
-        if stemma_engine::jobs::standing(desk.blobs(), &job)
+async fn waiting_job(job_context: &JobContext, header: &RunHeader) -> Result<JobId, CommandError> {
+    for job in job_context.ports.ledger.watchers(&header.at.run).await? {
+        if stemma_engine::jobs::load_control(job_context.blobs(), &job)
             .await?
             .is_running()
         {
@@ -176,15 +188,15 @@ async fn waiting_job(desk: &Desk, header: &RunHeader) -> Result<JobId, CommandEr
     Ok(header.opened_by.clone())
 }
 
-async fn header_of(
-    desk: &Desk,
+async fn run_header(
+    job_context: &JobContext,
     collection: &str,
     run: &RunId,
 ) -> Result<Option<RunHeader>, CommandError> {
     let Some(key) = stemma_pipeline::header_key(collection, run) else {
         return Ok(None);
     };
-    Ok(desk
+    Ok(job_context
         .blobs()
         .get(&key)
         .await?
@@ -192,8 +204,8 @@ async fn header_of(
 }
 
 /// Without services nothing moves but by the process that writes to the store.
-fn without_services(desk: &Desk) -> Diagnosis {
-    let (cause, says, owner, remedy) = match &desk.writer {
+fn offline_diagnosis(job_context: &JobContext) -> Diagnosis {
+    let (cause, says, owner, remedy) = match &job_context.writer {
         Some(writer) => (
             Cause::Long,
             "it is being worked on".into(),
@@ -231,20 +243,20 @@ fn without_services(desk: &Desk) -> Diagnosis {
     }
 }
 
-fn show(answer: &Answer, desk: &Desk, output: &Output) {
+fn show(answer: &WhyReport, job_context: &JobContext, output: &Output) {
     if let Some(view) = &answer.document {
-        show_document(view, desk, output);
+        show_document(view, job_context, output);
     }
     let over = answer
         .document
         .as_ref()
         .is_some_and(|view| view.document.sections.is_some() && view.newer_version.is_none());
     if let Some(diagnosis) = answer.diagnosis.as_ref().filter(|_| !over) {
-        show_diagnosis(diagnosis, desk.env.now_ms(), output);
+        show_diagnosis(diagnosis, job_context.env.now_ms(), output);
     }
 }
 
-fn show_document(view: &WhyView, desk: &Desk, output: &Output) {
+fn show_document(view: &StateExplanation, job_context: &JobContext, output: &Output) {
     output.line(&format!(
         "{} — {}",
         output.bold(&word(&view.document.state)),
@@ -263,13 +275,15 @@ fn show_document(view: &WhyView, desk: &Desk, output: &Output) {
     }
     if view.document.sections.is_none() {
         output.line(&format!("kept    {} results", view.artifacts));
-        match &desk.writer {
+        match &job_context.writer {
             Some(writer) => output.line(&format!(
                 "writer  `stemma {}` (process {}) is working on this store",
                 clean(&writer.command),
                 writer.pid
             )),
-            None if !desk.live => output.line("writer  none: no process is working on this store"),
+            None if !job_context.is_live => {
+                output.line("writer  none: no process is working on this store")
+            }
             None => {}
         }
     }

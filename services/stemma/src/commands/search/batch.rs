@@ -5,16 +5,16 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use stemma_query::{Question, Reader, ReasoningView, is_of_store};
+use stemma_query::{Archive, SearchRequest, TreeSearchReport, is_store_error};
 
 use crate::context::{CommandError, Context, Exit};
 
 /// Sections that pages are taken from.
-const SECTIONS: usize = 100;
+const MAX_SECTIONS: usize = 100;
 
 /// A line of a batch.
 #[derive(Debug, Deserialize)]
-struct Asked {
+struct BatchQuestion {
     id: serde_json::Value,
     query: String,
     /// The document, where it is known.
@@ -24,7 +24,7 @@ struct Asked {
 
 /// The answer to a line.
 #[derive(Debug, Serialize)]
-struct Answered {
+struct BatchAnswer {
     id: serde_json::Value,
     /// Document and physical page, best first.
     ranked_pages: Vec<(String, u32)>,
@@ -34,22 +34,22 @@ struct Answered {
     sections: Option<Vec<(String, f64)>>,
     /// How they were come to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<ReasoningView>,
+    reasoning: Option<TreeSearchReport>,
 }
 
 /// A line that has no answer.
 #[derive(Debug, Serialize)]
-struct Unanswered {
+struct BatchFailure {
     /// Null where the line says none.
     id: serde_json::Value,
     /// None: whoever counts pages counts this line, too.
     ranked_pages: Vec<(String, u32)>,
-    error: Why,
+    error: BatchFailureReason,
 }
 
 /// Why it has none.
 #[derive(Debug, Serialize)]
-struct Why {
+struct BatchFailureReason {
     code: String,
     message: String,
     /// Of the file, from 1.
@@ -60,8 +60,8 @@ struct Why {
 /// ends no other; a store that cannot be read ends them all.
 pub(super) async fn run(
     file: &Path,
-    reader: &Reader,
-    template: &Question,
+    reader: &Archive,
+    template: &SearchRequest,
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let mut failed = 0;
@@ -70,15 +70,15 @@ pub(super) async fn run(
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
     {
-        let (id, answered) = match asked(line) {
-            Ok(asked) => (asked.id.clone(), answered(asked, reader, template).await),
+        let (id, answered) = match parse_line(line) {
+            Ok(input) => (input.id.clone(), answer_line(input, reader, template).await),
             Err(error) => (serde_json::Value::Null, Err(error)),
         };
         match answered {
             Ok(answered) => context
                 .output
                 .line(&serde_json::to_string(&answered).unwrap_or_default()),
-            Err(error) if is_of_store(&error.code) => return Err(error),
+            Err(error) if is_store_error(&error.code) => return Err(error),
             Err(error) => {
                 failed += 1;
                 context.output.note(&format!(
@@ -87,12 +87,12 @@ pub(super) async fn run(
                     file.display(),
                     error.message
                 ));
-                let error = Why {
+                let error = BatchFailureReason {
                     code: error.code,
                     message: error.message,
                     line: at + 1,
                 };
-                let line = Unanswered {
+                let line = BatchFailure {
                     id,
                     ranked_pages: Vec::new(),
                     error,
@@ -110,27 +110,27 @@ pub(super) async fn run(
     })
 }
 
-fn asked(line: &str) -> Result<Asked, CommandError> {
+fn parse_line(line: &str) -> Result<BatchQuestion, CommandError> {
     serde_json::from_str(line)
         .map_err(|error| CommandError::new("search.batch", format!("it is no question: {error}")))
 }
 
-async fn answered(
-    asked: Asked,
-    reader: &Reader,
-    template: &Question,
-) -> Result<Answered, CommandError> {
-    let scopes = asked
+async fn answer_line(
+    input: BatchQuestion,
+    reader: &Archive,
+    template: &SearchRequest,
+) -> Result<BatchAnswer, CommandError> {
+    let scopes = input
         .doc
         .map_or_else(|| template.scopes.clone(), |doc| vec![doc]);
-    let question = Question {
-        text: asked.query,
+    let question = SearchRequest {
+        text: input.query,
         scopes,
-        limit: SECTIONS,
+        limit: MAX_SECTIONS,
         ..template.clone()
     };
     let started = Instant::now();
-    let (view, _) = reader.ask(reader, &question).await?;
+    let (view, _) = reader.search(reader, &question).await?;
     let latency_ms = (started.elapsed().as_secs_f64() * 1e5).round() / 100.0;
     let sections = || {
         view.hits
@@ -140,8 +140,8 @@ async fn answered(
     };
     let sections = view.reasoning.is_some().then(sections);
     let ranked_pages = view.ranked_pages();
-    Ok(Answered {
-        id: asked.id,
+    Ok(BatchAnswer {
+        id: input.id,
         ranked_pages,
         latency_ms,
         sections,

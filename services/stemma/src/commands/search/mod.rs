@@ -7,15 +7,15 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use stemma_answers::reason;
+use stemma_answers::tree_search;
 use stemma_catalog::filter::Filter;
-use stemma_query::{FoundHit, FoundView, Question, Reasoned, TotalView};
-use stemma_retrieval::Strategy;
-use stemma_retrieval::find::Ingredient;
+use stemma_query::{HitCount, SearchHit, SearchRequest, SearchResponse, TreeSearchOptions};
+use stemma_retrieval::RankingStrategy;
+use stemma_retrieval::search::RankingFeature;
 
-use crate::commands::reading::{marked, open_indexed, span};
+use crate::commands::open::{highlight, open_indexed, page_or_line_range};
 use crate::context::{CommandError, Context, Exit};
-use crate::output::{Form, Output, clean};
+use crate::output::{Output, OutputFormat, clean};
 use crate::table::counted;
 
 /// Find the sections that fit a question best; with a model where a strategy asks one.
@@ -51,7 +51,7 @@ pub struct SearchArgs {
     /// Only in this document, folder or axis path; may be given more than once.
     #[arg(long = "in", value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// Only in documents for which this holds: `form=10-K and fiscal_year>=2020`, or JSON.
+    /// Only in documents for which this holds: `format=10-K and fiscal_year>=2020`, or JSON.
     #[arg(long = "where", value_name = "CONDITIONS", default_value = "")]
     conditions: String,
     /// Only in this Item: 1A, II.1A.
@@ -65,7 +65,7 @@ pub struct SearchArgs {
     skip: usize,
     /// How to rank: auto, ranked, lexical; with a model: single, best_first, beam, mcts, auto-with-model.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = how_named)]
-    strategy: How,
+    strategy: StrategyChoice,
     /// Calls of a model at most.
     #[arg(long, value_name = "N")]
     budget_calls: Option<u32>,
@@ -80,51 +80,59 @@ pub struct SearchArgs {
     batch: Option<PathBuf>,
     /// Leave an ingredient of `ranked` out, to see what it is worth; may be given more than once.
     #[arg(long, value_name = "INGREDIENT", value_parser = ingredient)]
-    without: Vec<Ingredient>,
+    without: Vec<RankingFeature>,
 }
 
 /// The strategy of this name, without a model.
 ///
 /// # Errors
 /// The names there are.
-pub fn strategy(name: &str) -> Result<Strategy, String> {
-    Strategy::named(name)
-        .ok_or_else(|| format!("one of {}", Strategy::ALL.map(Strategy::as_str).join(", ")))
+pub fn strategy(name: &str) -> Result<RankingStrategy, String> {
+    RankingStrategy::from_name(name).ok_or_else(|| {
+        format!(
+            "one of {}",
+            RankingStrategy::ALL.map(RankingStrategy::as_str).join(", ")
+        )
+    })
 }
 
 /// With a model or without.
 #[derive(Debug, Clone, Copy)]
-enum How {
-    Plain(Strategy),
-    Reasoned(reason::Strategy),
+enum StrategyChoice {
+    Plain(RankingStrategy),
+    Reasoned(tree_search::TreeSearchStrategy),
 }
 
-fn how_named(name: &str) -> Result<How, String> {
-    let with = reason::Strategy::named(name).map(How::Reasoned);
-    with.or_else(|| Strategy::named(name).map(How::Plain))
+fn how_named(name: &str) -> Result<StrategyChoice, String> {
+    let with = tree_search::TreeSearchStrategy::from_name(name).map(StrategyChoice::Reasoned);
+    with.or_else(|| RankingStrategy::from_name(name).map(StrategyChoice::Plain))
         .ok_or_else(|| {
-            let with = reason::Strategy::ALL.map(reason::Strategy::as_str);
+            let with =
+                tree_search::TreeSearchStrategy::ALL.map(tree_search::TreeSearchStrategy::as_str);
             format!(
                 "one of {}",
-                [&Strategy::ALL.map(Strategy::as_str)[..], &with[..]]
-                    .concat()
-                    .join(", ")
+                [
+                    &RankingStrategy::ALL.map(RankingStrategy::as_str)[..],
+                    &with[..]
+                ]
+                .concat()
+                .join(", ")
             )
         })
 }
 
-fn ingredient(name: &str) -> Result<Ingredient, String> {
-    Ingredient::named(name).ok_or_else(|| {
+fn ingredient(name: &str) -> Result<RankingFeature, String> {
+    RankingFeature::from_name(name).ok_or_else(|| {
         format!(
             "one of {}",
-            Ingredient::ALL.map(|(_, word)| word).join(", ")
+            RankingFeature::ALL.map(|(_, word)| word).join(", ")
         )
     })
 }
 
 /// Runs the command.
 pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandError> {
-    let (strategy, reasoned) = how(&args)?;
+    let (strategy, reasoned) = resolve_strategy(&args)?;
     let SearchArgs {
         query,
         scopes,
@@ -142,7 +150,7 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
             .with_next("stemma search … --where \"form=10-K and fiscal_year>=2020\"")
     })?;
     let text = query.unwrap_or_default();
-    let question = Question {
+    let question = SearchRequest {
         text,
         scopes,
         filter,
@@ -151,21 +159,21 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
         skip,
         strategy,
         explain,
-        without,
-        reasoned,
-        ..Question::default()
+        disabled_features: without,
+        tree_search: reasoned,
+        ..SearchRequest::default()
     };
     let reader = open_indexed(context).await?;
     if let Some(file) = batch {
         return batch::run(&file, &reader, &question, context).await;
     }
     let started = Instant::now();
-    let (view, next) = reader.ask(&reader, &question).await?;
+    let (view, next) = reader.search(&reader, &question).await?;
     let output = &context.output;
-    match output.form {
-        Form::Json => output.json(&view),
-        Form::JsonLines => output.json(&view.hits),
-        Form::Text => view.hits.iter().for_each(|hit| show(hit, output)),
+    match output.format {
+        OutputFormat::Json => output.json(&view),
+        OutputFormat::JsonLines => output.json(&view.hits),
+        OutputFormat::Text => view.hits.iter().for_each(|hit| show(hit, output)),
     }
     if let Some(reasoning) = &view.reasoning {
         reasoned::show(reasoning, output);
@@ -179,33 +187,35 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
 }
 
 /// How to rank, and how a model is asked for it.
-fn how(args: &SearchArgs) -> Result<(Strategy, Option<Reasoned>), CommandError> {
+fn resolve_strategy(
+    args: &SearchArgs,
+) -> Result<(RankingStrategy, Option<TreeSearchOptions>), CommandError> {
     let calls = args.budget_calls;
     let tokens = args.budget_tokens;
     match args.strategy {
-        How::Reasoned(_) if args.skip > 0 => Err(CommandError::new(
+        StrategyChoice::Reasoned(_) if args.skip > 0 => Err(CommandError::new(
             "search.skip",
             "a model chooses one list of sections: there is nothing to skip to",
         )
         .with_next("stemma search … -n 20, or a strategy without a model")),
-        How::Reasoned(strategy) => Ok((
-            Strategy::default(),
-            Some(Reasoned {
+        StrategyChoice::Reasoned(strategy) => Ok((
+            RankingStrategy::default(),
+            Some(TreeSearchOptions {
                 strategy,
                 calls,
                 tokens,
             }),
         )),
-        How::Plain(_) if calls.is_some() || tokens.is_some() => Err(CommandError::new(
+        StrategyChoice::Plain(_) if calls.is_some() || tokens.is_some() => Err(CommandError::new(
             "search.budget",
             "a budget is for strategies that ask a model",
         )
         .with_next("stemma search … --strategy auto-with-model")),
-        How::Plain(strategy) => Ok((strategy, None)),
+        StrategyChoice::Plain(strategy) => Ok((strategy, None)),
     }
 }
 
-fn show(hit: &FoundHit, output: &Output) {
+fn show(hit: &SearchHit, output: &Output) {
     let path: Vec<String> = hit.path.iter().map(|title| clean(title)).collect();
     let place = match hit.best_pages.first() {
         // The best page says more than the span of a long section.
@@ -215,9 +225,13 @@ fn show(hit: &FoundHit, output: &Output) {
                 .as_ref()
                 .map(|label| format!(", printed {label}"))
                 .unwrap_or_default();
-            format!("{} (best p {}{label})", span(hit.pages, None), best.page)
+            format!(
+                "{} (best p {}{label})",
+                page_or_line_range(hit.pages, None),
+                best.page
+            )
         }
-        _ => span(hit.pages, hit.lines),
+        _ => page_or_line_range(hit.pages, hit.lines),
     };
     let locator = output.bold(&clean(&hit.locator));
     let path = path.join(" › ");
@@ -230,7 +244,7 @@ fn show(hit: &FoundHit, output: &Output) {
     if !hit.excerpt.text.is_empty() {
         output.line(&format!(
             "   “{}”",
-            marked(output, &hit.excerpt.text, &hit.excerpt.marks)
+            highlight(output, &hit.excerpt.text, &hit.excerpt.marks)
         ));
     }
     if !hit.parts.is_empty() {
@@ -248,7 +262,7 @@ fn show(hit: &FoundHit, output: &Output) {
     }
 }
 
-fn footer(view: &FoundView, next: Option<usize>, millis: u128) -> String {
+fn footer(view: &SearchResponse, next: Option<usize>, millis: u128) -> String {
     let searched = &view.searched;
     let documents = match searched.documents < searched.documents_in_scope {
         true => format!(
@@ -267,14 +281,14 @@ fn footer(view: &FoundView, next: Option<usize>, millis: u128) -> String {
     } else {
         format!(" by {}", chips.join(", "))
     };
-    let found = if view.hits.is_empty() {
+    let prefix = if view.hits.is_empty() {
         "nothing found · "
     } else {
         ""
     };
     let more = match (view.total, next) {
         (_, None) => String::new(),
-        (TotalView::Exact(_) | TotalView::AtLeast { .. }, Some(next)) => {
+        (HitCount::Exact(_) | HitCount::AtLeast { .. }, Some(next)) => {
             format!(" · more with --skip {next}")
         }
     };
@@ -283,7 +297,7 @@ fn footer(view: &FoundView, next: Option<usize>, millis: u128) -> String {
         .as_ref()
         .map_or("no model".into(), reasoned::cost);
     format!(
-        "{found}{documents}{routed} · {} · {millis} ms · {model}{more}",
+        "{prefix}{documents}{routed} · {} · {millis} ms · {model}{more}",
         counted(searched.sections, "section")
     )
 }

@@ -1,25 +1,28 @@
 //! What is shown of a search that asked a model.
 
-use stemma_query::ReasoningView;
+use stemma_query::TreeSearchReport;
 
-use crate::output::{Form, Output, clean};
+use crate::output::{Output, OutputFormat, clean};
 
 /// Notes always; steps and sections where they were asked for.
-pub(super) fn show(reasoning: &ReasoningView, output: &Output) {
-    if output.form == Form::Text {
+pub(super) fn show(reasoning: &TreeSearchReport, output: &Output) {
+    if output.format == OutputFormat::Text {
         reasoning
             .steps
             .iter()
             .for_each(|step| self::step(step, output));
-        for looked in &reasoning.looked_at {
-            let sign = if looked.chosen { "+" } else { "-" };
-            let title = looked
+        for visited in &reasoning.visited {
+            let sign = if visited.chosen { "+" } else { "-" };
+            let title = visited
                 .path
                 .last()
                 .map_or_else(String::new, |title| clean(title));
-            let locator = clean(&looked.locator);
-            let reason = clean(&looked.reason);
-            let line = format!("   {sign} {:.2} {locator}  {title}: {reason}", looked.score);
+            let locator = clean(&visited.locator);
+            let reason = clean(&visited.reason);
+            let line = format!(
+                "   {sign} {:.2} {locator}  {title}: {reason}",
+                visited.score
+            );
             output.line(&output.dim(&line));
         }
         for applied in &reasoning.knowledge {
@@ -27,7 +30,7 @@ pub(super) fn show(reasoning: &ReasoningView, output: &Output) {
                 "   knowledge {} ({}): {}",
                 clean(&applied.name),
                 clean(&applied.by),
-                clean(&applied.says)
+                clean(&applied.text)
             );
             output.line(&output.dim(&line));
         }
@@ -37,7 +40,7 @@ pub(super) fn show(reasoning: &ReasoningView, output: &Output) {
     }
 }
 
-fn step(step: &stemma_query::StepView, output: &Output) {
+fn step(step: &stemma_query::TreeSearchStep, output: &Output) {
     let place = step
         .document
         .as_ref()
@@ -50,18 +53,18 @@ fn step(step: &stemma_query::StepView, output: &Output) {
 }
 
 /// `4 calls, 5,210 tokens`, and what they cost.
-pub(super) fn cost(reasoning: &ReasoningView) -> String {
+pub(super) fn cost(reasoning: &TreeSearchReport) -> String {
     let Some(model) = &reasoning.model else {
         return "no model".into();
     };
-    let spent = &reasoning.spent;
-    let tokens = spent.prompt_tokens + spent.output_tokens;
-    let remembered = if spent.remembered > 0 {
-        format!(", {} remembered", spent.remembered)
+    let usage = &reasoning.usage;
+    let tokens = usage.prompt_tokens + usage.output_tokens;
+    let remembered = if usage.cached_replies > 0 {
+        format!(", {} remembered", usage.cached_replies)
     } else {
         String::new()
     };
-    let money = spent
+    let money = usage
         .nanodollars
         .map(|nanodollars| format!(", ${:.4}", nanodollars as f64 / 1e9))
         .unwrap_or_default();
@@ -69,6 +72,6 @@ pub(super) fn cost(reasoning: &ReasoningView) -> String {
     format!(
         "{} · {} calls{remembered}, {tokens} tokens{money} · confidence {confidence:.2}",
         clean(model),
-        spent.calls
+        usage.calls
     )
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ServiceArgs;
-use super::running::Running;
+use super::host::ServiceHost;
 use crate::context::{CommandError, Context, Exit};
 use crate::embedded;
 
@@ -24,8 +24,8 @@ pub struct AssemblerArgs {
 /// # Errors
 /// [`CommandError`] when the cluster is not configured, or a server refuses.
 pub async fn run(args: AssemblerArgs, context: &Context) -> Result<Exit, CommandError> {
-    let running = Running::start("assembler", args.service.listen, context).await?;
-    let tools = embedded::tools(&running.config, None)?;
+    let running = ServiceHost::start("assembler", args.service.listen, context).await?;
+    let tools = embedded::worker_deps(&running.config, None)?;
     let (env, ports, stop) = running.parts();
     stemma_assembler::run(env, ports, Arc::new(tools), running.presence(), stop).await;
     Ok(running.end().await)

@@ -1,11 +1,11 @@
 //! `stemma coordinator`.
 
 use stemma_coordinator::reindex::Reindex;
-use stemma_coordinator::take_reindex;
-use stemma_engine::s3::{Buckets, S3};
+use stemma_coordinator::run_reindex;
+use stemma_engine::s3::{BucketReader, S3};
 
 use super::ServiceArgs;
-use super::running::Running;
+use super::host::ServiceHost;
 use crate::context::{CommandError, Context, Exit};
 
 /// Run a coordinator: takes jobs, and decides what is done next.
@@ -26,9 +26,9 @@ pub struct CoordinatorArgs {
 /// # Errors
 /// [`CommandError`] when the cluster is not configured, or a server refuses.
 pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, CommandError> {
-    let running = Running::start("coordinator", args.service.listen, context).await?;
+    let running = ServiceHost::start("coordinator", args.service.listen, context).await?;
     let (env, ports, stop) = running.parts();
-    let taking = take_reindex(reindex(&running).await?, running.presence(), stop.clone());
+    let taking = run_reindex(reindex(&running).await?, running.presence(), stop.clone());
     let open_documents = running.config.local.open_documents;
     let observer = stemma_coordinator::no_observer();
     let presence = running.presence();
@@ -40,7 +40,7 @@ pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, Comma
 }
 
 /// What takes messages that name documents.
-async fn reindex(running: &Running) -> Result<Reindex, CommandError> {
+async fn reindex(running: &ServiceHost) -> Result<Reindex, CommandError> {
     let (env, ports, _) = running.parts();
     let config = &running.config;
     let sources = config
@@ -49,7 +49,7 @@ async fn reindex(running: &Running) -> Result<Reindex, CommandError> {
         .map(|rule| rule.source())
         .collect::<Result<Vec<_>, _>>();
     let sources = sources.map_err(|wrong| CommandError::new("config.invalid", wrong))?;
-    let objects = Box::new(Buckets::new(
+    let objects = Box::new(BucketReader::new(
         S3::connect(&config.servers.s3.settings()).await?,
     ));
     Ok(Reindex {
@@ -57,6 +57,6 @@ async fn reindex(running: &Running) -> Result<Reindex, CommandError> {
         ports,
         objects,
         sources,
-        settings: config.frozen()?,
+        settings: config.job_settings()?,
     })
 }

@@ -2,8 +2,8 @@
 
 mod assembler;
 mod coordinator;
+mod host;
 mod query;
-mod running;
 mod serve;
 mod worker;
 

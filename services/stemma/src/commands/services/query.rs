@@ -3,21 +3,21 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use stemma_answers::reason::AnswerModel;
+use stemma_answers::tree_search::AnswerModel;
 use stemma_boot::health::Health;
 use stemma_boot::telemetry::Metrics;
-use stemma_boot::{identity, shutdown};
+use stemma_boot::{process_name, shutdown};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
-use stemma_engine::presence::Presence;
-use stemma_query::Librarians;
-use stemma_query::server::{Means, ServeError, ServerSettings, serve};
-use stemma_retrieval::meaning::Meaning;
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_query::AnswerService;
+use stemma_query::server::{ServeError, ServerDeps, ServerSettings, serve};
+use stemma_retrieval::embedding::SemanticRouter;
 
 use super::ServiceArgs;
 use crate::context::{CommandError, Context, Exit};
-use crate::embeddings::{EmbeddingGate, Embeddings};
+use crate::embeddings::{EmbeddingClient, EmbeddingsConfig};
 use crate::models::answer_model;
 
 /// Run a query server: documents, trees, pages and search over HTTP.
@@ -51,30 +51,32 @@ pub struct QueryArgs {
 pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandError> {
     let stop = shutdown::listen();
     let config = context.config()?.config;
-    let store = context.reader().await?;
+    let store = context.open_store().await?;
     let env = Env::system();
-    let presence = Presence::new(&env, identity::process_name("query", &env), "query");
-    let health = Health::of_blobs(&env, &presence, &store.blobs);
+    let presence = HeartbeatReporter::new(&env, process_name::process_name("query", &env), "query");
+    let health = Health::for_blobs(&env, &presence, &store.blobs);
     let limiter = config.servers.limiter(&env)?;
     let model = answer_model(&config, &env, &limiter, presence.process())?;
-    let gate = config.embeddings.gate(&env, &limiter, presence.process())?;
+    let embedding_client = config
+        .embeddings
+        .client(&env, &limiter, presence.process())?;
     let settings = settings(args, context, config.query, model);
-    let meaning = meaning(
+    let meaning = semantic_routers(
         &config.embeddings,
-        &gate,
+        &embedding_client,
         &env,
         &store.blobs,
         &settings.collections,
         context,
     );
-    let means = Means {
-        meaning,
-        ..Means::default()
+    let means = ServerDeps {
+        semantic_routers: meaning,
+        ..ServerDeps::default()
     };
     let listen = settings.listen;
-    let librarians = Librarians::new(env.clone(), Arc::clone(&store.blobs), config.answer);
-    let means = Means {
-        answering: Some(Arc::new(librarians)),
+    let librarians = AnswerService::new(env.clone(), Arc::clone(&store.blobs), config.answer);
+    let means = ServerDeps {
+        answerers: Some(Arc::new(librarians)),
         ..means
     };
     let serving = serve(
@@ -87,12 +89,12 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
         stop.clone(),
     )
     .await;
-    let serving = serving.map_err(|error| refused(listen, &error))?;
+    let serving = serving.map_err(|error| serve_error(listen, &error))?;
     tracing::info!(store = %context.store, listen = %serving.address, "started");
     stop.cancelled().await;
-    presence.drain();
+    presence.start_draining();
     serving
-        .ended()
+        .join()
         .await
         .map_err(|error| CommandError::new("listen.ended", format!("{listen}: {error}")))?;
     tracing::info!("drained");
@@ -100,18 +102,19 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
 }
 
 /// What routes by meaning, for each collection.
-pub(super) fn meaning(
-    embeddings: &Embeddings,
-    gate: &EmbeddingGate,
+pub(super) fn semantic_routers(
+    embeddings: &EmbeddingsConfig,
+    embedding_client: &EmbeddingClient,
     env: &Env,
     blobs: &Arc<dyn Blobs>,
     collections: &[Collection],
     context: &Context,
-) -> Vec<(Collection, Arc<Meaning>)> {
+) -> Vec<(Collection, Arc<SemanticRouter>)> {
     collections
         .iter()
         .filter_map(|collection: &Collection| {
-            let meaning = embeddings.meaning(gate, env, blobs, collection, context)?;
+            let meaning =
+                embeddings.semantic_router(embedding_client, env, blobs, collection, context)?;
             Some((collection.clone(), meaning))
         })
         .collect()
@@ -129,7 +132,7 @@ fn settings(
             .into_iter()
             .filter(|other| *other != context.collection),
     );
-    let cache = context.cache();
+    let cache = context.cache_dir();
     ServerSettings {
         listen: args.service.listen,
         collections,
@@ -141,7 +144,7 @@ fn settings(
 }
 
 /// Why a server does not start, and what to do.
-pub(super) fn refused(listen: SocketAddr, error: &ServeError) -> CommandError {
+pub(super) fn serve_error(listen: SocketAddr, error: &ServeError) -> CommandError {
     let next = match error {
         ServeError::Anonymous { .. } => {
             "set query.keys, listen on 127.0.0.1, or say --allow-anonymous"

@@ -6,21 +6,23 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stemma_boot::health::Health;
-use stemma_boot::identity;
+use stemma_boot::process_name;
 use stemma_boot::telemetry::Metrics;
-use stemma_coordinator::Order;
+use stemma_coordinator::SubmitRequest;
 use stemma_document::{Collection, Digest, DocId, Origin};
-use stemma_engine::flow::Terms;
-use stemma_engine::presence::Presence;
-use stemma_engine::{Class, Env, Ports};
-use stemma_pipeline::originals::{is_document, store};
-use stemma_pipeline::stated::{NAMES, canonical};
-use stemma_pipeline::{Settings, Submission};
-use stemma_query::server::{Answering, Intake, Means, ServerSettings, Submitted, Upload, serve};
-use stemma_query::{Librarians, Refusal};
+use stemma_engine::flow::JobOptions;
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::{Env, Ports, Priority};
+use stemma_pipeline::external_metadata::{FACT_NAMES, canonicalize};
+use stemma_pipeline::sources::{is_document, store_source};
+use stemma_pipeline::{RunSettings, Submission};
+use stemma_query::server::{
+    AnswererFactory, ServerDeps, ServerSettings, Upload, UploadPort, UploadReceipt, serve,
+};
+use stemma_query::{AnswerService, ApiError};
 
-use super::query::{meaning, refused};
-use crate::commands::jobs::shop::Shop;
+use super::query::{semantic_routers, serve_error};
+use crate::commands::jobs::runner::JobRunner;
 use crate::config::{Config, no_model};
 use crate::context::{CommandError, Context, Exit};
 use crate::models::answer_model;
@@ -50,36 +52,36 @@ pub struct ServeArgs {
 /// [`CommandError`] when the store is written to by another process, or the address cannot be had.
 pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandError> {
     let config = context.config()?.config;
-    let settings = config.frozen()?;
+    let settings = config.job_settings()?;
     if settings.model.is_some() && !config.model.is_configured() {
         return Err(no_model("model.base_url"));
     }
-    let shop = Shop::open(context, &config, "serve").await?;
-    let served = served(args.listen, context, config, settings, &shop).await;
-    shop.close().await;
+    let runner = JobRunner::open(context, &config, "serve").await?;
+    let served = serve_until_stopped(args.listen, context, config, settings, &runner).await;
+    runner.close().await;
     served
 }
 
-async fn served(
+async fn serve_until_stopped(
     listen: SocketAddr,
     context: &Context,
     config: Config,
-    settings: Settings,
-    shop: &Shop,
+    settings: RunSettings,
+    runner: &JobRunner,
 ) -> Result<Exit, CommandError> {
-    let env = shop.desk.env.clone();
-    let ports = shop.desk.ports.clone();
-    let stop = shop.stop();
-    let presence = Presence::new(&env, identity::process_name("serve", &env), "serve");
-    let health = Health::of_blobs(&env, &presence, &ports.blobs);
+    let env = runner.job_context.env.clone();
+    let ports = runner.job_context.ports.clone();
+    let stop = runner.stop();
+    let presence = HeartbeatReporter::new(&env, process_name::process_name("serve", &env), "serve");
+    let health = Health::for_blobs(&env, &presence, &ports.blobs);
     let collections = vec![context.collection.clone()];
-    let cache = context.cache();
-    let gate = config
+    let cache = context.cache_dir();
+    let embedding_client = config
         .embeddings
-        .gate(&env, &ports.limiter, presence.process())?;
-    let meaning = meaning(
+        .client(&env, &ports.limiter, presence.process())?;
+    let meaning = semantic_routers(
         &config.embeddings,
-        &gate,
+        &embedding_client,
         &env,
         &ports.blobs,
         &collections,
@@ -97,20 +99,20 @@ async fn served(
         model,
     };
     let blobs = Arc::clone(&ports.blobs);
-    let intake: Arc<dyn Intake> = Arc::new(Door {
+    let intake: Arc<dyn UploadPort> = Arc::new(UploadIntake {
         env: env.clone(),
         ports,
         settings,
     });
-    let librarians: Arc<dyn Answering> = Arc::new(Librarians::new(
+    let librarians: Arc<dyn AnswererFactory> = Arc::new(AnswerService::new(
         env.clone(),
         Arc::clone(&blobs),
         config.answer,
     ));
-    let means = Means {
-        meaning,
-        intake: Some(intake),
-        answering: Some(librarians),
+    let means = ServerDeps {
+        semantic_routers: meaning,
+        uploads: Some(intake),
+        answerers: Some(librarians),
     };
     let serving = serve(
         env,
@@ -122,49 +124,53 @@ async fn served(
         stop.clone(),
     )
     .await;
-    let serving = serving.map_err(|error| refused(listen, &error))?;
+    let serving = serving.map_err(|error| serve_error(listen, &error))?;
     context.output.note(&format!("http://{}", serving.address));
     tracing::info!(store = %context.store, listen = %serving.address, "started");
     stop.cancelled().await;
-    presence.drain();
+    presence.start_draining();
     serving
-        .ended()
+        .join()
         .await
         .map_err(|error| CommandError::new("listen.ended", format!("{listen}: {error}")))?;
     Ok(Exit::Done)
 }
 
 /// The way in: what is sent lies in the store under its digest, and becomes a job of one document.
-struct Door {
+struct UploadIntake {
     env: Env,
     ports: Ports,
-    settings: Settings,
+    settings: RunSettings,
 }
 
 #[async_trait]
-impl Intake for Door {
+impl UploadPort for UploadIntake {
     fn max_bytes(&self) -> u64 {
         self.settings.limits.max_bytes
     }
 
-    async fn submit(&self, collection: &Collection, upload: Upload) -> Result<Submitted, Refusal> {
+    async fn submit(
+        &self,
+        collection: &Collection,
+        upload: Upload,
+    ) -> Result<UploadReceipt, ApiError> {
         let Upload {
             path,
             bytes,
-            stated,
+            metadata,
         } = upload;
         if !is_document(&path) {
             let message = format!("`{path}` is called like no document that is read");
-            return Err(Refusal::new(
+            return Err(ApiError::new(
                 "input.kind",
                 message,
                 "send a file called .pdf, .md or .txt",
             ));
         }
-        let stated = facts(stated)?;
-        let source = Digest::of(&bytes);
+        let stated = facts(metadata)?;
+        let source = Digest::from_content(&bytes);
         let size_bytes = bytes.len() as u64;
-        store(
+        store_source(
             &self.env,
             self.ports.blobs.as_ref(),
             collection,
@@ -175,7 +181,7 @@ impl Intake for Door {
         let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
         // Not a place anyone can read from: the bytes lie in the store.
         let uri = format!("upload:{path}");
-        let doc = DocId::of(collection, &uri);
+        let doc = DocId::new(collection, &uri);
         let label = format!("upload of {name}");
         let submission = Submission {
             uri,
@@ -187,27 +193,27 @@ impl Intake for Door {
             stated,
             retry_failed: true,
         };
-        let terms = Terms {
+        let terms = JobOptions {
             label,
-            ..Terms::default()
+            ..JobOptions::default()
         };
-        let order = Order {
+        let order = SubmitRequest {
             collection,
             settings: &self.settings,
-            class: Class::Interactive,
+            class: Priority::Interactive,
             terms,
         };
         let manifest =
             stemma_coordinator::submit(&self.env, &self.ports, order, &[submission]).await?;
-        Ok(Submitted {
+        Ok(UploadReceipt {
             doc,
             job: manifest.job.to_string(),
         })
     }
 
-    async fn remove(&self, collection: &Collection, doc: DocId) -> Result<(), Refusal> {
+    async fn remove(&self, collection: &Collection, doc: DocId) -> Result<(), ApiError> {
         Ok(
-            stemma_assembler::remove(&self.env, &self.ports, collection, doc)
+            stemma_assembler::remove_document(&self.env, &self.ports, collection, doc)
                 .await
                 .map(drop)?,
         )
@@ -215,15 +221,15 @@ impl Intake for Door {
 }
 
 /// Facts that may be stated; one that is none is refused rather than lost.
-fn facts(stated: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Refusal> {
+fn facts(stated: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ApiError> {
     for (name, value) in &stated {
-        if !NAMES.contains(&name.as_str()) || canonical(name, value).is_none() {
+        if !FACT_NAMES.contains(&name.as_str()) || canonicalize(name, value).is_none() {
             let message =
                 format!("metadata: `{name}` is no fact that can be stated, or has another form");
-            return Err(Refusal::new(
+            return Err(ApiError::new(
                 "input.metadata",
                 message,
-                format!("state some of {}", NAMES.join(", ")),
+                format!("state some of {}", FACT_NAMES.join(", ")),
             ));
         }
     }

@@ -7,7 +7,7 @@ use stemma_engine::queue::Lane;
 use stemma_worker::WorkerSettings;
 
 use super::ServiceArgs;
-use super::running::Running;
+use super::host::ServiceHost;
 use crate::context::{CommandError, Context, Exit};
 use crate::embedded;
 
@@ -46,10 +46,11 @@ enum WorkerLane {
 /// # Errors
 /// [`CommandError`] when the cluster is not configured, or a server refuses.
 pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandError> {
-    let running = Running::start("worker", args.service.listen, context).await?;
+    let running = ServiceHost::start("worker", args.service.listen, context).await?;
     let (env, ports, stop) = running.parts();
-    let tools =
-        Arc::new(embedded::tools(&running.config, None)?.with_models(running.models.clone()));
+    let tools = Arc::new(
+        embedded::worker_deps(&running.config, None)?.with_models(running.model_clients.clone()),
+    );
     let lanes = lanes(&args, &running)?;
     let settings = WorkerSettings {
         lanes,
@@ -60,7 +61,7 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandErr
     Ok(running.end().await)
 }
 
-fn lanes(args: &WorkerArgs, running: &Running) -> Result<Vec<(Lane, u16)>, CommandError> {
+fn lanes(args: &WorkerArgs, running: &ServiceHost) -> Result<Vec<(Lane, u16)>, CommandError> {
     if args.lanes.contains(&WorkerLane::Llm) && !running.config.model.is_configured() {
         return Err(CommandError::new(
             "config.no_model",
@@ -69,14 +70,14 @@ fn lanes(args: &WorkerArgs, running: &Running) -> Result<Vec<(Lane, u16)>, Comma
         .with_next("set model.name and model.base_url (see `stemma config model`)"));
     }
     let every = embedded::lanes(&running.config);
-    let asked = |lane: Lane| match lane {
+    let is_requested = |lane: Lane| match lane {
         Lane::Cpu => args.lanes.contains(&WorkerLane::Cpu),
         Lane::Llm => args.lanes.contains(&WorkerLane::Llm),
         Lane::Publish => false,
     };
     let lanes = every
         .into_iter()
-        .filter(|(lane, _)| args.lanes.is_empty() || asked(*lane));
+        .filter(|(lane, _)| args.lanes.is_empty() || is_requested(*lane));
     Ok(lanes
         .map(|(lane, concurrency)| (lane, args.concurrency.unwrap_or(concurrency)))
         .collect())

@@ -12,7 +12,7 @@
 //!
 //! The layout is written in `run.lua`; why it is so, in ADR 0012.
 
-mod form;
+mod encoding;
 mod scripts;
 
 use std::sync::Arc;
@@ -20,31 +20,34 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use redis::{Script, ScriptInvocation};
 
-use self::form::Cursor;
-use self::scripts::Scripts;
-use super::{Board, Due, Entry, Lease, Ledger, Notice, OpenTask, Outcomes, Retry, Want};
+use self::encoding::LogCursor;
+use self::scripts::LedgerScripts;
+use super::{
+    Lease, Ledger, OpenTask, OutcomeBatch, Retry, ScheduledItem, StatusRecord, StatusTopic,
+    TaskOutcome, TaskSpec,
+};
 use crate::env::Millis;
 use crate::key::{JobId, RunId, TaskKey};
-use crate::port::PortError;
+use crate::port_error::PortError;
 use crate::redis_client::RedisClient;
 
 /// Outcomes read at once: about that many, and not many more bytes.
 const PAGE_ENTRIES: usize = 1_000;
 const PAGE_BYTES: usize = 1 << 20;
 /// Wanted tasks sent at once.
-const WANTS_AT_ONCE: usize = 1_000;
+const REQUESTS_AT_ONCE: usize = 1_000;
 /// Overdue tasks taken at once.
 const OVERDUE_AT_ONCE: usize = 1_000;
 /// Notices on a board; those that go first make room.
-const NOTICES: usize = 1_000;
+const MAX_STATUS_RECORDS: usize = 1_000;
 /// How often outcomes are read from the beginning because the run was forgotten meanwhile.
-const READS: usize = 5;
+const MAX_READS: usize = 5;
 
 /// Short-term memory shared by all processes. Cheap to clone.
 #[derive(Clone)]
 pub struct RedisLedger {
     redis: RedisClient,
-    scripts: Arc<Scripts>,
+    scripts: Arc<LedgerScripts>,
 }
 
 impl RedisLedger {
@@ -68,53 +71,59 @@ impl RedisLedger {
     }
 
     /// A script about a run, with its keys.
-    fn on<'a>(&self, run: &RunId, script: &'a Script) -> ScriptInvocation<'a> {
+    fn run_script<'a>(&self, run: &RunId, script: &'a Script) -> ScriptInvocation<'a> {
         let mut script = script.prepare_invoke();
         script.key(self.run_keys(run));
         script
     }
 
-    fn index(&self) -> String {
+    fn due_index_key(&self) -> String {
         self.redis.key("due", "index")
     }
 
-    fn board(&self, board: Board) -> [String; 2] {
-        ["until", "body"].map(|what| self.redis.key(board.name(), what))
+    fn topic_keys(&self, topic: StatusTopic) -> [String; 2] {
+        ["until", "body"].map(|what| self.redis.key(topic.name(), what))
     }
 
     /// Reads on after `since` until the end of the log; `None` when it is another log by then.
-    async fn read(&self, run: &RunId, since: u64) -> Result<Option<Outcomes>, PortError> {
-        let mut outcomes = Outcomes::default();
-        let mut cursor = Cursor::of(since);
+    async fn read_outcomes(
+        &self,
+        run: &RunId,
+        since: u64,
+    ) -> Result<Option<OutcomeBatch>, PortError> {
+        let mut outcomes = OutcomeBatch::default();
+        let mut cursor = LogCursor::from_number(since);
         loop {
-            let mut script = self.on(run, &self.scripts.outcomes);
+            let mut script = self.run_script(run, &self.scripts.outcomes);
             script
                 .arg(cursor.position)
                 .arg(cursor.mark())
                 .arg(PAGE_ENTRIES)
                 .arg(PAGE_BYTES);
-            let page: (String, u64, u64, Vec<Vec<u8>>) =
-                self.redis.invoke(at("outcomes"), &script).await?;
+            let page: (String, u64, u64, Vec<Vec<u8>>) = self
+                .redis
+                .invoke(ledger_operation("outcomes"), &script)
+                .await?;
             let (epoch, length, from, lines) = page;
-            let epoch = form::number(&epoch).map_err(unreadable("outcomes"))?;
+            let epoch = encoding::parse_number(&epoch).map_err(unreadable_error("outcomes"))?;
             if !outcomes.entries.is_empty() && epoch != outcomes.epoch {
                 return Ok(None);
             }
             outcomes.epoch = epoch;
             let entries = lines
                 .into_iter()
-                .map(form::logged)
+                .map(encoding::decode_log_entry)
                 .collect::<Result<Vec<_>, _>>();
-            let entries = entries.map_err(unreadable("outcomes"))?;
+            let entries = entries.map_err(unreadable_error("outcomes"))?;
             let here = if from == cursor.position {
                 cursor
             } else {
-                Cursor::of(0)
+                LogCursor::from_number(0)
             };
-            cursor = Cursor::behind(from, &entries).unwrap_or(here);
+            cursor = LogCursor::after_entries(from, &entries).unwrap_or(here);
             outcomes.entries.extend(entries);
             if cursor.position >= length {
-                return Ok(Some(Outcomes {
+                return Ok(Some(OutcomeBatch {
                     next: cursor.number(),
                     ..outcomes
                 }));
@@ -123,14 +132,14 @@ impl RedisLedger {
     }
 }
 
-fn at(operation: &'static str) -> (&'static str, &'static str) {
+fn ledger_operation(operation: &'static str) -> (&'static str, &'static str) {
     ("ledger", operation)
 }
 
 /// What we wrote and cannot read: another program writes to our keys, or another version of this one.
-fn unreadable(operation: &'static str) -> impl Fn(String) -> PortError {
+fn unreadable_error(operation: &'static str) -> impl Fn(String) -> PortError {
     move |error| {
-        PortError::lasting(
+        PortError::permanent(
             "ledger",
             operation,
             format!("Redis holds what is not ours: {error}"),
@@ -139,61 +148,66 @@ fn unreadable(operation: &'static str) -> impl Fn(String) -> PortError {
 }
 
 /// Keys that a script returned.
-fn keys(operation: &'static str, digits: &[String]) -> Result<Vec<TaskKey>, PortError> {
+fn parse_task_keys(operation: &'static str, digits: &[String]) -> Result<Vec<TaskKey>, PortError> {
     digits
         .iter()
         .map(|key| key.parse::<TaskKey>())
         .collect::<Result<_, _>>()
-        .map_err(unreadable(operation))
+        .map_err(unreadable_error(operation))
 }
 
-fn json<T: serde::Serialize>(operation: &'static str, value: &T) -> Result<String, PortError> {
+fn to_json<T: serde::Serialize>(operation: &'static str, value: &T) -> Result<String, PortError> {
     serde_json::to_string(value)
-        .map_err(|error| PortError::lasting("ledger", operation, error.to_string()))
+        .map_err(|error| PortError::permanent("ledger", operation, error.to_string()))
 }
 
 #[async_trait]
 impl Ledger for RedisLedger {
-    async fn outcomes(&self, run: &RunId, since: u64) -> Result<Outcomes, PortError> {
-        for _ in 0..READS {
-            if let Some(outcomes) = self.read(run, since).await? {
+    async fn outcomes(&self, run: &RunId, since: u64) -> Result<OutcomeBatch, PortError> {
+        for _ in 0..MAX_READS {
+            if let Some(outcomes) = self.read_outcomes(run, since).await? {
                 return Ok(outcomes);
             }
         }
-        Err(PortError::passing(
+        Err(PortError::transient(
             "ledger",
             "outcomes",
             format!("run {run} is forgotten again and again"),
         ))
     }
 
-    async fn record(&self, run: &RunId, key: &TaskKey, entry: Entry) -> Result<(), PortError> {
-        let entry =
-            form::entry(&entry).map_err(|error| PortError::lasting("ledger", "record", error))?;
-        let mut script = self.on(run, &self.scripts.record);
-        script.arg(key.to_string()).arg(entry);
-        self.redis.invoke(at("record"), &script).await
-    }
-
-    async fn want(
+    async fn record(
         &self,
         run: &RunId,
-        tasks: &[Want],
+        key: &TaskKey,
+        entry: TaskOutcome,
+    ) -> Result<(), PortError> {
+        let entry = encoding::encode_outcome(&entry)
+            .map_err(|error| PortError::permanent("ledger", "record", error))?;
+        let mut script = self.run_script(run, &self.scripts.record);
+        script.arg(key.to_string()).arg(entry);
+        self.redis.invoke(ledger_operation("record"), &script).await
+    }
+
+    async fn request_tasks(
+        &self,
+        run: &RunId,
+        tasks: &[TaskSpec],
         now_ms: Millis,
         due_ms: Millis,
     ) -> Result<Vec<TaskKey>, PortError> {
         let mut new = Vec::new();
-        for part in tasks.chunks(WANTS_AT_ONCE) {
-            let mut script = self.on(run, &self.scripts.want);
+        for part in tasks.chunks(REQUESTS_AT_ONCE) {
+            let mut script = self.run_script(run, &self.scripts.request_tasks);
             script.arg(now_ms).arg(due_ms);
-            for want in part {
+            for task_spec in part {
                 script
-                    .arg(want.key.to_string())
-                    .arg(&want.stage)
-                    .arg(want.lane.name());
+                    .arg(task_spec.key.to_string())
+                    .arg(&task_spec.stage)
+                    .arg(task_spec.lane.name());
             }
-            let part: Vec<String> = self.redis.invoke(at("want"), &script).await?;
-            new.extend(keys("want", &part)?);
+            let part: Vec<String> = self.redis.invoke(ledger_operation("want"), &script).await?;
+            new.extend(parse_task_keys("want", &part)?);
         }
         Ok(new)
     }
@@ -201,10 +215,13 @@ impl Ledger for RedisLedger {
     async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError> {
         let mut overdue = Vec::new();
         loop {
-            let mut script = self.on(run, &self.scripts.overdue);
+            let mut script = self.run_script(run, &self.scripts.overdue);
             script.arg(now_ms).arg(OVERDUE_AT_ONCE);
-            let part: Vec<String> = self.redis.invoke(at("overdue"), &script).await?;
-            overdue.extend(keys("overdue", &part)?);
+            let part: Vec<String> = self
+                .redis
+                .invoke(ledger_operation("overdue"), &script)
+                .await?;
+            overdue.extend(parse_task_keys("overdue", &part)?);
             if part.len() < OVERDUE_AT_ONCE {
                 overdue.sort();
                 return Ok(overdue);
@@ -215,13 +232,18 @@ impl Ledger for RedisLedger {
     async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError> {
         let mut command = redis::cmd("HGETALL");
         command.arg(self.run_key(run, "open"));
-        let fields: Vec<(String, String)> = self.redis.query(at("open_tasks"), &command).await?;
+        let fields: Vec<(String, String)> = self
+            .redis
+            .query(ledger_operation("open_tasks"), &command)
+            .await?;
         let tasks = fields.iter().filter(|(key, _)| !key.is_empty());
-        let open = tasks.map(|(key, task)| form::read::<form::Task>(task)?.open(key.parse()?));
+        let open = tasks.map(|(key, task)| {
+            encoding::from_json::<encoding::StoredTask>(task)?.into_open_task(key.parse()?)
+        });
         let open = open
             .filter_map(Result::transpose)
             .collect::<Result<Vec<_>, _>>();
-        let mut open = open.map_err(unreadable("open_tasks"))?;
+        let mut open = open.map_err(unreadable_error("open_tasks"))?;
         open.sort_by_key(|task| task.key);
         Ok(open)
     }
@@ -234,14 +256,17 @@ impl Ledger for RedisLedger {
         now_ms: Millis,
         until_ms: Millis,
     ) -> Result<Lease, PortError> {
-        let mut script = self.on(run, &self.scripts.lease);
+        let mut script = self.run_script(run, &self.scripts.lease);
         script
             .arg(key.to_string())
             .arg(holder)
             .arg(now_ms)
             .arg(until_ms);
-        let answer: Vec<String> = self.redis.invoke(at("lease"), &script).await?;
-        form::lease(&answer).map_err(unreadable("lease"))
+        let reply: Vec<String> = self
+            .redis
+            .invoke(ledger_operation("lease"), &script)
+            .await?;
+        encoding::decode_lease(&reply).map_err(unreadable_error("lease"))
     }
 
     async fn release(
@@ -251,95 +276,117 @@ impl Ledger for RedisLedger {
         holder: &str,
         retry: Option<&Retry>,
     ) -> Result<u32, PortError> {
-        let mut script = self.on(run, &self.scripts.release);
+        let mut script = self.run_script(run, &self.scripts.release);
         let counted = retry.is_some_and(|retry| retry.counted);
         script
             .arg(key.to_string())
             .arg(holder)
             .arg(u32::from(counted));
         if let Some(retry) = retry {
-            script.arg(json("release", retry)?);
+            script.arg(to_json("release", retry)?);
         }
-        self.redis.invoke(at("release"), &script).await
+        self.redis
+            .invoke(ledger_operation("release"), &script)
+            .await
     }
 
-    async fn schedule(&self, due: &Due, at_ms: Millis) -> Result<(), PortError> {
-        let mut script = self.scripts.schedule.key(self.index());
-        script.arg(json("schedule", due)?).arg(at_ms);
-        self.redis.invoke(at("schedule"), &script).await
+    async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> Result<(), PortError> {
+        let mut script = self.scripts.schedule.key(self.due_index_key());
+        script.arg(to_json("schedule", item)?).arg(at_ms);
+        self.redis
+            .invoke(ledger_operation("schedule"), &script)
+            .await
     }
 
-    async fn due(
+    async fn claim_due(
         &self,
         now_ms: Millis,
         again_ms: Millis,
         limit: usize,
-    ) -> Result<Vec<Due>, PortError> {
-        let mut script = self.scripts.due.key(self.index());
+    ) -> Result<Vec<ScheduledItem>, PortError> {
+        let mut script = self.scripts.claim_due.key(self.due_index_key());
         script.arg(now_ms).arg(again_ms).arg(limit);
-        let things: Vec<String> = self.redis.invoke(at("due"), &script).await?;
+        let things: Vec<String> = self.redis.invoke(ledger_operation("due"), &script).await?;
         things
             .iter()
-            .map(|thing| form::read(thing))
+            .map(|thing| encoding::from_json(thing))
             .collect::<Result<_, _>>()
-            .map_err(unreadable("due"))
+            .map_err(unreadable_error("due"))
     }
 
-    async fn unschedule(&self, due: &Due) -> Result<(), PortError> {
+    async fn unschedule(&self, item: &ScheduledItem) -> Result<(), PortError> {
         let mut command = redis::cmd("ZREM");
-        command.arg(self.index()).arg(json("unschedule", due)?);
-        self.redis.query(at("unschedule"), &command).await
+        command
+            .arg(self.due_index_key())
+            .arg(to_json("unschedule", item)?);
+        self.redis
+            .query(ledger_operation("unschedule"), &command)
+            .await
     }
 
-    async fn watch(&self, run: &RunId, job: &JobId) -> Result<(), PortError> {
-        let mut script = self.on(run, &self.scripts.watch);
+    async fn add_watcher(&self, run: &RunId, job: &JobId) -> Result<(), PortError> {
+        let mut script = self.run_script(run, &self.scripts.add_watcher);
         script.arg(&job.0);
-        self.redis.invoke(at("watch"), &script).await
+        self.redis.invoke(ledger_operation("watch"), &script).await
     }
 
     async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError> {
         let mut command = redis::cmd("SMEMBERS");
         command.arg(self.run_key(run, "jobs"));
-        let mut jobs: Vec<String> = self.redis.query(at("watchers"), &command).await?;
+        let mut jobs: Vec<String> = self
+            .redis
+            .query(ledger_operation("watchers"), &command)
+            .await?;
         jobs.retain(|job| !job.is_empty());
         jobs.sort();
         Ok(jobs.into_iter().map(JobId).collect())
     }
 
-    async fn forget(&self, run: &RunId) -> Result<(), PortError> {
+    async fn forget_run(&self, run: &RunId) -> Result<(), PortError> {
         let mut command = redis::cmd("UNLINK");
         command.arg(self.run_keys(run));
-        self.redis.query(at("forget"), &command).await
+        self.redis.query(ledger_operation("forget"), &command).await
     }
 
-    async fn post(&self, board: Board, notice: Notice, now_ms: Millis) -> Result<(), PortError> {
-        let mut script = self.scripts.post.prepare_invoke();
-        script.key(self.board(board).to_vec());
+    async fn post_status(
+        &self,
+        topic: StatusTopic,
+        record: StatusRecord,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
+        let mut script = self.scripts.post_status.prepare_invoke();
+        script.key(self.topic_keys(topic).to_vec());
         script
-            .arg(notice.name)
-            .arg(notice.body.as_ref())
-            .arg(notice.until_ms)
+            .arg(record.name)
+            .arg(record.body.as_ref())
+            .arg(record.until_ms)
             .arg(now_ms)
-            .arg(NOTICES);
-        self.redis.invoke(at("post"), &script).await
+            .arg(MAX_STATUS_RECORDS);
+        self.redis.invoke(ledger_operation("post"), &script).await
     }
 
-    async fn notices(&self, board: Board, now_ms: Millis) -> Result<Vec<Notice>, PortError> {
-        let mut script = self.scripts.notices.prepare_invoke();
-        script.key(self.board(board).to_vec()).arg(now_ms);
-        let notices: Vec<(String, Vec<u8>, String)> =
-            self.redis.invoke(at("notices"), &script).await?;
+    async fn status_records(
+        &self,
+        topic: StatusTopic,
+        now_ms: Millis,
+    ) -> Result<Vec<StatusRecord>, PortError> {
+        let mut script = self.scripts.status_records.prepare_invoke();
+        script.key(self.topic_keys(topic).to_vec()).arg(now_ms);
+        let notices: Vec<(String, Vec<u8>, String)> = self
+            .redis
+            .invoke(ledger_operation("notices"), &script)
+            .await?;
         let mut notices = notices
             .into_iter()
             .map(|(name, body, until): (String, Vec<u8>, String)| {
-                Ok(Notice {
+                Ok(StatusRecord {
                     name,
                     body: body.into(),
-                    until_ms: form::number(&until)?,
+                    until_ms: encoding::parse_number(&until)?,
                 })
             })
             .collect::<Result<Vec<_>, _>>()
-            .map_err(unreadable("notices"))?;
+            .map_err(unreadable_error("notices"))?;
         notices.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(notices)
     }

@@ -4,18 +4,18 @@
 use redis::Script;
 
 /// All of them.
-pub(super) struct Scripts {
+pub(super) struct LedgerScripts {
     pub(super) outcomes: Script,
     pub(super) record: Script,
-    pub(super) want: Script,
+    pub(super) request_tasks: Script,
     pub(super) overdue: Script,
     pub(super) lease: Script,
     pub(super) release: Script,
-    pub(super) watch: Script,
+    pub(super) add_watcher: Script,
     pub(super) schedule: Script,
-    pub(super) due: Script,
-    pub(super) post: Script,
-    pub(super) notices: Script,
+    pub(super) claim_due: Script,
+    pub(super) post_status: Script,
+    pub(super) status_records: Script,
 }
 
 /// A script about one run, behind what they have in common.
@@ -25,20 +25,20 @@ macro_rules! of_run {
     };
 }
 
-impl Default for Scripts {
+impl Default for LedgerScripts {
     fn default() -> Self {
         Self {
             outcomes: of_run!("outcomes.lua"),
             record: of_run!("record.lua"),
-            want: of_run!("want.lua"),
+            request_tasks: of_run!("want.lua"),
             overdue: of_run!("overdue.lua"),
             lease: of_run!("lease.lua"),
             release: of_run!("release.lua"),
-            watch: of_run!("watch.lua"),
+            add_watcher: of_run!("watch.lua"),
             schedule: Script::new(include_str!("schedule.lua")),
-            due: Script::new(include_str!("due.lua")),
-            post: Script::new(include_str!("post.lua")),
-            notices: Script::new(include_str!("notices.lua")),
+            claim_due: Script::new(include_str!("due.lua")),
+            post_status: Script::new(include_str!("post.lua")),
+            status_records: Script::new(include_str!("notices.lua")),
         }
     }
 }

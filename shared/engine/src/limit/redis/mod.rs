@@ -12,42 +12,42 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use redis::Script;
 
-use super::gcra::Ahead;
-use super::{Cost, Limiter, Permit, Quota, Reserved, Stated};
+use super::gcra::Burst;
+use super::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
 use crate::env::{Env, Millis};
-use crate::key::Class;
-use crate::port::PortError;
+use crate::key::Priority;
+use crate::port_error::PortError;
 use crate::redis_client::RedisClient;
 
 /// Limits shared by all processes. Cheap to clone.
 #[derive(Clone)]
 pub struct RedisLimiter {
     redis: RedisClient,
-    clock: Clock,
-    scripts: Arc<Scripts>,
+    clock: LimiterClock,
+    scripts: Arc<LimiterScripts>,
 }
 
 /// Whose time counts.
 #[derive(Clone)]
-enum Clock {
+enum LimiterClock {
     /// The server's; the caller's clock measures how long a pause is.
     Server(Env),
     #[cfg(feature = "testing")]
     Caller,
 }
 
-struct Scripts {
+struct LimiterScripts {
     acquire: Script,
     settle: Script,
     pause: Script,
-    state: Script,
-    slow: Script,
+    report_limits: Script,
+    decrease_rate: Script,
     reserve: Script,
-    spend: Script,
+    settle_reservation: Script,
     open_account: Script,
 }
 
-impl Default for Scripts {
+impl Default for LimiterScripts {
     fn default() -> Self {
         let over_rates =
             |script: &str| Script::new(&format!("{}{script}", include_str!("rates.lua")));
@@ -55,10 +55,10 @@ impl Default for Scripts {
             acquire: over_rates(include_str!("acquire.lua")),
             settle: over_rates(include_str!("settle.lua")),
             pause: Script::new(include_str!("pause.lua")),
-            state: over_rates(include_str!("state.lua")),
-            slow: over_rates(include_str!("slow.lua")),
+            report_limits: over_rates(include_str!("state.lua")),
+            decrease_rate: over_rates(include_str!("slow.lua")),
             reserve: over_rates(include_str!("reserve.lua")),
-            spend: over_rates(include_str!("spend.lua")),
+            settle_reservation: over_rates(include_str!("spend.lua")),
             open_account: over_rates(include_str!("open_account.lua")),
         }
     }
@@ -69,40 +69,40 @@ impl RedisLimiter {
     pub fn new(redis: RedisClient, env: Env) -> Self {
         Self {
             redis,
-            clock: Clock::Server(env),
+            clock: LimiterClock::Server(env),
             scripts: Arc::default(),
         }
     }
 
     /// The same, but on the time that callers give: for tests, which own their clock.
     #[cfg(feature = "testing")]
-    pub fn on_callers_time(redis: RedisClient) -> Self {
+    pub fn with_caller_clock(redis: RedisClient) -> Self {
         Self {
             redis,
-            clock: Clock::Caller,
+            clock: LimiterClock::Caller,
             scripts: Arc::default(),
         }
     }
 
-    fn key(&self, bucket: &str) -> String {
+    fn bucket_key(&self, bucket: &str) -> String {
         self.redis.key(bucket, "limit")
     }
 
     /// `at_ms`, if callers' times count.
-    fn given(&self, at_ms: Millis) -> String {
+    fn time_arg(&self, at_ms: Millis) -> String {
         match (&self.clock, at_ms) {
-            (Clock::Server(_), _) => String::new(),
+            (LimiterClock::Server(_), _) => String::new(),
             #[cfg(feature = "testing")]
-            (Clock::Caller, at_ms) => at_ms.to_string(),
+            (LimiterClock::Caller, at_ms) => at_ms.to_string(),
         }
     }
 
     /// Milliseconds from now until `until_ms` on the caller's clock.
     fn remaining_ms(&self, until_ms: Millis) -> Millis {
         match &self.clock {
-            Clock::Server(env) => until_ms.saturating_sub(env.now_ms()),
+            LimiterClock::Server(env) => until_ms.saturating_sub(env.now_ms()),
             #[cfg(feature = "testing")]
-            Clock::Caller => 0,
+            LimiterClock::Caller => 0,
         }
     }
 }
@@ -113,13 +113,13 @@ impl Limiter for RedisLimiter {
         &self,
         bucket: &str,
         quota: Quota,
-        cost: Cost,
+        cost: RequestCost,
         now_ms: Millis,
     ) -> Result<Permit, PortError> {
-        let ahead = Ahead::of(quota, cost.class);
-        let mut script = self.scripts.acquire.key(self.key(bucket));
+        let ahead = Burst::for_class(quota, cost.class);
+        let mut script = self.scripts.acquire.key(self.bucket_key(bucket));
         script
-            .arg(self.given(now_ms))
+            .arg(self.time_arg(now_ms))
             .arg(quota.requests_per_minute)
             .arg(quota.tokens_per_minute);
         script
@@ -135,8 +135,8 @@ impl Limiter for RedisLimiter {
             after_ms @ 1.. => Ok(Permit::Wait {
                 after_ms: after_ms.unsigned_abs(),
             }),
-            largest => Ok(Permit::Never {
-                largest: u32::try_from(-1 - largest).unwrap_or(0),
+            largest => Ok(Permit::TooLarge {
+                max_tokens: u32::try_from(-1 - largest).unwrap_or(0),
             }),
         }
     }
@@ -148,7 +148,7 @@ impl Limiter for RedisLimiter {
         estimated: u32,
         used: u32,
     ) -> Result<(), PortError> {
-        let mut script = self.scripts.settle.key(self.key(bucket));
+        let mut script = self.scripts.settle.key(self.bucket_key(bucket));
         script
             .arg(quota.requests_per_minute)
             .arg(quota.tokens_per_minute);
@@ -157,47 +157,52 @@ impl Limiter for RedisLimiter {
     }
 
     async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError> {
-        let mut script = self.scripts.pause.key(self.key(bucket));
+        let mut script = self.scripts.pause.key(self.bucket_key(bucket));
         script
-            .arg(self.given(until_ms))
+            .arg(self.time_arg(until_ms))
             .arg(self.remaining_ms(until_ms));
         self.redis.invoke(("limiter", "pause"), &script).await
     }
 
-    async fn state(
+    async fn report_limits(
         &self,
         bucket: &str,
         quota: Quota,
-        stated: Stated,
+        reported: ReportedLimits,
         now_ms: Millis,
     ) -> Result<(), PortError> {
-        let ahead = Ahead::of(quota, Class::Bulk);
-        let mut script = self.scripts.state.key(self.key(bucket));
+        let ahead = Burst::for_class(quota, Priority::Bulk);
+        let mut script = self.scripts.report_limits.key(self.bucket_key(bucket));
         script
-            .arg(self.given(now_ms))
+            .arg(self.time_arg(now_ms))
             .arg(quota.requests_per_minute)
             .arg(quota.tokens_per_minute);
         script.arg(ahead.requests_ms).arg(ahead.tokens_ms);
-        let Stated {
+        let ReportedLimits {
             requests_per_minute,
             tokens_per_minute,
-            requests_left,
-            tokens_left,
-        } = stated;
-        for said in [
+            requests_remaining,
+            tokens_remaining,
+        } = reported;
+        for value in [
             requests_per_minute,
             tokens_per_minute,
-            requests_left,
-            tokens_left,
+            requests_remaining,
+            tokens_remaining,
         ] {
-            script.arg(said.map_or_else(String::new, |said| said.to_string()));
+            script.arg(value.map_or_else(String::new, |value| value.to_string()));
         }
         self.redis.invoke(("limiter", "state"), &script).await
     }
 
-    async fn slow(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> Result<(), PortError> {
-        let mut script = self.scripts.slow.key(self.key(bucket));
-        script.arg(self.given(now_ms)).arg(age_ms);
+    async fn decrease_rate(
+        &self,
+        bucket: &str,
+        age_ms: u64,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
+        let mut script = self.scripts.decrease_rate.key(self.bucket_key(bucket));
+        script.arg(self.time_arg(now_ms)).arg(age_ms);
         self.redis.invoke(("limiter", "slow"), &script).await
     }
 
@@ -207,45 +212,50 @@ impl Limiter for RedisLimiter {
         limit: u64,
         amount: u64,
         now_ms: Millis,
-    ) -> Result<Reserved, PortError> {
+    ) -> Result<Reservation, PortError> {
         let mut script = self.scripts.reserve.key(self.redis.key(account, "account"));
-        script.arg(self.given(now_ms)).arg(limit).arg(amount);
+        script.arg(self.time_arg(now_ms)).arg(limit).arg(amount);
         Ok(
             match self
                 .redis
                 .invoke::<i64>(("limiter", "reserve"), &script)
                 .await?
             {
-                0 => Reserved::Granted,
-                1 => Reserved::Unknown,
-                answer => Reserved::Refused { later: answer == 2 },
+                0 => Reservation::Granted,
+                1 => Reservation::Unknown,
+                code => Reservation::Refused {
+                    may_fit_later: code == 2,
+                },
             },
         )
     }
 
-    async fn spend(
+    async fn settle_reservation(
         &self,
         account: &str,
         reserved: u64,
         used: u64,
         now_ms: Millis,
     ) -> Result<(), PortError> {
-        let mut script = self.scripts.spend.key(self.redis.key(account, "account"));
-        script.arg(self.given(now_ms)).arg(reserved).arg(used);
+        let mut script = self
+            .scripts
+            .settle_reservation
+            .key(self.redis.key(account, "account"));
+        script.arg(self.time_arg(now_ms)).arg(reserved).arg(used);
         self.redis.invoke(("limiter", "spend"), &script).await
     }
 
     async fn open_account(
         &self,
         account: &str,
-        spent: u64,
+        used: u64,
         now_ms: Millis,
     ) -> Result<(), PortError> {
         let mut script = self
             .scripts
             .open_account
             .key(self.redis.key(account, "account"));
-        script.arg(self.given(now_ms)).arg(spent);
+        script.arg(self.time_arg(now_ms)).arg(used);
         self.redis
             .invoke(("limiter", "open_account"), &script)
             .await

@@ -1,15 +1,15 @@
 //! A broker shared by many processes: RabbitMQ 3.10 to 4.x.
 //!
 //! Two connections, one that publishes and one that consumes, so that a broker that holds back publishers does not
-//! hold back acknowledgements. Each is watched and rebuilt by its own supervisor ([`link`]); whoever needs it waits for
+//! hold back acknowledgements. Each is watched and rebuilt by its own supervisor ([`connection`]); whoever needs it waits for
 //! it, but never without an end. `docs/adr/0011` says why.
 
-mod link;
+mod connection;
+mod encoding;
 mod probe;
 mod publisher;
 mod subscription;
 mod topology;
-mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use async_trait::async_trait;
 
 pub use probe::Probe;
 
-use super::{Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, Rung, Subscription};
+use super::{Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, RetryDelay, Subscription};
 use crate::env::Env;
-use crate::port::PortError;
+use crate::port_error::PortError;
 use crate::secret::Secret;
-use link::{Door, Link};
+use connection::{BrokerEndpoint, SupervisedConnection};
 use publisher::Publisher;
 use subscription::RabbitSubscription;
 use topology::Topology;
 
 /// How long [`RabbitQueue::connect`] waits for a broker that is away or still starting.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The longest prefix, in bytes: names of queues are at most 255.
 const MAX_PREFIX_BYTES: usize = 100;
@@ -36,7 +36,7 @@ const MAX_PREFIX_BYTES: usize = 100;
 /// Where the broker is, and how this process appears there.
 #[derive(Debug, Clone)]
 pub struct RabbitSettings {
-    /// `amqp://user:password@host:port/vhost` or `amqps://…`; `%2f` is the default vhost.
+    /// `amqp://user:password@host:port_error/vhost` or `amqps://…`; `%2f` is the default vhost.
     pub url: Secret,
     /// Begins the name of every queue and exchange: `stemma`.
     pub prefix: String,
@@ -47,9 +47,9 @@ pub struct RabbitSettings {
 /// The adapter. Cheap to share behind an [`Arc`]; [`RabbitQueue::close`] it before the process ends.
 pub struct RabbitQueue {
     topology: Arc<Topology>,
-    door: Door,
+    endpoint: BrokerEndpoint,
     publisher: Publisher,
-    consuming: Link,
+    consumer_connection: SupervisedConnection,
 }
 
 impl RabbitQueue {
@@ -59,17 +59,17 @@ impl RabbitQueue {
     /// Lasting: a malformed URL or prefix, a refused login, a queue that someone declared differently. Passing: no
     /// broker answered within 30 s.
     pub async fn connect(settings: &RabbitSettings, env: &Env) -> Result<Self, PortError> {
-        let topology = Arc::new(Topology::new(checked_prefix(&settings.prefix)?));
-        let door = Door::new(settings)?;
-        let publishing = Link::open(&door, "publish", &topology, env);
-        let consuming = Link::open(&door, "consume", &topology, env);
-        publishing.live("connect", CONNECT_PATIENCE).await?;
-        consuming.live("connect", CONNECT_PATIENCE).await?;
+        let topology = Arc::new(Topology::new(check_prefix(&settings.prefix)?));
+        let endpoint = BrokerEndpoint::new(settings)?;
+        let publishing = SupervisedConnection::open(&endpoint, "publish", &topology, env);
+        let consuming = SupervisedConnection::open(&endpoint, "consume", &topology, env);
+        publishing.handle("connect", CONNECT_TIMEOUT).await?;
+        consuming.handle("connect", CONNECT_TIMEOUT).await?;
         Ok(Self {
             publisher: Publisher::new(publishing),
             topology,
-            door,
-            consuming,
+            endpoint,
+            consumer_connection: consuming,
         })
     }
 
@@ -84,9 +84,9 @@ impl RabbitQueue {
     /// # Errors
     /// Lasting where a queue is declared differently; it says which, and what to do.
     pub async fn probe(&self) -> Result<Probe, PortError> {
-        let (product, version) = probe::identity(&self.door).await?;
+        let (product, version) = probe::server_identity(&self.endpoint).await?;
         let channel = self
-            .consuming
+            .consumer_connection
             .ready("probe")
             .await?
             .channel("probe")
@@ -103,7 +103,7 @@ impl RabbitQueue {
     /// back.
     pub async fn close(&self) {
         self.publisher.close().await;
-        self.consuming.close().await;
+        self.consumer_connection.close().await;
     }
 }
 
@@ -112,7 +112,7 @@ impl Queue for RabbitQueue {
     async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
         messages
             .iter()
-            .try_for_each(|message| checked_size("publish", message))?;
+            .try_for_each(|message| check_size("publish", message))?;
         self.publisher
             .publish("publish", &self.topology.route(queue), messages)
             .await
@@ -122,13 +122,13 @@ impl Queue for RabbitQueue {
         &self,
         queue: QueueName,
         message: Message,
-        rung: Rung,
+        delay: RetryDelay,
     ) -> Result<(), PortError> {
-        checked_size("publish_later", &message)?;
+        check_size("publish_later", &message)?;
         self.publisher
             .publish(
                 "publish_later",
-                &self.topology.detour(queue, rung),
+                &self.topology.delayed_route(queue, delay),
                 vec![message],
             )
             .await
@@ -141,14 +141,14 @@ impl Queue for RabbitQueue {
     ) -> Result<Box<dyn Subscription>, PortError> {
         let name = self.topology.queue(queue);
         Ok(Box::new(
-            RabbitSubscription::open(&self.consuming, name, prefetch).await?,
+            RabbitSubscription::open(&self.consumer_connection, name, prefetch).await?,
         ))
     }
 
     async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError> {
-        checked_size("announce", &event)?;
+        check_size("announce", &event)?;
         self.publisher
-            .publish("announce", &self.topology.event(topic)?, vec![event])
+            .publish("announce", &self.topology.event_route(topic)?, vec![event])
             .await
     }
 
@@ -156,15 +156,15 @@ impl Queue for RabbitQueue {
     /// messages are on their way to: rungs are shared.
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
         let channel = self
-            .consuming
+            .consumer_connection
             .ready("depth")
             .await?
             .channel("depth")
             .await?;
-        let ready = topology::waiting(&channel, &self.topology.queue(queue)).await?;
+        let ready = topology::message_count(&channel, &self.topology.queue(queue)).await?;
         let mut delayed = 0;
-        for rung in Rung::ALL {
-            delayed += topology::waiting(&channel, &self.topology.rung(rung)).await?;
+        for delay in RetryDelay::ALL {
+            delayed += topology::message_count(&channel, &self.topology.delay_queue(delay)).await?;
         }
         Ok(Depth {
             ready,
@@ -174,18 +174,18 @@ impl Queue for RabbitQueue {
     }
 }
 
-fn checked_size(operation: &'static str, message: &Message) -> Result<(), PortError> {
+fn check_size(operation: &'static str, message: &Message) -> Result<(), PortError> {
     if message.body.len() > MAX_MESSAGE_BYTES {
         let text = format!(
             "a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}",
             message.body.len()
         );
-        return Err(PortError::lasting("queue", operation, text));
+        return Err(PortError::permanent("queue", operation, text));
     }
     Ok(())
 }
 
-fn checked_prefix(prefix: &str) -> Result<&str, PortError> {
+fn check_prefix(prefix: &str) -> Result<&str, PortError> {
     if prefix.is_empty()
         || prefix.len() > MAX_PREFIX_BYTES
         || !prefix
@@ -195,7 +195,7 @@ fn checked_prefix(prefix: &str) -> Result<&str, PortError> {
         let text = format!(
             "the prefix of queues must be 1 to {MAX_PREFIX_BYTES} letters, digits, '-', '_' or '.'"
         );
-        return Err(PortError::lasting("queue", "connect", text));
+        return Err(PortError::permanent("queue", "connect", text));
     }
     Ok(prefix)
 }
@@ -205,19 +205,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_is_a_plain_name() {
-        assert_eq!(checked_prefix("stemma"), Ok("stemma"));
-        assert_eq!(checked_prefix("test-4.x_1"), Ok("test-4.x_1"));
+    fn invalid_prefixes_are_rejected() {
+        assert_eq!(check_prefix("stemma"), Ok("stemma"));
+        assert_eq!(check_prefix("test-4.x_1"), Ok("test-4.x_1"));
         for wrong in ["", "a b", "a/b", "ä", &"x".repeat(101)] {
             assert!(
-                checked_prefix(wrong).is_err_and(|error| !error.passing),
+                check_prefix(wrong).is_err_and(|error| !error.transient),
                 "{wrong:?}"
             );
         }
     }
 
     #[tokio::test]
-    async fn a_malformed_url_is_refused_without_being_shown() {
+    async fn malformed_url_error_hides_the_url() {
         let url = Secret::from("amqp://me:hunter2@[broken");
         let settings = RabbitSettings {
             url,
@@ -230,7 +230,7 @@ mod tests {
             .err()
             .expect("refused");
         assert!(
-            !refusal.passing && !refusal.message.contains("hunter2"),
+            !refusal.transient && !refusal.message.contains("hunter2"),
             "{refusal}"
         );
     }

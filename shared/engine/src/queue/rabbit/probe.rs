@@ -7,8 +7,8 @@ use lapin::types::parsing::parse_field_table;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use tokio::time::timeout;
 
-use super::link::{Door, PATIENCE};
-use crate::port::PortError;
+use super::connection::{ANSWER_TIMEOUT, BrokerEndpoint};
+use crate::port_error::PortError;
 
 /// What [`super::RabbitQueue::probe`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,10 +34,12 @@ const MAX_FRAME_BYTES: usize = 64 * 1024;
 
 /// Product and version of the broker. lapin reads them and keeps them to itself, so this opens a connection of its own,
 /// hears the broker's first frame and hangs up.
-pub(super) async fn identity(door: &Door) -> Result<(String, String), PortError> {
-    let away = |why: String| PortError::passing("queue", "probe", why);
-    let heard = timeout(PATIENCE, first_frame(door)).await;
-    let payload = heard
+pub(super) async fn server_identity(
+    endpoint: &BrokerEndpoint,
+) -> Result<(String, String), PortError> {
+    let away = |why: String| PortError::transient("queue", "probe", why);
+    let frame = timeout(ANSWER_TIMEOUT, first_frame(endpoint)).await;
+    let payload = frame
         .map_err(|_| away("the broker does not answer".into()))?
         .map_err(|e| away(e.to_string()))?;
     let properties =
@@ -45,11 +47,11 @@ pub(super) async fn identity(door: &Door) -> Result<(String, String), PortError>
     Ok((text(&properties, "product"), text(&properties, "version")))
 }
 
-async fn first_frame(door: &Door) -> std::io::Result<Vec<u8>> {
+async fn first_frame(endpoint: &BrokerEndpoint) -> std::io::Result<Vec<u8>> {
     let runtime = default_runtime().map_err(std::io::Error::other)?;
     let tls = OwnedTLSConfig::default();
     let mut stream =
-        AMQPUriTcpExt::connect_with_config_async(&door.uri, tls.as_ref(), &runtime).await?;
+        AMQPUriTcpExt::connect_with_config_async(&endpoint.uri, tls.as_ref(), &runtime).await?;
     stream.write_all(GREETING).await?;
     let mut header = [0; FRAME_HEADER_BYTES];
     stream.read_exact(&mut header).await?;
@@ -79,16 +81,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_greeting_is_read_and_anything_else_refused() {
+    fn parses_connection_start_and_rejects_other_frames() {
         let mut greeting = vec![0, 10, 0, 10, 0, 9];
         let entry = [b"\x07product".as_slice(), b"S\0\0\0\x08RabbitMQ"].concat();
         greeting.extend((entry.len() as u32).to_be_bytes());
         greeting.extend(&entry);
-        let found = properties(&greeting).expect("a table");
+        let table = properties(&greeting).expect("a table");
         assert_eq!(
             (
-                text(&found, "product").as_str(),
-                text(&found, "version").as_str()
+                text(&table, "product").as_str(),
+                text(&table, "version").as_str()
             ),
             ("RabbitMQ", "unknown")
         );

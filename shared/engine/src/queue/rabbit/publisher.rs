@@ -13,30 +13,32 @@ use lapin::{Channel, Confirmation};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use super::link::{Link, Live, PATIENCE, answered, fault};
-use super::topology::Route;
-use super::wire;
-use crate::port::PortError;
+use super::connection::{
+    ANSWER_TIMEOUT, ConnectionHandle, SupervisedConnection, port_error, with_timeout,
+};
+use super::encoding;
+use super::topology::PublishRoute;
+use crate::port_error::PortError;
 use crate::queue::Message;
 
 /// Messages of one call that wait for their confirms together. Waiting for each costs a write to disk each.
 const WINDOW: usize = 1000;
 /// Calls under way at once; more of them wait.
-const CALLS: usize = 64;
+const MAX_CALLS: usize = 64;
 /// How long a call waits while the broker holds back publishers, before it says so.
-const BLOCKED_PATIENCE: Duration = Duration::from_secs(30);
+const BLOCKED_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Publisher {
-    link: Link,
+    connection: SupervisedConnection,
     calls: Semaphore,
     idle: Mutex<Vec<Channel>>,
 }
 
 impl Publisher {
-    pub(super) fn new(link: Link) -> Self {
+    pub(super) fn new(connection: SupervisedConnection) -> Self {
         Self {
-            link,
-            calls: Semaphore::new(CALLS),
+            connection: connection,
+            calls: Semaphore::new(MAX_CALLS),
             idle: Mutex::default(),
         }
     }
@@ -45,39 +47,39 @@ impl Publisher {
     pub(super) async fn publish(
         &self,
         operation: &'static str,
-        route: &Route,
+        route: &PublishRoute,
         messages: Vec<Message>,
     ) -> Result<(), PortError> {
         if messages.is_empty() {
             return Ok(());
         }
-        let turn = timeout(BLOCKED_PATIENCE, self.calls.acquire())
+        let turn = timeout(BLOCKED_TIMEOUT, self.calls.acquire())
             .await
             .map_err(|_| {
-                PortError::passing(
+                PortError::transient(
                     "queue",
                     operation,
                     "too many messages are waiting to be published",
                 )
             })?;
-        let _turn =
-            turn.map_err(|_| PortError::lasting("queue", operation, "the connection was closed"))?;
-        let live = self.link.ready(operation).await?;
-        unblocked(operation, &live).await?;
-        let channel = self.channel(operation, &live).await?;
-        send(operation, &live, &channel, route, messages).await?;
+        let _turn = turn
+            .map_err(|_| PortError::permanent("queue", operation, "the connection was closed"))?;
+        let handle = self.connection.ready(operation).await?;
+        wait_unblocked(operation, &handle).await?;
+        let channel = self.channel(operation, &handle).await?;
+        send(operation, &handle, &channel, route, messages).await?;
         self.idle().push(channel);
         Ok(())
     }
 
     pub(super) fn blocked(&self) -> Option<String> {
-        self.link.blocked()
+        self.connection.blocked()
     }
 
     pub(super) async fn close(&self) {
         self.calls.close();
         self.idle().clear();
-        self.link.close().await;
+        self.connection.close().await;
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Channel>> {
@@ -85,7 +87,11 @@ impl Publisher {
     }
 
     /// A channel with confirms, used by no one else.
-    async fn channel(&self, operation: &'static str, live: &Live) -> Result<Channel, PortError> {
+    async fn channel(
+        &self,
+        operation: &'static str,
+        handle: &ConnectionHandle,
+    ) -> Result<Channel, PortError> {
         let idle = {
             let mut idle = self.idle();
             idle.retain(|channel| channel.status().connected()); // those of lost connections are not
@@ -94,9 +100,9 @@ impl Publisher {
         if let Some(channel) = idle {
             return Ok(channel);
         }
-        let channel = live.channel(operation).await?;
-        live.doubt.over(
-            answered(
+        let channel = handle.channel(operation).await?;
+        handle.reconnect.check(
+            with_timeout(
                 operation,
                 channel.confirm_select(ConfirmSelectOptions::default()),
             )
@@ -109,57 +115,57 @@ impl Publisher {
 /// Publishes in one go, and waits for every confirm.
 async fn send(
     operation: &'static str,
-    live: &Live,
+    handle: &ConnectionHandle,
     channel: &Channel,
-    route: &Route,
+    route: &PublishRoute,
     messages: Vec<Message>,
 ) -> Result<(), PortError> {
     let sent = stream::iter(messages).map(|message| publish_one(channel, route, message));
     let mut confirms = std::pin::pin!(sent.buffered(WINDOW));
-    let mut heard = Instant::now();
+    let mut last_confirm = Instant::now();
     loop {
         let confirm = tokio::select! {
             biased;
-            () = live.lost.cancelled() => {
-                return Err(PortError::passing("queue", operation, "the connection was lost"));
+            () = handle.lost.cancelled() => {
+                return Err(PortError::transient("queue", operation, "the connection was lost"));
             }
-            confirm = timeout(PATIENCE, confirms.next()) => confirm,
+            confirm = timeout(ANSWER_TIMEOUT, confirms.next()) => confirm,
         };
         match confirm {
             Ok(None) => return Ok(()),
-            Ok(Some(Ok(confirmation))) => accepted(operation, live, route, &confirmation)?,
-            Ok(Some(Err(error))) => return Err(fault(operation, Some(&error))),
+            Ok(Some(Ok(confirmation))) => check_confirm(operation, handle, route, &confirmation)?,
+            Ok(Some(Err(error))) => return Err(port_error(operation, Some(&error))),
             Err(_) => {
-                let Some(reason) = live.blocked.borrow().clone() else {
-                    return live.doubt.over(Err(fault(operation, None)));
+                let Some(reason) = handle.blocked.borrow().clone() else {
+                    return handle.reconnect.check(Err(port_error(operation, None)));
                 };
-                if heard.elapsed() >= BLOCKED_PATIENCE {
-                    return Err(held_back(operation, &reason));
+                if last_confirm.elapsed() >= BLOCKED_TIMEOUT {
+                    return Err(blocked_error(operation, &reason));
                 }
                 continue;
             }
         }
-        heard = Instant::now();
+        last_confirm = Instant::now();
     }
 }
 
 /// Whether the broker took responsibility for a message.
-fn accepted(
+fn check_confirm(
     operation: &'static str,
-    live: &Live,
-    route: &Route,
-    answer: &Confirmation,
+    handle: &ConnectionHandle,
+    route: &PublishRoute,
+    confirmation: &Confirmation,
 ) -> Result<(), PortError> {
-    let refusal = match answer {
+    let refusal = match confirmation {
         Confirmation::Ack(None) => return Ok(()),
         Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => {
-            live.doubt.raise(); // someone deleted a queue: connecting anew declares it again
+            handle.reconnect.raise(); // someone deleted a queue: connecting anew declares it again
             "reaches no queue"
         }
         Confirmation::Nack(None) => "was refused by the broker",
         Confirmation::NotRequested => "was not confirmed",
     };
-    Err(PortError::passing(
+    Err(PortError::transient(
         "queue",
         operation,
         format!("a message to {} {refusal}", route.key),
@@ -168,7 +174,7 @@ fn accepted(
 
 async fn publish_one(
     channel: &Channel,
-    route: &Route,
+    route: &PublishRoute,
     message: Message,
 ) -> lapin::Result<Confirmation> {
     let options = BasicPublishOptions {
@@ -183,26 +189,30 @@ async fn publish_one(
             key,
             options,
             &message.body,
-            wire::properties(&message),
+            encoding::properties(&message),
         )
         .await?
         .await
 }
 
 /// Waits while the broker holds back publishers, but not for ever.
-async fn unblocked(operation: &'static str, live: &Live) -> Result<(), PortError> {
-    let mut blocked = live.blocked.clone();
-    let waited = timeout(BLOCKED_PATIENCE, blocked.wait_for(Option::is_none)).await;
+async fn wait_unblocked(
+    operation: &'static str,
+    handle: &ConnectionHandle,
+) -> Result<(), PortError> {
+    let mut blocked = handle.blocked.clone();
+    let waited = timeout(BLOCKED_TIMEOUT, blocked.wait_for(Option::is_none)).await;
     match waited {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(_)) => Err(PortError::passing(
+        Ok(Err(_)) => Err(PortError::transient(
             "queue",
             operation,
             "the connection was lost",
         )),
-        Err(_) => Err(held_back(
+        Err(_) => Err(blocked_error(
             operation,
-            live.blocked
+            handle
+                .blocked
                 .borrow()
                 .as_deref()
                 .unwrap_or("no reason given"),
@@ -210,8 +220,8 @@ async fn unblocked(operation: &'static str, live: &Live) -> Result<(), PortError
     }
 }
 
-fn held_back(operation: &'static str, reason: &str) -> PortError {
-    PortError::passing(
+fn blocked_error(operation: &'static str, reason: &str) -> PortError {
+    PortError::transient(
         "queue",
         operation,
         format!("the broker holds back publishers: {reason}"),

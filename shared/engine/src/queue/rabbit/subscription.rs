@@ -6,36 +6,40 @@ use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions, Basi
 use lapin::types::{FieldTable, ShortString};
 use lapin::{Acker, Channel, Consumer};
 
-use super::link::{Doubt, Link, Live, answered};
-use super::wire;
-use crate::port::PortError;
+use super::connection::{ConnectionHandle, ReconnectSignal, SupervisedConnection, with_timeout};
+use super::encoding;
+use crate::port_error::PortError;
 use crate::queue::{Delivery, Receipt, Subscription};
 
 pub(super) struct RabbitSubscription {
     channel: Channel,
     consumer: Consumer,
-    live: Live,
+    handle: ConnectionHandle,
 }
 
 impl RabbitSubscription {
     pub(super) async fn open(
-        link: &Link,
+        connection: &SupervisedConnection,
         queue: ShortString,
         prefetch: u16,
     ) -> Result<Self, PortError> {
-        let live = link.ready("subscribe").await?;
-        let channel = live.channel("subscribe").await?;
+        let handle = connection.ready("subscribe").await?;
+        let channel = handle.channel("subscribe").await?;
         // Zero would mean "without limit".
         let qos = channel.basic_qos(prefetch.max(1), BasicQosOptions { global: false });
-        live.doubt.over(answered("subscribe", qos).await)?;
+        handle
+            .reconnect
+            .check(with_timeout("subscribe", qos).await)?;
         let options = BasicConsumeOptions::default();
         let arguments = FieldTable::default();
         let consumed = channel.basic_consume(queue, ShortString::default(), options, arguments);
-        let consumer = live.doubt.over(answered("subscribe", consumed).await)?;
+        let consumer = handle
+            .reconnect
+            .check(with_timeout("subscribe", consumed).await)?;
         Ok(Self {
             channel,
             consumer,
-            live,
+            handle,
         })
     }
 }
@@ -43,10 +47,10 @@ impl RabbitSubscription {
 #[async_trait]
 impl Subscription for RabbitSubscription {
     async fn next(&mut self) -> Result<Delivery, PortError> {
-        let away = |why: String| PortError::passing("queue", "next", why);
+        let away = |why: String| PortError::transient("queue", "next", why);
         let delivery = tokio::select! {
             biased;
-            () = self.live.lost.cancelled() => return Err(away("the connection was lost".into())),
+            () = self.handle.lost.cancelled() => return Err(away("the connection was lost".into())),
             delivery = self.consumer.next() => delivery,
         };
         let delivery = match delivery {
@@ -55,10 +59,10 @@ impl Subscription for RabbitSubscription {
             None => return Err(away("the broker ended the subscription".into())),
         };
         let receipt = RabbitReceipt {
-            doubt: self.live.doubt.clone(),
+            reconnect: self.handle.reconnect.clone(),
             acker: Some(delivery.acker.clone()),
         };
-        let (message, redeliveries) = wire::received(delivery);
+        let (message, redeliveries) = encoding::decode(delivery);
         Ok(Delivery {
             message,
             redeliveries,
@@ -76,7 +80,7 @@ impl Drop for RabbitSubscription {
 }
 
 struct RabbitReceipt {
-    doubt: Doubt,
+    reconnect: ReconnectSignal,
     /// Until it was answered.
     acker: Option<Acker>,
 }
@@ -85,21 +89,21 @@ struct RabbitReceipt {
 const REQUEUE: BasicRejectOptions = BasicRejectOptions { requeue: true };
 
 impl RabbitReceipt {
-    fn taken(&mut self, operation: &'static str) -> Result<Acker, PortError> {
+    fn take_acker(&mut self, operation: &'static str) -> Result<Acker, PortError> {
         self.acker.take().ok_or_else(|| {
-            PortError::lasting("queue", operation, "the delivery was answered before")
+            PortError::permanent("queue", operation, "the delivery was answered before")
         })
     }
 
-    fn heard(
+    fn check_reply(
         &self,
         operation: &'static str,
-        heard: Result<bool, PortError>,
+        result: Result<bool, PortError>,
     ) -> Result<(), PortError> {
-        if self.doubt.over(heard)? {
+        if self.reconnect.check(result)? {
             return Ok(());
         }
-        Err(PortError::passing(
+        Err(PortError::transient(
             "queue",
             operation,
             "the channel of the delivery is gone; the message comes again",
@@ -110,15 +114,15 @@ impl RabbitReceipt {
 #[async_trait]
 impl Receipt for RabbitReceipt {
     async fn ack(mut self: Box<Self>) -> Result<(), PortError> {
-        let acker = self.taken("ack")?;
-        let heard = answered("ack", acker.ack(BasicAckOptions::default())).await;
-        self.heard("ack", heard)
+        let acker = self.take_acker("ack")?;
+        let result = with_timeout("ack", acker.ack(BasicAckOptions::default())).await;
+        self.check_reply("ack", result)
     }
 
     async fn requeue(mut self: Box<Self>) -> Result<(), PortError> {
-        let acker = self.taken("requeue")?;
-        let heard = answered("requeue", acker.reject(REQUEUE)).await;
-        self.heard("requeue", heard)
+        let acker = self.take_acker("requeue")?;
+        let result = with_timeout("requeue", acker.reject(REQUEUE)).await;
+        self.check_reply("requeue", result)
     }
 }
 

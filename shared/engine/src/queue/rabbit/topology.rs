@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! publish ──► exchange `stemma` (direct, key = queue) ──► queue `stemma.<queue>` ──delivery limit──► `stemma.dead`
-//! later   ──► exchange `stemma.later.<rung>` (fanout) ──► queue `stemma.later.<rung>` ──TTL──► exchange `stemma`
+//! later   ──► exchange `stemma.later.<delay_queue>` (fanout) ──► queue `stemma.later.<delay_queue>` ──TTL──► exchange `stemma`
 //! announce ─► exchange `stemma.events` (topic) ──► whoever bound a queue
 //! ```
 //!
@@ -14,13 +14,13 @@ use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptio
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, ExchangeKind};
 
-use super::link::{answered, answered_or, fault, reply_code};
-use crate::port::PortError;
-use crate::queue::{DELIVERY_LIMIT, QueueName, Rung};
+use super::connection::{port_error, reply_code, with_timeout, with_timeout_or};
+use crate::port_error::PortError;
+use crate::queue::{DELIVERY_LIMIT, QueueName, RetryDelay};
 
 /// Dead letters must not be dropped for having been looked at: the highest limit that both 3.10 and 4.x take (3.10
 /// refuses `-1`, and without any limit 4.x sets 20).
-const NO_LIMIT: i32 = i32::MAX;
+const MAX_DELIVERY_LIMIT: i32 = i32::MAX;
 /// The broker's reply code for a declaration that contradicts what is there.
 const PRECONDITION_FAILED: u16 = 406;
 
@@ -30,7 +30,7 @@ pub(super) struct Topology {
 }
 
 /// Where a message is published to.
-pub(super) struct Route {
+pub(super) struct PublishRoute {
     pub exchange: ShortString,
     pub key: ShortString,
     /// Whether a message that reaches no queue is a failure.
@@ -55,34 +55,34 @@ impl Topology {
     }
 
     /// The queue, and the exchange, of a rung.
-    pub(super) fn rung(&self, rung: Rung) -> ShortString {
-        format!("{}.later.{}s", self.prefix, rung.delay().as_secs()).into()
+    pub(super) fn delay_queue(&self, delay: RetryDelay) -> ShortString {
+        format!("{}.later.{}s", self.prefix, delay.duration().as_secs()).into()
     }
 
     /// The way to a queue.
-    pub(super) fn route(&self, queue: QueueName) -> Route {
-        Route {
+    pub(super) fn route(&self, queue: QueueName) -> PublishRoute {
+        PublishRoute {
             exchange: self.exchange(),
-            key: key(queue),
+            key: routing_key(queue),
             mandatory: true,
         }
     }
 
     /// The way to a queue over a rung.
-    pub(super) fn detour(&self, queue: QueueName, rung: Rung) -> Route {
-        Route {
-            exchange: self.rung(rung),
-            key: key(queue),
+    pub(super) fn delayed_route(&self, queue: QueueName, delay: RetryDelay) -> PublishRoute {
+        PublishRoute {
+            exchange: self.delay_queue(delay),
+            key: routing_key(queue),
             mandatory: true,
         }
     }
 
     /// The way of an event, which may well reach no one.
-    pub(super) fn event(&self, topic: &str) -> Result<Route, PortError> {
+    pub(super) fn event_route(&self, topic: &str) -> Result<PublishRoute, PortError> {
         let key = ShortString::try_new(topic).map_err(|_| {
-            PortError::lasting("queue", "announce", "a topic has at most 255 bytes")
+            PortError::permanent("queue", "announce", "a topic has at most 255 bytes")
         })?;
-        Ok(Route {
+        Ok(PublishRoute {
             exchange: self.events(),
             key,
             mandatory: false,
@@ -98,12 +98,18 @@ impl Topology {
         declare_exchange(channel, self.events(), ExchangeKind::Topic).await?;
         for queue in self.queues() {
             declare_queue(channel, self.queue(queue), self.arguments(queue)).await?;
-            bind(channel, self.queue(queue), self.exchange(), key(queue)).await?;
+            bind(
+                channel,
+                self.queue(queue),
+                self.exchange(),
+                routing_key(queue),
+            )
+            .await?;
         }
-        for rung in Rung::ALL {
-            let name = self.rung(rung);
+        for delay in RetryDelay::ALL {
+            let name = self.delay_queue(delay);
             declare_exchange(channel, name.clone(), ExchangeKind::Fanout).await?;
-            declare_queue(channel, name.clone(), self.ladder(rung)).await?;
+            declare_queue(channel, name.clone(), self.delay_arguments(delay)).await?;
             bind(channel, name.clone(), name, ShortString::default()).await?;
         }
         Ok(())
@@ -119,16 +125,19 @@ impl Topology {
 
     fn arguments(&self, queue: QueueName) -> FieldTable {
         if queue == QueueName::Dead {
-            let mut table = quorum();
-            table.insert("x-delivery-limit".into(), AMQPValue::LongInt(NO_LIMIT));
+            let mut table = quorum_arguments();
+            table.insert(
+                "x-delivery-limit".into(),
+                AMQPValue::LongInt(MAX_DELIVERY_LIMIT),
+            );
             return table;
         }
         let mut table = self.dead_lettering();
-        let limit = i32::try_from(DELIVERY_LIMIT).unwrap_or(NO_LIMIT);
+        let limit = i32::try_from(DELIVERY_LIMIT).unwrap_or(MAX_DELIVERY_LIMIT);
         table.insert("x-delivery-limit".into(), AMQPValue::LongInt(limit));
         table.insert(
             "x-dead-letter-routing-key".into(),
-            long(key(QueueName::Dead).as_str()),
+            string_value(routing_key(QueueName::Dead).as_str()),
         );
         if matches!(queue, QueueName::Flow(_)) {
             table.insert("x-single-active-consumer".into(), AMQPValue::Boolean(true));
@@ -136,9 +145,9 @@ impl Topology {
         table
     }
 
-    fn ladder(&self, rung: Rung) -> FieldTable {
+    fn delay_arguments(&self, delay: RetryDelay) -> FieldTable {
         let mut table = self.dead_lettering();
-        let millis = i64::try_from(rung.delay().as_millis()).unwrap_or(i64::MAX);
+        let millis = i64::try_from(delay.duration().as_millis()).unwrap_or(i64::MAX);
         table.insert("x-message-ttl".into(), AMQPValue::LongLongInt(millis));
         table
     }
@@ -146,35 +155,40 @@ impl Topology {
     /// A message that leaves the queue otherwise than by an acknowledgement is kept until its next queue has it; the
     /// broker allows that only together with `reject-publish`.
     fn dead_lettering(&self) -> FieldTable {
-        let mut table = quorum();
-        table.insert("x-dead-letter-exchange".into(), long(&self.prefix));
-        table.insert("x-dead-letter-strategy".into(), long("at-least-once"));
-        table.insert("x-overflow".into(), long("reject-publish"));
+        let mut table = quorum_arguments();
+        table.insert("x-dead-letter-exchange".into(), string_value(&self.prefix));
+        table.insert(
+            "x-dead-letter-strategy".into(),
+            string_value("at-least-once"),
+        );
+        table.insert("x-overflow".into(), string_value("reject-publish"));
         table
     }
 }
 
 /// How many messages wait on a queue.
-pub(super) async fn waiting(channel: &Channel, name: &ShortString) -> Result<u64, PortError> {
+pub(super) async fn message_count(channel: &Channel, name: &ShortString) -> Result<u64, PortError> {
     let passive = QueueDeclareOptions {
         passive: true,
         ..QueueDeclareOptions::default()
     };
-    let asked = channel.queue_declare(name.clone(), passive, FieldTable::default());
-    Ok(u64::from(answered("depth", asked).await?.message_count()))
+    let declare = channel.queue_declare(name.clone(), passive, FieldTable::default());
+    Ok(u64::from(
+        with_timeout("depth", declare).await?.message_count(),
+    ))
 }
 
-fn key(queue: QueueName) -> ShortString {
+fn routing_key(queue: QueueName) -> ShortString {
     queue.to_string().into()
 }
 
-fn long(text: &str) -> AMQPValue {
+fn string_value(text: &str) -> AMQPValue {
     AMQPValue::LongString(text.into())
 }
 
-fn quorum() -> FieldTable {
+fn quorum_arguments() -> FieldTable {
     let mut table = FieldTable::default();
-    table.insert("x-queue-type".into(), long("quorum"));
+    table.insert("x-queue-type".into(), string_value("quorum"));
     table
 }
 
@@ -188,7 +202,7 @@ async fn declare_exchange(
         ..ExchangeDeclareOptions::default()
     };
     let declared = channel.exchange_declare(name.clone(), kind, durable, FieldTable::default());
-    answered_or(declared, |error| conflict("exchange", &name, error)).await
+    with_timeout_or(declared, |error| declare_error("exchange", &name, error)).await
 }
 
 async fn declare_queue(
@@ -197,7 +211,7 @@ async fn declare_queue(
     arguments: FieldTable,
 ) -> Result<(), PortError> {
     let declared = channel.queue_declare(name.clone(), QueueDeclareOptions::durable(), arguments);
-    answered_or(declared, |error| conflict("queue", &name, error))
+    with_timeout_or(declared, |error| declare_error("queue", &name, error))
         .await
         .map(|_| ())
 }
@@ -215,21 +229,21 @@ async fn bind(
         QueueBindOptions::default(),
         FieldTable::default(),
     );
-    answered("declare", bound).await
+    with_timeout("declare", bound).await
 }
 
 /// What it means that something could not be declared.
-fn conflict(kind: &str, name: &ShortString, error: Option<&lapin::Error>) -> PortError {
+fn declare_error(kind: &str, name: &ShortString, error: Option<&lapin::Error>) -> PortError {
     match error {
         Some(error) if reply_code(error) == Some(PRECONDITION_FAILED) => {
             let advice = format!("delete it when it is empty, or choose another prefix ({error})");
-            PortError::lasting(
+            PortError::permanent(
                 "queue",
                 "declare",
                 format!("{kind} {name} is declared differently: {advice}"),
             )
         }
-        error => fault("declare", error),
+        error => port_error("declare", error),
     }
 }
 
@@ -242,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_port_below_the_prefix() {
+    fn queue_names_start_with_the_prefix() {
         let topology = Topology::new("stemma");
         let names: Vec<String> = topology
             .queues()
@@ -258,33 +272,33 @@ mod tests {
         ] {
             assert!(names.iter().any(|known| known == name), "{name}");
         }
-        let rungs: Vec<String> = Rung::ALL
+        let rungs: Vec<String> = RetryDelay::ALL
             .into_iter()
-            .map(|rung| topology.rung(rung).to_string())
+            .map(|delay| topology.delay_queue(delay).to_string())
             .collect();
         assert_eq!(
             rungs,
             ["stemma.later.5s", "stemma.later.30s", "stemma.later.300s"]
         );
-        assert!(topology.event(&"x".repeat(256)).is_err());
+        assert!(topology.event_route(&"x".repeat(256)).is_err());
     }
 
     #[test]
-    fn a_rung_keeps_the_key_of_its_messages() {
+    fn delay_queues_keep_the_routing_key() {
         let topology = Topology::new("stemma");
-        let table = topology.ladder(Rung::Medium);
+        let table = topology.delay_arguments(RetryDelay::Medium);
         assert_eq!(
             value(&table, "x-message-ttl"),
             Some(&AMQPValue::LongLongInt(30_000))
         );
         assert_eq!(
             value(&table, "x-dead-letter-exchange"),
-            Some(&long("stemma"))
+            Some(&string_value("stemma"))
         );
         assert_eq!(value(&table, "x-dead-letter-routing-key"), None);
         assert_eq!(
             topology
-                .detour(QueueName::Flow(7), Rung::Medium)
+                .delayed_route(QueueName::Flow(7), RetryDelay::Medium)
                 .key
                 .as_str(),
             "flow.07"
@@ -292,12 +306,12 @@ mod tests {
     }
 
     #[test]
-    fn every_queue_says_its_delivery_limit() {
+    fn every_queue_declares_its_delivery_limit() {
         let topology = Topology::new("stemma");
         for queue in topology.queues() {
             let table = topology.arguments(queue);
             let limit = if queue == QueueName::Dead {
-                NO_LIMIT
+                MAX_DELIVERY_LIMIT
             } else {
                 20
             };
@@ -308,7 +322,7 @@ mod tests {
             );
             assert_eq!(
                 value(&table, "x-queue-type"),
-                Some(&long("quorum")),
+                Some(&string_value("quorum")),
                 "{queue}"
             );
             let single = matches!(queue, QueueName::Flow(_));

@@ -8,10 +8,10 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use stemma_document::{
-    Body, CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion,
-    DraftEntry, Extent, Fact, FilingFacts, Format, Line, LocatedEntry, Method, Page, PageNo, Place,
-    Position, Pt, PublishedTree, Rect, SectionTree, Source, StyleRun, TreeObject, Verdict,
-    VerifiedOutline, Witness, layout,
+    CatalogEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, DraftEntry,
+    EntryVerdict, EvidenceSource, Extent, Fact, FilingFacts, Line, LocatedEntry, Method, Page,
+    PageNo, Position, Pt, PublishedTree, Rect, SectionStart, SectionTree, Source, SourceBody,
+    SourceFormat, StyleRun, TreeObject, VerifiedOutline, blob_keys,
 };
 use stemma_engine::TaskKey;
 use stemma_engine::artifact::Artifact;
@@ -31,7 +31,7 @@ const YEARS: usize = 5;
 /// When the archive was published, in milliseconds since 1970-01-01 UTC.
 const PUBLISHED_MS: u64 = 1_750_000_000_000;
 /// Documents written at once.
-const AT_ONCE: usize = 4;
+const CONCURRENT_WRITES: usize = 4;
 
 const SYLLABLES: [&str; 40] = [
     "ba", "cor", "del", "en", "fi", "gar", "hol", "in", "jo", "ker", "lam", "mer", "nu", "or",
@@ -80,13 +80,13 @@ const TITLES: [&str; 20] = [
 ];
 
 /// What documents are made of.
-pub struct Archive {
+pub struct SyntheticArchive {
     lexicon: Vec<String>,
     /// Cumulated weights of the words, by Zipf's law.
     weights: Vec<f64>,
 }
 
-impl Archive {
+impl SyntheticArchive {
     /// The lexicon.
     pub fn new() -> Self {
         let mut random = SmallRng::seed_from_u64(1);
@@ -154,7 +154,10 @@ impl Archive {
     pub async fn write(&self, blobs: &dyn Blobs, from: usize, to: usize) -> Result<()> {
         let written = stream::iter(from..to)
             .map(|number| self.publish(blobs, number, PUBLISHED_MS + number as u64, ""));
-        written.buffer_unordered(AT_ONCE).try_collect().await
+        written
+            .buffer_unordered(CONCURRENT_WRITES)
+            .try_collect()
+            .await
     }
 
     /// Publishes a document as the assembler does: text, tree, change record. `word` stands in its text.
@@ -168,12 +171,10 @@ impl Archive {
         let (body, outline) = self.pages(number, word)?;
         let collection = Collection::default();
         let version = self.version(number, &collection);
-        let scope = layout::document_scope(&collection, version.doc);
-        let key = TaskKey::identity("paginate", 1)
-            .text(&version.name)
-            .finish();
+        let scope = blob_keys::document_scope(&collection, version.doc);
+        let key = TaskKey::builder("paginate", 1).text(&version.name).finish();
         let source = Source {
-            format: Format::Pdf,
+            format: SourceFormat::Pdf,
             body,
             outline: Vec::new(),
             links: Vec::new(),
@@ -181,7 +182,7 @@ impl Archive {
             defects: Vec::new(),
             encrypted: false,
         };
-        let packed = stemma_extract::pack(&source)?;
+        let packed = stemma_extract::encode_source(&source)?;
         let artifact = Artifact::new(b"{}", &[("source", packed.into())])
             .map_err(|error| anyhow!("{}", error.code))?;
         artifact.store(blobs, &scope, &key).await?;
@@ -193,16 +194,16 @@ impl Archive {
             tree,
         };
         let doc = published.version.doc;
-        let entry = CatalogueEntry::of(&published);
+        let entry = CatalogEntry::from_tree(&published);
         let json = serde_json::to_vec(&TreeObject::Published(Box::new(published)))?;
         blobs
-            .put(&layout::tree_key(&collection, doc, 1), json.into())
+            .put(&blob_keys::tree_key(&collection, doc, 1), json.into())
             .await?;
         let change = Change {
             at_ms,
             kind: ChangeKind::Published(Box::new(entry)),
         };
-        let key = layout::change_key(&collection, at_ms, number as u64);
+        let key = blob_keys::change_key(&collection, at_ms, number as u64);
         blobs.put(&key, serde_json::to_vec(&change)?.into()).await?;
         Ok(())
     }
@@ -215,21 +216,21 @@ impl Archive {
         );
         let uri = format!("file:///generated/{name}");
         DocumentVersion {
-            doc: DocId::of(collection, &uri),
+            doc: DocId::new(collection, &uri),
             seq: 1,
             uri,
             path: format!("{}/{name}", number / 1_000),
-            source: Digest::of(name.as_bytes()),
+            source: Digest::from_content(name.as_bytes()),
             name,
             origin: Default::default(),
             size_bytes: 100_000,
-            settings: Digest::of(b"generated").to_string(),
-            stated: Default::default(),
+            settings: Digest::from_content(b"generated").to_string(),
+            sidecar_facts: Default::default(),
         }
     }
 
     fn facts(&self, number: usize) -> FilingFacts {
-        let fact = |value: String| Some(Fact::text(value, PageNo::new(1)));
+        let fact = |value: String| Some(Fact::from_text(value, PageNo::new(1)));
         let year = Self::year(number);
         FilingFacts {
             issuer: fact(self.issuer(number)),
@@ -241,7 +242,7 @@ impl Archive {
         }
     }
 
-    fn pages(&self, number: usize, word: &str) -> Result<(Body, VerifiedOutline)> {
+    fn pages(&self, number: usize, word: &str) -> Result<(SourceBody, VerifiedOutline)> {
         let mut random = SmallRng::seed_from_u64(number as u64 ^ 0xd0c);
         let mut pages: Vec<Vec<Line>> = vec![Vec::new(); PAGES];
         let mut judged = Vec::with_capacity(SECTIONS);
@@ -259,15 +260,15 @@ impl Archive {
                 label: None,
                 target: None,
                 level: if section % 10 == 0 { 1 } else { 2 },
-                witness: Witness::Layout,
+                evidence: EvidenceSource::Layout,
             };
-            let verdict = Verdict::Found {
+            let verdict = EntryVerdict::Confirmed {
                 starts_page: position.line == 0,
             };
             judged.push((
                 LocatedEntry {
                     entry,
-                    place: Place::Page(position),
+                    place: SectionStart::Page(position),
                 },
                 verdict,
             ));
@@ -280,7 +281,7 @@ impl Archive {
         let outline =
             VerifiedOutline::new(Extent::Pages(PAGES as u32), judged).context("an outline")?;
         Ok((
-            Body::Pages(
+            SourceBody::Pages(
                 pages
                     .into_iter()
                     .map(|lines: Vec<Line>| Page {

@@ -9,16 +9,16 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// The longest an answer is waited for.
-pub const PATIENCE: Duration = Duration::from_secs(35);
+pub const TIMEOUT: Duration = Duration::from_secs(35);
 
 /// A connection that is kept.
-pub struct Client {
+pub struct SearchClient {
     address: SocketAddr,
     stream: Option<TcpStream>,
 }
 
 /// An answer.
-pub struct Reply {
+pub struct HttpResponse {
     /// Status.
     pub status: u16,
     /// Whether it says when to come back.
@@ -27,7 +27,7 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-impl Client {
+impl SearchClient {
     /// A client of the server at `address`.
     pub fn new(address: SocketAddr) -> Self {
         Self {
@@ -40,26 +40,26 @@ impl Client {
     ///
     /// # Errors
     /// When there is none in time.
-    pub async fn search(&mut self, question: &str, limit: usize) -> Result<Reply> {
+    pub async fn search(&mut self, question: &str, limit: usize) -> Result<HttpResponse> {
         let body = serde_json::json!({ "query": question, "limit": limit }).to_string();
         let request = format!(
             "POST /v1/search HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        self.ask(&request).await
+        self.request(&request).await
     }
 
     /// Reads a path.
     ///
     /// # Errors
-    /// As [`Client::search`].
-    pub async fn get(&mut self, path: &str) -> Result<Reply> {
-        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n"))
+    /// As [`SearchClient::search`].
+    pub async fn get(&mut self, path: &str) -> Result<HttpResponse> {
+        self.request(&format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n"))
             .await
     }
 
-    async fn ask(&mut self, request: &str) -> Result<Reply> {
-        let reply = timeout(PATIENCE, self.exchange(request))
+    async fn request(&mut self, request: &str) -> Result<HttpResponse> {
+        let reply = timeout(TIMEOUT, self.exchange(request))
             .await
             .context("no answer in time")
             .and_then(|done| done);
@@ -69,7 +69,7 @@ impl Client {
         reply
     }
 
-    async fn exchange(&mut self, request: &str) -> Result<Reply> {
+    async fn exchange(&mut self, request: &str) -> Result<HttpResponse> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => TcpStream::connect(self.address)
@@ -107,7 +107,7 @@ impl Client {
             .nth(1)
             .context("an answer without a status")?
             .parse()?;
-        let reply = Reply {
+        let reply = HttpResponse {
             status,
             retry_after: header("retry-after").is_some(),
             body: read[end..].to_vec(),
@@ -121,16 +121,16 @@ impl Client {
 
 /// How long things took, in milliseconds.
 #[derive(Default)]
-pub struct Times(Vec<f64>);
+pub struct LatencySamples(Vec<f64>);
 
-impl Times {
+impl LatencySamples {
     /// Adds one.
     pub fn add(&mut self, since: Instant) {
         self.0.push(since.elapsed().as_secs_f64() * 1_000.0);
     }
 
     /// Adds those of another.
-    pub fn extend(&mut self, other: Times) {
+    pub fn extend(&mut self, other: LatencySamples) {
         self.0.extend(other.0);
     }
 

@@ -13,31 +13,31 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
-use stemma_cluster::{Fleet, Role, binary};
+use stemma_cluster::{ServiceFleet, ServiceRole, binary};
 use stemma_engine::blobs::FolderBlobs;
 
-use archive::{Archive, SECTIONS};
-use load::{Client, Times, memory_mb};
+use archive::{SECTIONS, SyntheticArchive};
+use load::{LatencySamples, SearchClient, memory_mb};
 
 const USAGE: &str = "usage: find scale STORE [DOCUMENTS] | soak STORE [SECONDS] [CLIENTS]";
 /// Questions asked one after the other, and seconds of questions at once.
-const ALONE: usize = 1_000;
-const TOGETHER: Duration = Duration::from_secs(20);
+const SEQUENTIAL_QUERIES: usize = 1_000;
+const CONCURRENT_PERIOD: Duration = Duration::from_secs(20);
 /// Clients that ask at once where the rate is measured.
 const CLIENTS: usize = 4;
 /// Trees published one after the other, and kills.
-const PUBLISHED: usize = 10;
+const PUBLISHED_TREES: usize = 10;
 const KILLS: usize = 3;
 /// The longest a build may take.
 const BUILD: Duration = Duration::from_secs(3_600);
 /// Marks (issue 6): milliseconds, questions a second, megabytes, seconds, share of shed questions.
-const P50_MS: f64 = 15.0;
-const P95_MS: f64 = 60.0;
-const RATE: f64 = 200.0;
-const ANON_MB: f64 = 600.0;
-const FOUND_MS: f64 = 2_000.0;
-const READY_MS: f64 = 5_000.0;
-const SHED: f64 = 0.01;
+const MAX_P50_MS: f64 = 15.0;
+const MAX_P95_MS: f64 = 60.0;
+const MIN_QUERY_RATE: f64 = 200.0;
+const MAX_ANON_MB: f64 = 600.0;
+const MAX_VISIBLE_MS: f64 = 2_000.0;
+const MAX_READY_MS: f64 = 5_000.0;
+const MAX_SHED_SHARE: f64 = 0.01;
 
 fn main() -> ExitCode {
     match tokio::runtime::Runtime::new()
@@ -59,7 +59,7 @@ async fn run() -> Result<bool> {
     let Some(store) = words.get(1).map(PathBuf::from) else {
         bail!(USAGE)
     };
-    let mut bench = Bench::new(&store)?;
+    let mut bench = SearchBench::new(&store)?;
     match words[0].as_str() {
         "scale" => bench.scale(number(2, 10_000)?).await,
         "soak" => bench.soak(number(2, 300)?, number(3, 500)?).await,
@@ -67,26 +67,26 @@ async fn run() -> Result<bool> {
     }
 }
 
-struct Bench {
+struct SearchBench {
     store: PathBuf,
     blobs: FolderBlobs,
-    archive: Archive,
-    fleet: Fleet,
-    sound: bool,
+    archive: SyntheticArchive,
+    fleet: ServiceFleet,
+    all_met: bool,
 }
 
-impl Bench {
+impl SearchBench {
     fn new(store: &Path) -> Result<Self> {
         std::fs::create_dir_all(store)?;
         let store = store.canonicalize()?;
         let blobs = FolderBlobs::open(&store)?;
-        let fleet = Fleet::new(binary()?, &store.to_string_lossy(), Vec::new())?;
+        let fleet = ServiceFleet::new(binary()?, &store.to_string_lossy(), Vec::new())?;
         Ok(Self {
             store,
             blobs,
-            archive: Archive::new(),
+            archive: SyntheticArchive::new(),
             fleet,
-            sound: true,
+            all_met: true,
         })
     }
 
@@ -96,28 +96,28 @@ impl Bench {
             "{} {what}: {figure:.1} {unit} ({mark})",
             if right { "ok " } else { "NO " }
         );
-        self.sound &= right;
+        self.all_met &= right;
     }
 
     async fn scale(&mut self, documents: usize) -> Result<bool> {
         self.write(documents).await?;
         self.build(documents).await?;
-        let server = self.fleet.spawn(Role::Query, &[])?;
-        let server = self.answering(server).await?.0;
-        self.alone(&server, documents).await?;
-        self.together(&server, documents).await?;
+        let server = self.fleet.spawn(ServiceRole::Query, &[])?;
+        let server = self.wait_until_answering(server).await?.0;
+        self.measure_sequential(&server, documents).await?;
+        self.measure_concurrent(&server, documents).await?;
         let (anon, file) = memory_mb(self.fleet.pid(&server)?)?;
         self.mark(
             "anonymous memory",
             anon,
             "MB",
-            anon <= ANON_MB,
+            anon <= MAX_ANON_MB,
             "at most 600",
         );
         println!("    mapped files: {file:.0} MB");
-        self.found(&server, documents).await?;
-        self.killed(server).await?;
-        Ok(self.sound)
+        self.measure_visibility(&server, documents).await?;
+        self.measure_restart(server).await?;
+        Ok(self.all_met)
     }
 
     async fn write(&self, documents: usize) -> Result<()> {
@@ -169,9 +169,9 @@ impl Bench {
     }
 
     /// Waits until a server answers a question; how long that took.
-    async fn answering(&mut self, server: String) -> Result<(String, f64)> {
+    async fn wait_until_answering(&mut self, server: String) -> Result<(String, f64)> {
         let began = Instant::now();
-        let mut client = Client::new(self.fleet.address(&server)?);
+        let mut client = SearchClient::new(self.fleet.address(&server)?);
         while !matches!(client.search("net sales", 1).await, Ok(reply) if reply.status == 200) {
             ensure!(
                 began.elapsed() < Duration::from_secs(120),
@@ -183,11 +183,11 @@ impl Bench {
         Ok((server, began.elapsed().as_secs_f64() * 1_000.0))
     }
 
-    async fn alone(&mut self, server: &str, documents: usize) -> Result<()> {
-        let mut client = Client::new(self.fleet.address(server)?);
-        let mut times = Times::default();
-        let mut found = 0;
-        for number in 0..ALONE + 100 {
+    async fn measure_sequential(&mut self, server: &str, documents: usize) -> Result<()> {
+        let mut client = SearchClient::new(self.fleet.address(server)?);
+        let mut times = LatencySamples::default();
+        let mut hit_count = 0;
+        for number in 0..SEQUENTIAL_QUERIES + 100 {
             let question = self.archive.question(number, documents);
             let began = Instant::now();
             let reply = client.search(&question, 10).await?;
@@ -196,32 +196,32 @@ impl Bench {
                 "{question}: {}",
                 String::from_utf8_lossy(&reply.body)
             );
-            found += usize::from(hits(&reply.body) > 0);
+            hit_count += usize::from(hits(&reply.body) > 0);
             // The first hundred read files into memory.
             if number >= 100 {
                 times.add(began);
             }
         }
         println!(
-            "    {ALONE} different questions, one after the other; {found} of {} with hits",
-            ALONE + 100
+            "    {SEQUENTIAL_QUERIES} different questions, one after the other; {hit_count} of {} with hits",
+            SEQUENTIAL_QUERIES + 100
         );
         let p50 = times.quantile(0.5);
         let p95 = times.quantile(0.95);
         let p99 = times.quantile(0.99);
-        self.mark("p50", p50, "ms", p50 <= P50_MS, "at most 15");
-        self.mark("p95", p95, "ms", p95 <= P95_MS, "at most 60");
+        self.mark("p50", p50, "ms", p50 <= MAX_P50_MS, "at most 15");
+        self.mark("p95", p95, "ms", p95 <= MAX_P95_MS, "at most 60");
         println!("    p99: {p99:.1} ms");
         Ok(())
     }
 
-    async fn together(&mut self, server: &str, documents: usize) -> Result<()> {
+    async fn measure_concurrent(&mut self, server: &str, documents: usize) -> Result<()> {
         let address = self.fleet.address(server)?;
         let archive = &self.archive;
-        let until = Instant::now() + TOGETHER;
+        let until = Instant::now() + CONCURRENT_PERIOD;
         let client = |index: usize| async move {
-            let mut client = Client::new(address);
-            let mut times = Times::default();
+            let mut client = SearchClient::new(address);
+            let mut times = LatencySamples::default();
             let mut number = 1_000_000 * (index + 1);
             while Instant::now() < until {
                 let began = Instant::now();
@@ -234,16 +234,16 @@ impl Bench {
             }
             anyhow::Ok(times)
         };
-        let mut all = Times::default();
+        let mut all = LatencySamples::default();
         for times in futures::future::try_join_all((0..CLIENTS).map(client)).await? {
             all.extend(times);
         }
-        let rate = all.len() as f64 / TOGETHER.as_secs_f64();
+        let rate = all.len() as f64 / CONCURRENT_PERIOD.as_secs_f64();
         self.mark(
             "questions at once",
             rate,
             "/s",
-            rate >= RATE,
+            rate >= MIN_QUERY_RATE,
             "at least 200, the clients on the same cores",
         );
         println!(
@@ -255,10 +255,10 @@ impl Bench {
     }
 
     /// Publishes trees one by one, each with a word of its own, and waits until it is found.
-    async fn found(&mut self, server: &str, documents: usize) -> Result<()> {
-        let mut client = Client::new(self.fleet.address(server)?);
-        let mut times = Times::default();
-        for at in 0..PUBLISHED {
+    async fn measure_visibility(&mut self, server: &str, documents: usize) -> Result<()> {
+        let mut client = SearchClient::new(self.fleet.address(server)?);
+        let mut times = LatencySamples::default();
+        for at in 0..PUBLISHED_TREES {
             let now_ms = now_ms()?;
             let word = format!("zyx{now_ms}");
             self.archive
@@ -281,24 +281,26 @@ impl Bench {
         }
         let p50 = times.quantile(0.5);
         let most = times.quantile(1.0);
-        println!("    {PUBLISHED} trees published one by one: found after {p50:.0} ms (median)");
+        println!(
+            "    {PUBLISHED_TREES} trees published one by one: found after {p50:.0} ms (median)"
+        );
         self.mark(
             "a new tree is found after",
             most,
             "ms",
-            most <= FOUND_MS,
+            most <= MAX_VISIBLE_MS,
             "at most 2,000",
         );
         Ok(())
     }
 
-    async fn killed(&mut self, mut server: String) -> Result<()> {
+    async fn measure_restart(&mut self, mut server: String) -> Result<()> {
         let mut most = 0.0_f64;
         for _ in 0..KILLS {
             self.fleet.kill(&server)?;
             let (next, ready) = {
-                let next = self.fleet.spawn(Role::Query, &[])?;
-                self.answering(next).await?
+                let next = self.fleet.spawn(ServiceRole::Query, &[])?;
+                self.wait_until_answering(next).await?
             };
             (server, most) = (next, most.max(ready));
         }
@@ -306,7 +308,7 @@ impl Bench {
             "answers again after kill -9",
             most,
             "ms",
-            most <= READY_MS,
+            most <= MAX_READY_MS,
             "at most 5,000",
         );
         Ok(())
@@ -317,14 +319,15 @@ impl Bench {
         let there = std::fs::read_to_string(self.store.join("bench-documents"))
             .context("run `find scale` first")?;
         let documents: usize = there.trim().parse()?;
-        let server = self.fleet.spawn(Role::Query, &[])?;
-        let server = self.answering(server).await?.0;
+        let server = self.fleet.spawn(ServiceRole::Query, &[])?;
+        let server = self.wait_until_answering(server).await?.0;
         let address = self.fleet.address(&server)?;
         let archive = &self.archive;
         let blobs = &self.blobs;
         let until = Instant::now() + Duration::from_secs(seconds as u64);
-        let asking = (0..clients)
-            .map(|index| async move { soaking(archive, address, index, documents, until).await });
+        let asking = (0..clients).map(|index| async move {
+            soak_client(archive, address, index, documents, until).await
+        });
         let publishing = async {
             let mut published = 0_usize;
             // A thousand trees in five minutes.
@@ -343,9 +346,9 @@ impl Bench {
             }
             anyhow::Ok(published)
         };
-        let (asked, published) = tokio::join!(futures::future::join_all(asking), publishing);
-        let mut sum = Soaked::default();
-        asked.into_iter().for_each(|one| sum.add(one));
+        let (results, published) = tokio::join!(futures::future::join_all(asking), publishing);
+        let mut sum = SoakResult::default();
+        results.into_iter().for_each(|one| sum.add(one));
         println!(
             "    {clients} clients, {seconds} s, {} trees published, {} answers",
             published?,
@@ -362,14 +365,14 @@ impl Bench {
             "shed",
             100.0 * sum.shed as f64 / all,
             "%",
-            sum.shed as f64 / all < SHED,
+            sum.shed as f64 / all < MAX_SHED_SHARE,
             "less than 1",
         );
         self.mark(
             "shed without Retry-After",
-            sum.rude as f64,
+            sum.shed_without_retry_after as f64,
             "",
-            sum.rude == 0,
+            sum.shed_without_retry_after == 0,
             "none",
         );
         self.mark(
@@ -392,53 +395,53 @@ impl Bench {
         }
         let (anon, _) = memory_mb(self.fleet.pid(&server)?)?;
         println!("    anonymous memory: {anon:.0} MB");
-        Ok(self.sound)
+        Ok(self.all_met)
     }
 }
 
 /// What the clients of a soak saw.
 #[derive(Default)]
-struct Soaked {
-    times: Times,
+struct SoakResult {
+    times: LatencySamples,
     shed: usize,
-    rude: usize,
+    shed_without_retry_after: usize,
     errors: usize,
     wrong: usize,
     lost: usize,
     first: Option<String>,
 }
 
-impl Soaked {
-    fn add(&mut self, other: Soaked) {
+impl SoakResult {
+    fn add(&mut self, other: SoakResult) {
         self.times.extend(other.times);
         self.shed += other.shed;
-        self.rude += other.rude;
+        self.shed_without_retry_after += other.shed_without_retry_after;
         self.errors += other.errors;
         self.wrong += other.wrong;
         self.lost += other.lost;
         self.first = self.first.take().or(other.first);
     }
 
-    fn trouble(&mut self, what: String) {
+    fn record_error(&mut self, what: String) {
         self.first.get_or_insert(what);
     }
 }
 
-async fn soaking(
-    archive: &Archive,
+async fn soak_client(
+    archive: &SyntheticArchive,
     address: std::net::SocketAddr,
     index: usize,
     documents: usize,
     until: Instant,
-) -> Soaked {
-    let mut seen = Soaked::default();
-    let mut client = Client::new(address);
+) -> SoakResult {
+    let mut result = SoakResult::default();
+    let mut client = SearchClient::new(address);
     let mut number = index * 1_000_000;
     while Instant::now() < until {
         number += 1;
         let began = Instant::now();
         // People read in between, and ask each other's questions.
-        let asked = match number % 3 {
+        let response = match number % 3 {
             0 => client.get("/v1/documents?limit=5").await,
             1 => {
                 client
@@ -447,39 +450,39 @@ async fn soaking(
             }
             _ => client.search(&archive.question(number, documents), 5).await,
         };
-        match asked {
+        match response {
             Ok(reply) if reply.status == 200 => {
                 if serde_json::from_slice::<serde_json::Value>(&reply.body).is_err() {
-                    seen.wrong += 1;
-                    seen.trouble("a body that is no JSON".into());
+                    result.wrong += 1;
+                    result.record_error("a body that is no JSON".into());
                 }
-                seen.times.add(began);
+                result.times.add(began);
             }
             Ok(reply) if matches!(reply.status, 429 | 503) => {
-                seen.shed += 1;
-                seen.rude += usize::from(!reply.retry_after);
-                seen.trouble(format!(
+                result.shed += 1;
+                result.shed_without_retry_after += usize::from(!reply.retry_after);
+                result.record_error(format!(
                     "{}: {}",
                     reply.status,
                     String::from_utf8_lossy(&reply.body)
                 ));
             }
             Ok(reply) => {
-                seen.errors += 1;
-                seen.trouble(format!(
+                result.errors += 1;
+                result.record_error(format!(
                     "{}: {}",
                     reply.status,
                     String::from_utf8_lossy(&reply.body)
                 ));
             }
             Err(error) => {
-                seen.lost += 1;
-                seen.trouble(format!("{error:#}"));
+                result.lost += 1;
+                result.record_error(format!("{error:#}"));
             }
         }
         tokio::time::sleep(Duration::from_millis(2_000 + (number as u64 * 37) % 1_000)).await;
     }
-    seen
+    result
 }
 
 /// Hits in an answer of `POST /v1/search`.

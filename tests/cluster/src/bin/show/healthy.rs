@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde_json::Value;
-use stemma_cluster::{Role, documents};
+use stemma_cluster::{ServiceRole, documents};
 use stemma_sim::{Behavior, Latency, Provider};
 use tokio::time::sleep;
 
-use crate::ground::Ground;
+use crate::harness::DemoHarness;
 
 const DOCUMENTS: u64 = 60;
 /// What a run that moves may be said to do.
-const MOVES: [&str; 6] = [
+const PROGRESS_CAUSES: [&str; 6] = [
     "long",
     "workers_busy",
     "sibling_stage",
@@ -22,11 +22,11 @@ const MOVES: [&str; 6] = [
     "provider_slow",
 ];
 /// How far the time told may be off.
-const OFF: f64 = 0.3;
+const MAX_ETA_ERROR: f64 = 0.3;
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs a job on two workers.
-pub async fn show(ground: &Ground) -> Result<bool> {
+pub async fn show(ground: &DemoHarness) -> Result<bool> {
     let latency = Duration::from_millis(300);
     let provider = Provider::start(Behavior {
         latency: Latency {
@@ -36,26 +36,26 @@ pub async fn show(ground: &Ground) -> Result<bool> {
         ..Behavior::default()
     })
     .await?;
-    let mut site = ground.site(&provider, &[("LOCAL__OPEN_DOCUMENTS", "12")])?;
-    let services: [(Role, &[&str]); 4] = [
-        (Role::Coordinator, &[]),
-        (Role::Worker, &[]),
-        (Role::Worker, &[]),
-        (Role::Assembler, &[]),
+    let mut site = ground.deploy(&provider, &[("LOCAL__OPEN_DOCUMENTS", "12")])?;
+    let services: [(ServiceRole, &[&str]); 4] = [
+        (ServiceRole::Coordinator, &[]),
+        (ServiceRole::Worker, &[]),
+        (ServiceRole::Worker, &[]),
+        (ServiceRole::Assembler, &[]),
     ];
     site.start(&services).await?;
     let filings = tempfile::tempdir()?;
     documents::write(filings.path(), DOCUMENTS, 4, 1)?;
     let job = site.submit(filings.path(), &[]).await?;
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut stuck = Vec::new();
     let mut back = Vec::new();
-    let mut asked = 0;
+    let mut polls = 0;
     let mut most = (0.0, 0);
-    let mut told: Option<(f64, f64)> = None;
+    let mut first_estimate: Option<(f64, f64)> = None;
     loop {
         let status = site.status(&job).await?;
-        let elapsed = begun.elapsed().as_secs_f64();
+        let elapsed = started.elapsed().as_secs_f64();
         let (done, tasks) = progress(&status);
         if done + 1e-9 < most.0 && tasks <= most.1 {
             back.push(format!(
@@ -64,20 +64,20 @@ pub async fn show(ground: &Ground) -> Result<bool> {
             ));
         }
         most = (done.max(most.0), tasks);
-        if told.is_none() && done >= DOCUMENTS as f64 / 10.0 {
-            told = status["eta_seconds"].as_f64().map(|eta| (elapsed, eta));
+        if first_estimate.is_none() && done >= DOCUMENTS as f64 / 10.0 {
+            first_estimate = status["eta_seconds"].as_f64().map(|eta| (elapsed, eta));
         }
         if !status["ended_ms"].is_null() {
             break;
         }
-        anyhow::ensure!(begun.elapsed() < LIMIT, "the job does not end: {status}");
-        let (answer, _) = site.ask(&["why", &job, "--json"]).await?;
+        anyhow::ensure!(started.elapsed() < LIMIT, "the job does not end: {status}");
+        let (answer, _) = site.run_json(&["why", &job, "--json"]).await?;
         let cause = answer["diagnosis"]["cause"]
             .as_str()
             .unwrap_or("nothing")
             .to_string();
-        asked += 1;
-        if !MOVES.contains(&cause.as_str()) {
+        polls += 1;
+        if !PROGRESS_CAUSES.contains(&cause.as_str()) {
             stuck.push(format!(
                 "{elapsed:.0} s: {cause}: {}",
                 answer["diagnosis"]["says"]
@@ -85,19 +85,19 @@ pub async fn show(ground: &Ground) -> Result<bool> {
         }
         sleep(Duration::from_secs(1)).await;
     }
-    let took = begun.elapsed().as_secs_f64();
-    let off = told.map(|(at, eta)| (at + eta) / took - 1.0);
+    let took = started.elapsed().as_secs_f64();
+    let off = first_estimate.map(|(at, eta)| (at + eta) / took - 1.0);
     println!(
-        "{DOCUMENTS} documents in {took:.0} s; asked why {asked} times, {} said it was stuck",
+        "{DOCUMENTS} documents in {took:.0} s; asked why {polls} times, {} said it was stuck",
         stuck.len()
     );
     println!("progress went back {} times without more to do", back.len());
-    println!("after a tenth: {told:?} (seconds gone, seconds left), off by {off:.2?}");
+    println!("after a tenth: {first_estimate:?} (seconds gone, seconds left), off by {off:.2?}");
     stuck
         .iter()
         .chain(&back)
         .for_each(|line| println!("      {line}"));
-    Ok(stuck.is_empty() && back.is_empty() && off.is_some_and(|off| off.abs() <= OFF))
+    Ok(stuck.is_empty() && back.is_empty() && off.is_some_and(|off| off.abs() <= MAX_ETA_ERROR))
 }
 
 /// Documents done, with the share of those in work that their tasks make up; and the tasks known of documents in work.

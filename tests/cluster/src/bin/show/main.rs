@@ -1,19 +1,19 @@
-//! Shows on real servers what takes longer than a test may: `show stalls [NAME…] | healthy | sigterm | rolling | beside`.
+//! Shows on real servers what takes longer than a test may: `show stalls [NAME…] | healthy | sigterm | rolling_restart | interactive_latency`.
 //!
 //! It uses the servers that `STEMMA_TEST_RABBITMQ`, `_REDIS` and `_S3` name, or starts its own, prints what it measured,
 //! and fails where that is not what it has to be.
 
-mod beside;
-mod ground;
+mod harness;
 mod healthy;
-mod leave;
+mod interactive_latency;
+mod shutdown;
 mod stalls;
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use ground::Ground;
+use harness::DemoHarness;
 
 const USAGE: &str = "usage: show stalls [NAME…] | healthy | sigterm | rolling | beside";
 
@@ -36,13 +36,13 @@ async fn run() -> Result<bool> {
     let Some((what, rest)) = words.split_first() else {
         bail!(USAGE)
     };
-    let ground = Ground::make().await?;
+    let ground = DemoHarness::start().await?;
     match what.as_str() {
         "stalls" => stalls::show(&ground, rest).await,
         "healthy" => healthy::show(&ground).await,
-        "sigterm" => leave::sigterm(&ground).await,
-        "rolling" => leave::rolling(&ground).await,
-        "beside" => beside::show(&ground).await,
+        "sigterm" => shutdown::sigterm(&ground).await,
+        "rolling" => shutdown::rolling_restart(&ground).await,
+        "beside" => interactive_latency::show(&ground).await,
         _ => bail!(USAGE),
     }
 }

@@ -7,47 +7,47 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use stemma_cluster::{Broker, Role};
+use stemma_cluster::{BrokerClient, ServiceRole};
 use stemma_engine::jobs::{self, PauseReason};
 use stemma_engine::{JobId, RunId};
 use stemma_filings::markdown;
-use stemma_sim::{Behavior, Limits, Provider};
+use stemma_sim::{Behavior, Provider, SimulatedLimits};
 use tokio::time::sleep;
 
-use crate::ground::{Ground, PATIENCE, Site};
+use crate::harness::{DemoHarness, Deployment, TIMEOUT};
 
 /// Of so many causes one may be wrong.
-const WRONG_IN: usize = 20;
+const ALLOWED_WRONG_ONE_IN: usize = 20;
 /// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(1);
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(1);
 /// Leases that ran out before a task counts as poison.
-const CRASHES: u64 = 10;
+const POISON_CRASHES: u64 = 10;
 
-const COORDINATOR: (Role, &[&str]) = (Role::Coordinator, &[]);
-const WORKER: (Role, &[&str]) = (Role::Worker, &[]);
-const CPU_WORKER: (Role, &[&str]) = (Role::Worker, &["--lanes", "cpu"]);
-const ASSEMBLER: (Role, &[&str]) = (Role::Assembler, &[]);
-const ALL: &[(Role, &[&str])] = &[COORDINATOR, WORKER, ASSEMBLER];
+const COORDINATOR: (ServiceRole, &[&str]) = (ServiceRole::Coordinator, &[]);
+const WORKER: (ServiceRole, &[&str]) = (ServiceRole::Worker, &[]);
+const CPU_WORKER: (ServiceRole, &[&str]) = (ServiceRole::Worker, &["--lanes", "cpu"]);
+const ASSEMBLER: (ServiceRole, &[&str]) = (ServiceRole::Assembler, &[]);
+const ALL: &[(ServiceRole, &[&str])] = &[COORDINATOR, WORKER, ASSEMBLER];
 const ONE_CALL: (&str, &str) = ("MODEL__CONCURRENCY", "1");
 
 /// A stall.
 struct Stall {
     name: &'static str,
     cause: &'static str,
-    services: &'static [(Role, &'static [&'static str])],
+    services: &'static [(ServiceRole, &'static [&'static str])],
     settings: &'static [(&'static str, &'static str)],
     behavior: Behavior,
     documents: u64,
     /// Requests that the provider has seen before the deed.
-    asked: usize,
-    deed: Deed,
+    min_requests: usize,
+    action: StallAction,
     /// Seconds from the deed to the question: processes speak every two, and are missed after ten.
     settle: u64,
 }
 
 /// What is done once work is under way.
 #[derive(Clone, Copy, PartialEq)]
-enum Deed {
+enum StallAction {
     Nothing,
     Command(&'static [&'static str]),
     Budget,
@@ -56,7 +56,7 @@ enum Deed {
     /// `kill -STOP` of the first worker.
     Stop,
     /// `kill -9` of the first process of a role.
-    Kill(Role),
+    Kill(ServiceRole),
     /// Another job; the question is about it.
     Second,
     /// The model lane loses its messages; then a worker for it comes.
@@ -70,7 +70,7 @@ enum Deed {
 }
 
 fn latency(millis: u64) -> Behavior {
-    Behavior::after(Duration::from_millis(millis))
+    Behavior::with_latency(Duration::from_millis(millis))
 }
 
 fn stalls() -> Vec<Stall> {
@@ -81,8 +81,8 @@ fn stalls() -> Vec<Stall> {
         settings: &[],
         behavior: latency(20_000),
         documents: 2,
-        asked: 1,
-        deed: Deed::Nothing,
+        min_requests: 1,
+        action: StallAction::Nothing,
         settle: 4,
     };
     let calm = Behavior::default();
@@ -90,13 +90,13 @@ fn stalls() -> Vec<Stall> {
     vec![
         Stall {
             services: &[COORDINATOR, ASSEMBLER],
-            asked: 0,
+            min_requests: 0,
             settle: 6,
             ..stall("no worker", "no_worker")
         },
         Stall {
             services: &[COORDINATOR, ASSEMBLER, CPU_WORKER],
-            asked: 0,
+            min_requests: 0,
             settle: 10,
             ..stall("no worker for the model", "no_worker")
         },
@@ -108,11 +108,11 @@ fn stalls() -> Vec<Stall> {
         },
         Stall {
             services: &[WORKER, ASSEMBLER],
-            asked: 0,
+            min_requests: 0,
             ..stall("no coordinator", "no_worker")
         },
         Stall {
-            deed: Deed::Kill(Role::Coordinator),
+            action: StallAction::Kill(ServiceRole::Coordinator),
             settle: 13,
             ..stall("the coordinator was killed", "no_worker")
         },
@@ -120,7 +120,7 @@ fn stalls() -> Vec<Stall> {
             settings: &[ONE_CALL],
             behavior: latency(4_000),
             documents: 6,
-            deed: Deed::Second,
+            action: StallAction::Second,
             settle: 8,
             ..stall("workers busy with another job", "workers_busy")
         },
@@ -145,42 +145,42 @@ fn stalls() -> Vec<Stall> {
         },
         Stall {
             behavior: Behavior {
-                limits: Limits {
+                limits: SimulatedLimits {
                     requests_per_minute: Some(2),
-                    ..Limits::default()
+                    ..SimulatedLimits::default()
                 },
                 ..latency(50)
             },
-            asked: 3,
+            min_requests: 3,
             settle: 6,
             ..stall("the provider's own limit", "rate_limit")
         },
         Stall {
-            asked: 0,
-            deed: Deed::Gone,
+            min_requests: 0,
+            action: StallAction::Gone,
             settle: 12,
             ..stall("no provider", "breaker_open")
         },
         Stall {
             documents: 6,
-            asked: 4,
-            deed: Deed::Gone,
+            min_requests: 4,
+            action: StallAction::Gone,
             settle: 25,
             ..stall("the provider went away", "breaker_open")
         },
         Stall {
-            deed: Deed::Command(&["job", "pause"]),
+            action: StallAction::Command(&["job", "pause"]),
             ..stall("paused by a person", "paused")
         },
         Stall {
-            deed: Deed::Budget,
+            action: StallAction::Budget,
             ..stall("the budget", "budget")
         },
         Stall {
             settings: &[ONE_CALL, ("MODEL__TIMEOUT_SECONDS", "2")],
             behavior: hanging.clone(),
             documents: 1,
-            deed: Deed::Heal,
+            action: StallAction::Heal,
             settle: 5,
             ..stall("one call timed out", "retry")
         },
@@ -188,19 +188,19 @@ fn stalls() -> Vec<Stall> {
             settings: &[ONE_CALL, ("MODEL__TIMEOUT_SECONDS", "2")],
             behavior: hanging.clone(),
             documents: 1,
-            asked: 2,
-            deed: Deed::Heal,
+            min_requests: 2,
+            action: StallAction::Heal,
             settle: 5,
             ..stall("two calls timed out", "retry")
         },
         // Nothing tells a process that is stopped from one that is dead: the lane has no worker.
         Stall {
-            deed: Deed::Stop,
+            action: StallAction::Stop,
             settle: 14,
             ..stall("the only worker was stopped", "no_worker")
         },
         Stall {
-            deed: Deed::Kill(Role::Worker),
+            action: StallAction::Kill(ServiceRole::Worker),
             settle: 14,
             ..stall("the only worker was killed", "no_worker")
         },
@@ -208,8 +208,8 @@ fn stalls() -> Vec<Stall> {
             services: &[COORDINATOR, WORKER, WORKER, ASSEMBLER],
             settings: &[ONE_CALL],
             documents: 4,
-            asked: 2,
-            deed: Deed::Stop,
+            min_requests: 2,
+            action: StallAction::Stop,
             settle: 14,
             ..stall("one of two workers was stopped", "silent_worker")
         },
@@ -217,8 +217,8 @@ fn stalls() -> Vec<Stall> {
             services: &[COORDINATOR, WORKER, WORKER, ASSEMBLER],
             settings: &[ONE_CALL],
             documents: 4,
-            asked: 2,
-            deed: Deed::Kill(Role::Worker),
+            min_requests: 2,
+            action: StallAction::Kill(ServiceRole::Worker),
             settle: 14,
             ..stall("one of two workers was killed", "silent_worker")
         },
@@ -226,8 +226,8 @@ fn stalls() -> Vec<Stall> {
             settings: &[("MODEL__CONCURRENCY", "4")],
             behavior: latency(100),
             documents: 1,
-            asked: 30,
-            deed: Deed::Straggler,
+            min_requests: 30,
+            action: StallAction::Straggler,
             ..stall("all but one call is done", "sibling_stage")
         },
         Stall {
@@ -243,13 +243,13 @@ fn stalls() -> Vec<Stall> {
         Stall {
             services: &[COORDINATOR, ASSEMBLER],
             documents: 1,
-            asked: 0,
-            deed: Deed::Poison,
+            min_requests: 0,
+            action: StallAction::Poison,
             settle: 12,
             ..stall("poison", "dead_letter")
         },
         Stall {
-            deed: Deed::Command(&["cancel"]),
+            action: StallAction::Command(&["cancel"]),
             ..stall("cancelled", "cancelled")
         },
         Stall {
@@ -262,14 +262,14 @@ fn stalls() -> Vec<Stall> {
         Stall {
             settings: &[("LOCAL__OPEN_DOCUMENTS", "1")],
             documents: 1,
-            deed: Deed::Second,
+            action: StallAction::Second,
             settle: 6,
             ..stall("as many documents open as may be", "queued")
         },
         Stall {
             services: &[COORDINATOR, ASSEMBLER, CPU_WORKER],
-            asked: 0,
-            deed: Deed::Purge,
+            min_requests: 0,
+            action: StallAction::Purge,
             settle: 9,
             ..stall("a lost message", "lost_message")
         },
@@ -277,28 +277,28 @@ fn stalls() -> Vec<Stall> {
 }
 
 /// Injects those whose names begin as one of `wanted` does, or all.
-pub async fn show(ground: &Ground, wanted: &[String]) -> Result<bool> {
-    let mut asked = 0;
+pub async fn show(ground: &DemoHarness, prefixes: &[String]) -> Result<bool> {
+    let mut checked = 0;
     let mut wrong = 0;
     let mut slow = Vec::new();
     for stall in stalls() {
-        if !(wanted.is_empty()
-            || wanted
+        if !(prefixes.is_empty()
+            || prefixes
                 .iter()
                 .any(|name| stall.name.starts_with(name.as_str())))
         {
             continue;
         }
-        asked += 1;
+        checked += 1;
         match inject(ground, &stall).await {
             Ok((answer, took)) => {
-                let told = answer["diagnosis"]["cause"].as_str().unwrap_or("nothing");
-                let right = told == stall.cause;
+                let reported_cause = answer["diagnosis"]["cause"].as_str().unwrap_or("nothing");
+                let right = reported_cause == stall.cause;
                 wrong += usize::from(!right);
                 slow.push(took);
                 let mark = if right { "ok" } else { "WRONG" };
                 println!(
-                    "{mark:5} {:<32} {told} in {} ms",
+                    "{mark:5} {:<32} {reported_cause} in {} ms",
                     stall.name,
                     took.as_millis()
                 );
@@ -321,39 +321,39 @@ pub async fn show(ground: &Ground, wanted: &[String]) -> Result<bool> {
     let most = slow.last().copied();
     let most = most.unwrap_or_default();
     println!(
-        "{} of {asked} right; an answer took {typical:.1?} in the middle, {most:.1?} at most",
-        asked - wrong
+        "{} of {checked} right; an answer took {typical:.1?} in the middle, {most:.1?} at most",
+        checked - wrong
     );
-    Ok(wrong * WRONG_IN <= asked && most <= ANSWER)
+    Ok(wrong * ALLOWED_WRONG_ONE_IN <= checked && most <= MAX_ANSWER_TIME)
 }
 
 /// Makes a stall, and asks why.
-async fn inject(ground: &Ground, stall: &Stall) -> Result<(Value, Duration)> {
+async fn inject(ground: &DemoHarness, stall: &Stall) -> Result<(Value, Duration)> {
     let mut provider = Some(Provider::start(stall.behavior.clone()).await?);
-    let mut site = ground.site(provider.as_ref().context("a provider")?, stall.settings)?;
+    let mut site = ground.deploy(provider.as_ref().context("a provider")?, stall.settings)?;
     site.start(stall.services).await?;
     let first = folder(stall.documents, 1)?;
     let second = folder(1, 100)?;
     let job = site.submit(first.path(), &[]).await?;
-    until(|| {
+    wait_until(|| {
         provider
             .as_ref()
-            .is_some_and(|provider| provider.asks().len() >= stall.asked)
+            .is_some_and(|provider| provider.requests().len() >= stall.min_requests)
     })
     .await?;
-    let subject = match stall.deed {
-        Deed::Second => site.submit(second.path(), &[]).await?,
-        Deed::Poison => {
+    let subject = match stall.action {
+        StallAction::Second => site.submit(second.path(), &[]).await?,
+        StallAction::Poison => {
             poison(&mut site, &job).await?;
             "00000.md".into()
         }
         deed => {
-            act(deed, &mut site, &job, &mut provider).await?;
+            perform(deed, &mut site, &job, &mut provider).await?;
             job
         }
     };
     sleep(Duration::from_secs(stall.settle)).await;
-    site.ask(&["why", &subject, "--json"]).await
+    site.run_json(&["why", &subject, "--json"]).await
 }
 
 fn folder(documents: u64, seed: u64) -> Result<tempfile::TempDir> {
@@ -369,11 +369,11 @@ fn write(folder: &Path, n: u64, seed: u64) -> Result<()> {
     )?)
 }
 
-async fn until(done: impl Fn() -> bool) -> Result<()> {
-    let begun = Instant::now();
+async fn wait_until(done: impl Fn() -> bool) -> Result<()> {
+    let started = Instant::now();
     while !done() {
         anyhow::ensure!(
-            begun.elapsed() < PATIENCE,
+            started.elapsed() < TIMEOUT,
             "what was waited for does not come"
         );
         sleep(Duration::from_millis(20)).await;
@@ -381,68 +381,69 @@ async fn until(done: impl Fn() -> bool) -> Result<()> {
     Ok(())
 }
 
-async fn act(
-    deed: Deed,
-    site: &mut Site,
+async fn perform(
+    deed: StallAction,
+    site: &mut Deployment,
     job: &str,
     provider: &mut Option<Provider>,
 ) -> Result<()> {
     match deed {
-        Deed::Nothing | Deed::Second | Deed::Poison => {}
-        Deed::Command(words) => {
+        StallAction::Nothing | StallAction::Second | StallAction::Poison => {}
+        StallAction::Command(words) => {
             let mut command = words.to_vec();
             command.extend([job, "--json"]);
-            site.ask(&command).await?;
+            site.run_json(&command).await?;
         }
-        Deed::Budget => {
+        StallAction::Budget => {
             let (env, ports) = site.ports().await?;
             jobs::pause(&env, &ports, &JobId(job.into()), PauseReason::Budget).await?;
         }
-        Deed::Heal => provider
+        StallAction::Heal => provider
             .as_ref()
             .context("a provider")?
-            .behave(latency(60_000)),
-        Deed::Gone => *provider = None,
-        Deed::Stop => {
-            let worker = site.fleet.running(Role::Worker).remove(0);
+            .set_behavior(latency(60_000)),
+        StallAction::Gone => *provider = None,
+        StallAction::Stop => {
+            let worker = site.fleet.running(ServiceRole::Worker).remove(0);
             let pid = i32::try_from(site.fleet.pid(&worker)?)?;
             kill_process(Pid::from_raw(pid).context("a process id")?, Signal::STOP)?;
         }
-        Deed::Kill(role) => {
+        StallAction::Kill(role) => {
             let first = site.fleet.running(role).remove(0);
             site.fleet.kill(&first)?;
         }
-        Deed::Purge => {
+        StallAction::Purge => {
             sleep(Duration::from_secs(8)).await;
             let (url, prefix) = site.broker();
-            let purged = Broker::connect(url, prefix)
+            let purged = BrokerClient::connect(url, prefix)
                 .await?
                 .purge("llm.bulk")
                 .await?;
             anyhow::ensure!(purged > 0, "no message to lose");
-            site.start(&[(Role::Worker, &["--lanes", "llm"])]).await?;
+            site.start(&[(ServiceRole::Worker, &["--lanes", "llm"])])
+                .await?;
         }
-        Deed::Straggler => straggler(provider.as_ref().context("a provider")?).await?,
+        StallAction::Straggler => straggler(provider.as_ref().context("a provider")?).await?,
     }
     Ok(())
 }
 
 /// Lets the next request hang, and waits until nothing else is asked any more.
 async fn straggler(provider: &Provider) -> Result<()> {
-    let asked = provider.asks().len();
-    provider.behave(Behavior::hanging());
-    until(|| provider.asks().len() > asked).await?;
-    provider.behave(latency(100));
-    let begun = Instant::now();
+    let request_count = provider.requests().len();
+    provider.set_behavior(Behavior::hanging());
+    wait_until(|| provider.requests().len() > request_count).await?;
+    provider.set_behavior(latency(100));
+    let started = Instant::now();
     let mut still = 0;
     let mut before = 0;
     while still < 20 {
         anyhow::ensure!(
-            begun.elapsed() < PATIENCE,
+            started.elapsed() < TIMEOUT,
             "the rest does not end: {} under way",
             provider.in_flight()
         );
-        let asks = provider.asks().len();
+        let asks = provider.requests().len();
         still = if asks == before { still + 1 } else { 0 };
         before = asks;
         sleep(Duration::from_millis(50)).await;
@@ -451,11 +452,11 @@ async fn straggler(provider: &Provider) -> Result<()> {
 }
 
 /// Lets the leases of a run's tasks run out as if one worker after another had died of them, then starts a worker.
-async fn poison(site: &mut Site, job: &str) -> Result<()> {
+async fn poison(site: &mut Deployment, job: &str) -> Result<()> {
     let (env, ports) = site.ports().await?;
-    let run = run(site, job).await?;
+    let run = awaited_run(site, job).await?;
     let now = env.now_ms();
-    for crash in 0..=CRASHES {
+    for crash in 0..=POISON_CRASHES {
         for task in ports.ledger.open_tasks(&run).await? {
             let holder = format!("ghost-{crash}");
             let now = now + 10 * crash;
@@ -469,10 +470,10 @@ async fn poison(site: &mut Site, job: &str) -> Result<()> {
 }
 
 /// The run that a job waits for.
-async fn run(site: &Site, job: &str) -> Result<RunId> {
-    let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
-        let (answer, _) = site.ask(&["why", job, "--json"]).await?;
+async fn awaited_run(site: &Deployment, job: &str) -> Result<RunId> {
+    let started = Instant::now();
+    while started.elapsed() < TIMEOUT {
+        let (answer, _) = site.run_json(&["why", job, "--json"]).await?;
         if let Some(run) = answer["run"].as_str() {
             return Ok(RunId(run.into()));
         }

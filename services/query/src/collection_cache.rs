@@ -1,0 +1,396 @@
+//! What is kept between two readers of one collection: its index, answers to questions, and trees that were read lately.
+//!
+//! A [`Archive`](crate::Reader) is made anew whenever something is published; these are not. An answer is kept under the
+//! state of the index it was read from, a tree under its version: what was published since asks under another key.
+
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stemma_answers::tree_search::{AnswerModel, TreeSearcher};
+use stemma_catalog::catalog::Catalog;
+use stemma_document::{Collection, DocId, PublishedTree};
+use stemma_engine::blobs::Blobs;
+use stemma_engine::{Env, PortError};
+use stemma_retrieval::cache::Cache;
+use stemma_retrieval::embedding::SemanticRouter;
+use stemma_retrieval::index::local_index::{IndexCommit, LocalIndex};
+use stemma_retrieval::index::{query, schema};
+use stemma_retrieval::{Query, SearchError, SearchResults};
+use tokio::sync::Semaphore;
+
+use crate::Archive;
+use crate::archive::spawn_cpu;
+use crate::compare::{AlignedDocuments, AlignmentKey};
+
+/// Answers kept: bytes, and for how long.
+const RESULTS_BYTES: usize = 32 << 20;
+const RESULTS_MS: u64 = 10 * 60_000;
+/// Trees kept: bytes, and for how long.
+const TREES_BYTES: usize = 128 << 20;
+const TREES_MS: u64 = 60 * 60_000;
+/// A tree takes about so many times the bytes of its JSON.
+const TREE_BYTES_PER_JSON_BYTE: usize = 2;
+/// How long a question waits for the first part of an index.
+const INDEX_TIMEOUT: Duration = Duration::from_secs(5);
+/// Alignments kept: bytes, and for how long.
+const ALIGNMENTS_BYTES: usize = 64 << 20;
+const ALIGNMENTS_MS: u64 = 10 * 60_000;
+/// What a hit takes beside its texts, in bytes.
+const HIT_BYTES: usize = 600;
+
+/// What is kept of a collection for as long as a process runs.
+pub struct CollectionCache {
+    env: Env,
+    index: LocalIndex,
+    semantic_router: Option<Arc<SemanticRouter>>,
+    results: Cache<(u64, String), Arc<SearchResults>>,
+    trees: Cache<(DocId, u64), Arc<PublishedTree>>,
+    alignments: Cache<AlignmentKey, Arc<AlignedDocuments>>,
+    /// What walks trees with a model; `None` where none is configured.
+    reasoner: Option<Arc<TreeSearcher>>,
+    /// Searches keep a core busy: more of them at once than cores only make all of them late.
+    cores: Semaphore,
+}
+
+impl CollectionCache {
+    /// Nothing yet; the files of the index lie below `cache`. Nothing is read or made before it is asked for.
+    pub fn new(
+        env: Env,
+        cache: &Path,
+        blobs: &Arc<dyn Blobs>,
+        collection: &Collection,
+    ) -> Arc<Self> {
+        Self::with_models(env, cache, blobs, collection, None, None)
+    }
+
+    /// The same, which routes questions by meaning where no name in them says which documents they are for, and has a model
+    /// that may be asked.
+    pub fn with_models(
+        env: Env,
+        cache: &Path,
+        blobs: &Arc<dyn Blobs>,
+        collection: &Collection,
+        meaning: Option<Arc<SemanticRouter>>,
+        model: Option<&AnswerModel>,
+    ) -> Arc<Self> {
+        let reasoner = model.map(|model| model.tree_searcher(&env, blobs, collection));
+        let documents = Archive::new(Arc::clone(blobs), collection.clone(), Catalog::default());
+        let shape = Arc::new(schema::doc_mapper());
+        Arc::new(Self {
+            env,
+            semantic_router: meaning,
+            reasoner,
+            index: LocalIndex::new(
+                cache,
+                Arc::clone(blobs),
+                collection,
+                Arc::new(documents),
+                shape,
+            ),
+            results: Cache::new(RESULTS_BYTES, RESULTS_MS),
+            trees: Cache::new(TREES_BYTES, TREES_MS),
+            alignments: Cache::new(ALIGNMENTS_BYTES, ALIGNMENTS_MS),
+            cores: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
+        })
+    }
+
+    /// What routes by meaning; `None` where no endpoint for embeddings is configured.
+    pub(crate) fn semantic_router(&self) -> Option<&SemanticRouter> {
+        self.semantic_router.as_deref()
+    }
+
+    /// What walks trees with a model; `None` where none is configured.
+    pub fn reasoner(&self) -> Option<&Arc<TreeSearcher>> {
+        self.reasoner.as_ref()
+    }
+
+    /// The index.
+    pub fn index(&self) -> &LocalIndex {
+        &self.index
+    }
+
+    /// Asks the index. What `catalog` lists in another version, or no more, is left out: an index is behind for as long as
+    /// it takes to enter what was published, and never shows what was superseded.
+    pub(crate) async fn search(
+        &self,
+        catalog: &Catalog,
+        query: &Query,
+    ) -> Result<SearchResults, SearchError> {
+        let edition = self.current_commit(catalog).await?;
+        let key = (edition.number(), cache_key(query));
+        let now_ms = self.env.now_ms();
+        let response = match self.results.get(&key, now_ms) {
+            Some(response) => response,
+            None => {
+                let response = Arc::new(self.search_index(&edition, query).await?);
+                self.results
+                    .put(key, Arc::clone(&response), size_bytes(&response), now_ms);
+                response
+            }
+        };
+        let mut response = SearchResults::clone(&response);
+        response.hits.retain(|hit| {
+            let listed = catalog.get(hit.doc).and_then(|listed| listed.entry());
+            listed.is_some_and(|entry| entry.version.seq == hit.version)
+        });
+        Ok(response)
+    }
+
+    /// The index as it is; where it is only being made, what is made first is waited for.
+    async fn current_commit(&self, catalog: &Catalog) -> Result<Arc<IndexCommit>, SearchError> {
+        let mut commits = self.index.commit_sender();
+        if self.index.current_commit().is_none()
+            && let Err(error) = self.index.open().await
+        {
+            tracing::warn!(%error, "the index cannot be opened");
+        }
+        let nothing = catalog
+            .documents()
+            .iter()
+            .all(|listed| listed.entry().is_none());
+        let mut patience = pin!(self.env.sleep(INDEX_TIMEOUT));
+        loop {
+            if let Some(edition) = self
+                .index
+                .current_commit()
+                .filter(|edition| nothing || edition.documents() > 0)
+            {
+                return Ok(edition);
+            }
+            tokio::select! {
+                () = &mut patience => return Err(PortError::transient("index", "open", "the index is being made").into()),
+                _ = commits.changed() => {}
+            }
+        }
+    }
+
+    async fn search_index(
+        &self,
+        edition: &Arc<IndexCommit>,
+        query: &Query,
+    ) -> Result<SearchResults, SearchError> {
+        let _core = self
+            .cores
+            .acquire()
+            .await
+            .map_err(|error: tokio::sync::AcquireError| {
+                PortError::transient("index", "search", error.to_string())
+            })?;
+        let commit = Arc::clone(edition);
+        let owned_query = query.clone();
+        let searched =
+            tokio::task::spawn_blocking(move || query::search(&commit.searcher, &owned_query))
+                .await;
+        let unreadable = match searched {
+            Ok(Err(SearchError::Port(error))) => error.message,
+            Ok(response) => return response,
+            Err(error) => error.to_string(),
+        };
+        self.index.mark_corrupt();
+        Err(
+            PortError::transient("index", "search", format!("it is made again: {unreadable}"))
+                .into(),
+        )
+    }
+
+    /// Work that keeps a core busy, in its turn among searches.
+    pub(crate) async fn run_with_core<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, PortError> {
+        let _core = self
+            .cores
+            .acquire()
+            .await
+            .map_err(|error: tokio::sync::AcquireError| {
+                PortError::transient("query", "compute", error.to_string())
+            })?;
+        spawn_cpu(work).await
+    }
+
+    /// An alignment that was made lately.
+    pub(crate) fn alignments(&self, key: &AlignmentKey) -> Option<Arc<AlignedDocuments>> {
+        self.alignments.get(key, self.env.now_ms())
+    }
+
+    /// Keeps an alignment of about so many bytes.
+    pub(crate) fn put_alignment(
+        &self,
+        key: AlignmentKey,
+        aligned: &Arc<AlignedDocuments>,
+        bytes: usize,
+    ) {
+        self.alignments
+            .put(key, Arc::clone(aligned), bytes, self.env.now_ms());
+    }
+
+    /// A tree that was read lately.
+    pub(crate) fn tree(&self, doc: DocId, seq: u64) -> Option<Arc<PublishedTree>> {
+        self.trees.get(&(doc, seq), self.env.now_ms())
+    }
+
+    /// Keeps a tree whose JSON has `json_bytes`.
+    pub(crate) fn put_tree(&self, tree: &PublishedTree, json_bytes: usize) {
+        let key = (tree.version.doc, tree.version.seq);
+        let bytes = json_bytes * TREE_BYTES_PER_JSON_BYTE;
+        self.trees
+            .put(key, Arc::new(tree.clone()), bytes, self.env.now_ms());
+    }
+}
+
+/// A question as it is compared: white space folded; whom it is for and how it is ranked included.
+fn cache_key(query: &Query) -> String {
+    let text = query.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    serde_json::to_string(&Query {
+        text,
+        ..query.clone()
+    })
+    .unwrap_or_default()
+}
+
+/// About what an answer takes in memory.
+fn size_bytes(response: &SearchResults) -> usize {
+    response
+        .hits
+        .iter()
+        .map(|hit: &stemma_retrieval::SectionHit| {
+            let path: usize = hit.path.iter().map(String::len).sum();
+            HIT_BYTES
+                + path
+                + hit.name.len()
+                + hit.why.len()
+                + hit.snippet.text.len()
+                + 80 * hit.best_pages.len()
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::tests as store;
+
+    struct CacheFixture {
+        cache: Arc<CollectionCache>,
+        blobs: Arc<dyn Blobs>,
+        _cache: tempfile::TempDir,
+    }
+
+    impl CacheFixture {
+        async fn new() -> Self {
+            let cache = tempfile::tempdir().unwrap();
+            let blobs = store::store().await;
+            let blobs: Arc<dyn Blobs> = blobs;
+            let collection_cache =
+                CollectionCache::new(Env::system(), cache.path(), &blobs, &Collection::default());
+            let fixture = Self {
+                cache: collection_cache,
+                blobs,
+                _cache: cache,
+            };
+            fixture
+                .cache
+                .index()
+                .sync(&fixture.catalog().await, &|_| {})
+                .await
+                .unwrap();
+            fixture
+        }
+
+        async fn catalog(&self) -> Catalog {
+            Catalog::load(self.blobs.as_ref(), &Collection::default())
+                .await
+                .unwrap()
+        }
+
+        async fn names(&self, catalog: &Catalog) -> BTreeSet<String> {
+            let response = self
+                .cache
+                .search(catalog, &Query::new("anvils  and rockets"))
+                .await
+                .unwrap();
+            response.hits.into_iter().map(|hit| hit.name).collect()
+        }
+    }
+
+    #[tokio::test]
+    async fn search_results_are_cached_until_a_publication() {
+        let fixture = CacheFixture::new().await;
+        let catalog = fixture.catalog().await;
+        let both = fixture.names(&catalog).await;
+        assert!(both.contains("ACME_2022.pdf"), "{both:?}");
+        assert_eq!(fixture.names(&catalog).await, both);
+        assert_eq!(
+            (
+                fixture.cache.results.stats().hits,
+                fixture.cache.results.stats().misses
+            ),
+            (1, 1)
+        );
+        store::publish_now(
+            fixture.blobs.as_ref(),
+            "10-K/NEW_2023.pdf",
+            fixture.cache.env.now_ms(),
+        )
+        .await;
+        let newer = fixture.catalog().await;
+        assert!(!fixture.names(&newer).await.contains("NEW_2023.pdf"));
+        fixture.cache.index().sync(&newer, &|_| {}).await.unwrap();
+        assert!(fixture.names(&newer).await.contains("NEW_2023.pdf"));
+    }
+
+    #[tokio::test]
+    async fn hits_of_removed_or_superseded_documents_are_dropped() {
+        let fixture = CacheFixture::new().await;
+        let catalog = fixture.catalog().await;
+        let entries = || {
+            catalog
+                .documents()
+                .iter()
+                .filter_map(|listed| listed.entry().cloned())
+        };
+        let newer = entries()
+            .filter(|entry| entry.version.name != "ACME_2021.pdf")
+            .map(|mut entry| {
+                entry.version.seq += u64::from(entry.version.name == "ACME_2022.pdf");
+                entry
+            });
+        // The index knows of neither yet.
+        assert_eq!(
+            fixture.names(&Catalog::from_entries(newer)).await,
+            BTreeSet::new()
+        );
+        assert!(!fixture.names(&catalog).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn trees_are_cached_by_version() {
+        let fixture = CacheFixture::new().await;
+        let catalog = fixture.catalog().await;
+        let archive = Archive::new(
+            Arc::clone(&fixture.blobs),
+            Collection::default(),
+            catalog.clone(),
+        );
+        let archive = archive.with_cache(Arc::clone(&fixture.cache));
+        let listed = catalog
+            .documents()
+            .iter()
+            .find(|listed| listed.entry().is_some())
+            .unwrap();
+        let first = archive.load_tree(listed).await.unwrap();
+        assert_eq!(archive.load_tree(listed).await.unwrap(), first);
+        assert_eq!(
+            (
+                fixture.cache.trees.stats().entries,
+                fixture.cache.trees.stats().hits
+            ),
+            (1, 1)
+        );
+        assert!(fixture.cache.tree(listed.doc(), 2).is_none());
+    }
+}

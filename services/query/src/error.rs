@@ -1,0 +1,207 @@
+//! Why a question is not answered, and what to do instead.
+
+use serde::Serialize;
+use stemma_catalog::facets::ScopeError;
+use stemma_catalog::filter::FilterError;
+use stemma_catalog::locator::ResolveError;
+use stemma_catalog::path::PathError;
+use stemma_diff::{AlignError, PriorFilingError};
+use stemma_engine::PortError;
+
+/// A question that is not answered: stable code, one sentence, the next step.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
+#[error("{message}")]
+pub struct ApiError {
+    /// Stable code, e.g. `locator.ambiguous`.
+    pub code: &'static str,
+    /// One sentence, lower case, no full stop.
+    pub message: String,
+    /// What to do: a command.
+    pub next: Option<String>,
+    /// The document it is about.
+    pub file: Option<String>,
+    /// Locators (or values) to choose from, at most five.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<String>,
+}
+
+impl ApiError {
+    /// A refusal with a next step.
+    pub fn new(code: &'static str, message: impl Into<String>, next: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            next: Some(next.into()),
+            file: None,
+            candidates: Vec::new(),
+        }
+    }
+
+    /// The same about a document.
+    #[must_use]
+    pub fn with_document(mut self, file: &str) -> Self {
+        self.file = Some(file.into());
+        self
+    }
+
+    fn with_candidates(mut self, candidates: Vec<String>) -> Self {
+        self.candidates = candidates;
+        self
+    }
+
+    /// Whether it says that there is no such thing, rather than that the question is wrong or the store is away.
+    pub fn is_not_found(&self) -> bool {
+        matches!(
+            self.code,
+            "locator.not_found" | "locator.no_section" | "locator.no_item" | "scope.not_found"
+        )
+    }
+}
+
+/// Whether a code says that the store could not, rather than that a question is wrong.
+pub fn is_store_error(code: &str) -> bool {
+    ["store.", "index.", "config."]
+        .iter()
+        .any(|group| code.starts_with(group))
+}
+
+impl From<PortError> for ApiError {
+    fn from(error: PortError) -> Self {
+        Self::new("store.unreadable", error.to_string(), "stemma doctor")
+    }
+}
+
+impl From<ResolveError> for ApiError {
+    fn from(error: ResolveError) -> Self {
+        let message = error.to_string();
+        match error {
+            ResolveError::NotFound { near, .. } => {
+                let next = near.first().map_or_else(
+                    || "stemma ls".into(),
+                    |near| format!("stemma stat {}", shell_quoted(near)),
+                );
+                Self::new("locator.not_found", message, next).with_candidates(near)
+            }
+            ResolveError::Ambiguous { candidates, .. } => {
+                let next = candidates
+                    .first()
+                    .map(|one| format!("stemma stat {}", shell_quoted(one)))
+                    .unwrap_or_default();
+                Self::new("locator.ambiguous", message, next).with_candidates(candidates)
+            }
+            ResolveError::NoSection { document, .. } => {
+                let next = format!("stemma tree {}", shell_quoted(&document));
+                Self::new("locator.no_section", message, next).with_document(&document)
+            }
+            ResolveError::NoItem { document, has, .. } => {
+                let next = format!("stemma tree {}", shell_quoted(&document));
+                let has = has
+                    .into_iter()
+                    .take(5)
+                    .map(|item| format!("{document}#{item}"))
+                    .collect();
+                Self::new("locator.no_item", message, next)
+                    .with_document(&document)
+                    .with_candidates(has)
+            }
+            ResolveError::AmbiguousItem {
+                document,
+                candidates,
+                ..
+            } => {
+                let next = candidates
+                    .first()
+                    .map(|one| format!("stemma cat {}", shell_quoted(one)))
+                    .unwrap_or_default();
+                Self::new("locator.item_ambiguous", message, next)
+                    .with_document(&document)
+                    .with_candidates(candidates)
+            }
+        }
+    }
+}
+
+impl From<PriorFilingError> for ApiError {
+    fn from(error: PriorFilingError) -> Self {
+        let message = error.to_string();
+        let (code, candidates) = match error {
+            PriorFilingError::NotAFiling { candidates, .. } => {
+                ("comparison.not_a_filing", candidates)
+            }
+            PriorFilingError::None { candidates, .. } => ("comparison.no_previous", candidates),
+            PriorFilingError::NoYear { candidates, .. } => ("comparison.no_filing", candidates),
+            PriorFilingError::Several { candidates, .. } => ("comparison.ambiguous", candidates),
+        };
+        Self::new(
+            code,
+            message,
+            "name both documents: stemma diff BEFORE AFTER",
+        )
+        .with_candidates(candidates)
+    }
+}
+
+impl From<AlignError> for ApiError {
+    fn from(error: AlignError) -> Self {
+        Self::new(
+            "comparison.too_large",
+            error.to_string(),
+            "compare a section with a section: BEFORE#0007 AFTER#0007",
+        )
+    }
+}
+
+impl From<PathError> for ApiError {
+    fn from(error: PathError) -> Self {
+        match error {
+            PathError::Scope(error) => error.into(),
+            PathError::Document(error) => error.into(),
+        }
+    }
+}
+
+impl From<FilterError> for ApiError {
+    fn from(error: FilterError) -> Self {
+        let next = "a filter looks like: form=10-K and fiscal_year>=2020 and accuracy<0.9";
+        Self::new("filter.invalid", error.to_string(), next)
+    }
+}
+
+impl From<ScopeError> for ApiError {
+    fn from(error: ScopeError) -> Self {
+        let message = error.to_string();
+        match error {
+            ScopeError::NoFacet { .. } => Self::new("scope.no_axis", message, "stemma ls /"),
+            ScopeError::NoValue { axis, near, .. } => {
+                Self::new("scope.not_found", message, format!("stemma ls /@{axis}"))
+                    .with_candidates(near)
+            }
+            ScopeError::Ambiguous {
+                axis, candidates, ..
+            } => Self::new("scope.ambiguous", message, format!("stemma ls /@{axis}"))
+                .with_candidates(candidates),
+            ScopeError::TooLong => Self::new("scope.too_long", message, "stemma ls /"),
+            ScopeError::NoFolder { .. } => Self::new("scope.not_found", message, "stemma ls /"),
+        }
+    }
+}
+
+/// A word as a shell takes it.
+pub(crate) fn shell_quoted(word: &str) -> String {
+    let plain = |c: char| {
+        c.is_alphanumeric()
+            || matches!(
+                c,
+                '-' | '_' | '.' | '/' | '~' | '@' | '=' | '%' | ',' | '+' | ':'
+            )
+    };
+    let ok = !word.is_empty()
+        && word.starts_with(plain)
+        && !word.starts_with('~')
+        && word.chars().all(|c: char| plain(c) || c == '#');
+    if ok {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

@@ -1,0 +1,199 @@
+//! A reader as a finder: its index answers, and its texts say where words stand on pages.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use async_trait::async_trait;
+use stemma_document::{DocId, PageNo, PageSpan};
+use stemma_engine::PortError;
+use stemma_retrieval::embedding::routing::RoutedDocuments;
+use stemma_retrieval::snippet::{WordWeights, highlight_rects};
+use stemma_retrieval::{
+    AppliedFilter, DocumentScope, Query, SearchError, SearchResults, SearchService,
+};
+
+use crate::archive::spawn_cpu;
+use crate::{Archive, CollectionCache};
+
+/// Pages of one answer on which words are looked for.
+const MAX_LOCATED_PAGES: usize = 30;
+
+#[async_trait]
+impl SearchService for Archive {
+    async fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
+        let Some(cache) = &self.cache else {
+            return Err(PortError::permanent(
+                "index",
+                "search",
+                "this reader was opened without an index",
+            )
+            .into());
+        };
+        let narrowed = self.only.as_ref().map(|only| restricted_query(query, only));
+        let query = narrowed.as_ref().unwrap_or(query);
+        let mut response = self.search_routed(cache, query).await?;
+        if query.rectangles {
+            self.add_rectangles(&mut response).await?;
+        }
+        Ok(response)
+    }
+}
+
+impl Archive {
+    /// Asks the index; where no name in the question says which documents it is for, and there are many, of those that are
+    /// near it by meaning. Where that cannot be said, or nothing may be paid for it, all are searched, and a chip tells.
+    async fn search_routed(
+        &self,
+        cache: &CollectionCache,
+        query: &Query,
+    ) -> Result<SearchResults, SearchError> {
+        let mut response = cache.search(&self.catalog, query).await?;
+        let Some(meaning) = cache.semantic_router() else {
+            return Ok(response);
+        };
+        let among = self.versions_in_scope(query);
+        if !meaning.narrows(among.len())
+            || response
+                .applied_filters
+                .iter()
+                .any(|chip| chip.facet == "company")
+        {
+            return Ok(response);
+        }
+        let chip = |value: &str, documents| AppliedFilter {
+            facet: "meaning".into(),
+            value: value.into(),
+            from: query.text.chars().take(80).collect(),
+            documents,
+        };
+        if query.free_only {
+            response
+                .applied_filters
+                .push(chip("not_paid_for", among.len()));
+            return Ok(response);
+        }
+        match meaning.route(&query.text, &among, query.run.as_ref()).await {
+            Ok(RoutedDocuments {
+                documents: routed,
+                usage: paid,
+            }) => {
+                let documents = routed.len();
+                let all = response.stats.documents_in_scope;
+                let nearest = Query {
+                    within: DocumentScope::Documents(routed),
+                    ..query.clone()
+                };
+                response = SearchResults {
+                    usage: paid,
+                    ..cache.search(&self.catalog, &nearest).await?
+                };
+                (response.stats.documents, response.stats.documents_in_scope) = (documents, all);
+                response.applied_filters.push(chip("nearest", documents));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a question is not routed by meaning");
+                response
+                    .applied_filters
+                    .push(chip("unavailable", among.len()));
+            }
+        }
+        Ok(response)
+    }
+
+    /// The documents a question is for, each with the version of its tree.
+    fn versions_in_scope(&self, query: &Query) -> HashMap<DocId, u64> {
+        let inside = |doc: DocId| match &query.within {
+            DocumentScope::All => true,
+            DocumentScope::Documents(docs) => docs.contains(&doc),
+        };
+        let documents = self.catalog.documents().iter();
+        let fits = documents.filter(|listed| inside(listed.doc()) && query.filter.matches(listed));
+        fits.filter_map(|listed| Some((listed.doc(), listed.entry()?.version.seq)))
+            .collect()
+    }
+
+    /// Says where the words of the question stand on the best pages; texts that are not in the store have no places.
+    async fn add_rectangles(&self, response: &mut SearchResults) -> Result<(), PortError> {
+        let weights: WordWeights = response
+            .terms
+            .iter()
+            .map(|term| (term.clone(), 1.0))
+            .collect();
+        let mut by_document: BTreeMap<DocId, Vec<(usize, usize)>> = BTreeMap::new();
+        let pages = response
+            .hits
+            .iter()
+            .enumerate()
+            .flat_map(|(at, hit)| (0..hit.best_pages.len()).map(move |page| (at, page)));
+        for (at, page) in pages.take(MAX_LOCATED_PAGES) {
+            by_document
+                .entry(response.hits[at].doc)
+                .or_default()
+                .push((at, page));
+        }
+        for (doc, places) in by_document {
+            let Some(listed) = self.catalog.get(doc) else {
+                continue;
+            };
+            let Some(published) = self.load_tree(listed).await? else {
+                continue;
+            };
+            let Some(packed) = self.load_source(&published).await? else {
+                continue;
+            };
+            let numbers: Vec<u32> = places
+                .iter()
+                .map(|(at, page)| response.hits[*at].best_pages[*page].page)
+                .collect();
+            let weights = weights.clone();
+            for ((at, page), rectangles) in places.into_iter().zip(
+                spawn_cpu(move || {
+                    numbers
+                        .into_iter()
+                        .map(|number| word_rectangles(&packed, number, &weights))
+                        .collect::<Vec<_>>()
+                })
+                .await?,
+            ) {
+                response.hits[at].best_pages[page].rectangles = rectangles;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same question for no more than these documents.
+fn restricted_query(query: &Query, only: &BTreeSet<DocId>) -> Query {
+    let docs = match &query.within {
+        DocumentScope::All => only.iter().copied().collect(),
+        DocumentScope::Documents(docs) => docs
+            .iter()
+            .copied()
+            .filter(|doc| only.contains(doc))
+            .collect(),
+    };
+    Query {
+        within: DocumentScope::Documents(docs),
+        ..query.clone()
+    }
+}
+
+/// Where the words stand on one page; nowhere where it cannot be read.
+fn word_rectangles(
+    packed: &stemma_extract::EncodedSource,
+    number: u32,
+    weights: &WordWeights,
+) -> Vec<stemma_retrieval::search::PageRect> {
+    let Some(number) = PageNo::new(number) else {
+        return Vec::new();
+    };
+    match packed.pages(PageSpan::between(number, number)) {
+        Ok(pages) => pages
+            .first()
+            .map(|page| highlight_rects(page, weights))
+            .unwrap_or_default(),
+        Err(error) => {
+            tracing::debug!(%error, %number, "words of a page have no places");
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What an evaluation may still spend: one budget over answers and their judgements, shared by all questions at once.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// What was spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Expense {
+    /// Tokens of prompts and replies.
+    pub tokens: u64,
+    /// Billionths of a dollar.
+    pub nanodollars: u64,
+}
+
+/// A budget that is being spent. What a question may need is set aside before it is asked, so that questions side by side do
+/// not spend it together.
+#[derive(Debug)]
+pub struct EvalBudget {
+    max_tokens: Option<u64>,
+    max_nanodollars: Option<u64>,
+    /// Billionths of a dollar that one token costs at most.
+    max_token_price: u64,
+    state: Mutex<EvalBudgetState>,
+    settled: Notify,
+}
+
+#[derive(Debug, Default)]
+struct EvalBudgetState {
+    used: Expense,
+    reserved_tokens: u64,
+    in_flight: u32,
+    closed: bool,
+}
+
+impl EvalBudget {
+    /// A budget of which `used` is spent already. Money is held as tokens at the `max_token_price` price, rounded up.
+    pub fn new(
+        max_tokens: Option<u64>,
+        max_nanodollars: Option<u64>,
+        dearest: u64,
+        used: Expense,
+    ) -> Self {
+        let state = Mutex::new(EvalBudgetState {
+            used,
+            ..EvalBudgetState::default()
+        });
+        Self {
+            max_tokens,
+            max_nanodollars,
+            max_token_price: dearest.max(1),
+            state,
+            settled: Notify::new(),
+        }
+    }
+
+    /// Sets aside what a question may use, in tokens: `wanted`, or what is left where that is less and no other question is
+    /// under way; `None`: nothing is left.
+    pub async fn reserve(&self, requested: u64) -> Option<u64> {
+        loop {
+            let settled = self.settled.notified();
+            {
+                let mut state = self.state();
+                let available = self.available_tokens(&state);
+                if available >= requested || state.in_flight == 0 {
+                    let granted = available.min(requested);
+                    if granted == 0 {
+                        return None;
+                    }
+                    state.reserved_tokens += granted;
+                    state.in_flight += 1;
+                    return Some(granted);
+                }
+            }
+            settled.await;
+        }
+    }
+
+    /// Gives back what was set aside, and counts what was spent of it.
+    pub fn settle(&self, granted: u64, used: Expense) {
+        let mut state = self.state();
+        state.reserved_tokens = state.reserved_tokens.saturating_sub(granted);
+        state.in_flight = state.in_flight.saturating_sub(1);
+        state.used.tokens += used.tokens;
+        state.used.nanodollars += used.nanodollars;
+        drop(state);
+        self.settled.notify_waiters();
+    }
+
+    /// Nothing is set aside any more: what is left is too little.
+    pub fn close(&self) {
+        self.state().closed = true;
+        self.settled.notify_waiters();
+    }
+
+    fn available_tokens(&self, state: &EvalBudgetState) -> u64 {
+        if state.closed {
+            return 0;
+        }
+        let tokens = self
+            .max_tokens
+            .map(|most| most.saturating_sub(state.used.tokens));
+        let money = self
+            .max_nanodollars
+            .map(|most| most.saturating_sub(state.used.nanodollars) / self.max_token_price);
+        tokens
+            .into_iter()
+            .chain(money)
+            .min()
+            .unwrap_or(u64::MAX)
+            .saturating_sub(state.reserved_tokens)
+    }
+
+    fn state(&self) -> MutexGuard<'_, EvalBudgetState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn concurrent_questions_cannot_overspend_the_budget() {
+        let tokens = |tokens: u64| Expense {
+            tokens,
+            nanodollars: 3 * tokens,
+        };
+        let allowance = Arc::new(EvalBudget::new(Some(1_000), Some(2_400), 3, tokens(100)));
+        assert_eq!(
+            allowance.reserve(500).await,
+            Some(500),
+            "800 tokens are paid for, 100 of them spent"
+        );
+        let other = Arc::clone(&allowance);
+        let waits = tokio::spawn(async move { other.reserve(500).await });
+        tokio::task::yield_now().await;
+        assert!(!waits.is_finished());
+        allowance.settle(500, tokens(300));
+        assert_eq!(
+            waits.await.unwrap(),
+            Some(400),
+            "the last one has what is left"
+        );
+        allowance.settle(400, tokens(400));
+        assert_eq!(allowance.reserve(1).await, None);
+        let without = EvalBudget::new(None, None, 0, Expense::default());
+        assert_eq!(without.reserve(7).await, Some(7));
+        without.settle(7, Expense::default());
+        without.close();
+        assert_eq!(without.reserve(7).await, None);
+    }
+}

@@ -1,0 +1,186 @@
+//! How far a job is, from its report, its coordinator's word, or the store alone.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use stemma_engine::flow::JobManifest;
+use stemma_engine::heartbeat::JobProgress;
+use stemma_engine::jobs::{self, EntryCounts, JobEndReason, JobReport, PauseReason, Paused};
+use stemma_engine::{JobId, PortError};
+
+use super::JobContext;
+
+/// How far a job is.
+#[derive(Debug, Clone, Serialize)]
+pub struct JobView {
+    /// The job.
+    pub job: JobId,
+    /// The name it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What was submitted.
+    pub label: String,
+    /// `finished`, `cancelled`, `stopped`, `cancelling`, `paused`, `running`, `waiting` (no coordinator has it) or
+    /// `interrupted` (no process works on the store).
+    pub state: &'static str,
+    /// Documents.
+    pub total: u64,
+    /// How they ended so far.
+    pub counts: EntryCounts,
+    /// Documents in work.
+    pub open: u64,
+    /// Tasks of documents in work that have an outcome.
+    pub tasks_present: u64,
+    /// Tasks of documents in work that are asked for and have none.
+    pub tasks_missing: u64,
+    /// Failed documents by code; of a job that has not ended, as far as its coordinator has saved it.
+    pub reasons: BTreeMap<String, u64>,
+    /// When it was submitted.
+    pub submitted_ms: u64,
+    /// When it ended; `null` while it has not.
+    pub ended_ms: Option<u64>,
+    /// Documents per second, over the whole job; `null` before the first ended.
+    pub documents_per_second: Option<f64>,
+    /// Seconds to the end, as fast as it went so far.
+    pub eta_seconds: Option<f64>,
+    /// Why it is paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Paused>,
+}
+
+impl JobView {
+    /// Documents that ended, and of those in work the share that their tasks make up: grows smoothly, and goes back
+    /// only when a flow learns of more to do.
+    pub fn done(&self) -> f64 {
+        let tasks = self.tasks_present + self.tasks_missing;
+        let part = if tasks == 0 {
+            0.0
+        } else {
+            self.tasks_present as f64 / tasks as f64
+        };
+        // A document whose tasks are all done has still to be published.
+        self.counts.ended() as f64 + 0.9 * part * self.open as f64
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.ended_ms.is_some()
+    }
+
+    /// Whether it stands still until someone raises its budget or mends a key.
+    pub fn needs_attention(&self) -> bool {
+        let stops = |reason| matches!(reason, PauseReason::Budget | PauseReason::Credentials);
+        !self.has_ended() && self.paused.is_some_and(|paused| stops(paused.reason))
+    }
+
+    fn new(manifest: &JobManifest, state: &'static str, counts: EntryCounts) -> Self {
+        Self {
+            job: manifest.job.clone(),
+            name: manifest.terms.name.clone(),
+            label: manifest.terms.label.clone(),
+            state,
+            total: manifest.entries,
+            counts,
+            open: 0,
+            tasks_present: 0,
+            tasks_missing: 0,
+            reasons: BTreeMap::new(),
+            submitted_ms: manifest.submitted_ms,
+            ended_ms: None,
+            documents_per_second: None,
+            eta_seconds: None,
+            paused: None,
+        }
+    }
+
+    fn with_rates(mut self, until_ms: u64) -> Self {
+        let ended = self.counts.ended();
+        let seconds = until_ms.saturating_sub(self.submitted_ms) as f64 / 1e3;
+        if ended > 0 && seconds > 0.0 {
+            self.documents_per_second = Some(ended as f64 / seconds);
+            // By what was done, also of documents in work: of many that began together few have ended at first.
+            let rate = self.done() / seconds;
+            self.eta_seconds =
+                (!self.has_ended()).then(|| (self.total as f64 - self.done()).max(0.0) / rate);
+        }
+        self
+    }
+}
+
+/// Looks at a job; `is_live` is what coordinators said lately.
+///
+/// # Errors
+/// [`PortError`] when the store is away.
+pub async fn job_view(
+    job_context: &JobContext,
+    manifest: &JobManifest,
+    live: &[JobProgress],
+) -> Result<JobView, PortError> {
+    let blobs = job_context.blobs();
+    let now = job_context.env.now_ms();
+    if let Some(report) = jobs::report(blobs, &manifest.job).await? {
+        return Ok(ended_view(manifest, report));
+    }
+    let standing = jobs::load_control(blobs, &manifest.job).await?;
+    let progress = live
+        .iter()
+        .find(|progress| progress.job == manifest.job && progress.entries > 0);
+    let state = match (standing.cancelled, standing.paused, progress) {
+        (Some(_), ..) => "cancelling",
+        (_, Some(_), _) => "paused",
+        (_, _, Some(_)) => "running",
+        _ if job_context.is_live => "waiting",
+        _ if job_context.writer.is_some() => "running",
+        _ => "interrupted",
+    };
+    let mut view = match progress {
+        Some(progress) => JobView {
+            open: progress.open,
+            tasks_present: progress.tasks_present,
+            tasks_missing: progress.tasks_missing,
+            ..JobView::new(manifest, state, progress.counts.clone())
+        },
+        None => JobView::new(manifest, state, EntryCounts::default()),
+    };
+    if progress.is_none() || view.counts.failed > 0 {
+        let saved = jobs::saved_progress(blobs, &manifest.job).await?;
+        if progress.is_none() {
+            view.counts = saved.counts;
+        }
+        view.reasons = saved.reasons;
+    }
+    view.paused = standing.paused;
+    Ok(view.with_rates(now))
+}
+
+fn ended_view(manifest: &JobManifest, report: JobReport) -> JobView {
+    let state = match report.close {
+        JobEndReason::Finished => "finished",
+        JobEndReason::Cancelled => "cancelled",
+        JobEndReason::TooManyFailed => "stopped",
+    };
+    let view = JobView {
+        reasons: report.reasons,
+        ended_ms: Some(report.ended_ms),
+        ..JobView::new(manifest, state, report.counts)
+    };
+    view.with_rates(report.ended_ms)
+}
+
+/// What coordinators said lately of jobs; nothing where there is no cluster.
+///
+/// # Errors
+/// [`PortError`] when the ledger is away.
+pub async fn live_progress(job_context: &JobContext) -> Result<Vec<JobProgress>, PortError> {
+    let notices = job_context
+        .ports
+        .ledger
+        .status_records(
+            stemma_engine::ledger::StatusTopic::Jobs,
+            job_context.env.now_ms(),
+        )
+        .await?;
+    Ok(JobProgress::merge(notices.iter().filter_map(|notice| {
+        serde_json::from_slice(&notice.body).ok()
+    })))
+}

@@ -1,0 +1,116 @@
+//! Where submitted work is done: on the cluster, or right here.
+
+use std::sync::Arc;
+
+use stemma_boot::shutdown;
+use stemma_boot::store::WritableStore;
+use stemma_engine::flow::JobManifest;
+use stemma_engine::{Env, Ports};
+use tokio_util::sync::CancellationToken;
+
+use super::JobContext;
+use super::follow::{FollowDisplay, exit, follow, print_end};
+use crate::config::Config;
+use crate::context::{CommandError, Context, Exit};
+use crate::embedded::EmbeddedServices;
+
+/// A place where submitted work is done.
+pub struct JobRunner {
+    /// What jobs are submitted to and looked at through.
+    pub job_context: JobContext,
+    /// Where the work is done in this process: its services, and the lock of the store.
+    local: Option<(EmbeddedServices, WritableStore)>,
+    stop: CancellationToken,
+}
+
+impl JobRunner {
+    /// Opens the cluster, or, where none is configured, the store for writing, and starts the services here. `command`
+    /// is shown to others.
+    ///
+    /// # Errors
+    /// [`CommandError`] when a server is away, or someone else writes to the store.
+    pub async fn open(
+        context: &Context,
+        config: &Config,
+        command: &str,
+    ) -> Result<Self, CommandError> {
+        let stop = shutdown::listen();
+        let env = Env::system();
+        if config.servers.is_cluster() {
+            return Ok(Self {
+                job_context: JobContext::open(context, command).await?,
+                local: None,
+                stop,
+            });
+        }
+        let store = context.open_writable_store(&env, command).await?;
+        let ports: Ports = store.ports.clone();
+        let services = EmbeddedServices::start(&env, &ports, config, None, Arc::new(|_| {}))?;
+        let job_context = JobContext::local(env, ports, context);
+        Ok(Self {
+            job_context,
+            local: Some((services, store)),
+            stop,
+        })
+    }
+
+    /// Whether the work is done by other processes.
+    pub fn is_cluster(&self) -> bool {
+        self.local.is_none()
+    }
+
+    /// Ends when an interrupt asks for it.
+    pub fn stop(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// Whether an interrupt asked for an end.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
+    /// Stays with a job until it has ended where `wait` says so, or no one else would do the work; says how it went.
+    ///
+    /// # Errors
+    /// [`CommandError`] when the store stays away.
+    pub async fn follow_or_detach(
+        self,
+        context: &Context,
+        manifest: &JobManifest,
+        wait: bool,
+    ) -> Result<Exit, CommandError> {
+        let wait = wait || self.local.is_some();
+        if wait {
+            let display = FollowDisplay::new(context, manifest.entries, false);
+            let view = follow(&self.job_context, manifest, display, &self.stop).await;
+            let elsewhere = self.local.is_none();
+            self.close().await;
+            let view = view?;
+            print_end(context, &view, elsewhere);
+            return Ok(exit(&view));
+        }
+        let output = &context.output;
+        if output.is_text() {
+            output.line(&manifest.job.to_string());
+            output.note(&format!(
+                "{} documents submitted; look with: stemma watch {}",
+                manifest.entries, manifest.job
+            ));
+        } else {
+            let job = &manifest.job;
+            let name = &manifest.terms.name;
+            let total = manifest.entries;
+            output.json(&serde_json::json!({ "job": job, "name": name, "state": "waiting", "total": total }));
+        }
+        self.close().await;
+        Ok(Exit::Done)
+    }
+
+    /// Drains what works here.
+    pub async fn close(self) {
+        if let Some((services, store)) = self.local {
+            services.stop().await;
+            drop(store);
+        }
+    }
+}

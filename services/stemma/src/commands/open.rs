@@ -1,0 +1,203 @@
+//! What the reading commands have in common.
+
+use std::time::{Duration, Instant};
+
+use stemma_document::{EmptyReason, ItemStatus};
+use stemma_engine::Env;
+use stemma_query::{ApiError, Archive, CollectionCache, DocumentInfo, Filter, ItemContent};
+
+use crate::commands::index;
+use crate::context::{CommandError, Context};
+use crate::models::answer_model;
+
+/// How long another process that updates the index is waited for.
+const INDEX_WAIT: Duration = Duration::from_secs(10);
+
+/// The collection, opened for reading.
+pub async fn open(context: &Context) -> Result<Archive, CommandError> {
+    let store = context.open_store().await?;
+    Ok(Archive::open(store.blobs, context.collection.clone()).await?)
+}
+
+/// The collection with its index, brought up to date. Where another process is at that, it is waited for a while.
+pub async fn open_indexed(context: &Context) -> Result<Archive, CommandError> {
+    let env = Env::system();
+    let store = context.open_store().await?;
+    let config = context.config()?.config;
+    let limiter = config.servers.limiter(&env)?;
+    let embedding_client = config.embeddings.client(&env, &limiter, "cli")?;
+    let meaning = config.embeddings.semantic_router(
+        &embedding_client,
+        &env,
+        &store.blobs,
+        &context.collection,
+        context,
+    );
+    let model = answer_model(&config, &env, &limiter, "cli")?;
+    let cache = context.cache_dir();
+    let collection = &context.collection;
+    let collection_cache = CollectionCache::with_models(
+        env.clone(),
+        &cache,
+        &store.blobs,
+        collection,
+        meaning,
+        model.as_ref(),
+    );
+    let reader = Archive::open(store.blobs, context.collection.clone()).await?;
+    let mut behind = index::sync_index(collection_cache.index(), reader.catalog(), context)
+        .await?
+        .missing;
+    let began = Instant::now();
+    while behind > 0 && began.elapsed() < INDEX_WAIT {
+        env.sleep(INDEX_WAIT / 50).await;
+        behind = index::sync_index(collection_cache.index(), reader.catalog(), context)
+            .await?
+            .missing;
+    }
+    if behind > 0 {
+        let missing = crate::table::counted(behind, "document");
+        context.output.note(&format!(
+            "{missing} not in the index yet: another process is entering them"
+        ));
+    }
+    Ok(reader.with_cache(collection_cache))
+}
+
+/// Conditions on documents, as text or JSON.
+pub fn filter(conditions: Option<&str>) -> Result<Filter, CommandError> {
+    Ok(Filter::parse(conditions.unwrap_or_default()).map_err(ApiError::from)?)
+}
+
+impl From<ApiError> for CommandError {
+    fn from(refusal: ApiError) -> Self {
+        let ApiError {
+            code,
+            message,
+            next,
+            file,
+            candidates,
+        } = refusal;
+        Self {
+            code: code.into(),
+            message,
+            next,
+            file,
+            candidates,
+        }
+    }
+}
+
+/// `p 4–10`, `line 3–9`.
+pub fn page_or_line_range(pages: Option<(u32, u32)>, lines: Option<(u32, u32)>) -> String {
+    match (pages, lines) {
+        (Some((start, end)), _) if start == end => format!("p {start}"),
+        (Some((start, end)), _) => format!("p {start}–{end}"),
+        (None, Some((start, end))) if start == end => format!("line {start}"),
+        (None, Some((start, end))) => format!("lines {start}–{end}"),
+        _ => String::new(),
+    }
+}
+
+/// Issuer, form and period: what tells a filing from others; empty for other documents.
+pub fn identity(document: &DocumentInfo) -> Vec<String> {
+    let Some(facts) = &document.facts else {
+        return Vec::new();
+    };
+    let mut parts = Vec::new();
+    parts.extend(facts.issuer.iter().map(|fact| fact.value.clone()));
+    parts.extend(facts.form.iter().map(|fact| fact.value.clone()));
+    let quarter = facts
+        .fiscal_period
+        .as_ref()
+        .filter(|period| period.value != "FY")
+        .map(|period| format!("{} ", period.value));
+    let ended = facts
+        .period_end
+        .as_ref()
+        .map(|end| format!(" (ended {})", end.value))
+        .unwrap_or_default();
+    if let Some(year) = &facts.fiscal_year {
+        parts.push(format!(
+            "{}FY{}{ended}",
+            quarter.unwrap_or_default(),
+            year.value
+        ));
+    }
+    parts.extend(
+        facts
+            .file_number
+            .iter()
+            .map(|fact| format!("file no. {}", fact.value)),
+    );
+    parts
+}
+
+/// How an Item is answered, for people: `by reference`, or what stands there instead of an answer.
+pub fn badge(status: Option<ItemStatus>, nothing: Option<EmptyReason>) -> String {
+    match (status, nothing) {
+        (Some(ItemStatus::Full), Some(nothing)) => word(&nothing),
+        (Some(status), _) => word(&status),
+        (None, _) => String::new(),
+    }
+}
+
+/// `→ 3M_2022_10K#0051, proxy statement (not in this document)`; empty where nothing is elsewhere.
+pub fn links_line(links: &[ItemContent]) -> String {
+    let parts: Vec<String> = links
+        .iter()
+        .take(4)
+        .map(|link| match (&link.to, &link.outside) {
+            (Some(to), _) => to.clone(),
+            (None, Some(outside)) => format!("{outside} (not in this document)"),
+            (None, None) => format!("“{}” (not found)", link.text),
+        })
+        .collect();
+    let more = if links.len() > 4 {
+        format!(" and {} more", links.len() - 4)
+    } else {
+        String::new()
+    };
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("→ {}{more}", parts.join(", "))
+    }
+}
+
+/// `160 pages` or `812 lines`.
+pub fn length(document: &DocumentInfo) -> String {
+    let counted = |number: u32, one: &str| crate::table::counted(number as usize, one);
+    match (document.pages, document.lines) {
+        (Some(pages), _) => counted(pages, "page"),
+        (None, Some(lines)) => counted(lines, "line"),
+        (None, None) => String::new(),
+    }
+}
+
+/// A snake_case word from JSON, for people: `printed_contents` → `printed contents`.
+pub fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word.replace('_', " "),
+        Ok(other) => other.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+/// Text with the marked bytes in bold, made safe to show.
+pub fn highlight(output: &crate::output::Output, text: &str, marks: &[(usize, usize)]) -> String {
+    use crate::output::clean;
+    let mut highlighted = String::new();
+    let mut at = 0;
+    for (start, end) in marks.iter().filter(|(start, end)| start < end) {
+        // Pairs of neighboring ideographs overlap.
+        let start = (*start).max(at);
+        if let (Some(before), Some(matched)) = (text.get(at..start), text.get(start..*end)) {
+            highlighted.push_str(&clean(before));
+            highlighted.push_str(&output.bold(&clean(matched)));
+            at = *end;
+        }
+    }
+    highlighted.push_str(&clean(text.get(at..).unwrap_or_default()));
+    highlighted
+}

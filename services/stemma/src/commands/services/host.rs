@@ -1,0 +1,164 @@
+//! A service in work: its configuration, its ports, its name, and how it stops.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::Router;
+use stemma_boot::backends::{BackendConfig, Cluster};
+use stemma_boot::health::{self, Health, HealthServer};
+use stemma_boot::telemetry::Metrics;
+use stemma_boot::{process_name, shutdown};
+use stemma_engine::heartbeat::{self, HeartbeatReporter};
+use stemma_engine::{Env, PortError, Ports};
+use stemma_pipeline::ModelClient;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::context::{CommandError, Context, Exit};
+
+/// How long a service waits before it looks again for a server that is away at its start.
+const RECONNECT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// A service in work.
+pub struct ServiceHost {
+    /// The configuration it works under.
+    pub config: Config,
+    /// The ways to the models that are configured, for a worker.
+    pub model_clients: Vec<Arc<ModelClient>>,
+    env: Env,
+    cluster: Cluster,
+    stop: CancellationToken,
+    presence: Arc<HeartbeatReporter>,
+    /// Ends the beats, after everything was drained.
+    drained: CancellationToken,
+    heartbeats: JoinHandle<()>,
+    serving: HealthServer,
+}
+
+impl ServiceHost {
+    /// Starts: listens for signals, and connects. Servers that are away are waited for; one that refuses is an error.
+    ///
+    /// # Errors
+    /// [`CommandError`] naming what is not configured, or what refuses.
+    pub async fn start(
+        service: &'static str,
+        listen: SocketAddr,
+        context: &Context,
+    ) -> Result<Self, CommandError> {
+        let stop = shutdown::listen();
+        let config = context.config()?.config;
+        let env = Env::system();
+        let name = process_name::process_name(service, &env);
+        if !config.servers.is_cluster() {
+            return Err(
+                CommandError::new("cluster.not_configured", "no broker is configured").with_next(
+                    "set broker.url and redis.url, or use `stemma ingest`, which needs neither",
+                ),
+            );
+        }
+        let presence = HeartbeatReporter::new(&env, name.clone(), service);
+        let drained = CancellationToken::new();
+        let connected = Arc::new(OnceLock::new());
+        let health = Health::for_ports(&env, &presence, &connected);
+        let serving = health::serve(
+            listen,
+            health,
+            Metrics::install(),
+            Router::new(),
+            drained.clone(),
+        )
+        .await;
+        let serving = serving.map_err(|error| {
+            CommandError::new("listen.refused", format!("{listen}: {error}"))
+                .with_next("choose another --listen")
+        })?;
+        tracing::info!(service, process = name, store = %context.store, listen = %serving.address, "starting");
+        let cluster = connect(&config.servers, context, &name, &env, &stop).await?;
+        drop(connected.set(cluster.ports.clone())); // this is the only place that sets it
+        tracing::info!(service, process = name, "started");
+        // Only workers ask models.
+        let gates = if service == "worker" {
+            config.model_clients(&env, &cluster.ports, &name)?
+        } else {
+            Vec::new()
+        };
+        let clients = gates.clone();
+        let models = move || {
+            clients
+                .iter()
+                .map(|client| (client.bucket().to_string(), client.heartbeat()))
+                .collect()
+        };
+        let ledger = Arc::clone(&cluster.ports.ledger);
+        let beating = Arc::clone(&presence);
+        let beats = env.spawn(heartbeat::send_heartbeats(
+            env.clone(),
+            ledger,
+            beating,
+            models,
+            drained.clone(),
+        ));
+        Ok(Self {
+            config,
+            model_clients: gates,
+            env,
+            cluster,
+            stop,
+            presence,
+            drained,
+            heartbeats: beats,
+            serving,
+        })
+    }
+
+    /// What a service's `run` takes.
+    pub fn parts(&self) -> (Env, Ports, CancellationToken) {
+        (
+            self.env.clone(),
+            self.cluster.ports.clone(),
+            self.stop.clone(),
+        )
+    }
+
+    /// The process: named in leases, beats and connections.
+    pub fn presence(&self) -> Arc<HeartbeatReporter> {
+        Arc::clone(&self.presence)
+    }
+
+    /// Ends after everything was drained.
+    pub async fn end(self) -> Exit {
+        self.drained.cancel();
+        if let Err(error) = self.heartbeats.await {
+            tracing::error!(%error, "the beats ended early");
+        }
+        self.cluster.close().await;
+        if let Err(error) = self.serving.join().await {
+            tracing::error!(%error, "health was not served to the end");
+        }
+        tracing::info!(process = self.presence.process(), "drained");
+        Exit::Done
+    }
+}
+
+async fn connect(
+    servers: &BackendConfig,
+    context: &Context,
+    name: &str,
+    env: &Env,
+    stop: &CancellationToken,
+) -> Result<Cluster, PortError> {
+    loop {
+        match servers.connect(&context.store, name, env).await {
+            Err(error) if error.transient && !stop.is_cancelled() => {
+                tracing::warn!(%error, "a server is away; looking again");
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = tokio::time::sleep(RECONNECT_INTERVAL) => {}
+                }
+            }
+            connected => return connected,
+        }
+    }
+}

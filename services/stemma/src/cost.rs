@@ -1,0 +1,228 @@
+//! What models cost: budgets as they are asked for, and what the call log says was spent.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use stemma_document::Collection;
+use stemma_engine::blobs::Blobs;
+use stemma_engine::env::Millis;
+use stemma_engine::jobs::JobBudget;
+use stemma_engine::{JobId, PortError};
+use stemma_llm::calls::{self, CallRecord};
+use stemma_llm::prices::Prices;
+use stemma_llm::request::TokenUsage;
+use stemma_pipeline::RunSettings;
+
+use crate::config::Config;
+use crate::context::CommandError;
+use crate::embeddings::EmbeddingsConfig;
+
+/// Billionths in a dollar.
+pub const NANOS_PER_DOLLAR: f64 = 1e9;
+
+/// What may be spent.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub struct BudgetArgs {
+    /// Stop before more than this is spent on models, in dollars: `5` or `$0.50`; needs model.prices.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub budget: Option<f64>,
+    /// Stop before more tokens than this are used, prompt and reply.
+    #[arg(long, value_name = "N")]
+    pub budget_tokens: Option<u64>,
+}
+
+/// An amount in dollars: `5`, `$0.50`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn dollars(text: &str) -> Result<f64, String> {
+    let amount = text.trim().trim_start_matches('$').parse::<f64>().ok();
+    amount
+        .filter(|amount| (0.0..1e6).contains(amount))
+        .ok_or_else(|| format!("`{text}` is no amount in dollars"))
+}
+
+impl BudgetArgs {
+    /// As it travels with a job.
+    pub fn budget(self) -> Option<JobBudget> {
+        let nanodollars = self.budget.map(|amount| (amount * NANOS_PER_DOLLAR) as u64);
+        let budget = JobBudget {
+            nanodollars,
+            tokens: self.budget_tokens,
+        };
+        (budget != JobBudget::default()).then_some(budget)
+    }
+
+    /// Refuses a budget in money for vectors without a price.
+    ///
+    /// # Errors
+    /// [`CommandError`] naming the model.
+    pub fn check_vectors(self, embeddings: &EmbeddingsConfig) -> Result<(), CommandError> {
+        if self.budget.is_none() || embeddings.prices().is_complete() {
+            return Ok(());
+        }
+        let message = format!(
+            "--budget needs the price of `{}`, and it is not set",
+            embeddings.model
+        );
+        Err(CommandError::new("config.no_price", message)
+            .with_next("set embeddings.prices.input, or use --budget-tokens"))
+    }
+
+    /// Refuses a budget in money for models without a price.
+    ///
+    /// # Errors
+    /// [`CommandError`] naming the model.
+    pub fn check(self, config: &Config, settings: &RunSettings) -> Result<(), CommandError> {
+        let (Some(_), Some(model)) = (self.budget, &settings.model) else {
+            return Ok(());
+        };
+        let names = model.names();
+        let unknown = config.providers().into_iter().find(|(name, provider)| {
+            names.contains(name.as_str()) && !provider.prices.is_complete()
+        });
+        match unknown {
+            None => Ok(()),
+            Some((name, _)) => {
+                let message =
+                    format!("--budget needs the prices of model `{name}`, and they are not set");
+                Err(CommandError::new("config.no_price", message).with_next(
+                    "set model.prices.input and model.prices.output, or use --budget-tokens",
+                ))
+            }
+        }
+    }
+}
+
+/// What was spent.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct ModelUsage {
+    /// Replies.
+    pub calls: u64,
+    /// Those of them that became no answer.
+    pub useless: u64,
+    /// Tokens of prompts.
+    pub prompt_tokens: u64,
+    /// Those of them that the provider had at hand.
+    pub cached_tokens: u64,
+    /// Tokens of replies.
+    pub output_tokens: u64,
+    /// What it cost at the prices configured now.
+    pub dollars: f64,
+    /// Replies of models without a price; their cost is in no sum.
+    pub without_price: u64,
+}
+
+impl ModelUsage {
+    /// Adds a reply.
+    pub fn add(&mut self, record: &CallRecord, prices: &PriceList) {
+        self.calls += 1;
+        self.useless += u64::from(!record.useful);
+        self.prompt_tokens += u64::from(record.usage.prompt_tokens);
+        self.cached_tokens += u64::from(record.usage.cached_tokens);
+        self.output_tokens += u64::from(record.usage.output_tokens);
+        match prices.dollars(&record.model, record.usage) {
+            Some(dollars) => self.dollars += dollars,
+            None => self.without_price += 1,
+        }
+    }
+
+    /// What it cost, for people: `$0.42`, `?` where no price is known.
+    pub fn cost_label(&self) -> String {
+        match (self.calls, self.without_price) {
+            (calls, unknown) if calls == unknown && calls > 0 => "price unknown".into(),
+            (_, 0) => money(self.dollars),
+            _ => format!("{} and more", money(self.dollars)),
+        }
+    }
+}
+
+/// An amount for people: cents, and more of them where there are few.
+pub fn money(dollars: f64) -> String {
+    if dollars > 0.0 && dollars < 0.1 {
+        format!("${dollars:.4}")
+    } else {
+        format!("${dollars:.2}")
+    }
+}
+
+/// The prices of all models that are configured.
+pub struct PriceList(BTreeMap<String, Prices>);
+
+impl PriceList {
+    /// As configured.
+    pub fn from_config(config: &Config) -> Self {
+        let embeddings = &config.embeddings;
+        let vectors = embeddings
+            .is_configured()
+            .then(|| (embeddings.model.clone(), embeddings.prices()));
+        let models = config
+            .providers()
+            .into_iter()
+            .map(|(name, provider)| (name, provider.prices));
+        Self(vectors.into_iter().chain(models).collect())
+    }
+
+    /// What `usage` of a model costs; `None` where its price is not known.
+    pub fn dollars(&self, model: &str, usage: TokenUsage) -> Option<f64> {
+        let cost = self.0.get(model)?.cost(usage).nanodollars?;
+        Some(cost as f64 / NANOS_PER_DOLLAR)
+    }
+}
+
+/// What a job has spent.
+///
+/// # Errors
+/// [`PortError`] when the store is away.
+pub async fn job_usage(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    prices: &PriceList,
+    job: &JobId,
+    since_ms: Millis,
+) -> Result<ModelUsage, PortError> {
+    let mut usage = ModelUsage::default();
+    calls::read(
+        blobs,
+        &format!("c/{collection}"),
+        since_ms,
+        |record: CallRecord| {
+            if record.jobs.contains(job) {
+                usage.add(&record, prices);
+            }
+        },
+    )
+    .await?;
+    Ok(usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dollar_amounts_are_parsed() {
+        assert_eq!((dollars("5"), dollars("$0.5")), (Ok(5.0), Ok(0.5)));
+        assert!(dollars("-1").is_err() && dollars("much").is_err());
+        let args = BudgetArgs {
+            budget: Some(0.25),
+            budget_tokens: None,
+        };
+        assert_eq!(
+            args.budget(),
+            Some(JobBudget {
+                nanodollars: Some(250_000_000),
+                tokens: None
+            })
+        );
+        assert_eq!(BudgetArgs::default().budget(), None);
+    }
+
+    #[test]
+    fn small_amounts_are_shown_with_more_digits() {
+        assert_eq!(
+            [0.0, 0.0042, 0.42, 12.0].map(money),
+            ["$0.00", "$0.0042", "$0.42", "$12.00"]
+        );
+    }
+}

@@ -1,0 +1,466 @@
+//! Where a question that compares is answered: one part for each filing it asks about, found by itself.
+//!
+//! "Risk factors of 3M and Boeing, 2022 vs 2023" is four parts, each with the sections of its filing. What a question
+//! names is read from its words and from how search routed it; no model decides where is looked.
+
+use std::collections::BTreeSet;
+
+use stemma_document::DocId;
+
+use super::request::AskRequest;
+use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::facets::{FacetField, normalize_value};
+use stemma_retrieval::aliases::{aliases, issuer_identity};
+use stemma_retrieval::parsed_query::ParsedQuery as Read;
+use stemma_retrieval::search::{AppliedFilter, DocumentScope, ItemRef, SearchResults};
+
+/// Parts of one question at most: the newest years, the first companies.
+const MAX_PARTS: usize = 8;
+/// Years that a question may span.
+const MAX_YEARS: u16 = 6;
+/// Documents that a scope may name one by one to be compared.
+const MAX_SCOPE_DOCUMENTS: usize = 6;
+
+/// Words of comparison.
+const COMPARISON_WORDS: [&str; 20] = [
+    " vs",
+    "versus",
+    "compar",
+    "differ",
+    "change",
+    "between",
+    " each",
+    "both",
+    "trend",
+    "from year to year",
+    "year over year",
+    "year-over-year",
+    "over time",
+    "evolve",
+    "evolution",
+    "grew",
+    "grow",
+    "increase",
+    "decrease",
+    "respectively",
+];
+
+/// Sections by the names that people give them, and their Items in annual reports.
+const SECTIONS: [(&str, &str); 9] = [
+    ("risk factor", "1A"),
+    ("legal proceeding", "3"),
+    ("management's discussion", "7"),
+    ("management’s discussion", "7"),
+    ("md&a", "7"),
+    ("market risk disclosure", "7A"),
+    ("controls and procedures", "9A"),
+    ("cybersecurity", "1C"),
+    ("unresolved staff comments", "1B"),
+];
+
+/// A part of a question.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SubQuestion {
+    /// What it is about: `3M COMPANY 2022`; empty for the whole.
+    pub(super) subject: String,
+    /// Where is looked.
+    pub(super) documents: DocumentScope,
+    /// In which Item.
+    pub(super) item: Option<ItemRef>,
+}
+
+/// How a question is divided.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Decomposition {
+    /// In order; one that is the whole question where it compares nothing.
+    pub(super) parts: Vec<SubQuestion>,
+    /// What the question asks about and no document is: `3M COMPANY 2021`.
+    pub(super) missing: Vec<String>,
+}
+
+/// Divides a question, by what a first search said.
+pub(super) fn decompose(
+    question: &AskRequest,
+    text: &str,
+    first: &SearchResults,
+    catalog: &Catalog,
+) -> Decomposition {
+    let read = Read::parse(text, &[]);
+    let years = named_years(text, &read.years);
+    let companies: Vec<Company<'_>> = first
+        .applied_filters
+        .iter()
+        .filter(|filter| filter.facet == FacetField::Company.as_str())
+        .map(|filter| Company::from_filter(filter, question, catalog))
+        .collect();
+    let item = question.item.clone().or_else(|| named_section(text));
+    let mut parts = Vec::new();
+    let mut missing = Vec::new();
+    if companies.len() * years.len().max(1) > 1 {
+        for company in &companies {
+            let wanted_years: Vec<Option<u16>> = if years.is_empty() {
+                vec![None]
+            } else {
+                years.iter().copied().map(Some).collect()
+            };
+            for year in wanted_years {
+                let what = year.map_or_else(
+                    || company.name.to_owned(),
+                    |year| format!("{} {year}", company.name),
+                );
+                let docs = company.filings_for(year, read.form.as_deref());
+                if docs.is_empty() {
+                    missing.push(what);
+                } else {
+                    parts.push(SubQuestion {
+                        subject: what,
+                        documents: DocumentScope::Documents(docs),
+                        item: item.clone(),
+                    });
+                }
+            }
+        }
+    } else if let DocumentScope::Documents(docs) = &question.within
+        && (2..=MAX_SCOPE_DOCUMENTS).contains(&docs.len())
+        && is_comparison(text)
+    {
+        let document = docs
+            .iter()
+            .filter_map(|doc| catalog.get(*doc))
+            .filter(|document| question.filter.matches(document));
+        parts.extend(document.map(|document| SubQuestion {
+            subject: document.label.clone(),
+            documents: DocumentScope::Documents(vec![document.doc()]),
+            item: item.clone(),
+        }));
+    }
+    parts.truncate(MAX_PARTS);
+    if parts.len() < 2 {
+        let whole = SubQuestion {
+            subject: String::new(),
+            documents: question.within.clone(),
+            item: question.item.clone(),
+        };
+        parts = vec![whole];
+    }
+    Decomposition { parts, missing }
+}
+
+fn is_comparison(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    COMPARISON_WORDS.iter().any(|word| lower.contains(word))
+}
+
+fn named_section(text: &str) -> Option<ItemRef> {
+    let lower = text.to_lowercase();
+    let (_, item) = SECTIONS.iter().find(|(name, _)| lower.contains(name))?;
+    item.parse().ok()
+}
+
+/// The years a question names, those between the ends of a span too.
+fn named_years(text: &str, mentioned: &[u16]) -> Vec<u16> {
+    let lower = text.to_lowercase();
+    if let [from, to] = mentioned
+        && to - from <= MAX_YEARS
+        && ["to", "through", "until", "and", "-", "–"]
+            .iter()
+            .any(|word| is_year_span(&lower, *from, word, *to))
+    {
+        return (*from..=*to).collect();
+    }
+    mentioned.to_vec()
+}
+
+/// `2019 to 2022`, `2019–2022`; with `and` only behind `between`.
+fn is_year_span(lower: &str, from: u16, word: &str, to: u16) -> bool {
+    let glued = ["", " "].map(|space| format!("{from}{space}{word}{space}"));
+    let until = [
+        to.to_string(),
+        format!("fy{to}"),
+        format!("fy {to}"),
+        format!("fiscal {to}"),
+    ];
+    let is_span = glued
+        .iter()
+        .filter(|glued| word.len() < 4 || glued.contains(' '))
+        .any(|glued| {
+            until
+                .iter()
+                .any(|until| lower.contains(&format!("{glued}{until}")))
+        });
+    is_span && (word != "and" || lower.contains("between"))
+}
+
+/// A company that a question names, with its filings within the scope of the question.
+struct Company<'a> {
+    /// As its filings state it, else as the question does.
+    name: &'a str,
+    filings: Vec<&'a CatalogDocument>,
+}
+
+impl<'a> Company<'a> {
+    /// The company of what search routed by: its name there is folded, or what its files are called.
+    fn from_filter(filter: &'a AppliedFilter, question: &AskRequest, catalog: &'a Catalog) -> Self {
+        let inside: Option<BTreeSet<DocId>> = match &question.within {
+            DocumentScope::All => None,
+            DocumentScope::Documents(docs) => Some(docs.iter().copied().collect()),
+        };
+        let with_trees = || {
+            catalog
+                .documents()
+                .iter()
+                .filter(|document| document.entry().is_some())
+        };
+        let mut filings: Vec<&CatalogDocument> = with_trees()
+            .filter(|document: &&'a CatalogDocument| {
+                facet_values(document, FacetField::Company).any(|name| name == filter.value)
+            })
+            .collect();
+        if filings.is_empty() {
+            filings = with_trees()
+                .filter(|document| {
+                    document.entry().is_some_and(|entry| {
+                        aliases(entry)
+                            .iter()
+                            .any(|alias| alias.name == filter.value)
+                    })
+                })
+                .collect();
+        }
+        let name = filings
+            .iter()
+            .find_map(|document| FacetField::Company.values(document).first().copied())
+            .unwrap_or(&filter.from);
+        // Filings under a former name are its filings, too.
+        let numbers: BTreeSet<String> = filings
+            .iter()
+            .flat_map(|document| issuer_numbers(document))
+            .collect();
+        let docs: BTreeSet<DocId> = filings.iter().map(|document| document.doc()).collect();
+        Self {
+            name,
+            filings: with_trees()
+                .filter(|document: &&CatalogDocument| {
+                    docs.contains(&document.doc())
+                        || issuer_numbers(document)
+                            .iter()
+                            .any(|number| numbers.contains(number))
+                })
+                .filter(|document: &&CatalogDocument| {
+                    inside
+                        .as_ref()
+                        .is_none_or(|inside| inside.contains(&document.doc()))
+                        && question.filter.matches(document)
+                })
+                .collect(),
+        }
+    }
+
+    /// Its filings about a year: of the form that is named, else the annual reports, else what there is.
+    fn filings_for(&self, year: Option<u16>, form: Option<&str>) -> Vec<DocId> {
+        let year = year.map(|year| year.to_string());
+        let is_of = |document: &CatalogDocument, facet: FacetField, expected: &str| {
+            let expected = normalize_value(facet, expected);
+            facet_values(document, facet).any(|value| value == expected)
+        };
+        let all: Vec<&CatalogDocument> = self
+            .filings
+            .iter()
+            .filter(|document: &&&CatalogDocument| {
+                year.as_ref()
+                    .is_none_or(|year| is_of(document, FacetField::FiscalYear, year))
+            })
+            .copied()
+            .collect();
+        let mut chosen: Vec<&CatalogDocument> = all
+            .iter()
+            .filter(|document: &&&CatalogDocument| {
+                is_of(document, FacetField::Form, form.unwrap_or("10-K"))
+            })
+            .copied()
+            .collect();
+        if chosen.is_empty() {
+            chosen = all;
+        }
+        // Of a company without a year, the newest of them speaks.
+        if year.is_none() {
+            chosen.sort_by(|a, b| {
+                FacetField::Period
+                    .values(b)
+                    .cmp(&FacetField::Period.values(a))
+                    .then(a.doc().cmp(&b.doc()))
+            });
+            chosen.truncate(1);
+        }
+        chosen.into_iter().map(CatalogDocument::doc).collect()
+    }
+}
+
+/// What its issuer keeps under another name.
+fn issuer_numbers(document: &CatalogDocument) -> Vec<String> {
+    document
+        .entry()
+        .map(|entry| issuer_identity(&entry.facts))
+        .unwrap_or_default()
+}
+
+/// The values of a filing, as values are compared.
+fn facet_values(document: &CatalogDocument, facet: FacetField) -> impl Iterator<Item = String> {
+    facet
+        .values(document)
+        .into_iter()
+        .map(move |value| normalize_value(facet, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stemma_catalog::fixtures::of_company;
+    use stemma_document::{Fact, FactSource};
+
+    fn catalog() -> Catalog {
+        let filing = |company: &str, form: &str, year: &str| {
+            let mut entry = of_company(&format!("{company}_{year}_{form}.pdf"), company);
+            entry.facts.form = Some(Fact::from_text(form, None));
+            entry.facts.fiscal_year = Some(Fact::from_source(year, FactSource::Derived));
+            entry.facts.cik = (company == "3M").then(|| Fact::from_text("0000066740", None));
+            entry
+        };
+        let renamed = |form: &str, year: &str| {
+            let mut entry = filing("3M", form, year);
+            entry.facts.issuer = Some(Fact::from_text("MINNESOTA MINING", None));
+            entry
+        };
+        Catalog::from_entries([
+            filing("3M", "10-K", "2021"),
+            filing("3M", "10-K", "2022"),
+            filing("3M", "10-Q", "2022"),
+            filing("3M", "10-K", "2023"),
+            filing("The BOEING Company", "10-K", "2022"),
+            renamed("10-K", "2024"),
+        ])
+    }
+
+    fn planned(question: &AskRequest, companies: &[&str]) -> (Vec<String>, Vec<String>) {
+        let first = SearchResults {
+            applied_filters: companies
+                .iter()
+                .map(|company: &&str| AppliedFilter {
+                    facet: "company".into(),
+                    value: normalize_value(FacetField::Company, company),
+                    from: "as asked".into(),
+                    documents: 1,
+                })
+                .collect(),
+            ..SearchResults::default()
+        };
+        let catalog = catalog();
+        let plan = decompose(question, &question.text, &first, &catalog);
+        (
+            plan.parts
+                .iter()
+                .map(|part: &SubQuestion| {
+                    let names = match &part.documents {
+                        DocumentScope::All => "all".to_owned(),
+                        DocumentScope::Documents(docs) => docs
+                            .iter()
+                            .map(|doc| catalog.get(*doc).unwrap().label.clone())
+                            .collect::<Vec<_>>()
+                            .join("+"),
+                    };
+                    let item = part
+                        .item
+                        .as_ref()
+                        .map(|item| format!(" {}", item.number))
+                        .unwrap_or_default();
+                    format!("{names}{item}")
+                })
+                .collect(),
+            plan.missing,
+        )
+    }
+
+    #[test]
+    fn comparison_is_split_by_filing() {
+        let parts = |text: &str, companies: &[&str]| planned(&AskRequest::new(text), companies);
+        let (sub_questions, missing) = parts("3M's risk factors 2022 vs 2023", &["3M"]);
+        assert_eq!(
+            (sub_questions, missing.len()),
+            (
+                vec!["3M_2022_10-K 1A".to_owned(), "3M_2023_10-K 1A".to_owned()],
+                0
+            )
+        );
+        let (sub_questions, missing) = parts(
+            "How did revenue of 3M and Boeing differ from 2021 to 2023?",
+            &["3M", "BOEING"],
+        );
+        assert_eq!(
+            sub_questions,
+            [
+                "3M_2021_10-K",
+                "3M_2022_10-K",
+                "3M_2023_10-K",
+                "The BOEING Company_2022_10-K"
+            ]
+        );
+        assert_eq!(
+            missing,
+            ["The BOEING Company 2021", "The BOEING Company 2023"]
+        );
+        assert_eq!(
+            parts("3M's margins, 2023 vs 2024", &["3M"]).1,
+            Vec::<String>::new(),
+            "under another name"
+        );
+        assert_eq!(
+            parts("Tesla's margins, 2023 vs 2024", &["Tesla"]).1,
+            ["as asked 2023", "as asked 2024"]
+        );
+        // One year of one company, or none that is named, is one question.
+        assert_eq!(parts("3M capex in 2022", &["3M"]).0, ["all"]);
+        assert_eq!(parts("capex 2021 vs 2022", &[]).0, ["all"]);
+        // Half of a comparison is the whole question.
+        assert_eq!(
+            parts("Boeing revenue 2021 vs 2022", &["BOEING"]),
+            (
+                vec!["all".to_owned()],
+                vec!["The BOEING Company 2021".to_owned()]
+            )
+        );
+    }
+
+    #[test]
+    fn sub_questions_stay_in_scope() {
+        let catalog = catalog();
+        let doc = |label: &str| catalog.resolve(label).unwrap().doc();
+        let scope = vec![doc("3M_2021_10-K"), doc("3M_2022_10-K")];
+        let question = AskRequest {
+            within: DocumentScope::Documents(scope),
+            ..AskRequest::new("3M margins 2021 vs 2023")
+        };
+        assert_eq!(planned(&question, &["3M"]).1, ["3M 2023"]);
+        let compare = AskRequest {
+            text: "Compare the margins".into(),
+            ..question
+        };
+        assert_eq!(planned(&compare, &[]).0, ["3M_2021_10-K", "3M_2022_10-K"]);
+    }
+
+    #[test]
+    fn year_spans_are_expanded() {
+        for (text, expected) in [
+            ("2019 to 2022", vec![2019, 2020, 2021, 2022]),
+            ("FY2019–2021", vec![2019, 2020, 2021]),
+            ("between 2020 and 2022", vec![2020, 2021, 2022]),
+            ("2019 and 2022", vec![2019, 2022]),
+            ("2022 vs 2019", vec![2019, 2022]),
+        ] {
+            assert_eq!(
+                named_years(text, &Read::parse(text, &[]).years),
+                expected,
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,742 @@
+//! One answer while it is made: found, read, asked for, and written down.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use stemma_document::DocId;
+
+use super::AnswerError;
+use super::answer::{
+    Answer, AnswerOutcome, Degradation, GenerationUsage, ReadSection, SearchSummary,
+};
+use super::cached::CachedAnswerer;
+use super::claims::{self, ComposedAnswer};
+use super::context::{AnswerContext, SectionRequest};
+use super::decompose::{SubQuestion, decompose};
+use super::event::{AnswerEvent, AnswerStep, EventSink, StepKind};
+use super::prompt::{self, DraftAnswer, StandaloneQuestion};
+use super::request::{AnswerMode, AskRequest, RetrievalStrategy};
+use super::scope;
+use super::store::degraded_id;
+use super::tools::{self, AgentStep, DONE_TOOL, ToolSet};
+use crate::tree_search::accounted::Accounted;
+use crate::tree_search::{LlmSession, QuestionBudget, SessionError};
+use stemma_catalog::locator::Locator;
+use stemma_retrieval::search::{
+    self, DocumentScope, MAX_QUERY_CHARS, Query, SearchError, SearchResults, SearchService as _,
+};
+
+/// Hits of the search that says what a question names.
+const FIRST_HITS: usize = 20;
+/// Names of documents that an answer repeats.
+const MAX_NAMES: usize = 10;
+/// The code of an answer that stopped at what it may cost.
+const LIMIT_CODE: &str = "answer.limit";
+/// What to do about a model that stays away.
+const RETRY_LATER: &str = "ask again later; stemma doctor says how the model is";
+
+/// An answer that is being made.
+pub(super) struct AnswerBuilder<'a, 'e> {
+    answerer: &'a CachedAnswerer<'a>,
+    question: &'a AskRequest,
+    session: Option<LlmSession>,
+    events: &'e mut dyn EventSink,
+    context: AnswerContext,
+    search: SearchSummary,
+    steps: Vec<AnswerStep>,
+    sections: Vec<ReadSection>,
+    degradation: Option<Degradation>,
+    rejected_calls: u32,
+    /// Documents that an agent may open: those the question names, and those that searches and tools of this question found.
+    /// A name that stands in a title alone is none of them.
+    reachable: BTreeSet<DocId>,
+}
+
+impl<'a, 'e> AnswerBuilder<'a, 'e> {
+    pub(super) fn new(
+        answerer: &'a CachedAnswerer<'a>,
+        question: &'a AskRequest,
+        events: &'e mut dyn EventSink,
+    ) -> Self {
+        let limits = question.limits;
+        let nanodollars = (limits.nanodollars > 0).then_some(limits.nanodollars);
+        let budget = QuestionBudget {
+            calls: limits.calls,
+            tokens: u64::from(limits.tokens),
+            nanodollars,
+        };
+        let client = answerer
+            .tree_searcher
+            .as_ref()
+            .map(|searcher| searcher.client());
+        Self {
+            answerer: answerer,
+            question,
+            session: client.map(|client| client.start_session(client.new_run_id("ask"), budget)),
+            events,
+            context: AnswerContext::default(),
+            search: SearchSummary::default(),
+            steps: Vec::new(),
+            sections: Vec::new(),
+            degradation: None,
+            rejected_calls: 0,
+            reachable: BTreeSet::new(),
+        }
+    }
+}
+
+impl AnswerBuilder<'_, '_> {
+    /// What a model says; `None` where none does.
+    pub(super) async fn generate(&mut self) -> Result<Option<DraftAnswer>, AnswerError> {
+        let sources = self.answerer.sources;
+        let bare = scope::unreadable_documents(self.question, sources.catalog)?;
+        if !bare.is_empty() {
+            self.step(
+                StepKind::Plan,
+                format!("not searched, for there is no tree: {}", bare.join(", ")),
+            );
+        }
+        let text = self.standalone_question().await;
+        self.context.set_question(&text);
+        let first = self.first_search(&text).await?;
+        if first.hits.is_empty() {
+            scope::check_item(self.question, sources.catalog, sources.store).await?;
+        }
+        let parts = self.sub_questions(&text, &first);
+        let mut requests = Vec::new();
+        let share = (self.question.limits.sections / parts.len()).max(1);
+        for part in &parts {
+            requests.push(self.find_sections(&text, part, share, &first).await?);
+        }
+        let room = self.question.limits.context_tokens / parts.len() as u32;
+        for requests in &requests {
+            self.read_sections(requests, room).await?;
+        }
+        if self.session.is_none() {
+            self.degrade(
+                "model.absent",
+                "no model is configured: these are the sections a search without one found",
+                "set [model], see stemma doctor",
+            );
+            return Ok(None);
+        }
+        match (self.question.mode, self.answerer.tools) {
+            (AnswerMode::Agent, Some(tools)) => self.run_agent(&text, tools).await,
+            _ => Ok(self.ask_model(&text).await),
+        }
+    }
+
+    /// The question as it can be understood without what was said before.
+    async fn standalone_question(&mut self) -> String {
+        let text = self.question.text.clone();
+        let Some(last) = self.question.earlier.last() else {
+            return text;
+        };
+        // Without a model the words of both are looked for.
+        let both = format!("{text} ({})", last.question);
+        let Some(session) = self.session.clone() else {
+            return both;
+        };
+        match session
+            .complete(
+                &prompt::standalone_prompt(&text, &self.question.earlier),
+                |restated: StandaloneQuestion| match restated.standalone.trim() {
+                    "" => Err("standalone is empty".to_owned()),
+                    text if text.chars().count() > MAX_QUERY_CHARS => {
+                        Err("standalone is too long".to_owned())
+                    }
+                    text => Ok(text.to_owned()),
+                },
+            )
+            .await
+        {
+            Ok(standalone) => {
+                self.step(StepKind::Plan, format!("understood as: {standalone}"));
+                standalone
+            }
+            Err(error) => {
+                self.degrade_after(&error, "looked for with the words of the question before");
+                both
+            }
+        }
+    }
+
+    /// What a question names, and what a first search finds; told as the route.
+    async fn first_search(&mut self, text: &str) -> Result<SearchResults, AnswerError> {
+        let query = self.search_query(text, &self.question.within, FIRST_HITS);
+        let results = self.search(&query).await?;
+        self.search = SearchSummary {
+            documents_in_scope: results.stats.documents_in_scope,
+            documents: results.stats.documents,
+            sections: results.stats.sections,
+            applied_filters: results.applied_filters.clone(),
+            queries: vec![text.to_owned()],
+            names: Vec::new(),
+        };
+        // Told before anything is read: what was read is in the record alone.
+        self.events.send(AnswerEvent::Route(self.search.clone()));
+        Ok(results)
+    }
+
+    fn search_query(&self, text: &str, within: &DocumentScope, limit: usize) -> Query {
+        let strategy = match self.question.strategy {
+            RetrievalStrategy::Search(strategy) => strategy,
+            RetrievalStrategy::TreeSearch(_) => search::RankingStrategy::Auto,
+        };
+        let filter = self.question.filter.clone();
+        let item = self.question.item.clone();
+        let within = within.clone();
+        Query {
+            text: text.to_owned(),
+            within,
+            filter,
+            item,
+            limit,
+            strategy,
+            ..Query::default()
+        }
+    }
+
+    fn sub_questions(&mut self, text: &str, first: &SearchResults) -> Vec<SubQuestion> {
+        let plan = decompose(self.question, text, first, self.answerer.sources.catalog);
+        if plan.parts.len() > 1 {
+            let names: Vec<&str> = plan
+                .parts
+                .iter()
+                .map(|part| part.subject.as_str())
+                .collect();
+            self.step(
+                StepKind::Plan,
+                format!("{} parts: {}", names.len(), names.join(", ")),
+            );
+        }
+        if !plan.missing.is_empty() {
+            self.step(
+                StepKind::Plan,
+                format!("no filing here of: {}", plan.missing.join(", ")),
+            );
+        }
+        plan.parts
+    }
+
+    /// The sections of a part that answer it, best first.
+    async fn find_sections(
+        &mut self,
+        text: &str,
+        part: &SubQuestion,
+        limit: usize,
+        first: &SearchResults,
+    ) -> Result<Vec<SectionRequest>, AnswerError> {
+        let whole = part.subject.is_empty();
+        let mut query = Query {
+            item: part.item.clone(),
+            ..self.search_query(text, &part.documents, limit)
+        };
+        let mut requests = match self.question.strategy {
+            RetrievalStrategy::TreeSearch(strategy) => self.search_trees(&query, strategy).await?,
+            RetrievalStrategy::Search(_) if whole && limit <= FIRST_HITS => first.clone(),
+            RetrievalStrategy::Search(_) => self.search(&query).await?,
+        };
+        // The Item was taken from how sections are called: where it has nothing, the question has to do without.
+        if requests.hits.is_empty() && query.item != self.question.item {
+            query.item.clone_from(&self.question.item);
+            requests = self.search(&query).await?;
+        }
+        requests.hits.truncate(limit);
+        self.reachable
+            .extend(requests.hits.iter().map(|hit| hit.doc));
+        let place = if whole {
+            String::new()
+        } else {
+            format!("{}: ", part.subject)
+        };
+        self.step(
+            StepKind::Search,
+            format!(
+                "{place}{} sections by {}",
+                requests.hits.len(),
+                self.question.strategy.as_str()
+            ),
+        );
+        if !whole {
+            self.search.queries.push(part.subject.clone());
+        }
+        Ok(requests.hits.iter().map(SectionRequest::from_hit).collect())
+    }
+
+    /// Searches without a model, on the account of the question.
+    async fn search(&mut self, query: &Query) -> Result<SearchResults, SearchError> {
+        let search = self.answerer.sources.search;
+        match &self.session {
+            Some(consultation) => {
+                Accounted {
+                    finder: search,
+                    consultation,
+                }
+                .search(query)
+                .await
+            }
+            None => search.search(query).await,
+        }
+    }
+
+    async fn search_trees(
+        &mut self,
+        query: &Query,
+        strategy: crate::tree_search::TreeSearchStrategy,
+    ) -> Result<SearchResults, SearchError> {
+        let (Some(searcher), Some(session)) = (&self.answerer.tree_searcher, &self.session) else {
+            return self.search(query).await;
+        };
+        let result = searcher
+            .search(self.answerer.sources, query, strategy, session)
+            .await?;
+        for step in &result.trace.steps {
+            let what = format!("{}: {}", step.what, step.why);
+            let thinking = step.thinking.join("\n");
+            self.push_step(AnswerStep {
+                kind: StepKind::Search,
+                what,
+                thinking,
+            });
+        }
+        for note in &result.trace.notes {
+            match SessionError::CODES.contains(&note.code.as_str()) {
+                // What a walk could not ask, it found by words: another answer may come when it can.
+                true if SessionError::LIMITS.contains(&note.code.as_str()) => {
+                    self.degrade(LIMIT_CODE, &note.message, "allow more calls or tokens");
+                }
+                true => self.degrade(&note.code, &note.message, RETRY_LATER),
+                false => self.step(
+                    StepKind::Degrade,
+                    format!("{}: {}", note.code, note.message),
+                ),
+            }
+        }
+        Ok(result.results)
+    }
+
+    async fn read_sections(
+        &mut self,
+        requests: &[SectionRequest],
+        room: u32,
+    ) -> Result<Range<usize>, AnswerError> {
+        let sources = self.answerer.sources;
+        let read = self
+            .context
+            .read(sources.store, sources.catalog, requests, room)
+            .await?;
+        if read.is_empty() {
+            return Ok(read);
+        }
+        let tokens: u32 = self.context.passages[read.clone()]
+            .iter()
+            .map(|passage| passage.tokens)
+            .sum();
+        self.step(
+            StepKind::Read,
+            format!("{} passages, {tokens} tokens", read.len()),
+        );
+        let sections = self
+            .context
+            .read_sections(read.clone(), self.steps.len() - 1);
+        for section in sections {
+            if self.search.names.len() < MAX_NAMES && !self.search.names.contains(&section.name) {
+                self.search.names.push(section.name.clone());
+            }
+            self.events.send(AnswerEvent::Section(section.clone()));
+            self.sections.push(section);
+        }
+        Ok(read)
+    }
+
+    /// What the model answers from what was read; `None` where it stays away, or may not be asked any more.
+    async fn ask_model(&mut self, text: &str) -> Option<DraftAnswer> {
+        if self.context.passages.is_empty() {
+            self.step(StepKind::Ask, "nothing was found to read".into());
+            return Some(DraftAnswer::default());
+        }
+        let session = self.session.clone()?;
+        if self.is_budget_exhausted(&session) {
+            return None;
+        }
+        let prompt = prompt::answer_prompt(text, &self.question.earlier, &self.context);
+        match session.complete(&prompt, prompt::validate_draft).await {
+            Ok(draft) => {
+                let what = if draft.answerable {
+                    format!("{} claims", draft.claims.len())
+                } else {
+                    "not answered".into()
+                };
+                self.step(
+                    StepKind::Ask,
+                    format!("{}: {what}", session.client().model()),
+                );
+                Some(draft)
+            }
+            Err(error) => {
+                self.record_failure(&error);
+                None
+            }
+        }
+    }
+
+    /// Lets the model call tools until what was read answers the question. Who chooses never sees text of pages.
+    async fn run_agent(
+        &mut self,
+        text: &str,
+        tools: &dyn ToolSet,
+    ) -> Result<Option<DraftAnswer>, AnswerError> {
+        let Some(session) = self.session.clone() else {
+            return Ok(None);
+        };
+        let limits = self.question.limits;
+        let (summary, data) = self.describe_reading(0..self.context.passages.len());
+        let mut steps = vec![AgentStep { summary, data }];
+        let mut tried = usize::MAX;
+        self.collect_reachable(text);
+        let mut last: Option<DraftAnswer> = None;
+        for turn in 0..limits.turns.max(1) {
+            if self.is_budget_exhausted(&session) {
+                return Ok(None);
+            }
+            let prompt = tools::next_tool_prompt(text, tools, &steps, limits.turns - turn);
+            let call = match session.complete(&prompt, tools::validate_call).await {
+                Ok(call) => call,
+                Err(error) => {
+                    // What was read can still be answered from, where the model comes back; a budget does not.
+                    self.degrade_after(&error, "no further tool was called");
+                    break;
+                }
+            };
+            if call.tool == DONE_TOOL {
+                if tried == self.context.passages.len() {
+                    break;
+                }
+                tried = self.context.passages.len();
+                match self.ask_model(text).await {
+                    Some(draft) if draft.answerable => return Ok(Some(draft)),
+                    Some(draft) => last = Some(draft),
+                    None => return Ok(None),
+                }
+                steps.push(AgentStep {
+                    summary: "answer: what was read so far does not answer the question".into(),
+                    ..AgentStep::default()
+                });
+                continue;
+            }
+            steps.push(self.call_tool(&call, tools).await?);
+        }
+        if tried != self.context.passages.len() {
+            last = self.ask_model(text).await;
+        }
+        // Who could not look on does not know that nothing is there.
+        Ok(last.filter(|draft| draft.answerable || self.degradation.is_none()))
+    }
+
+    async fn call_tool(
+        &mut self,
+        call: &tools::ToolCall,
+        tools: &dyn ToolSet,
+    ) -> Result<AgentStep, AnswerError> {
+        let described = tools.descriptions();
+        let is_known_tool = described
+            .iter()
+            .find(|(name, _)| *name == call.tool)
+            .map(|(name, _)| *name);
+        let truncated = |text: &str| text.chars().take(80).collect::<String>();
+        let arguments = [
+            &call.query,
+            &call.document,
+            &call.pages,
+            &call.section,
+            &call.item,
+            &call.pattern,
+        ];
+        let arguments: Vec<String> = arguments
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .map(|text| truncated(text))
+            .collect();
+        let what = format!("{}({})", truncated(&call.tool), arguments.join(", "));
+        let refused = |message: &str| tools::ToolReply {
+            summary: message.into(),
+            is_rejected: true,
+            ..tools::ToolReply::default()
+        };
+        let reply = match is_known_tool {
+            None => refused("there is no such tool"),
+            Some(_) if !self.may_open(&call.document) => {
+                refused("refused: neither the question names this document nor has a tool found it")
+            }
+            Some(_) => tools.call(call).await,
+        };
+        let kind = if reply.is_rejected {
+            StepKind::Refused
+        } else {
+            StepKind::Tool
+        };
+        self.rejected_calls += u32::from(reply.is_rejected);
+        self.push_step(AnswerStep {
+            kind,
+            what: what.clone(),
+            thinking: truncated(&call.why),
+        });
+        let used: u32 = self
+            .context
+            .passages
+            .iter()
+            .map(|passage| passage.tokens)
+            .sum();
+        // What is asked for by an agent may take as much again as what was found first.
+        let room = self
+            .question
+            .limits
+            .context_tokens
+            .saturating_mul(2)
+            .saturating_sub(used);
+        let read = self.read_sections(&reply.sections, room).await?;
+        self.reachable.extend(reply.documents);
+        let (read, places) = self.describe_reading(read);
+        Ok(AgentStep {
+            summary: format!(
+                "{}: {}; {read}",
+                is_known_tool.unwrap_or("no tool"),
+                reply.summary
+            ),
+            data: format!("{what}\n{}\n{places}", reply.data),
+        })
+    }
+
+    /// Takes up what the question itself names, and all of a scope that lists documents.
+    fn collect_reachable(&mut self, text: &str) {
+        let catalog = self.answerer.sources.catalog;
+        let named_documents = text
+            .split_whitespace()
+            .map(|word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned())
+            .filter(|word| word.len() > 2);
+        let named_documents: Vec<DocId> = named_documents
+            .filter_map(|word| Some(catalog.resolve(&word).ok()?.doc()))
+            .collect();
+        self.reachable.extend(named_documents);
+        if let DocumentScope::Documents(docs) = &self.question.within {
+            self.reachable.extend(docs);
+        }
+    }
+
+    /// Whether an agent may open what it names: nothing, or a document that the question or a tool named. What there is not, the tool
+    /// says itself.
+    fn may_open(&self, document: &str) -> bool {
+        // A name, a locator, or an address of ours: `stemma://DOC/section/0007`.
+        let bare = document
+            .trim()
+            .split_once("://")
+            .map_or(document.trim(), |(_, rest)| {
+                rest.split('/').next().unwrap_or_default()
+            });
+        let name = Locator::parse(bare).document;
+        let catalog = self.answerer.sources.catalog;
+        let is_reachable = name
+            .parse::<DocId>()
+            .ok()
+            .filter(|doc| catalog.get(*doc).is_some());
+        let doc = is_reachable.or_else(|| Some(catalog.resolve(&name).ok()?.doc()));
+        document.trim().is_empty() || doc.is_none_or(|doc| self.reachable.contains(&doc))
+    }
+
+    /// What was read: how much, and of what.
+    fn describe_reading(&self, read: Range<usize>) -> (String, String) {
+        let sections = self.context.read_sections(read, 0);
+        let what = if sections.is_empty() {
+            "nothing new was read".into()
+        } else {
+            format!("{} sections were read", sections.len())
+        };
+        (
+            what,
+            sections
+                .iter()
+                .map(|section: &ReadSection| {
+                    let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
+                    format!(
+                        "read {} · {} · pages {} · {} tokens",
+                        section.locator,
+                        section.path.join(" › "),
+                        pages.join(","),
+                        section.tokens
+                    )
+                })
+                .collect::<Vec<_>>()
+                .join("\n"),
+        )
+    }
+
+    /// Whether nothing more may be spent; said where it is so.
+    fn is_budget_exhausted(&mut self, session: &LlmSession) -> bool {
+        let limit = self.question.limits.nanodollars;
+        let usage = session.usage();
+        let over = limit > 0 && usage.nanodollars.is_some_and(|usage| usage >= limit);
+        if over {
+            self.degrade(
+                LIMIT_CODE,
+                "the money it may cost is used up",
+                "allow more: --budget, limits.nanodollars",
+            );
+        }
+        over
+    }
+
+    fn record_failure(&mut self, error: &SessionError) {
+        self.degrade_after(error, "these are the sections a search found");
+    }
+
+    /// Says that the model did less than it was asked for, why, and what was done instead.
+    fn degrade_after(&mut self, error: &SessionError, instead: &str) {
+        match error {
+            SessionError::BudgetExhausted { message } => {
+                self.degrade(
+                    LIMIT_CODE,
+                    &format!("{message}: {instead}"),
+                    "allow more calls or tokens",
+                );
+            }
+            SessionError::TooLong { .. } => {
+                self.degrade(
+                    LIMIT_CODE,
+                    &format!("{error}: {instead}"),
+                    "read less: fewer sections, a smaller context",
+                );
+            }
+            SessionError::Unavailable(failure) | SessionError::Unusable(failure) => {
+                let next = failure.next.clone().unwrap_or_else(|| RETRY_LATER.into());
+                self.degrade(
+                    &failure.code,
+                    &format!("{}: {instead}", failure.message),
+                    &next,
+                );
+            }
+        }
+    }
+
+    fn degrade(&mut self, code: &str, message: &str, next: &str) {
+        self.step(StepKind::Degrade, format!("{code}: {message}"));
+        self.degradation.get_or_insert(Degradation {
+            code: code.into(),
+            message: message.into(),
+            next: Some(next.into()),
+        });
+    }
+
+    fn step(&mut self, kind: StepKind, what: String) {
+        self.push_step(AnswerStep {
+            kind,
+            what,
+            thinking: String::new(),
+        });
+    }
+
+    fn push_step(&mut self, step: AnswerStep) {
+        self.events.send(AnswerEvent::Step(step.clone()));
+        self.steps.push(step);
+    }
+
+    /// The answer as it is kept.
+    pub(super) fn finish(mut self, id: &str, draft: Option<&DraftAnswer>) -> Answer {
+        let AnswerBuilder {
+            question, answerer, ..
+        } = self;
+        let (outcome, mut composed) = match draft {
+            None => (AnswerOutcome::SearchOnly, ComposedAnswer::default()),
+            Some(draft) if !draft.answerable => {
+                (AnswerOutcome::NotInDocuments, ComposedAnswer::default())
+            }
+            Some(draft) => {
+                let composed = claims::compose_answer(
+                    draft,
+                    &self.context,
+                    answerer.collection,
+                    question.citations,
+                );
+                let verified = composed
+                    .claims
+                    .iter()
+                    .filter(|claim| claim.verified)
+                    .count();
+                self.step(
+                    StepKind::Check,
+                    format!("{verified} of {} claims verified", composed.claims.len()),
+                );
+                (AnswerOutcome::Answered, composed)
+            }
+        };
+        composed.rejected.tool_calls = self.rejected_calls;
+        let text = match outcome {
+            AnswerOutcome::Answered => composed.text,
+            AnswerOutcome::NotInDocuments => self.not_found_text(),
+            AnswerOutcome::SearchOnly => String::new(),
+        };
+        for section in &mut self.sections {
+            section.cited = composed.citations.iter().any(|citation| {
+                citation.doc_id == section.doc_id && citation.section_id == section.section_id
+            });
+        }
+        let usage = self
+            .session
+            .as_ref()
+            .map(LlmSession::usage)
+            .unwrap_or_default();
+        let answered = outcome != AnswerOutcome::SearchOnly;
+        // What was answered without the model, or with less of it than was asked for, is answered again when it is back: it has an
+        // id of its own.
+        let id = self
+            .degradation
+            .as_ref()
+            .map_or_else(|| id.to_owned(), |degraded| degraded_id(id, &degraded.code));
+        Answer {
+            id,
+            question: question.text.clone(),
+            outcome,
+            text,
+            claims: composed.claims,
+            citations: composed.citations,
+            confidence: (outcome == AnswerOutcome::Answered).then_some(composed.confidence),
+            model: answerer
+                .tree_searcher
+                .as_ref()
+                .filter(|_| answered)
+                .map(|searcher| searcher.client().model().to_owned()),
+            degradation: self.degradation,
+            searched: self.search,
+            sections: self.sections,
+            steps: self.steps,
+            rejected: composed.rejected,
+            usage: GenerationUsage {
+                calls: usage.calls,
+                prompt_tokens: usage.prompt_tokens,
+                output_tokens: usage.output_tokens,
+                nanodollars: usage.nanodollars,
+            },
+            is_replay: false,
+        }
+    }
+
+    fn not_found_text(&self) -> String {
+        let SearchSummary {
+            documents,
+            documents_in_scope,
+            names,
+            ..
+        } = &self.search;
+        let read = match names.len() {
+            0 => "nothing was found to read".to_owned(),
+            1 => format!("{} sections of {} were read", self.sections.len(), names[0]),
+            more => format!(
+                "{} sections of {more} documents were read",
+                self.sections.len()
+            ),
+        };
+        format!(
+            "Not in these documents: {documents} of {documents_in_scope} were searched, {read}."
+        )
+    }
+}

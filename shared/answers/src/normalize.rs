@@ -1,0 +1,293 @@
+//! Text as quotes are compared with it, and where each letter of it stands.
+//!
+//! Folded are: compatibility forms (NFKC), case, white space, typographic quotation marks and dashes, hyphens between
+//! letters (at a line's end or not), and spaces that only tables have (`$ 1,749`, `( 5 )`). Nothing that makes another
+//! number is: `1 749` stays two words, `-5` keeps its sign, and a match never begins or ends inside a word or number.
+
+use unicode_normalization::UnicodeNormalization;
+
+use super::quote_target::QuoteTarget;
+
+/// Where a letter stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CharPosition {
+    /// Which sheet.
+    pub(super) target: usize,
+    /// Which of its lines.
+    pub(super) line: usize,
+    /// Bytes of the line.
+    pub(super) start: usize,
+    /// The byte behind it.
+    pub(super) end: usize,
+}
+
+/// A text, folded.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NormalizedText {
+    chars: Vec<char>,
+    positions: Vec<CharPosition>,
+}
+
+/// Letters `start..finish` of a folded text.
+pub(super) type MatchRange = std::ops::Range<usize>;
+
+impl NormalizedText {
+    /// The text of sheets, one behind the other; without running heads where `body` is all that counts.
+    pub(super) fn from_targets(targets: &[QuoteTarget<'_>], body: bool) -> Self {
+        let mut folding = Normalizer::default();
+        for (at, target) in targets.iter().enumerate() {
+            for (line, text) in target.lines(body) {
+                folding.line(
+                    text,
+                    CharPosition {
+                        target: at,
+                        line,
+                        start: 0,
+                        end: 0,
+                    },
+                );
+            }
+        }
+        folding.finish()
+    }
+
+    /// A text that stands nowhere.
+    pub(super) fn from_text(text: &str) -> Self {
+        let mut folding = Normalizer::default();
+        text.lines().for_each(|line| {
+            folding.line(
+                line,
+                CharPosition {
+                    target: 0,
+                    line: 0,
+                    start: 0,
+                    end: 0,
+                },
+            )
+        });
+        folding.finish()
+    }
+
+    /// Whether nothing is left of it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.chars.is_empty()
+    }
+
+    /// Whether it has a letter or digit.
+    pub(super) fn has_words(&self) -> bool {
+        self.chars.iter().any(|c| c.is_alphanumeric())
+    }
+
+    /// Its letters.
+    #[cfg(test)]
+    pub(super) fn text(&self) -> String {
+        self.chars.iter().collect()
+    }
+
+    /// Where the letters of a match stand.
+    pub(super) fn positions(&self, range: &MatchRange) -> &[CharPosition] {
+        &self.positions[range.clone()]
+    }
+
+    /// Where `wanted` stands as whole words, at or behind letter `from`.
+    pub(super) fn find(&self, needle: &NormalizedText, from: usize) -> Option<MatchRange> {
+        let length = needle.chars.len();
+        let first = *needle.chars.first()?;
+        let last = self.chars.len().checked_sub(length)?;
+        let mut starts = (from..=last).filter(|at| self.chars[*at] == first);
+        let at = starts.find(|at| {
+            self.chars[*at..at + length] == needle.chars[..] && self.is_whole(&(*at..at + length))
+        })?;
+        Some(at..at + length)
+    }
+
+    /// Whether a match begins and ends where words and numbers do.
+    fn is_whole(&self, range: &MatchRange) -> bool {
+        let char = |at: Option<usize>| at.and_then(|at| self.chars.get(at)).copied();
+        let first = char(Some(range.start));
+        let last = char(range.end.checked_sub(1));
+        let before = char(range.start.checked_sub(1));
+        let after = char(Some(range.end));
+        let cuts =
+            |inner: Option<char>, outer: Option<char>, beyond: Option<char>| match (inner, outer) {
+                (Some(inner), Some(outer))
+                    if inner.is_alphanumeric() && outer.is_alphanumeric() =>
+                {
+                    !is_unspaced_script(inner)
+                }
+                (Some(inner), Some('.' | ',')) => {
+                    inner.is_ascii_digit() && beyond.is_some_and(|c| c.is_ascii_digit())
+                }
+                _ => false,
+            };
+        !cuts(first, before, char(range.start.checked_sub(2)))
+            && !cuts(last, after, char(Some(range.end + 1)))
+    }
+}
+
+/// Writing without spaces: any letter may begin a quote.
+fn is_unspaced_script(c: char) -> bool {
+    matches!(c, '\u{2E80}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3134F}')
+}
+
+#[derive(Default)]
+struct Normalizer {
+    /// Letters with single spaces between words.
+    chars: Vec<(char, CharPosition)>,
+}
+
+impl Normalizer {
+    fn line(&mut self, text: &str, at: CharPosition) {
+        self.space(CharPosition {
+            start: 0,
+            end: 0,
+            ..at
+        });
+        for (start, c) in text.char_indices() {
+            let here = CharPosition {
+                start,
+                end: start + c.len_utf8(),
+                ..at
+            };
+            if c.is_ascii() {
+                self.letter(c.to_ascii_lowercase(), here);
+            } else {
+                std::iter::once(c)
+                    .nfkc()
+                    .flat_map(char::to_lowercase)
+                    .for_each(|c| self.letter(plain_char(c), here));
+            }
+        }
+    }
+
+    fn letter(&mut self, c: char, at: CharPosition) {
+        match c {
+            c if c.is_whitespace() || c.is_control() => self.space(at),
+            '\u{AD}'
+            | '\u{200B}'..='\u{200F}'
+            | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{FEFF}' => {}
+            c => self.chars.push((c, at)),
+        }
+    }
+
+    fn space(&mut self, at: CharPosition) {
+        if self.chars.last().is_some_and(|(c, _)| *c != ' ') {
+            self.chars.push((' ', at));
+        }
+    }
+
+    fn finish(mut self) -> NormalizedText {
+        if self.chars.last().is_some_and(|(c, _)| *c == ' ') {
+            self.chars.pop();
+        }
+        let mut normalized = NormalizedText::default();
+        let char = |at: usize| self.chars.get(at).map(|(c, _)| *c);
+        let mut at = 0;
+        while let Some((c, place)) = self.chars.get(at) {
+            let before = normalized.chars.last().copied();
+            let behind = if char(at + 1) == Some(' ') { 2 } else { 1 };
+            at += 1;
+            match *c {
+                '-' if is_letter(before) && is_letter(char(at - 1 + behind)) => {
+                    at += behind - 1;
+                    continue;
+                }
+                ' ' if is_table_space(before, char(at), char(at + 1)) => continue,
+                c => normalized.chars.push(c),
+            }
+            normalized.positions.push(*place);
+        }
+        normalized
+    }
+}
+
+fn is_letter(c: Option<char>) -> bool {
+    c.is_some_and(char::is_alphabetic)
+}
+
+/// Whether a space between these means nothing: behind `$` and `(`, before `)`, `%` and what ends a clause.
+fn is_table_space(before: Option<char>, after: Option<char>, beyond: Option<char>) -> bool {
+    match (before, after) {
+        (None | Some('$' | '('), _) | (_, Some(')' | '%')) => true,
+        (_, Some('.' | ',' | ';' | ':')) => !beyond.is_some_and(|c| c.is_ascii_digit()),
+        _ => false,
+    }
+}
+
+/// Quotation marks and dashes as they are typed.
+fn plain_char(c: char) -> char {
+    match c {
+        '\u{2018}'..='\u{201B}' | '\u{2032}' | '`' | '\u{B4}' => '\'',
+        '\u{201C}'..='\u{201F}' | '\u{2033}' | '\u{AB}' | '\u{BB}' => '"',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{FE58}' | '\u{FE63}' => '-',
+        c => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normalized(text: &str) -> String {
+        NormalizedText::from_text(text).text()
+    }
+
+    #[test]
+    fn equivalent_spellings_normalize_alike() {
+        for (written, other) in [
+            (
+                "The  Company\u{2019}s \u{201C}net\u{201D}\nsales",
+                "the company's \"net\" sales",
+            ),
+            ("oper-\nations", "operations"),
+            ("long-\nterm debt", "long-term debt"),
+            ("$ 1,749 million", "$1,749 million"),
+            ("( 1,749 )", "(1,749)"),
+            ("5 %", "5%"),
+            ("ﬁnancial o\u{AD}ffice", "financial office"),
+            ("2020 \u{2013} 2021", "2020 - 2021"),
+            ("\u{2212}5", "-5"),
+        ] {
+            assert_eq!(normalized(written), normalized(other), "{written}");
+        }
+        for (written, other) in [
+            ("1 749", "1749"),
+            ("5 .6", "5.6"),
+            ("10-5", "105"),
+            ("-5", "5"),
+            ("a b", "ab"),
+        ] {
+            assert_ne!(normalized(written), normalized(other), "{written}");
+        }
+    }
+
+    #[test]
+    fn words_and_numbers_match_only_whole() {
+        let page = NormalizedText::from_text("Sales of 1,749 and 12.5 rose; cats scattered (5).");
+        let finds = |text: &str| page.find(&NormalizedText::from_text(text), 0).is_some();
+        assert!(
+            finds("1,749")
+                && finds("12.5")
+                && finds("cats")
+                && finds("5")
+                && finds("(5)")
+                && finds("rose;")
+        );
+        assert!(
+            !finds("749")
+                && !finds("1")
+                && !finds("12")
+                && !finds("5 rose")
+                && !finds("cat")
+                && !finds("scatter")
+        );
+        assert!(page.find(&NormalizedText::from_text(""), 0).is_none());
+        assert!(
+            NormalizedText::from_text("营业收入增长")
+                .find(&NormalizedText::from_text("收入"), 0)
+                .is_some()
+        );
+    }
+}

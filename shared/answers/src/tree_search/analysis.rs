@@ -1,0 +1,120 @@
+//! What a question is understood as: one call, before any tree is looked at.
+
+use serde::Deserialize;
+use serde_json::json;
+use stemma_llm::request::OutputSchema;
+
+use super::llm_session::{LlmSession, Prompt, SessionError};
+use super::result::Analysis;
+use super::search_tree::{one_line, truncate};
+
+/// Parts of a question, and characters of a part, at most.
+const MAX_ASPECTS: usize = 4;
+const MAX_CHARS: usize = 200;
+/// Key terms, locations and years at most.
+const MAX_LISTED: usize = 8;
+/// Kinds of information.
+const KINDS: [&str; 5] = ["number", "explanation", "list", "comparison", "fact"];
+
+#[derive(Debug, Deserialize)]
+struct AnalysisReply {
+    topic: String,
+    aspects: Vec<String>,
+    kind: String,
+    key_terms: Vec<String>,
+    years: Vec<i64>,
+    locations: Vec<String>,
+}
+
+/// Understands a question.
+///
+/// # Errors
+/// [`SessionError`] when there is no answer: the question stands for itself then.
+pub(super) async fn analyze(
+    question: &str,
+    session: &LlmSession,
+) -> Result<Analysis, SessionError> {
+    let texts = || json!({ "type": "array", "items": { "type": "string" } });
+    let properties = json!({
+        "topic": { "type": "string" },
+        "aspects": texts(),
+        "kind": { "type": "string", "enum": KINDS },
+        "key_terms": texts(),
+        "years": { "type": "array", "items": { "type": "integer" } },
+        "locations": texts(),
+    });
+    let system = "A question will be answered from documents, mostly company filings. Say what it asks for. `topic`: a few \
+                  words. `aspects`: its parts that may be answered in different places of a document, each a short \
+                  question of its own; one where there is only one. `key_terms`: words that such a passage would use. \
+                  `years`: fiscal years it asks about, as four digits; none where it names none. `locations`: titles of \
+                  sections in which the answer is to be expected, most likely first.";
+    let prompt = Prompt::new(
+        system,
+        OutputSchema::strict("analyze_question", &properties),
+    )
+    .with_block("Question", question);
+    session
+        .complete(
+            &prompt.with_max_output_tokens(600),
+            |reply: AnalysisReply| Ok(truncate_analysis(&reply)),
+        )
+        .await
+}
+
+/// What was said, cut to what is used of it.
+fn truncate_analysis(reply: &AnalysisReply) -> Analysis {
+    let line = |text: &String| truncate(&one_line(text), MAX_CHARS);
+    let lines = |texts: &[String], most: usize| {
+        texts
+            .iter()
+            .map(line)
+            .filter(|text| !text.is_empty())
+            .take(most)
+            .collect::<Vec<_>>()
+    };
+    let years = reply
+        .years
+        .iter()
+        .filter_map(|year| u16::try_from(*year).ok())
+        .filter(|year| (1980..2050).contains(year));
+    Analysis {
+        topic: line(&reply.topic),
+        aspects: lines(&reply.aspects, MAX_ASPECTS),
+        kind: KINDS
+            .into_iter()
+            .find(|kind| *kind == reply.kind)
+            .unwrap_or("fact")
+            .to_owned(),
+        key_terms: lines(&reply.key_terms, MAX_LISTED),
+        years: years.take(MAX_LISTED).collect(),
+        locations: lines(&reply.locations, MAX_LISTED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use stemma_engine::RunId;
+
+    use super::*;
+    use crate::tree_search::budget::QuestionBudget;
+    use crate::tree_search::scripted::ScriptedModel;
+
+    #[tokio::test(start_paused = true)]
+    async fn analysis_replies_are_truncated_and_typed() {
+        let reply = json!({
+            "topic": "cash\n flow", "aspects": ["a", "", "b", "c", "d", "e"], "kind": "poem",
+            "key_terms": [], "years": [2022, 22, -1], "locations": ["x".repeat(900)],
+        });
+        let (_, client) = ScriptedModel::new(move |_| Ok(reply.clone()));
+        let session = Arc::new(client).start_session(RunId("s".into()), QuestionBudget::default());
+        let analysis = analyze("What of cash?", &session).await.unwrap();
+        assert_eq!(
+            (analysis.topic.as_str(), analysis.kind.as_str()),
+            ("cash flow", "fact")
+        );
+        assert_eq!((analysis.aspects.len(), analysis.years), (4, vec![2022]));
+        assert!(analysis.locations[0].chars().count() <= MAX_CHARS);
+    }
+}

@@ -1,0 +1,320 @@
+//! What one question may cost, and what it came to.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use stemma_engine::Failure;
+use stemma_engine::jobs::SpendAmount;
+use stemma_llm::request::TokenUsage;
+use tokio::sync::Notify;
+
+use stemma_retrieval::usage::CallUsage;
+
+/// The code of the failure of a call that the budget does not allow.
+pub(super) const BUDGET_EXHAUSTED: &str = "reason.budget_used_up";
+
+/// What one question may cost; shared by all its calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct QuestionBudget {
+    /// Calls of a model at most; a reply that has to be asked for again counts again, a remembered one does not.
+    pub calls: u32,
+    /// Tokens of prompts and replies at most. A call is made only when its prompt and the longest reply fit.
+    pub tokens: u64,
+    /// Billionths of a dollar at most; `None`: the other two decide. A model without prices has no call within it.
+    pub nanodollars: Option<u64>,
+}
+
+impl Default for QuestionBudget {
+    fn default() -> Self {
+        Self {
+            calls: 30,
+            tokens: 250_000,
+            nanodollars: None,
+        }
+    }
+}
+
+/// What a question came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SessionUsage {
+    /// Calls of a model, those for the vector of the question included.
+    pub calls: u32,
+    /// Replies that were remembered: asked for before, by anyone, and not paid for again.
+    #[serde(rename = "remembered")]
+    pub cached_replies: u32,
+    /// Tokens of prompts.
+    pub prompt_tokens: u64,
+    /// Tokens of replies.
+    pub output_tokens: u64,
+    /// Billionths of a dollar; `None` where the model has no price.
+    pub nanodollars: Option<u64>,
+}
+
+/// A budget that is being spent.
+#[derive(Debug)]
+pub(super) struct SessionBudget {
+    budget: QuestionBudget,
+    state: Mutex<AccountState>,
+    settlement: Notify,
+}
+
+#[derive(Debug)]
+struct AccountState {
+    calls: u32,
+    settled_sum: AmountSum,
+    /// Calls under way at their most, and how many those are.
+    reserved: AmountSum,
+    calls_in_flight: u32,
+    usage: SessionUsage,
+}
+
+/// Tokens and billionths of a dollar.
+#[derive(Debug, Clone, Copy, Default)]
+struct AmountSum {
+    tokens: u64,
+    nanodollars: u64,
+}
+
+impl AmountSum {
+    fn with_amount(self, more: SpendAmount) -> Self {
+        let nanodollars = self
+            .nanodollars
+            .saturating_add(more.nanodollars.unwrap_or(0));
+        Self {
+            tokens: self.tokens.saturating_add(more.tokens),
+            nanodollars,
+        }
+    }
+
+    fn combined(self, other: Self) -> Self {
+        self.with_amount(SpendAmount {
+            tokens: other.tokens,
+            nanodollars: Some(other.nanodollars),
+        })
+    }
+
+    fn without_amount(self, most: SpendAmount) -> Self {
+        let nanodollars = self
+            .nanodollars
+            .saturating_sub(most.nanodollars.unwrap_or(0));
+        Self {
+            tokens: self.tokens.saturating_sub(most.tokens),
+            nanodollars,
+        }
+    }
+}
+
+impl QuestionBudget {
+    /// What of it a sum goes beyond.
+    fn exceeded_by(&self, sum: AmountSum) -> Option<String> {
+        if sum.tokens > self.tokens {
+            return Some(format!("{} tokens", self.tokens));
+        }
+        let most = self.nanodollars.filter(|most| sum.nanodollars > *most)?;
+        Some(format!("${}", most as f64 / 1e9))
+    }
+}
+
+impl SessionBudget {
+    pub(super) fn new(budget: QuestionBudget) -> Self {
+        let usage = SessionUsage {
+            nanodollars: Some(0),
+            ..SessionUsage::default()
+        };
+        let state = Mutex::new(AccountState {
+            calls: 0,
+            settled_sum: AmountSum::default(),
+            reserved: AmountSum::default(),
+            calls_in_flight: 0,
+            usage,
+        });
+        Self {
+            budget,
+            state,
+            settlement: Notify::new(),
+        }
+    }
+
+    pub(super) fn budget(&self) -> QuestionBudget {
+        self.budget
+    }
+
+    pub(super) fn usage(&self) -> SessionUsage {
+        self.state().usage
+    }
+
+    /// Reserves a call that costs `most` at most. Where it would fit but for calls under way, those are waited for: what is refused
+    /// must not depend on which reply comes first.
+    pub(super) async fn reserve(&self, most: SpendAmount) -> Result<(), Failure> {
+        loop {
+            let settlement = self.settlement.notified();
+            {
+                let mut state = self.state();
+                if state.calls >= self.budget.calls {
+                    return Err(budget_exhausted(&format!("{} calls", self.budget.calls)));
+                }
+                if self.budget.nanodollars.is_some() && most.nanodollars.is_none() {
+                    return Err(budget_exhausted(
+                        "money, of a model whose price is not known,",
+                    ));
+                }
+                if let Some(what) = self.budget.exceeded_by(state.settled_sum.with_amount(most)) {
+                    return Err(budget_exhausted(&what));
+                }
+                let fits = self
+                    .budget
+                    .exceeded_by(state.settled_sum.combined(state.reserved).with_amount(most))
+                    .is_none();
+                if state.calls_in_flight == 0 || fits {
+                    state.calls += 1;
+                    state.usage.calls += 1;
+                    state.reserved = state.reserved.with_amount(most);
+                    state.calls_in_flight += 1;
+                    return Ok(());
+                }
+            }
+            settlement.await;
+        }
+    }
+
+    pub(super) fn settle(&self, most: SpendAmount, used: SpendAmount) {
+        let mut state = self.state();
+        state.reserved = state.reserved.without_amount(most);
+        state.calls_in_flight = state.calls_in_flight.saturating_sub(1);
+        state.settled_sum = state.settled_sum.with_amount(used);
+        drop(state);
+        self.settlement.notify_waiters();
+    }
+
+    /// Notes what a reply cost.
+    pub(super) fn record_reply(&self, usage: TokenUsage, cost: SpendAmount) {
+        let totals = &mut self.state().usage;
+        totals.prompt_tokens += u64::from(usage.prompt_tokens);
+        totals.output_tokens += u64::from(usage.output_tokens);
+        totals.nanodollars = totals
+            .nanodollars
+            .zip(cost.nanodollars)
+            .map(|(sum, more)| sum + more);
+    }
+
+    /// Notes calls that were made for the question elsewhere; they count, and leave less for others.
+    pub(super) fn charge(&self, call_usage: CallUsage) {
+        let mut state = self.state();
+        state.calls += call_usage.calls;
+        state.settled_sum = state.settled_sum.with_amount(SpendAmount {
+            tokens: call_usage.prompt_tokens,
+            nanodollars: Some(call_usage.nanodollars),
+        });
+        let usage = &mut state.usage;
+        usage.calls += call_usage.calls;
+        usage.prompt_tokens += call_usage.prompt_tokens;
+        let known_cost = usage.nanodollars.filter(|_| call_usage.unpriced_calls == 0);
+        usage.nanodollars = known_cost.map(|sum| sum + call_usage.nanodollars);
+    }
+
+    pub(super) fn record_cached_reply(&self) {
+        self.state().usage.cached_replies += 1;
+    }
+
+    /// Whether one more call of `tokens` would be allowed.
+    pub(super) fn can_afford(&self, tokens: u64) -> bool {
+        let state = self.state();
+        let more = state
+            .settled_sum
+            .combined(state.reserved)
+            .with_amount(SpendAmount {
+                tokens,
+                nanodollars: None,
+            });
+        state.calls < self.budget.calls && self.budget.exceeded_by(more).is_none()
+    }
+
+    fn state(&self) -> MutexGuard<'_, AccountState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn budget_exhausted(what: &str) -> Failure {
+    Failure::permanent(BUDGET_EXHAUSTED, format!("the budget of {what} is used up"))
+        .with_next("allow more calls, tokens or money")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn tokens(tokens: u64) -> SpendAmount {
+        SpendAmount {
+            nanodollars: None,
+            tokens,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reserve_waits_for_calls_in_flight_and_respects_the_budget() {
+        let account = Arc::new(SessionBudget::new(QuestionBudget {
+            calls: 3,
+            tokens: 100,
+            nanodollars: None,
+        }));
+        account.reserve(tokens(70)).await.unwrap();
+        let other = Arc::clone(&account);
+        let waits = tokio::spawn(async move { other.reserve(tokens(60)).await });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!waits.is_finished(), "70 and 60 do not fit together");
+        account.settle(tokens(70), tokens(30));
+        waits.await.unwrap().unwrap();
+        assert_eq!(
+            account.reserve(tokens(80)).await.unwrap_err().code,
+            BUDGET_EXHAUSTED
+        );
+        account.settle(tokens(60), tokens(10));
+        account.reserve(tokens(60)).await.unwrap();
+        assert!(
+            account
+                .reserve(tokens(1))
+                .await
+                .unwrap_err()
+                .message
+                .contains("3 calls")
+        );
+        assert_eq!(account.usage().calls, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn money_is_budgeted_like_tokens() {
+        let priced = |nanodollars| SpendAmount {
+            nanodollars: Some(nanodollars),
+            tokens: 1,
+        };
+        let account = SessionBudget::new(QuestionBudget {
+            nanodollars: Some(100),
+            ..QuestionBudget::default()
+        });
+        account.reserve(priced(70)).await.unwrap();
+        account.settle(priced(70), priced(30));
+        let refused = account.reserve(priced(71)).await.unwrap_err();
+        assert_eq!(
+            (
+                refused.code.as_str(),
+                refused.message.contains("$0.0000001")
+            ),
+            (BUDGET_EXHAUSTED, true)
+        );
+        account.reserve(priced(70)).await.unwrap();
+        assert_eq!(
+            account.reserve(tokens(1)).await.unwrap_err().code,
+            BUDGET_EXHAUSTED,
+            "no price is no leave to spend"
+        );
+        let nothing = SessionBudget::new(QuestionBudget {
+            nanodollars: Some(0),
+            ..QuestionBudget::default()
+        });
+        assert!(nothing.reserve(priced(1)).await.is_err() && nothing.usage().calls == 0);
+    }
+}

@@ -1,0 +1,62 @@
+//! The model that questions may be answered with.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Knowledge, LlmClient, TreeSearchSettings, TreeSearcher};
+use stemma_document::Collection;
+use stemma_engine::Env;
+use stemma_engine::blobs::Blobs;
+use stemma_llm::client::ModelClient;
+
+/// A way to a model, and how it is asked on behalf of people.
+#[derive(Clone)]
+pub struct AnswerModel {
+    /// The way to it.
+    pub model_client: Arc<ModelClient>,
+    /// How it is asked.
+    pub settings: TreeSearchSettings,
+    /// Expert knowledge of one's own, by collection.
+    pub knowledge: BTreeMap<String, Knowledge>,
+}
+
+impl AnswerModel {
+    /// What reasons over a collection: its call log and the replies it remembers lie in the store.
+    pub fn tree_searcher(
+        &self,
+        env: &Env,
+        blobs: &Arc<dyn Blobs>,
+        collection: &Collection,
+    ) -> Arc<TreeSearcher> {
+        let client = LlmClient::new(
+            env.clone(),
+            Arc::clone(&self.model_client),
+            self.settings.client,
+        );
+        let client = client.with_store(Arc::clone(blobs), collection);
+        let own = self
+            .knowledge
+            .get(collection.as_str())
+            .cloned()
+            .unwrap_or_default();
+        let built_in = if self.settings.knowledge.built_in {
+            Knowledge::built_in()
+        } else {
+            Knowledge::default()
+        };
+        Arc::new(TreeSearcher::new(
+            Arc::new(client),
+            self.settings.clone(),
+            built_in.merged_with(own),
+        ))
+    }
+}
+
+impl fmt::Debug for AnswerModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnswerModel")
+            .field("model", &self.model_client.model())
+            .finish_non_exhaustive()
+    }
+}

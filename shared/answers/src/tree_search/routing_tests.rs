@@ -1,0 +1,181 @@
+//! Which of twenty documents are walked, by a model that says what it is told to.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::json;
+use stemma_document::{Fact, SectionTree, pageindex};
+use stemma_engine::PortError;
+
+use super::result::{TreeSearchResult, TreeSearchStrategy};
+use super::routing::Routing;
+use super::scripted::ScriptedModel;
+use super::{Knowledge, QuestionBudget, TreeSearchSettings, TreeSearchSources, TreeSearcher};
+use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::document_store::{DocumentStore, OpenDocument};
+use stemma_catalog::fixtures::of_company;
+use stemma_retrieval::search::{
+    DocumentScope, Query, SearchError, SearchResults, SearchService, SectionHit,
+};
+
+/// Documents of two sections each, the first best by words.
+struct ManyDocuments {
+    documents: Vec<CatalogDocument>,
+    tree: SectionTree,
+}
+
+#[async_trait]
+impl SearchService for ManyDocuments {
+    async fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
+        let inside = |document: &CatalogDocument| match &query.within {
+            DocumentScope::All => true,
+            DocumentScope::Documents(docs) => docs.contains(&document.doc()),
+        };
+        let all_hits = self
+            .documents
+            .iter()
+            .enumerate()
+            .filter(|(_, document)| inside(document));
+        let hits = all_hits.flat_map(|(at, document)| {
+            self.tree.walk().map(move |(_, section)| SectionHit {
+                doc: document.doc(),
+                name: document.version().name.clone(),
+                version: 1,
+                section: section.id,
+                path: vec![section.title.clone()],
+                pages: None,
+                lines: None,
+                best_pages: Vec::new(),
+                score: 10.0 - at as f32 / 10.0,
+                score_parts: Default::default(),
+                why: String::new(),
+                snippet: Default::default(),
+            })
+        });
+        Ok(SearchResults {
+            hits: hits.take(query.limit).collect(),
+            ..SearchResults::default()
+        })
+    }
+}
+
+#[async_trait]
+impl DocumentStore for ManyDocuments {
+    async fn open(&self, _: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
+        Ok(Some(OpenDocument {
+            tree: self.tree.clone(),
+            body: None,
+        }))
+    }
+}
+
+/// Numbers of the documents that are walked, in order (numbers are those by words), the walk, and what was asked.
+async fn routed(
+    routing: Routing,
+    replies: &[&str],
+) -> (Vec<usize>, TreeSearchResult, Arc<ScriptedModel>) {
+    let catalog = Catalog::from_entries((0..20).map(|n: u32| {
+        let mut entry = of_company(
+            &format!("d{n:02}"),
+            if n.is_multiple_of(2) {
+                "Even Corp"
+            } else {
+                "Odd Corp"
+            },
+        );
+        entry.facts.fiscal_year = Some(Fact::from_text((2001 + n / 2).to_string(), None));
+        entry
+    }));
+    let documents: Vec<CatalogDocument> = (0..20)
+        .map(|n| catalog.resolve(&format!("d{n:02}")).unwrap().clone())
+        .collect();
+    let section = |title: &str| json!({ "title": title, "start_index": 1, "end_index": 1 });
+    let structure = json!({ "doc_name": "d", "structure": [section("One"), section("Two")] });
+    let many = ManyDocuments {
+        documents,
+        tree: pageindex::import(&structure, "d").unwrap(),
+    };
+    let settings = TreeSearchSettings {
+        analysis: false,
+        routing,
+        routing_described: 12,
+        ..TreeSearchSettings::default()
+    };
+    let (script, client) = ScriptedModel::with_replies(replies);
+    let searcher = TreeSearcher::new(Arc::new(client), settings, Knowledge::default());
+    let session = searcher.client().start_session(
+        searcher.client().new_run_id("s"),
+        QuestionBudget {
+            calls: replies.len() as u32,
+            ..QuestionBudget::default()
+        },
+    );
+    let sources = TreeSearchSources {
+        search: &many,
+        store: &many,
+        catalog: &catalog,
+    };
+    let query = Query::new("where is the needle");
+    let result = searcher
+        .search(sources, &query, TreeSearchStrategy::BestFirst, &session)
+        .await
+        .unwrap();
+    let order = result
+        .trace
+        .steps
+        .iter()
+        .filter_map(|step| step.doc)
+        .map(|doc| {
+            many.documents
+                .iter()
+                .position(|document| document.doc() == doc)
+                .unwrap()
+        })
+        .collect();
+    (order, result, script)
+}
+
+#[tokio::test(start_paused = true)]
+async fn model_chooses_among_described_documents_and_best_match_stays() {
+    let reply = r#"{"documents":[{"document":5,"score":0.9,"reason":"r"},{"document":2,"score":0.1,"reason":"r"},{"document":999,"score":1,"reason":"r"},{"document":13,"score":1,"reason":"r"}]}"#;
+    let (order, result, script) = routed(Routing::Auto, &[reply]).await;
+    assert_eq!(order, [4, 0], "{:?}", result.trace.notes);
+    let prompt = &script.requests()[0].user;
+    let is_cut = prompt.contains("Document 12:") && !prompt.contains("Document 13:");
+    assert!(is_cut && prompt.contains("even, 2001"), "{prompt}");
+    let none = r#"{"documents":[]}"#;
+    let (order, _, script) = routed(Routing::Auto, &[none, reply]).await;
+    assert_eq!(order, [16, 0], "nothing fits: the next are looked at, once");
+    assert!(
+        script.requests()[1].user.contains("d12") && !script.requests()[1].user.contains("d11")
+    );
+    let (order, ..) = routed(Routing::Auto, &[none, none]).await;
+    assert_eq!(order, [0, 1, 2], "nothing fits: as without a model");
+    let (order, result, _) = routed(Routing::Auto, &[]).await;
+    assert!(
+        order == [0, 1, 2] && !result.trace.notes.is_empty(),
+        "the model is away"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn model_filters_use_existing_facets_and_never_widen_scope() {
+    let reply = r#"{"conditions":[{"facet":"company","value":"odd"},{"facet":"fiscal_year","value":"2003"}]}"#;
+    let (order, ..) = routed(Routing::Metadata, &[reply]).await;
+    assert_eq!(
+        order,
+        [5, 7, 0],
+        "of that year and the next; what words put first keeps a place"
+    );
+    let wrong = r#"{"conditions":[{"facet":"company","value":"PWNED"},{"facet":"name","value":"d01"},{"facet":"*","value":"*"}]}"#;
+    let (order, result, _) = routed(Routing::Metadata, &[wrong]).await;
+    assert_eq!((order, result.trace.unknown_ids), (vec![0, 1, 2], 3));
+    let partly = r#"{"conditions":[{"facet":"company","value":"odd"},{"facet":"form","value":"10-K"},{"facet":"fiscal_year","value":"2002"}]}"#;
+    let (order, result, _) = routed(Routing::Metadata, &[partly]).await;
+    assert_eq!(
+        (order, result.trace.unknown_ids),
+        (vec![3, 5, 0], 1),
+        "{:?}",
+        result.trace.notes
+    );
+}

@@ -1,0 +1,100 @@
+//! `best_first`: a priority queue of sections. It begins with the top of the tree and with what fits best without a model
+//! (a warm start), values a handful per call by title and summary, and opens what is worth it.
+
+use super::{SearchContext, StrategyTrace};
+use crate::tree_search::llm_session::SessionError;
+use crate::tree_search::scoring::ScoringTask;
+
+pub(in crate::tree_search) async fn walk(
+    context: &SearchContext<'_>,
+    trace: &mut StrategyTrace,
+) -> Result<(), SessionError> {
+    let settings = &context.settings.best_first;
+    let mut queue = SectionQueue::new(context);
+    for _ in 0..settings.calls {
+        if is_enough(context, trace, &queue) {
+            break;
+        }
+        let batch = queue.take(settings.batch, settings.least);
+        if batch.is_empty() {
+            break;
+        }
+        let scores = context
+            .score_sections(ScoringTask::SCORE, &batch, settings.summary_chars, trace)
+            .await?;
+        for (at, score) in scores {
+            queue.open(context, at, score);
+        }
+    }
+    Ok(())
+}
+
+/// Whether enough good sections are known, and nothing in the queue promises to be better.
+fn is_enough(context: &SearchContext<'_>, trace: &StrategyTrace, queue: &SectionQueue) -> bool {
+    let settings = &context.settings.best_first;
+    trace.count_at_least(settings.stop_score) >= settings.enough
+        && queue.best() < settings.stop_score
+}
+
+/// Sections that wait to be valued.
+struct SectionQueue {
+    waiting: Vec<(f32, usize)>,
+    is_queued: Vec<bool>,
+}
+
+impl SectionQueue {
+    fn new(context: &SearchContext<'_>) -> Self {
+        let tree = context.tree;
+        let mut queue = Self {
+            waiting: Vec::new(),
+            is_queued: vec![false; tree.nodes.len()],
+        };
+        for at in tree.best_lexical(context.settings.best_first.warm) {
+            queue.push(tree.nodes[at].lexical, at);
+        }
+        // Every top section is looked at, whatever its words: where words say nothing, the model may.
+        for at in tree.roots() {
+            queue.push((1.0 + tree.nodes[at].best_below) / 2.0, at);
+        }
+        queue
+    }
+
+    fn push(&mut self, priority: f32, at: usize) {
+        if !std::mem::replace(&mut self.is_queued[at], true) {
+            self.waiting.push((priority, at));
+        }
+    }
+
+    /// The children of a section of this value wait from now on.
+    fn open(&mut self, context: &SearchContext<'_>, at: usize, score: f32) {
+        let words = context.settings.best_first.lexical;
+        for child in &context.tree.nodes[at].children {
+            self.push(
+                (1.0 - words) * score + words * context.tree.nodes[*child].best_below,
+                *child,
+            );
+        }
+    }
+
+    /// The most promising, best first, of `least` or better.
+    fn take(&mut self, most: usize, least: f32) -> Vec<usize> {
+        self.waiting
+            .sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let worth = self
+            .waiting
+            .iter()
+            .take_while(|(priority, _)| *priority >= least)
+            .count();
+        self.waiting
+            .drain(..most.min(worth))
+            .map(|(_, at)| at)
+            .collect()
+    }
+
+    fn best(&self) -> f32 {
+        self.waiting
+            .iter()
+            .map(|(priority, _)| *priority)
+            .fold(0.0, f32::max)
+    }
+}

@@ -1,0 +1,205 @@
+//! `mcts`: Monte Carlo tree search. A round takes several ways down from the top by UCB1 with what words promise as a prior
+//! (PUCT); each ends, by a playout without a model, at the section below that fits best by its words. The model values the
+//! ends of a round in one call, by title and summary, and the values are carried up. The last round visits the best again:
+//! then an excerpt is read, which is new evidence, and not the same score once more.
+
+use super::{SearchContext, StrategyTrace};
+use crate::tree_search::llm_session::SessionError;
+use crate::tree_search::scoring::ScoringTask;
+
+/// What a section promises whose words say nothing.
+const DEFAULT_PRIOR: f32 = 0.2;
+
+pub(in crate::tree_search) async fn walk(
+    context: &SearchContext<'_>,
+    trace: &mut StrategyTrace,
+) -> Result<(), SessionError> {
+    let settings = &context.settings.mcts;
+    let rounds = settings.calls.saturating_sub(1).max(1);
+    let mut search = MctsState::new(context);
+    for _ in 0..rounds {
+        let ends = search.select_leaves();
+        if ends.is_empty() {
+            break;
+        }
+        let values = context
+            .score_sections(ScoringTask::SCORE, &ends, settings.summary_chars, trace)
+            .await?;
+        search.update(&ends, &values);
+    }
+    let best = search.worth_reading();
+    if rounds < settings.calls && !best.is_empty() {
+        score_texts(context, &best, trace).await?;
+    }
+    Ok(())
+}
+
+/// Values sections by the beginning of their texts.
+async fn score_texts(
+    context: &SearchContext<'_>,
+    sections: &[usize],
+    trace: &mut StrategyTrace,
+) -> Result<(), SessionError> {
+    let settings = &context.settings.mcts;
+    let texts = context
+        .section_texts(sections, settings.excerpt_chars)
+        .await;
+    let excerpt = |at: usize| {
+        sections
+            .iter()
+            .position(|section| *section == at)
+            .map(|n| texts[n].clone())
+            .unwrap_or_default()
+    };
+    let excerpts: (usize, &(dyn Fn(usize) -> String + Send + Sync)) =
+        (settings.excerpt_chars, &excerpt);
+    context
+        .score_with_excerpts(ScoringTask::SCORE_TEXT, sections, 0, excerpts, trace)
+        .await?;
+    Ok(())
+}
+
+struct MctsState<'a> {
+    context: &'a SearchContext<'a>,
+    /// Per section: ways that led through it.
+    visits: Vec<u32>,
+    /// What the model said of it; `None` until it was asked.
+    model_scores: Vec<Option<f32>>,
+    /// The same blended with its words.
+    blended: Vec<f32>,
+    playouts: u32,
+}
+
+impl<'a> MctsState<'a> {
+    fn new(context: &'a SearchContext<'a>) -> Self {
+        let count = context.tree.nodes.len();
+        // Before the model has said anything, words promise what they count for.
+        let words = context.settings.mcts.lexical;
+        let blended = context
+            .tree
+            .nodes
+            .iter()
+            .map(|node| words * node.lexical)
+            .collect();
+        Self {
+            context: context,
+            visits: vec![0; count],
+            model_scores: vec![None; count],
+            blended,
+            playouts: 0,
+        }
+    }
+
+    /// The ends of the ways of a round. Each counts as visited before its value is known, so that the next goes elsewhere.
+    fn select_leaves(&mut self) -> Vec<usize> {
+        let batch = self.context.settings.mcts.batch;
+        // Half of the first round goes where words alone lead.
+        let mut ends = if self.playouts == 0 {
+            self.context.tree.best_lexical(batch / 2)
+        } else {
+            Vec::new()
+        };
+        ends.iter().for_each(|end| self.add_visit(*end));
+        while ends.len() < batch {
+            let Some(end) = self.select_leaf(&ends) else {
+                break;
+            };
+            self.add_visit(end);
+            ends.push(end);
+        }
+        ends
+    }
+
+    fn add_visit(&mut self, end: usize) {
+        self.playouts += 1;
+        for above in self.context.tree.with_ancestors(end) {
+            self.visits[above] += 1;
+        }
+    }
+
+    fn select_leaf(&self, selected: &[usize]) -> Option<usize> {
+        let nodes = &self.context.tree.nodes;
+        let is_open = |at: usize| self.model_scores[at].is_none() && !selected.contains(&at);
+        let mut level = self.context.tree.roots();
+        let mut last = None;
+        loop {
+            let open = level
+                .iter()
+                .copied()
+                .filter(|at| self.subtree(*at).any(is_open));
+            let Some(best) = open.max_by(|a, b| {
+                self.ucb(*a, &level)
+                    .total_cmp(&self.ucb(*b, &level))
+                    .then(b.cmp(a))
+            }) else {
+                break;
+            };
+            last = Some(best);
+            if self.visits[best] == 0 {
+                break;
+            }
+            level.clone_from(&nodes[best].children);
+        }
+        let open = self.subtree(last?).filter(|at| is_open(*at));
+        open.max_by(|a, b| {
+            nodes[*a]
+                .lexical
+                .total_cmp(&nodes[*b].lexical)
+                .then(b.cmp(a))
+        })
+    }
+
+    /// A section and all below it: ids are pre-order.
+    fn subtree(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
+        let nodes = &self.context.tree.nodes;
+        let deeper =
+            (at + 1..nodes.len()).take_while(move |other| nodes[*other].depth > nodes[at].depth);
+        std::iter::once(at).chain(deeper)
+    }
+
+    /// UCB1 with what words promise as its prior (PUCT). The value of a way is that of the best section it leads to, over the
+    /// best of all: the mean would hide one good section among many.
+    fn ucb(&self, at: usize, level: &[usize]) -> f32 {
+        let nodes = &self.context.tree.nodes;
+        let best = |values: &mut dyn Iterator<Item = usize>| {
+            values.map(|at| self.blended[at]).fold(0.0, f32::max)
+        };
+        let value = best(&mut self.subtree(at)) / best(&mut (0..self.blended.len())).max(0.01);
+        let promise = |at: usize| DEFAULT_PRIOR + nodes[at].best_below;
+        let prior = promise(at) / level.iter().map(|at| promise(*at)).sum::<f32>();
+        let above = nodes[at]
+            .parent
+            .map_or(self.playouts, |above| self.visits[above]);
+        let seldom = (above.max(1) as f32).sqrt() / (1 + self.visits[at]) as f32;
+        value + self.context.settings.mcts.exploration * prior * seldom
+    }
+
+    /// The best sections so far.
+    fn worth_reading(&self) -> Vec<usize> {
+        let least = self.context.settings.threshold;
+        let mut best: Vec<(f32, usize)> = self
+            .model_scores
+            .iter()
+            .enumerate()
+            .filter_map(|(at, own)| Some(((*own)?, at)))
+            .filter(|(own, _)| *own >= least)
+            .collect();
+        best.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        best.truncate(self.context.settings.mcts.batch);
+        best.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// Takes in the values of a call; what the model left out is worth nothing to it.
+    fn update(&mut self, sections: &[usize], values: &[(usize, f32)]) {
+        let words = self.context.settings.mcts.lexical;
+        for at in sections {
+            let model_score = values
+                .iter()
+                .find(|(section, _)| section == at)
+                .map_or(0.0, |(_, score)| *score);
+            self.model_scores[*at] = Some(model_score);
+            self.blended[*at] =
+                (1.0 - words) * model_score + words * self.context.tree.nodes[*at].lexical;
+        }
+    }
+}

@@ -1,0 +1,491 @@
+//! Walks through a tree of a hundred sections, by a model that knows where the needle is.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use stemma_document::{SectionTree, pageindex};
+use stemma_engine::PortError;
+use stemma_llm::request::{LlmError, LlmRequest};
+
+use super::llm_session::LlmClient;
+use super::result::{Relation, TreeSearchResult, TreeSearchStrategy};
+use super::routing::Routing;
+use super::scripted::ScriptedModel;
+use super::{Knowledge, QuestionBudget, TreeSearchSettings, TreeSearchSources, TreeSearcher};
+use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::document_store::{DocumentStore, OpenDocument};
+use stemma_catalog::fixtures::entry;
+use stemma_retrieval::search::{
+    DocumentScope, Query, SearchError, SearchResults, SearchService, SectionHit,
+};
+
+/// Five parts of five chapters of three sections; the needle lies in the last section of 3.2.
+const NEEDLE: &str = "0050";
+
+fn tree() -> SectionTree {
+    let mut page = 0;
+    let mut part = |p: usize| {
+        let chapters: Vec<Value> = (1..=5)
+            .map(|c| {
+                let first = page + 1;
+                let sections: Vec<Value> = (1..=3)
+                    .map(|s| {
+                        page += 2;
+                        json!({ "title": format!("Section {p}.{c}.{s}"), "start_index": page - 1, "end_index": page, "summary": "of things" })
+                    })
+                    .collect();
+                json!({ "title": format!("Chapter {p}.{c}"), "start_index": first, "end_index": page, "summary": "of things", "nodes": sections })
+            })
+            .collect();
+        let first = chapters[0]["start_index"].clone();
+        let last = page;
+        json!({ "title": format!("Part {p}"), "start_index": first, "end_index": last, "nodes": chapters })
+    };
+    let parts: Vec<Value> = (1..=5).map(&mut part).collect();
+    let mut tree =
+        pageindex::import(&json!({ "doc_name": "hay", "structure": parts }), "hay").unwrap();
+    // A chapter is read whole, a part is not.
+    for part in &mut tree.sections {
+        part.tokens = 5_000;
+        part.children
+            .iter_mut()
+            .for_each(|chapter| chapter.tokens = 300);
+    }
+    tree
+}
+
+/// Finds sections 1.1.1 and on, evenly, and says nothing about the needle.
+struct UniformSearch(Vec<(Arc<SectionTree>, CatalogDocument)>);
+
+#[async_trait]
+impl SearchService for UniformSearch {
+    async fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
+        let hit = |document: &CatalogDocument, at: usize, section: &stemma_document::Section| {
+            SectionHit {
+                doc: document.doc(),
+                name: document.version().name.clone(),
+                version: 1,
+                section: section.id,
+                path: vec![section.title.clone()],
+                pages: section
+                    .span
+                    .pages()
+                    .map(|pages| (pages.start().get(), pages.end().get())),
+                lines: None,
+                best_pages: Vec::new(),
+                score: 10.0 - at as f32 / 10.0,
+                score_parts: Default::default(),
+                why: String::new(),
+                snippet: Default::default(),
+            }
+        };
+        let is_within = |document: &CatalogDocument| match &query.within {
+            DocumentScope::All => true,
+            DocumentScope::Documents(docs) => docs.contains(&document.doc()),
+        };
+        let mut hits = Vec::new();
+        for (tree, document) in self.0.iter().filter(|(_, document)| is_within(document)) {
+            let sections = tree
+                .walk()
+                .filter(|(depth, _)| *depth == 3)
+                .map(|(_, section)| section)
+                .take(12);
+            hits.extend(
+                sections
+                    .enumerate()
+                    .map(|(at, section)| hit(document, at, section)),
+            );
+        }
+        hits.truncate(query.limit);
+        Ok(SearchResults {
+            hits,
+            ..SearchResults::default()
+        })
+    }
+}
+
+#[async_trait]
+impl DocumentStore for UniformSearch {
+    async fn open(&self, document: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
+        let (tree, _) = self
+            .0
+            .iter()
+            .find(|(_, tree_document)| tree_document.doc() == document.doc())
+            .unwrap();
+        Ok(Some(OpenDocument {
+            tree: SectionTree::clone(tree),
+            body: None,
+        }))
+    }
+}
+
+/// Scores of a model that knows: the needle, what stands above it, and the rest.
+fn oracle_reply(request: &LlmRequest) -> Result<Value, LlmError> {
+    let above = ["0042", "0047", NEEDLE];
+    let properties = request.schema.json["properties"].as_object().unwrap();
+    let name = properties.keys().find(|name| *name != "thinking").unwrap();
+    let listing = request.user.rsplit("Listing:").next().unwrap();
+    let ids = listing
+        .lines()
+        .filter_map(|line| line.trim().split_once(" | "))
+        .map(|(id, _)| id.to_owned());
+    let score = |id: &str| {
+        if id == NEEDLE {
+            0.95
+        } else if above.contains(&id) {
+            0.6
+        } else {
+            0.1
+        }
+    };
+    let all = ids.map(|id| json!({ "id": id, "score": score(&id), "reason": "as it is" }));
+    let scores: Vec<Value> = all
+        .filter(|one| name != "nodes" || one["score"].as_f64().unwrap() > 0.5)
+        .collect();
+    Ok(json!({ "thinking": "deep", name: scores }))
+}
+
+async fn search(
+    client: LlmClient,
+    strategy: TreeSearchStrategy,
+    budget: QuestionBudget,
+    change: impl FnOnce(&mut TreeSearchSettings),
+) -> TreeSearchResult {
+    search_in([("hay", tree())], client, strategy, budget, change).await
+}
+
+async fn search_in(
+    documents: impl IntoIterator<Item = (&str, SectionTree)>,
+    client: LlmClient,
+    strategy: TreeSearchStrategy,
+    budget: QuestionBudget,
+    change: impl FnOnce(&mut TreeSearchSettings),
+) -> TreeSearchResult {
+    let mut settings = TreeSearchSettings {
+        analysis: false,
+        ..TreeSearchSettings::default()
+    };
+    change(&mut settings);
+    let (names, trees): (Vec<&str>, Vec<SectionTree>) = documents.into_iter().unzip();
+    let catalog = Catalog::from_entries(names.iter().map(|name| entry(name)));
+    let words = UniformSearch(
+        trees
+            .into_iter()
+            .map(Arc::new)
+            .zip(
+                names
+                    .iter()
+                    .map(|name: &&str| catalog.resolve(name).unwrap().clone()),
+            )
+            .collect(),
+    );
+    let searcher = TreeSearcher::new(Arc::new(client), settings, Knowledge::default());
+    let session = searcher
+        .client()
+        .start_session(searcher.client().new_run_id("s"), budget);
+    let sources = TreeSearchSources {
+        search: &words,
+        store: &words,
+        catalog: &catalog,
+    };
+    let result = searcher
+        .search(
+            sources,
+            &Query::new("where is the needle"),
+            strategy,
+            &session,
+        )
+        .await
+        .unwrap();
+    assert!(result.trace.usage.calls <= budget.calls && !result.results.hits.is_empty());
+    result
+}
+
+fn notes(result: &TreeSearchResult) -> Vec<&str> {
+    result
+        .trace
+        .notes
+        .iter()
+        .map(|note| note.code.as_str())
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_strategy_finds_the_needle() {
+    for strategy in TreeSearchStrategy::ALL {
+        let result = search(
+            ScriptedModel::new(oracle_reply).1,
+            strategy,
+            QuestionBudget::default(),
+            |_| {},
+        )
+        .await;
+        let best = &result.results.hits[0];
+        assert_eq!(best.section.to_string(), NEEDLE, "{}", strategy.as_str());
+        assert_eq!(
+            best.path,
+            ["Part 3", "Chapter 3.2", "Section 3.2.3"],
+            "{}",
+            strategy.as_str()
+        );
+        assert!(
+            result.trace.confidence > 0.7 && notes(&result).is_empty(),
+            "{:?}",
+            result.trace.notes
+        );
+        let chosen = result
+            .trace
+            .visited
+            .iter()
+            .find(|visited| visited.section == best.section)
+            .unwrap();
+        assert!(
+            chosen.chosen && chosen.reason == "as it is" && !result.trace.steps[0].why.is_empty()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn interrupted_search_returns_partial_results_with_a_note() {
+    for strategy in TreeSearchStrategy::ALL {
+        let result = search(
+            ScriptedModel::new(oracle_reply).1,
+            strategy,
+            QuestionBudget {
+                calls: 0,
+                tokens: 9,
+                nanodollars: None,
+            },
+            |_| {},
+        )
+        .await;
+        let codes = notes(&result);
+        assert!(
+            codes.contains(&"fallback.lexical"),
+            "{}: {codes:?}",
+            strategy.as_str()
+        );
+        let result = search(
+            ScriptedModel::new(|_: &LlmRequest| {
+                Err(LlmError::Server {
+                    status: 500,
+                    message: String::new(),
+                })
+            })
+            .1,
+            strategy,
+            QuestionBudget::default(),
+            |_| {},
+        )
+        .await;
+        assert_eq!(
+            notes(&result),
+            ["model.away", "fallback.lexical"],
+            "{}",
+            strategy.as_str()
+        );
+        let result = search(
+            ScriptedModel::new(|_: &LlmRequest| Ok(json!({ "poem": 1 }))).1,
+            strategy,
+            QuestionBudget::default(),
+            |_| {},
+        )
+        .await;
+        assert_eq!(
+            notes(&result),
+            ["model.unusable", "fallback.lexical"],
+            "{}",
+            strategy.as_str()
+        );
+    }
+    let two = QuestionBudget {
+        calls: 2,
+        ..QuestionBudget::default()
+    };
+    let result = search(
+        ScriptedModel::new(oracle_reply).1,
+        TreeSearchStrategy::BestFirst,
+        two,
+        |_| {},
+    )
+    .await;
+    assert_eq!(
+        (notes(&result)[0], result.trace.usage.calls),
+        ("budget.used_up", 2)
+    );
+    assert!(
+        result.trace.visited.iter().any(|looked| looked.score > 0.5),
+        "what was learned counts"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_trees_are_cut_at_a_depth_then_beam_searched() {
+    let single = |tokens: u32| {
+        search(
+            ScriptedModel::new(oracle_reply).1,
+            TreeSearchStrategy::Single,
+            QuestionBudget::default(),
+            move |settings: &mut TreeSearchSettings| settings.single.listing_tokens = tokens,
+        )
+    };
+    let limited = single(900).await;
+    assert_eq!(
+        (notes(&limited), limited.results.hits[0].section.to_string()),
+        (vec!["single.depth_limited"], NEEDLE.into())
+    );
+    let beam = single(20).await;
+    assert_eq!(
+        (notes(&beam), beam.trace.steps[0].what),
+        (vec!["single.too_large"], "beam")
+    );
+    assert_eq!(beam.results.hits[0].section.to_string(), NEEDLE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_ids_are_dropped_and_empty_selection_is_retried_once() {
+    let replies = [
+        r#"{"thinking":"","nodes":[]}"#,
+        r#"{"thinking":"","nodes":[{"id":"0001","score":0.7,"reason":"r"},{"id":"9999","score":1,"reason":"r"},{"id":"x","score":1,"reason":"r"}]}"#,
+    ];
+    let result = search(
+        ScriptedModel::with_replies(&replies).1,
+        TreeSearchStrategy::Single,
+        QuestionBudget::default(),
+        |_| {},
+    )
+    .await;
+    assert_eq!(
+        (notes(&result), result.trace.unknown_ids),
+        (vec!["single.wider"], 2)
+    );
+    assert_eq!(result.results.hits[0].section.to_string(), "0001");
+}
+
+#[tokio::test(start_paused = true)]
+async fn descendants_of_a_fully_read_section_are_not_selected() {
+    let both = r#"{"thinking":"","nodes":[{"id":"0047","score":0.9,"reason":"r"},{"id":"0050","score":0.85,"reason":"r"},{"id":"0001","score":0.9,"reason":"r"}]}"#;
+    let result = search(
+        ScriptedModel::with_replies(&[both]).1,
+        TreeSearchStrategy::Single,
+        QuestionBudget::default(),
+        |_| {},
+    )
+    .await;
+    assert_eq!(
+        (sections(&result), notes(&result)),
+        (vec!["0001".into(), "0047".into()], vec!["choice.repeated"])
+    );
+    assert_eq!(result.trace.relations[0].relation, Relation::Complementary);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_descendants_share_the_topic_of_a_large_section() {
+    // Chapter 3.2, a section below it and one of another chapter, all of one topic.
+    let three = r#"{"thinking":"","nodes":[{"id":"0047","score":0.7,"reason":"r"},{"id":"0050","score":0.6,"reason":"r"},{"id":"0051","score":0.5,"reason":"r"}]}"#;
+    let choose = |whole: u32| {
+        search(
+            ScriptedModel::with_replies(&[three]).1,
+            TreeSearchStrategy::Single,
+            QuestionBudget::default(),
+            move |settings: &mut TreeSearchSettings| settings.whole_tokens = whole,
+        )
+    };
+    let apart = choose(100).await;
+    let whole = choose(1_500).await;
+    assert_eq!(
+        (sections(&apart), sections(&whole)),
+        (vec!["0047".into(), "0050".into()], vec!["0047".to_owned()])
+    );
+    assert_eq!(apart.trace.relations[0].relation, Relation::Hierarchical);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lexical_only_sections_rank_after_scored_ones() {
+    // Of two documents with the same sections the model finds something in one.
+    let both = [("hay", tree()), ("straw", tree())];
+    let result = search_in(
+        both,
+        ScriptedModel::new(|request: &LlmRequest| {
+            let factor = if request.user.contains("straw") {
+                0.1
+            } else {
+                0.55
+            };
+            let mut reply = oracle_reply(request)?;
+            for one in reply["values"].as_array_mut().unwrap() {
+                one["score"] = json!(one["score"].as_f64().unwrap() * factor);
+            }
+            Ok(reply)
+        })
+        .1,
+        TreeSearchStrategy::BestFirst,
+        QuestionBudget::default(),
+        |_| {},
+    )
+    .await;
+    assert!(notes(&result).is_empty(), "{:?}", result.trace.notes);
+    assert!(
+        result
+            .results
+            .hits
+            .iter()
+            .all(|hit| hit.name == "hay" && hit.score_parts.contains_key("model"))
+    );
+    let result = search(
+        ScriptedModel::new(|_: &LlmRequest| {
+            Err(LlmError::Server {
+                status: 500,
+                message: String::new(),
+            })
+        })
+        .1,
+        TreeSearchStrategy::Beam,
+        QuestionBudget::default(),
+        |_| {},
+    )
+    .await;
+    let by_words = |hit: &SectionHit| hit.score <= 0.3 && !hit.score_parts.contains_key("model");
+    assert!(
+        result.results.hits.iter().all(by_words) && result.trace.confidence <= 0.3,
+        "{:?}",
+        result.results.hits
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_and_small_documents_are_selected_together() {
+    let leaf = json!([{ "title": "Part", "start_index": 1, "end_index": 1, "nodes": [{ "title": "Chapter", "start_index": 1,
+        "end_index": 1, "nodes": [{ "title": "Section", "start_index": 1, "end_index": 1 }] }] }]);
+    let small =
+        pageindex::import(&json!({ "doc_name": "leaf", "structure": leaf }), "leaf").unwrap();
+    // The better one stands far behind where the smaller document ends.
+    let both = [("hay", tree()), ("leaf", small)];
+    let result = search_in(
+        both,
+        ScriptedModel::new(|request: &LlmRequest| {
+            let (id, score) = if request.user.contains("Chapter 3.2") {
+                (NEEDLE, 0.95)
+            } else {
+                ("0002", 0.5)
+            };
+            Ok(json!({ "thinking": "", "nodes": [{ "id": id, "score": score, "reason": "r" }] }))
+        })
+        .1,
+        TreeSearchStrategy::Single,
+        QuestionBudget::default(),
+        |settings: &mut TreeSearchSettings| settings.routing = Routing::Content,
+    )
+    .await;
+    assert_eq!(sections(&result), [NEEDLE, "0002"]);
+}
+
+fn sections(result: &TreeSearchResult) -> Vec<String> {
+    result
+        .results
+        .hits
+        .iter()
+        .map(|hit| hit.section.to_string())
+        .collect()
+}

@@ -1,0 +1,454 @@
+//! Whether words that are quoted carry a statement: enough of them, enough of its own words, and none of the words that turn a
+//! statement around (a not, a cause, a rank, a direction) on one side alone.
+//!
+//! Words are compared, not meaning: see docs/ANSWERS.md for what that cannot know.
+
+use std::collections::BTreeSet;
+
+use stemma_retrieval::synonyms::Synonyms;
+use stemma_retrieval::tokenizer::{content_words, tokenize};
+
+/// Words of a quote that carries a statement without figures; as many as the statement has where that is shorter.
+const MIN_WORDS: usize = 4;
+/// The same of words that say something.
+const MIN_CONTENT_WORDS: usize = 3;
+/// The share of a statement's own words that stand in the quotes, without figures. By honest statements and lies (tests below): at
+/// six tenths all honest ones pass and no lie; at four tenths lies of half true words do.
+const MIN_SHARE: f64 = 0.6;
+/// The same for a statement whose figures stand in the quotes; there the row's label counts.
+const MIN_SHARE_WITH_FIGURES: f64 = 0.4;
+
+/// Words about how a statement is made, not about what it says; as they are compared.
+const FRAMING_WORDS: [&str; 26] = [
+    "accord", "amount", "approxim", "billion", "compani", "corpor", "dollar", "end", "fiscal",
+    "inc", "item", "million", "note", "page", "percent", "quarter", "registr", "report", "section",
+    "state", "thousand", "total", "trillion", "usd", "year", "fy",
+];
+
+/// Words that turn a statement around: where it has one, what it cites has one of the same group.
+const POLARITY_GROUPS: [&[&str]; 8] = [
+    NEGATIONS,
+    &[
+        "because",
+        "therefore",
+        "thus",
+        "hence",
+        "caused",
+        "causes",
+        "resulted",
+        "resulting",
+        "driven",
+        "attributable",
+        "reflecting",
+    ],
+    &[
+        "largest",
+        "biggest",
+        "highest",
+        "greatest",
+        "most",
+        "best",
+        "strongest",
+        "maximum",
+        "primarily",
+        "mainly",
+    ],
+    &["smallest", "lowest", "least", "worst", "weakest", "minimum"],
+    &["only", "sole", "solely", "exclusively", "exclusive"],
+    &[
+        "all",
+        "every",
+        "always",
+        "entire",
+        "entirely",
+        "whole",
+        "wholly",
+        "everything",
+        "everyone",
+    ],
+    &[
+        "doubled",
+        "tripled",
+        "quadrupled",
+        "halved",
+        "twice",
+        "twofold",
+        "threefold",
+    ],
+    &[
+        "must",
+        "shall",
+        "required",
+        "requires",
+        "obliged",
+        "obligated",
+        "prohibited",
+        "guaranteed",
+    ],
+];
+
+/// Phrases that name a cause.
+const CAUSE_PHRASES: [&str; 6] = [
+    "due to",
+    "owing to",
+    "thanks to",
+    "led to",
+    "as a result",
+    "the result of",
+];
+
+/// Words that deny. Of these a quote may not have one where the statement has none, either.
+const NEGATIONS: &[&str] = &[
+    "not", "no", "never", "none", "neither", "nor", "without", "cannot", "nothing", "nobody",
+    "isn't", "aren't", "wasn't", "weren't", "don't", "doesn't", "didn't", "won't", "can't",
+    "hasn't", "haven't", "lacks", "lack", "lacked",
+];
+
+const INCREASE_WORDS: [&str; 16] = [
+    "rose",
+    "rise",
+    "rises",
+    "increase",
+    "increased",
+    "increases",
+    "grew",
+    "grow",
+    "grown",
+    "growth",
+    "higher",
+    "improved",
+    "gained",
+    "up",
+    "expanded",
+    "strengthened",
+];
+const DECREASE_WORDS: [&str; 16] = [
+    "fell",
+    "fall",
+    "falls",
+    "decrease",
+    "decreased",
+    "decreases",
+    "declined",
+    "decline",
+    "declines",
+    "lower",
+    "dropped",
+    "shrank",
+    "down",
+    "reduced",
+    "weakened",
+    "worsened",
+];
+
+/// What a statement rests on.
+#[derive(Debug, Default)]
+pub(super) struct ClaimEvidence {
+    /// The quotes, as they stand on their pages.
+    pub(super) quotes: Vec<String>,
+    /// The lines they stand on, whole.
+    pub(super) lines: String,
+    /// What the documents are and where the quotes stand in them: neither for a statement nor against it.
+    pub(super) location: String,
+}
+
+/// Whether quotes carry a statement; `figures`: numbers of it were found in them.
+pub(super) fn is_supported(statement: &str, figures: bool, evidence: &ClaimEvidence) -> bool {
+    let own = own_words(statement, &evidence.location);
+    let quotes = evidence.quotes.join("\n");
+    has_same_polarity(statement, &quotes)
+        && match figures {
+            true => {
+                let text = format!("{}\n{quotes}", evidence.lines);
+                let text = format!("{text}\n{}", synonym_words(&own, &text).join(" "));
+                share_in(&own, &text) >= MIN_SHARE_WITH_FIGURES
+            }
+            false => {
+                is_long_enough(statement, &evidence.quotes) && share_in(&own, &quotes) >= MIN_SHARE
+            }
+        }
+}
+
+/// The content words of a statement, in order, that are neither numbers, nor of the frame, nor of what the document is.
+fn own_words(statement: &str, place: &str) -> Vec<String> {
+    let place: BTreeSet<String> = content_words(place).into_iter().collect();
+    let mut own = content_words(statement);
+    own.retain(|word| {
+        word.chars().any(char::is_alphabetic)
+            && !FRAMING_WORDS.contains(&word.as_str())
+            && !place.contains(word)
+    });
+    own
+}
+
+/// The share of words that stand in a text.
+fn share_in(own: &[String], text: &str) -> f64 {
+    let there = content_words(text);
+    let there: BTreeSet<&str> = there.iter().map(String::as_str).collect();
+    let matching = own
+        .iter()
+        .filter(|word| there.contains(word.as_str()))
+        .count();
+    if own.is_empty() {
+        1.0
+    } else {
+        matching as f64 / own.len() as f64
+    }
+}
+
+/// The words that a text says in the words of filings: of `capital expenditure`, where it has `purchases of property …`, both.
+/// For figures alone: what a group of the vocabulary has in common is where a number stands, not what is said about it.
+fn synonym_words<'w>(own: &'w [String], text: &str) -> Vec<&'w str> {
+    let synonyms = Synonyms::get();
+    let mut phrases: BTreeSet<&str> = BTreeSet::new();
+    synonyms.for_each_phrase(&content_words(text), |phrase, _| {
+        phrases.insert(phrase);
+    });
+    let triggered = synonyms.triggered_groups(own).into_iter();
+    let matching = triggered.filter(|triggered_group| {
+        triggered_group
+            .group
+            .phrases
+            .iter()
+            .any(|phrase| phrases.contains(phrase.as_str()))
+    });
+    matching
+        .flat_map(|triggered_group| own[triggered_group.from].iter().map(String::as_str))
+        .collect()
+}
+
+/// Whether one of the quotes has words enough to say something. Writing without spaces is counted by its words, too.
+fn is_long_enough(statement: &str, quotes: &[String]) -> bool {
+    let content = |text: &str| {
+        content_words(text)
+            .into_iter()
+            .collect::<BTreeSet<_>>()
+            .len()
+    };
+    let least = (
+        MIN_WORDS.min(tokenize(statement).len()),
+        MIN_CONTENT_WORDS.min(content(statement)),
+    );
+    quotes
+        .iter()
+        .any(|quote| tokenize(quote).len() >= least.0 && content(quote) >= least.1)
+}
+
+/// Whether what turns a statement around stands in the quotes too, no quote denies what the statement does not, and both go the
+/// same way.
+fn has_same_polarity(statement: &str, quotes: &str) -> bool {
+    let statement_words = plain_words(statement);
+    let quoted = plain_words(quotes);
+    let has =
+        |words: &BTreeSet<String>, group: &[&str]| group.iter().any(|word| words.contains(*word));
+    let groups_agree = POLARITY_GROUPS
+        .iter()
+        .all(|group| !has(&statement_words, group) || has(&quoted, group));
+    let denied = has(&quoted, NEGATIONS) && !has(&statement_words, NEGATIONS);
+    let against = |one: &[&str], other: &[&str]| {
+        has(&statement_words, one)
+            && !has(&statement_words, other)
+            && has(&quoted, other)
+            && !has(&quoted, one)
+    };
+    groups_agree
+        && !denied
+        && !against(&INCREASE_WORDS, &DECREASE_WORDS)
+        && !against(&DECREASE_WORDS, &INCREASE_WORDS)
+}
+
+/// The words of a text in lower case, as they are written.
+fn plain_words(text: &str) -> BTreeSet<String> {
+    let normalized = text
+        .to_lowercase()
+        .replace('\u{2019}', "'")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    let text = CAUSE_PHRASES
+        .iter()
+        .fold(normalized, |text, cause| text.replace(cause, "because"));
+    let words = text.split(|c: char| !(c.is_alphanumeric() || c == '\''));
+    words
+        .map(|word| word.trim_matches('\'').to_owned())
+        .filter(|word| !word.is_empty())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: &str =
+        "BOEING 2022 10K.pdf The Boeing Company 10-K 2022 Item 7 Management's Discussion";
+
+    fn carried(statement: &str, quotes: &[&str], line: &str) -> bool {
+        let evidence = ClaimEvidence {
+            quotes: quotes.iter().map(|quote| (*quote).to_owned()).collect(),
+            lines: line.into(),
+            location: PLACE.into(),
+        };
+        is_supported(statement, !line.is_empty(), &evidence)
+    }
+
+    #[test]
+    fn honest_statements_are_supported() {
+        for (statement, quote, line) in [
+            (
+                "Boeing may fail to retain skilled people.",
+                "We may fail to retain skilled people",
+                "",
+            ),
+            (
+                "The company is subject to environmental regulation.",
+                "We are subject to federal and state environmental regulation",
+                "",
+            ),
+            (
+                "Boeing is not a party to any strike.",
+                "the Company is not party to any strike or work stoppage",
+                "",
+            ),
+            (
+                "Deliveries fell because of supply chain disruption.",
+                "Deliveries fell due to supply chain disruption",
+                "",
+            ),
+            (
+                "Its largest customers are airlines and governments.",
+                "our largest customers are airlines and the U.S. government",
+                "",
+            ),
+            (
+                "It depends on a few suppliers.",
+                "We depend on a limited number of suppliers",
+                "",
+            ),
+            ("Net sales rose.", "Net sales rose", ""),
+            (
+                "Boeing's total revenues were $66,608 million in 2022.",
+                "66,608",
+                "Total revenues 66,608 62,286",
+            ),
+            (
+                "Capital expenditure was $1,749 million in 2022.",
+                "(1,749)",
+                "Purchases of property, plant and equipment (PP&E) (1,749)",
+            ),
+            (
+                "Boeing had 156,000 employees at year-end.",
+                "156,000 employees",
+                "our total workforce was approximately 156,000 employees",
+            ),
+            (
+                "Research and development came to $2,852 million.",
+                "2,852",
+                "Research and development expense, net 2,852 2,249",
+            ),
+            (
+                "The tax rate was 21.5%.",
+                "21.5 %",
+                "Effective tax rate 21.5 %",
+            ),
+        ] {
+            assert!(carried(statement, &[quote], line), "{statement} / {quote}");
+        }
+    }
+
+    #[test]
+    fn false_statements_are_not_supported() {
+        let revenues = "Total revenues increased because of higher deliveries and services";
+        let debt = "We had $57 billion of consolidated debt outstanding";
+        for (statement, quotes, line) in [
+            (
+                "Boeing declared insolvency in December 2022.",
+                vec!["Boeing", "December"],
+                "",
+            ),
+            (
+                "Boeing declared insolvency in December 2022.",
+                vec!["the Board declared no dividends in December 2022"],
+                "",
+            ),
+            (
+                "Revenues rose because management committed accounting fraud.",
+                vec!["revenues"],
+                "",
+            ),
+            (
+                "Revenues increased because management committed accounting fraud.",
+                vec![revenues],
+                "",
+            ),
+            ("Boeing has no debt.", vec!["debt"], ""),
+            ("Boeing has no debt.", vec![debt], ""),
+            (
+                "Boeing has consolidated debt outstanding.",
+                vec!["We had no consolidated debt outstanding"],
+                "",
+            ),
+            (
+                "Boeing expects a strike of its workers.",
+                vec!["Boeing does not expect a strike of its workers"],
+                "",
+            ),
+            (
+                "Boeing is the largest employer of airline workers.",
+                vec!["Boeing is an employer of airline workers"],
+                "",
+            ),
+            (
+                "Deliveries decreased in the commercial segment.",
+                vec!["Deliveries increased in the commercial segment"],
+                "",
+            ),
+            (
+                "Revenues doubled in the defense segment.",
+                vec!["Revenues in the defense segment were flat"],
+                "",
+            ),
+            (
+                "Its only supplier of engines is in France.",
+                vec!["a supplier of engines is in France"],
+                "",
+            ),
+            (
+                "The chief executive was paid $1,749 million.",
+                vec!["(1,749)"],
+                "Purchases of property, plant and equipment (1,749)",
+            ),
+            (
+                "Deliveries decreased 5 percent.",
+                vec!["Deliveries increased 5 %"],
+                "Deliveries increased 5 %",
+            ),
+            (
+                "Boeing did not exceed $5 million of claims.",
+                vec!["claims exceeded $5 million"],
+                "claims exceeded $5 million",
+            ),
+        ] {
+            assert!(
+                !carried(statement, &quotes, line),
+                "{statement} / {quotes:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn unspaced_scripts_are_checked_by_word() {
+        assert!(carried(
+            "营业收入增长主要由于销量增加",
+            &["营业收入增长主要由于销量增加"],
+            ""
+        ));
+        assert!(!carried("公司已经破产", &["公司"], ""));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_statement_carries_itself(statement in "[a-z]{2,9}( [a-z]{2,9}){0,12}") {
+            proptest::prop_assert!(carried(&statement, &[&statement], ""));
+        }
+    }
+}

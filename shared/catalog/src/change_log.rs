@@ -1,0 +1,135 @@
+//! The tail of a collection's change records.
+
+use std::collections::BTreeSet;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use stemma_document::{Change, Collection, blob_keys};
+use stemma_engine::PortError;
+use stemma_engine::blobs::Blobs;
+
+/// Clocks of assemblers may differ by this much; records that late are still found.
+const SKEW_MINUTES: u64 = 10;
+/// Records read at once.
+const READS_AT_ONCE: usize = 32;
+/// Names asked for at once.
+const LIST_PAGE: usize = 10_000;
+
+/// Which change records are already summed up: all before minute `floor`, and those named.
+#[derive(Debug, Default)]
+pub(crate) struct ChangeCursor {
+    pub(crate) floor: u64,
+    /// Names (`{minute}/{record}`) in minute `floor` and later.
+    pub(crate) names: BTreeSet<String>,
+}
+
+impl ChangeCursor {
+    pub(crate) fn add(&mut self, name: String) {
+        self.names.insert(name);
+    }
+
+    /// The same mark as short as late records allow.
+    pub(crate) fn trimmed(&self) -> ChangeCursor {
+        let newest = self
+            .names
+            .last()
+            .and_then(|name| minute(name))
+            .unwrap_or(self.floor);
+        let floor = newest.saturating_sub(SKEW_MINUTES).max(self.floor);
+        let recent = self
+            .names
+            .iter()
+            .filter(|name| minute(name).is_some_and(|minute| minute >= floor));
+        ChangeCursor {
+            floor,
+            names: recent.cloned().collect(),
+        }
+    }
+}
+
+/// The minute a record's name starts with.
+fn minute(name: &str) -> Option<u64> {
+    name.split('/').next()?.parse().ok()
+}
+
+/// The records of minute `from` and later that `mark` does not cover, with their names. What cannot be read is logged and
+/// `None`.
+pub(crate) async fn read_since(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    mark: &ChangeCursor,
+    from: u64,
+) -> Result<Vec<(String, Option<Change>)>, PortError> {
+    let prefix = blob_keys::changes_prefix(collection);
+    let mut names = Vec::new();
+    // "{minute}" sorts right before "{minute}/".
+    for folder in list_children(
+        blobs,
+        &prefix,
+        Some(format!("{:010}", mark.floor.max(from))),
+    )
+    .await?
+    {
+        let keys = list_keys(blobs, &format!("{prefix}{folder}")).await?;
+        let names_in_folder = keys
+            .into_iter()
+            .filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned()));
+        names.extend(names_in_folder.filter(|name| !mark.names.contains(name)));
+    }
+    let read = names
+        .into_iter()
+        .map(|name| read_change(blobs, format!("{prefix}{name}"), name));
+    stream::iter(read)
+        .buffered(READS_AT_ONCE)
+        .try_filter_map(|change| async { Ok(change) })
+        .try_collect()
+        .await
+}
+
+async fn read_change(
+    blobs: &dyn Blobs,
+    key: String,
+    name: String,
+) -> Result<Option<(String, Option<Change>)>, PortError> {
+    let Some(bytes) = blobs.get(&key).await? else {
+        return Ok(None);
+    };
+    match serde_json::from_slice::<Change>(&bytes) {
+        Ok(change) => Ok(Some((name, Some(change)))),
+        Err(error) => {
+            tracing::warn!(key, %error, "change record cannot be read; its document may be missing from listings");
+            Ok(Some((name, None)))
+        }
+    }
+}
+
+/// All children below `prefix` after `after`.
+pub(crate) async fn list_children(
+    blobs: &dyn Blobs,
+    prefix: &str,
+    mut after: Option<String>,
+) -> Result<Vec<String>, PortError> {
+    let mut all: Vec<String> = Vec::new();
+    loop {
+        let page = blobs.children(prefix, after.as_deref(), LIST_PAGE).await?;
+        let last_page = page.len() < LIST_PAGE;
+        all.extend(page);
+        if last_page {
+            return Ok(all);
+        }
+        after = all.last().cloned();
+    }
+}
+
+async fn list_keys(blobs: &dyn Blobs, prefix: &str) -> Result<Vec<String>, PortError> {
+    let mut all: Vec<String> = Vec::new();
+    loop {
+        let page = blobs
+            .list(prefix, all.last().map(String::as_str), LIST_PAGE)
+            .await?;
+        let last_page = page.len() < LIST_PAGE;
+        all.extend(page);
+        if last_page {
+            return Ok(all);
+        }
+    }
+}

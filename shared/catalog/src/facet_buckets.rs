@@ -1,0 +1,249 @@
+//! Long lists of values, put together so that a person can find one: by beginnings (`a..c`), by decade, by month.
+
+use crate::catalog::Catalog;
+use crate::facets::{FacetField, FacetSelector, Scope};
+
+/// Values that are listed one by one.
+const MAX_LISTED: usize = 200;
+/// Letters by which beginnings may differ.
+const MAX_LETTERS: usize = 24;
+
+/// What stands in the listing of an axis: a value, or many of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FacetBucket {
+    /// Which values.
+    pub selector: FacetSelector,
+    /// What to show for it: the spelling of the first document, or `A–C`.
+    pub name: String,
+    /// Documents with one of the values.
+    pub documents: usize,
+}
+
+impl Scope {
+    /// What to list for an axis, in order: its values, or ranges of them where there are more than 200. Filing dates are
+    /// years, then months.
+    pub fn buckets(&self, facet: FacetField, catalog: &Catalog) -> Vec<FacetBucket> {
+        let values = self.folded_values(facet, catalog);
+        let keys: Vec<&str> = values.keys().map(String::as_str).collect();
+        let ranges = match facet {
+            FacetField::Filed => date_buckets(
+                &keys,
+                if keys.iter().all(|key| key.get(..4) == keys[0].get(..4)) && self.is_in_year() {
+                    7
+                } else {
+                    4
+                },
+            ),
+            _ if keys.len() <= MAX_LISTED => {
+                return values
+                    .into_iter()
+                    .map(|(key, (display, documents))| FacetBucket {
+                        selector: FacetSelector::Exact(key),
+                        name: display.into(),
+                        documents,
+                    })
+                    .collect();
+            }
+            FacetField::Period | FacetField::FiscalYear => date_buckets(
+                &keys,
+                [3, 4, 7]
+                    .into_iter()
+                    .find(|letters: &usize| {
+                        keys.iter()
+                            .any(|key| key.get(..*letters) != keys[0].get(..*letters))
+                    })
+                    .unwrap_or(10),
+            ),
+            _ => prefix_buckets(&keys, keys.len().div_ceil(MAX_LISTED).max(MAX_LISTED)),
+        };
+        let mut groups: Vec<FacetBucket> = ranges
+            .into_iter()
+            .map(|choice| FacetBucket {
+                name: bucket_name(&choice),
+                selector: choice,
+                documents: 0,
+            })
+            .collect();
+        for document in catalog
+            .documents()
+            .iter()
+            .filter(|document| self.contains(document))
+        {
+            let normalized: Vec<String> = facet
+                .values(document)
+                .into_iter()
+                .map(|value| crate::facets::normalize_value(facet, value))
+                .collect();
+            // A document with several values is counted once in each group, and only under those that are meant.
+            for group in &mut groups {
+                group.documents += usize::from(
+                    normalized
+                        .iter()
+                        .filter(|value: &&String| values.contains_key(*value))
+                        .any(|value| group.selector.matches(value)),
+                );
+            }
+        }
+        groups
+    }
+
+    /// Whether it is narrowed to filings of one year.
+    fn is_in_year(&self) -> bool {
+        self.filters.iter().any(|(facet, choice): &(FacetField, FacetSelector)| {
+            *facet == FacetField::Filed
+                && matches!(choice, FacetSelector::Range { from, to } if from == to && from.len() == 4)
+        })
+    }
+}
+
+fn bucket_name(choice: &FacetSelector) -> String {
+    match choice {
+        FacetSelector::Exact(value) => value.clone(),
+        FacetSelector::Range { from, to } if from == to => from.clone(),
+        FacetSelector::Range { from, to } => {
+            format!("{}–{}", from.to_uppercase(), to.to_uppercase())
+        }
+    }
+}
+
+/// Dates that begin with the same `letters`; what is no date stands alone.
+fn date_buckets(keys: &[&str], letters: usize) -> Vec<FacetSelector> {
+    let is_date = |key: &str| {
+        key.len() >= letters
+            && key
+                .bytes()
+                .take(letters)
+                .all(|byte| byte.is_ascii_digit() || byte == b'-')
+    };
+    let choice = |key: &str| match letters {
+        _ if !is_date(key) => FacetSelector::Exact(key.into()),
+        3 => FacetSelector::Range {
+            from: format!("{}0", &key[..3]),
+            to: format!("{}9", &key[..3]),
+        },
+        _ => FacetSelector::with_prefix(&key[..letters]),
+    };
+    let mut choices: Vec<FacetSelector> = keys.iter().map(|key| choice(key)).collect();
+    choices.dedup();
+    choices
+}
+
+/// A stretch of values between two beginnings.
+struct ValueRange {
+    from: String,
+    to: String,
+    values: usize,
+    /// Its last value is the beginning of the next stretch, too: they cannot be told apart.
+    shares_end: bool,
+}
+
+/// Ranges of about `size` values, at borders between letters where that is possible.
+fn prefix_buckets(keys: &[&str], size: usize) -> Vec<FacetSelector> {
+    let mut merged: Vec<ValueRange> = Vec::new();
+    for stretch in value_ranges(keys, 1, size) {
+        match merged.last_mut() {
+            Some(last) if last.shares_end || last.values + stretch.values <= size => {
+                last.values += stretch.values;
+                (last.to, last.shares_end) = (stretch.to, stretch.shares_end);
+            }
+            _ => merged.push(stretch),
+        }
+    }
+    merged
+        .into_iter()
+        .map(|ValueRange { from, to, .. }| FacetSelector::Range { from, to })
+        .collect()
+}
+
+/// Values by their first `letters`, and by more where there are more than `size` of them.
+fn value_ranges(keys: &[&str], letters: usize, size: usize) -> Vec<ValueRange> {
+    let beginning = |key: &str| key.chars().take(letters).collect::<String>();
+    keys.chunk_by(|a, b| beginning(a) == beginning(b))
+        .flat_map(|group| {
+            let from = beginning(group[0]);
+            let is_whole = from.chars().count() < letters;
+            match group.len() > size && letters < MAX_LETTERS {
+                true => value_ranges(group, letters + 1, size),
+                false => vec![ValueRange {
+                    to: from.clone(),
+                    from,
+                    values: group.len(),
+                    shares_end: is_whole,
+                }],
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fixtures::of_company;
+
+    fn companies(names: impl IntoIterator<Item = String>) -> Catalog {
+        Catalog::from_entries(
+            names
+                .into_iter()
+                .enumerate()
+                .map(|(at, name)| of_company(&format!("{at}.pdf"), &name)),
+        )
+    }
+
+    fn scope_of(facet: FacetField) -> Scope {
+        Scope {
+            values_of: Some(facet),
+            ..Scope::default()
+        }
+    }
+
+    #[test]
+    fn only_long_lists_are_bucketed() {
+        let few = companies((0..200).map(|n| format!("Firm {n}")));
+        assert_eq!(
+            scope_of(FacetField::Company)
+                .buckets(FacetField::Company, &few)
+                .len(),
+            200
+        );
+        let letters = "abcdefghij"
+            .chars()
+            .flat_map(|letter| (0..50).map(move |n| format!("{letter}name {n}")));
+        let names: Vec<String> = scope_of(FacetField::Company)
+            .buckets(FacetField::Company, &companies(letters))
+            .into_iter()
+            .map(|group| format!("{} {}", group.name, group.documents))
+            .collect();
+        assert_eq!(names, ["A–D 200", "E–H 200", "I–J 100"]);
+    }
+
+    #[test]
+    fn years_are_bucketed_by_decade() {
+        let keys: Vec<String> = (1990..2012)
+            .flat_map(|year| (1..=12).map(move |month| format!("{year}-{month:02}-28")))
+            .collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let names: Vec<String> = date_buckets(&keys, 3).iter().map(bucket_name).collect();
+        assert_eq!(names, ["1990–1999", "2000–2009", "2010–2019"]);
+        assert_eq!(
+            date_buckets(&["unknown", "2022-01-01", "2022-02-01"], 4).len(),
+            2
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn every_value_lies_in_one_range_that_can_be_pasted_back(names in prop::collection::vec("[ab. co]{1,4}[a-c0.]{0,6}x", 201..700)) {
+            let catalogue = companies(names);
+            let groups = scope_of(FacetField::Company).buckets(FacetField::Company, &catalogue);
+            prop_assert_eq!(groups.iter().map(|group| group.documents).sum::<usize>(), catalogue.documents().len());
+            for group in groups {
+                let scope = Scope::parse(&group.selector.path(FacetField::Company), &catalogue).unwrap();
+                prop_assert_eq!(catalogue.documents().iter().filter(|listed| scope.contains(listed)).count(), group.documents);
+                prop_assert_eq!(scope.values_of, matches!(group.selector, FacetSelector::Range { .. }).then_some(FacetField::Company));
+            }
+        }
+    }
+}

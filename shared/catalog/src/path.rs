@@ -1,0 +1,227 @@
+//! The one resolver of the file-system view: what a path or a locator names, and by which names things are listed.
+//!
+//! ```text
+//! /                      /10-K/2022/            /@company/3M/@form/10-K/
+//! /10-K/2022/3M.pdf      /@company/3M/3M.pdf    3M_2022_10K            3M_2022_10K#item-1A
+//! …/3M.pdf/0002-item-1-business/     …/3M.pdf/@item/1A     …/3M.pdf/@page/5-7
+//! ```
+//! Whatever a listing prints is read back as what it stood for. Behind a leading slash a folder is meant before a document,
+//! elsewhere a document before a folder.
+
+use std::collections::{HashMap, HashSet};
+
+use stemma_document::{Section, SectionId};
+
+use crate::catalog::{Catalog, CatalogDocument};
+use crate::display_names::split_name;
+use crate::facets::{FacetField, FacetSelector, Scope, ScopeError, escape_segment};
+use crate::locator::{Fragment, ResolveError, parse_pages};
+
+/// Folders inside a document that one path names.
+const MAX_INSIDE: usize = 32;
+/// Letters of a title in a path.
+const MAX_SLUG: usize = 40;
+
+/// What a path names.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ResolvedPath<'a> {
+    /// A folder, as ingested or of an axis.
+    Folder(Scope),
+    /// A document, or something in it.
+    Document {
+        /// The document.
+        listed: &'a CatalogDocument,
+        /// What of it; `None` for the whole.
+        inside: Option<DocumentPart>,
+    },
+}
+
+/// Something in a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DocumentPart {
+    /// A section, an Item, pages.
+    Fragment(Fragment),
+    /// The folder of its Items: `@item_part`.
+    Items,
+    /// The folder of its pages: `@page`.
+    Pages,
+}
+
+/// Why a path names nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// It is no folder.
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
+    /// It is no document.
+    #[error(transparent)]
+    Document(#[from] ResolveError),
+}
+
+impl Catalog {
+    /// What a path, a locator or a name names.
+    ///
+    /// # Errors
+    /// [`PathError`] when it names nothing, or two things.
+    pub fn resolve_path(&self, text: &str) -> Result<ResolvedPath<'_>, PathError> {
+        if text.trim().trim_matches('/').is_empty() {
+            return Ok(ResolvedPath::Folder(Scope::default()));
+        }
+        self.resolve_whole(text)
+            .or_else(|error| self.resolve_inside(text).ok_or(error))
+    }
+
+    /// A folder, a document, or a part that is named behind a `#`.
+    fn resolve_whole(&self, text: &str) -> Result<ResolvedPath<'_>, PathError> {
+        if let Some((document, fragment)) = text.rsplit_once('#')
+            && let Ok(part) = fragment.parse()
+        {
+            return Ok(ResolvedPath::Document {
+                listed: self.resolve(document)?,
+                inside: Some(DocumentPart::Fragment(part)),
+            });
+        }
+        let scope = Scope::parse(text, self);
+        let from_root = text.starts_with('/');
+        let document = |catalog_document| ResolvedPath::Document {
+            listed: catalog_document,
+            inside: None,
+        };
+        match (scope, self.find_exact(text)) {
+            (Ok(scope), Ok(None) | Err(_)) => Ok(ResolvedPath::Folder(scope)),
+            (Ok(scope), Ok(Some(_))) if from_root => Ok(ResolvedPath::Folder(scope)),
+            (_, Ok(Some(catalog_document))) => Ok(document(catalog_document)),
+            (Err(scope), _) => match self.resolve(text) {
+                Ok(catalog_document) => Ok(document(catalog_document)),
+                Err(error @ ResolveError::Ambiguous { .. }) => Err(error.into()),
+                Err(_) if from_root => Err(scope.into()),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+
+    /// What lies in a document: its path, and behind it folders that documents have.
+    fn resolve_inside(&self, text: &str) -> Option<ResolvedPath<'_>> {
+        let mut document = text.trim_end_matches('/');
+        let mut part: Option<DocumentPart> = None;
+        for _ in 0..MAX_INSIDE {
+            let (above, last) = document.rsplit_once('/')?;
+            let (above, inside) = match above.rsplit_once('/') {
+                Some((document, "@item")) => (document, item_part(last)?),
+                Some((document, "@page")) => (
+                    document,
+                    DocumentPart::Fragment(Fragment::Pages(parse_pages(last)?)),
+                ),
+                _ => (above, folder_part(last)?),
+            };
+            document = above;
+            let inside = part.get_or_insert(inside);
+            if let Ok(catalog_document) = self.resolve(document) {
+                return Some(ResolvedPath::Document {
+                    listed: catalog_document,
+                    inside: Some(inside.clone()),
+                });
+            }
+            if !matches!(inside, DocumentPart::Fragment(Fragment::Section(_))) {
+                return None;
+            }
+        }
+        None
+    }
+}
+
+fn item_part(number: &str) -> Option<DocumentPart> {
+    format!("item-{number}")
+        .parse()
+        .ok()
+        .map(DocumentPart::Fragment)
+}
+
+/// `0002-item_part-1-business`, `@item_part`, `@page`.
+fn folder_part(segment: &str) -> Option<DocumentPart> {
+    match segment {
+        "@item" => Some(DocumentPart::Items),
+        "@page" => Some(DocumentPart::Pages),
+        _ => {
+            let id: SectionId = segment.split('-').next()?.parse().ok()?;
+            Some(DocumentPart::Fragment(Fragment::Section(id)))
+        }
+    }
+}
+
+/// The folder of a section in its document, or in the section above: `0002-item_part-1-business`.
+pub fn section_folder(section: &Section) -> String {
+    let mut slug = String::new();
+    for c in section.title.chars().flat_map(char::to_lowercase) {
+        match c.is_alphanumeric() {
+            true => slug.push(c),
+            false if !slug.is_empty() && !slug.ends_with('-') => slug.push('-'),
+            false => {}
+        }
+        if slug.chars().count() >= MAX_SLUG {
+            break;
+        }
+    }
+    format!("{}-{slug}", section.id)
+        .trim_end_matches('-')
+        .to_owned()
+}
+
+/// The names under which documents stand side by side in the listing of `scope`, with `folders` beside them: the name of
+/// the file, and where that is taken `name~3f2a.pdf`.
+pub fn file_names(scope: &Scope, documents: &[&CatalogDocument], folders: &[&str]) -> Vec<String> {
+    let mut by_name: HashMap<&str, Vec<String>> = HashMap::with_capacity(documents.len());
+    for document in documents {
+        by_name
+            .entry(document.version().name.as_str())
+            .or_default()
+            .push(document.doc().to_string());
+    }
+    by_name.values_mut().for_each(|ids| ids.sort_unstable());
+    let folders: HashSet<&str> = folders.iter().copied().collect();
+    // Behind a year, two digits would be read as a month.
+    let months = matches!(scope.filters.last(), Some((FacetField::Filed, FacetSelector::Range { from, .. })) if from.len() == 4);
+    documents
+        .iter()
+        .map(|document: &&CatalogDocument| {
+            let name = document.version().name.as_str();
+            let is_alone =
+                by_name.get(name).is_some_and(|ids| ids.len() == 1) && !folders.contains(name);
+            match is_alone && !(months && name.len() == 2) {
+                true => escape_segment(name),
+                false => escape_segment(&name_with_id(document, &by_name)),
+            }
+        })
+        .collect()
+}
+
+/// The name with the first digits of the id: as many as tell it from others of its name, and from other names.
+fn name_with_id(document: &CatalogDocument, by_name: &HashMap<&str, Vec<String>>) -> String {
+    let name = document.version().name.as_str();
+    let (stem, ending) = split_name(name);
+    let id = document.doc().to_string();
+    let ids = by_name.get(name).map(Vec::as_slice).unwrap_or_default();
+    let at = ids.partition_point(|other| *other < id);
+    let beside = [at.checked_sub(1), Some(at + 1)]
+        .into_iter()
+        .flatten()
+        .filter_map(|at| ids.get(at));
+    let differ = beside
+        .map(|other: &String| {
+            other
+                .bytes()
+                .zip(id.bytes())
+                .take_while(|(a, b)| a == b)
+                .count()
+        })
+        .max()
+        .unwrap_or(0)
+        + 1;
+    let choices = [4, 8, 16, 32]
+        .into_iter()
+        .filter(|digits| *digits >= differ);
+    let mut choices = choices.map(|digits| format!("{stem}~{}{ending}", &id[..digits]));
+    choices
+        .find(|choice| !by_name.contains_key(choice.as_str()))
+        .unwrap_or(id)
+}

@@ -1,0 +1,165 @@
+//! Documents without a tree: claimed, being worked on, failed or cancelled.
+
+use std::collections::{BTreeMap, HashMap};
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use stemma_document::{Collection, DocId, DocumentVersion, blob_keys};
+use stemma_engine::blobs::{Blobs, list_all};
+use stemma_engine::{FailureRecord, PortError, RunHeader};
+
+use crate::catalog::{CatalogDocument, DocumentRecord, DocumentState, LatestChanges};
+use crate::change_log::list_children;
+
+/// Documents looked at at once.
+const READS_AT_ONCE: usize = 16;
+
+/// What listings show beside published trees.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct PendingDocuments {
+    /// Documents without a tree.
+    pub(crate) documents: Vec<CatalogDocument>,
+    /// How the newest run of a document with a tree failed.
+    pub(crate) failures: HashMap<DocId, FailureRecord>,
+}
+
+/// Looks for claims without a tree, and for failed runs newer than a document's tree.
+pub(crate) async fn find_pending(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    current: &LatestChanges,
+) -> Result<PendingDocuments, PortError> {
+    let ids = list_children(blobs, &blob_keys::documents_prefix(collection), None).await?;
+    let docs: Vec<DocId> = ids
+        .iter()
+        .filter_map(|id| id.trim_end_matches('/').parse().ok())
+        .collect();
+    let failed = failed_runs(blobs, current).await?;
+    let (with_tree, without): (Vec<DocId>, Vec<DocId>) =
+        docs.into_iter().partition(|doc: &DocId| {
+            current
+                .latest
+                .get(doc)
+                .is_some_and(|latest| latest.entry.is_some())
+        });
+    let open = without
+        .into_iter()
+        .map(|doc| pending_document(blobs, collection, doc, current, failed.get(&doc).copied()));
+    let documents = stream::iter(open)
+        .buffered(READS_AT_ONCE)
+        .try_filter_map(|document| async { Ok(document) });
+    let documents = documents.try_collect().await?;
+    let mut failures = HashMap::new();
+    for doc in with_tree {
+        if let Some(&seq) = failed.get(&doc)
+            && let Some(record) = run_failure(blobs, doc, seq).await?
+        {
+            failures.insert(doc, record);
+        }
+    }
+    Ok(PendingDocuments {
+        documents,
+        failures,
+    })
+}
+
+/// Runs with failures that are newer than what is published of their document, the newest of each.
+async fn failed_runs(
+    blobs: &dyn Blobs,
+    current: &LatestChanges,
+) -> Result<BTreeMap<DocId, u64>, PortError> {
+    let mut failed = BTreeMap::new();
+    for run in list_children(blobs, "runs/", None).await? {
+        let Some((doc, seq)) = run.trim_end_matches('/').split_once('-') else {
+            continue;
+        };
+        let (Ok(doc), Ok(seq)) = (doc.parse::<DocId>(), seq.parse::<u64>()) else {
+            continue;
+        };
+        if current
+            .latest
+            .get(&doc)
+            .is_none_or(|latest| latest.seq < seq)
+        {
+            let newest = failed.entry(doc).or_insert(seq);
+            *newest = seq.max(*newest);
+        }
+    }
+    Ok(failed)
+}
+
+/// The record of a run that failed as a whole; `None` when only some of its tasks failed.
+async fn run_failure(
+    blobs: &dyn Blobs,
+    doc: DocId,
+    seq: u64,
+) -> Result<Option<FailureRecord>, PortError> {
+    let key = format!("runs/{doc}-{seq}/failed/document.json");
+    Ok(blobs
+        .get(&key)
+        .await?
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+}
+
+/// The newest claim of a document without a tree; `None` when it was removed since, or never claimed.
+async fn pending_document(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    doc: DocId,
+    current: &LatestChanges,
+    failed: Option<u64>,
+) -> Result<Option<CatalogDocument>, PortError> {
+    let Some(version) = newest_claim(blobs, collection, doc).await? else {
+        return Ok(None);
+    };
+    if current
+        .latest
+        .get(&doc)
+        .is_some_and(|latest| latest.seq >= version.seq)
+    {
+        return Ok(None);
+    }
+    let failure = match failed {
+        Some(seq) if seq == version.seq => run_failure(blobs, doc, seq).await?,
+        _ => None,
+    };
+    let artifacts = format!("{}/a/", blob_keys::document_scope(collection, doc));
+    let state = if let Some(record) = &failure {
+        if record.is_cancelled() {
+            DocumentState::Cancelled
+        } else {
+            DocumentState::Failed
+        }
+    } else if blobs.children(&artifacts, None, 1).await?.is_empty() {
+        DocumentState::Queued
+    } else {
+        DocumentState::Running
+    };
+    let record = DocumentRecord::Claimed(Box::new(version));
+    let failure = failure.map(Box::new);
+    Ok(Some(CatalogDocument {
+        record,
+        state,
+        failure,
+        label: String::new(),
+        published_ms: None,
+    }))
+}
+
+/// The newest claimed version of a document.
+///
+/// # Errors
+/// [`PortError`] when the store could not say.
+pub async fn newest_claim(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    doc: DocId,
+) -> Result<Option<DocumentVersion>, PortError> {
+    let keys = list_all(blobs, &blob_keys::versions_prefix(collection, doc)).await?;
+    let Some(key) = keys.last() else {
+        return Ok(None);
+    };
+    let bytes = blobs.get(key).await?;
+    // A claim is a run's header; the version is what the run is about.
+    let header: Option<RunHeader> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    Ok(header.and_then(|header| serde_json::from_value(header.input).ok()))
+}

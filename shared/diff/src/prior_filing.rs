@@ -1,0 +1,476 @@
+//! The filing to compare with when none is named: the same issuer's one before, on the same form.
+
+use std::collections::HashSet;
+
+use stemma_document::{CatalogEntry, DocId, Fact, FilingFacts};
+
+use super::titles::form_family;
+use stemma_catalog::catalog::{Catalog, CatalogDocument};
+
+/// Filings named in a refusal.
+const MAX_CANDIDATES: usize = 5;
+
+/// Why there is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PriorFilingError {
+    /// The document does not say whose it is, or on which form, or for which period.
+    #[error("`{document}` does not say its {missing}, so which filing came before it is not known")]
+    NotAFiling {
+        /// Its label.
+        document: String,
+        /// What is missing: `issuer`, `form`, `period`.
+        missing: &'static str,
+        /// Labels of documents that could be meant.
+        candidates: Vec<String>,
+    },
+    /// The collection has none.
+    #[error("no {form} of {issuer} before {period} is in the collection")]
+    None {
+        /// The form.
+        form: String,
+        /// Whose filings.
+        issuer: String,
+        /// The period of the document.
+        period: String,
+        /// Labels of the issuer's other filings, the nearest in time first.
+        candidates: Vec<String>,
+    },
+    /// There are several for the same period.
+    #[error("{count} filings of {issuer} are for {period}")]
+    Several {
+        /// Whose filings.
+        issuer: String,
+        /// Their period.
+        period: String,
+        /// How many.
+        count: usize,
+        /// Their labels.
+        candidates: Vec<String>,
+    },
+    /// A company has none for a year.
+    #[error("no {form} of {issuer} for {year} is in the collection")]
+    NoYear {
+        /// The form, or `filing` where any will do.
+        form: String,
+        /// Whose filings.
+        issuer: String,
+        /// The fiscal year.
+        year: String,
+        /// Labels of its filings.
+        candidates: Vec<String>,
+    },
+}
+
+/// The filing before `listed`: of the same issuer and form, for the latest period that ended before its own; of a quarter
+/// the same quarter of an earlier year, where there is one. An amendment comes after the filing it amends, and none is
+/// compared with an amendment.
+///
+/// # Errors
+/// [`PriorFilingError`] when there is none or more than one, with what could be meant.
+pub fn prior_filing<'c>(
+    catalog: &'c Catalog,
+    catalog_document: &CatalogDocument,
+) -> Result<&'c CatalogDocument, PriorFilingError> {
+    let document = catalog_document.label.clone();
+    let facts = catalog_document.entry().map(|entry| &entry.facts);
+    let lacking = |missing, candidates| PriorFilingError::NotAFiling {
+        document: document.clone(),
+        missing,
+        candidates,
+    };
+    let Some((facts, issuer)) = facts.and_then(|facts| Some((facts, facts.issuer.as_ref()?)))
+    else {
+        return Err(lacking("issuer", Vec::new()));
+    };
+    let same: Vec<&CatalogDocument> = other_filings(catalog, catalog_document)
+        .filter(|other| is_issued_by(other, facts))
+        .collect();
+    let Some(form) = fact_value(&facts.form) else {
+        return Err(lacking("form", labels(&same)));
+    };
+    let Some(period) = period(facts) else {
+        return Err(lacking("period", labels(&same)));
+    };
+    // A quarter is compared with the same quarter of the year before, where that is there.
+    let quarter = fact_value(&facts.fiscal_period).filter(|_| form_family(Some(form)) == "10-Q");
+    let amends = form.ends_with("/A");
+    let all: Vec<&CatalogDocument> = same
+        .iter()
+        .filter(|other: &&&CatalogDocument| {
+            facts_of(other)
+                .and_then(|facts| fact_value(&facts.form))
+                .is_some_and(|other| other == form_family(Some(form)))
+        })
+        .filter(|other: &&&CatalogDocument| {
+            facts_of(other)
+                .and_then(period_text)
+                .is_some_and(|theirs| theirs < period || amends && theirs == period)
+        })
+        .copied()
+        .collect();
+    let last_year: Vec<&CatalogDocument> = all
+        .iter()
+        .filter(|other: &&&CatalogDocument| {
+            let theirs = facts_of(other).and_then(|facts| fact_value(&facts.fiscal_period));
+            quarter.is_none_or(|quarter| theirs == Some(quarter))
+        })
+        .copied()
+        .collect();
+    let among = if last_year.is_empty() { all } else { last_year };
+    let latest = among
+        .iter()
+        .filter_map(|other| facts_of(other).and_then(period_text))
+        .max();
+    let earlier: Vec<&CatalogDocument> = among
+        .into_iter()
+        .filter(|other| facts_of(other).and_then(period_text) == latest)
+        .collect();
+    let issuer = issuer.value.clone();
+    match earlier.as_slice() {
+        [] => {
+            let candidates = nearest_labels(&same, &period);
+            Err(PriorFilingError::None {
+                form: form.into(),
+                issuer,
+                period,
+                candidates,
+            })
+        }
+        [one] => Ok(one),
+        more => {
+            let count = more.len();
+            let candidates = labels(more);
+            Err(PriorFilingError::Several {
+                issuer,
+                period: latest.unwrap_or_default(),
+                count,
+                candidates,
+            })
+        }
+    }
+}
+
+/// The filing of a fiscal year among `filings`; `form` where only one will do. Without a form an annual report is meant
+/// before others; amendments only where they are named.
+///
+/// # Errors
+/// [`PriorFilingError`] when there is none or more than one.
+pub fn filing_for_year<'c>(
+    filings: &[&'c CatalogDocument],
+    form: Option<&str>,
+    year: &str,
+) -> Result<&'c CatalogDocument, PriorFilingError> {
+    let of_year: Vec<&CatalogDocument> = filings
+        .iter()
+        .filter(|document| {
+            facts_of(document).and_then(|facts| fact_value(&facts.fiscal_year)) == Some(year)
+        })
+        .copied()
+        .collect();
+    let on = |form: &str| -> Vec<&'c CatalogDocument> {
+        of_year
+            .iter()
+            .copied()
+            .filter(|document: &&CatalogDocument| {
+                facts_of(document).and_then(|facts| fact_value(&facts.form)) == Some(form)
+            })
+            .collect()
+    };
+    let best_matches = match form {
+        Some(form) => on(form),
+        None => Some(on("10-K"))
+            .filter(|annual| !annual.is_empty())
+            .unwrap_or_else(|| of_year.clone()),
+    };
+    let issuer = filings
+        .first()
+        .and_then(|document| facts_of(document))
+        .and_then(|facts| fact_value(&facts.issuer));
+    let issuer = issuer.unwrap_or("the company").to_owned();
+    match best_matches.as_slice() {
+        [one] => Ok(one),
+        [] => {
+            let candidates = if of_year.is_empty() {
+                labels(filings)
+            } else {
+                labels(&of_year)
+            };
+            let form = form.unwrap_or("filing").to_owned();
+            Err(PriorFilingError::NoYear {
+                form,
+                issuer,
+                year: year.into(),
+                candidates,
+            })
+        }
+        more => Err(PriorFilingError::Several {
+            issuer,
+            period: year.into(),
+            count: more.len(),
+            candidates: labels(more),
+        }),
+    }
+}
+
+/// The filings of the issuers of `named`, under whatever names they filed: `ADOBE SYSTEMS INCORPORATED` is `ADOBE INC.` of
+/// an earlier year where both have one file number.
+pub fn filings_of_issuers<'c>(
+    catalog: &'c Catalog,
+    filings: &[&CatalogDocument],
+) -> Vec<&'c CatalogDocument> {
+    let docs: HashSet<DocId> = filings.iter().map(|document| document.doc()).collect();
+    let registrant_ids: HashSet<String> = filings
+        .iter()
+        .filter_map(facts_of)
+        .flat_map(registrant_numbers)
+        .collect();
+    catalog
+        .documents()
+        .iter()
+        .filter(|document: &&CatalogDocument| {
+            let same = || {
+                facts_of(document).is_some_and(|facts| {
+                    registrant_numbers(facts)
+                        .iter()
+                        .any(|number| registrant_ids.contains(number))
+                })
+            };
+            docs.contains(&document.doc()) || same()
+        })
+        .collect()
+}
+
+/// The numbers an issuer has with authorities, each with what it is.
+fn registrant_numbers(facts: &FilingFacts) -> Vec<String> {
+    let numbered_facts = [
+        ("cik", &facts.cik),
+        ("file", &facts.file_number),
+        ("irs", &facts.irs_number),
+    ];
+    numbered_facts
+        .into_iter()
+        .filter_map(|(kind, fact)| Some(format!("{kind} {}", digits(fact_value(fact)?))))
+        .collect()
+}
+
+fn other_filings<'c>(
+    catalog: &'c Catalog,
+    document: &CatalogDocument,
+) -> impl Iterator<Item = &'c CatalogDocument> {
+    let doc = document.doc();
+    catalog
+        .documents()
+        .iter()
+        .filter(move |other| other.doc() != doc && other.entry().is_some())
+}
+
+fn facts_of<'c>(document: &&'c CatalogDocument) -> Option<&'c FilingFacts> {
+    document.entry().map(|entry: &CatalogEntry| &entry.facts)
+}
+
+fn fact_value(fact: &Option<Fact>) -> Option<&str> {
+    fact.as_ref().map(|fact| fact.value.as_str())
+}
+
+/// By its key at the commission, its file number or tax number, or its name without the ending that says its legal form.
+fn is_issued_by(other: &&CatalogDocument, facts: &FilingFacts) -> bool {
+    let Some(theirs) = facts_of(other) else {
+        return false;
+    };
+    let same = |one: &Option<Fact>, other: &Option<Fact>| match (fact_value(one), fact_value(other))
+    {
+        (Some(one), Some(other)) => Some(digits(one) == digits(other)),
+        _ => None,
+    };
+    same(&facts.cik, &theirs.cik)
+        .or_else(|| same(&facts.file_number, &theirs.file_number).filter(|same| *same))
+        .or_else(|| same(&facts.irs_number, &theirs.irs_number).filter(|same| *same))
+        .unwrap_or_else(
+            || match (fact_value(&facts.issuer), fact_value(&theirs.issuer)) {
+                (Some(one), Some(other)) => issuer_name(one) == issuer_name(other),
+                _ => false,
+            },
+        )
+}
+
+fn digits(number: &str) -> String {
+    let parts = number
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|part| part.trim_start_matches('0'));
+    parts
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("-")
+}
+
+fn issuer_name(issuer: &str) -> String {
+    const ENDINGS: [&str; 11] = [
+        "inc",
+        "incorporated",
+        "corp",
+        "corporation",
+        "co",
+        "company",
+        "ltd",
+        "limited",
+        "plc",
+        "llc",
+        "the",
+    ];
+    let lower = issuer.to_lowercase();
+    let words = lower
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
+    words
+        .filter(|word| !ENDINGS.contains(word))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn period_text(facts: &FilingFacts) -> Option<String> {
+    period(facts)
+}
+
+/// The end of its period, or its fiscal year: both compare as text.
+fn period(facts: &FilingFacts) -> Option<String> {
+    fact_value(&facts.period_end)
+        .or_else(|| fact_value(&facts.fiscal_year))
+        .map(str::to_owned)
+}
+
+fn labels(document: &[&CatalogDocument]) -> Vec<String> {
+    document
+        .iter()
+        .take(MAX_CANDIDATES)
+        .map(|document| document.label.clone())
+        .collect()
+}
+
+/// Those nearest in time first.
+fn nearest_labels(document: &[&CatalogDocument], period: &str) -> Vec<String> {
+    let year = |text: &str| {
+        text.get(..4)
+            .and_then(|year| year.parse::<i64>().ok())
+            .unwrap_or(0)
+    };
+    let mut sorted = document.to_vec();
+    sorted.sort_by_key(|other| {
+        let theirs = facts_of(other).and_then(period_text).unwrap_or_default();
+        (year(&theirs).abs_diff(year(period)), other.label.clone())
+    });
+    labels(&sorted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stemma_catalog::fixtures::entry;
+
+    fn filing(
+        path: &str,
+        issuer: &str,
+        form: &str,
+        end: &str,
+        file_number: Option<&str>,
+    ) -> CatalogEntry {
+        let fact = |value: &str| Some(Fact::from_text(value, None));
+        let mut entry = entry(path);
+        entry.facts = FilingFacts {
+            issuer: fact(issuer),
+            form: fact(form),
+            fiscal_year: fact(&end[..4]),
+            fiscal_period: fact(if form.starts_with("10-Q") {
+                &end[5..7]
+            } else {
+                "FY"
+            }),
+            period_end: fact(end),
+            file_number: file_number.and_then(fact),
+            ..FilingFacts::default()
+        };
+        entry
+    }
+
+    fn archive() -> Catalog {
+        Catalog::from_entries([
+            filing(
+                "old.pdf",
+                "ACME SYSTEMS CO",
+                "10-K",
+                "2019-12-31",
+                Some("0-123"),
+            ),
+            filing(
+                "k21.pdf",
+                "ACME INC",
+                "10-K",
+                "2021-12-31",
+                Some("000-00123"),
+            ),
+            filing("k22.pdf", "Acme, Inc.", "10-K", "2022-12-31", None),
+            filing("k22a.pdf", "Acme, Inc.", "10-K/A", "2022-12-31", None),
+            filing("q1.pdf", "ACME INC", "10-Q", "2022-03-31", None),
+            filing("q2.pdf", "ACME INC", "10-Q", "2022-06-30", None),
+            filing("q1-next.pdf", "ACME INC", "10-Q", "2023-03-31", None),
+            filing(
+                "other.pdf",
+                "OTHER INC",
+                "10-K",
+                "2021-12-31",
+                Some("0-999"),
+            ),
+        ])
+    }
+
+    #[test]
+    fn prior_filing_has_same_issuer_form_and_quarter() {
+        let archive = archive();
+        let before = |name: &str| match prior_filing(&archive, archive.resolve(name).unwrap()) {
+            Ok(listed) => listed.label.clone(),
+            Err(error) => error.to_string(),
+        };
+        for (name, expected) in [
+            ("k22", "k21"),
+            ("k21", "old"),
+            ("k22a", "k22"),
+            ("q1-next", "q1"),
+            ("q2", "q1"),
+            (
+                "other",
+                "no 10-K of OTHER INC before 2021-12-31 is in the collection",
+            ),
+            (
+                "q1",
+                "no 10-Q of ACME INC before 2022-03-31 is in the collection",
+            ),
+        ] {
+            assert_eq!(before(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn fiscal_year_resolves_to_annual_report_across_renames() {
+        let archive = archive();
+        let acme: Vec<&CatalogDocument> = ["k21", "q1"]
+            .map(|name| archive.resolve(name).unwrap())
+            .into();
+        let all = filings_of_issuers(&archive, &acme);
+        assert_eq!(
+            all.iter()
+                .map(|listed| listed.label.as_str())
+                .collect::<Vec<_>>(),
+            ["k21", "old", "q1"]
+        );
+        let of =
+            |form, year| filing_for_year(&all, form, year).map(|document| document.label.clone());
+        assert_eq!(
+            (of(None, "2019"), of(None, "2021")),
+            (Ok("old".into()), Ok("k21".into()))
+        );
+        assert_eq!(of(None, "2022"), Ok("q1".into()));
+        assert!(matches!(
+            of(Some("10-K"), "2022"),
+            Err(PriorFilingError::NoYear { .. })
+        ));
+    }
+}

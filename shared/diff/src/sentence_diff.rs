@@ -1,0 +1,271 @@
+//! What became of the words of a text: how many stayed, and which sentences came, went or were reworded.
+//!
+//! Sentences of equal words are the same one wherever they stand; of those left, rows of a table with equal labels are the
+//! same row with other figures, and sentences that share at least half their words, in order, are the same one reworded.
+
+use std::collections::{HashMap, HashSet};
+
+use super::features::DocumentFeatures;
+use super::sentences::{Lexicon, Word};
+
+/// Sentences a word may stand in so that it finds a reworded one.
+const MAX_POSTINGS: usize = 24;
+/// Reworded sentences that are looked at for each.
+const MAX_COMPARED: usize = 3;
+/// Share of words in common from which a sentence is the same one, reworded.
+const MIN_REWORDED_SHARE: f32 = 0.5;
+
+/// What two texts have in common.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct SentenceDiff {
+    /// Words of the left text.
+    pub(super) left_words: u64,
+    /// Words of the right text.
+    pub(super) right_words: u64,
+    /// Words that both have, in order within sentences.
+    pub(super) common_words: u64,
+    /// Sentences of the left text alone, by their places.
+    pub(super) removed: Vec<u32>,
+    /// Sentences of the right text alone.
+    pub(super) added: Vec<u32>,
+    /// Sentences of both, with the words they share.
+    pub(super) reworded: Vec<(u32, u32, u32)>,
+}
+
+impl SentenceDiff {
+    /// Twice the words in common over all words; 1 for two empty texts.
+    pub(super) fn similarity(&self) -> f32 {
+        match self.left_words + self.right_words {
+            0 => 1.0,
+            all => (2 * self.common_words) as f32 / all as f32,
+        }
+    }
+}
+
+/// Compares the sentences `from` of the left with those `to` of the right.
+pub(super) fn diff_sentences(
+    (left, from): (&DocumentFeatures<'_>, (u32, u32)),
+    (right, to): (&DocumentFeatures<'_>, (u32, u32)),
+    lexicon: &Lexicon,
+) -> SentenceDiff {
+    let count = |side: &DocumentFeatures<'_>, (first, last): (u32, u32)| -> u64 {
+        (first..last).map(|at| side.sentence(at).len() as u64).sum()
+    };
+    let mut changes = SentenceDiff {
+        left_words: count(left, from),
+        right_words: count(right, to),
+        ..SentenceDiff::default()
+    };
+    let ones = (from.0..from.1).collect();
+    let others = (to.0..to.1).collect();
+    let (pairs, ones, others) = pair_by_key(
+        (left, ones),
+        (right, others),
+        |side: &DocumentFeatures<'_>, at: u32| Some(side.keys[at as usize]),
+    );
+    changes.common_words += pairs
+        .iter()
+        .map(|(at, _)| left.sentence(*at).len() as u64)
+        .sum::<u64>();
+    let (rows, ones, others) = pair_by_key(
+        (left, ones),
+        (right, others),
+        |side: &DocumentFeatures<'_>, at: u32| row_label(side.sentence(at), lexicon),
+    );
+    let mut reworded: Vec<(u32, u32, u32)> = rows
+        .into_iter()
+        .map(|(one, other)| {
+            (
+                one,
+                other,
+                common_subsequence_len(left.sentence(one), right.sentence(other)),
+            )
+        })
+        .collect();
+    let (more, removed, added) = pair_similar((left, ones), (right, others), lexicon);
+    reworded.extend(more);
+    reworded.sort_unstable();
+    changes.common_words += reworded
+        .iter()
+        .map(|(_, _, common)| u64::from(*common))
+        .sum::<u64>();
+    (changes.removed, changes.added, changes.reworded) = (removed, added, reworded);
+    changes
+}
+
+type SentenceIndices = Vec<u32>;
+
+/// Pairs the first with the first of each key, the second with the second; the rest of both, in order.
+fn pair_by_key<K: std::hash::Hash + Eq>(
+    (left, ones): (&DocumentFeatures<'_>, SentenceIndices),
+    (right, others): (&DocumentFeatures<'_>, SentenceIndices),
+    key: impl Fn(&DocumentFeatures<'_>, u32) -> Option<K>,
+) -> (Vec<(u32, u32)>, SentenceIndices, SentenceIndices) {
+    let mut free: HashMap<K, SentenceIndices> = HashMap::new();
+    for at in others.iter().rev() {
+        if let Some(key) = key(right, *at) {
+            free.entry(key).or_default().push(*at);
+        }
+    }
+    let mut pairs = Vec::new();
+    let mut rest = Vec::new();
+    for at in ones {
+        match key(left, at)
+            .and_then(|key| free.get_mut(&key))
+            .and_then(Vec::pop)
+        {
+            Some(other) => pairs.push((at, other)),
+            None => rest.push(at),
+        }
+    }
+    let mut paired_right: SentenceIndices = pairs.iter().map(|(_, other)| *other).collect();
+    paired_right.sort_unstable();
+    let others = others
+        .into_iter()
+        .filter(|at| paired_right.binary_search(at).is_err())
+        .collect();
+    (pairs, rest, others)
+}
+
+/// The words of a row without its figures; `None` for what is no row.
+fn row_label(sentence: &[Word], lexicon: &Lexicon) -> Option<Vec<Word>> {
+    let words: Vec<Word> = sentence
+        .iter()
+        .copied()
+        .filter(|word| lexicon.has_letter(*word))
+        .collect();
+    (!words.is_empty() && words.len() < sentence.len()).then_some(words)
+}
+
+/// Pairs sentences that share at least half their words, the most alike first.
+fn pair_similar(
+    (left, ones): (&DocumentFeatures<'_>, SentenceIndices),
+    (right, others): (&DocumentFeatures<'_>, SentenceIndices),
+    lexicon: &Lexicon,
+) -> (Vec<(u32, u32, u32)>, SentenceIndices, SentenceIndices) {
+    let mut postings: HashMap<Word, SentenceIndices> = HashMap::new();
+    for (rank, at) in others.iter().enumerate() {
+        for word in distinct_words(right.sentence(*at), lexicon) {
+            let posting = postings.entry(word).or_default();
+            if posting.len() <= MAX_POSTINGS {
+                posting.push(rank as u32);
+            }
+        }
+    }
+    let mut shared = vec![0u32; others.len()];
+    let mut candidates: Vec<(f32, u32, u32, u32)> = Vec::new();
+    for one in &ones {
+        let sentence = left.sentence(*one);
+        let mut touched = Vec::new();
+        for word in distinct_words(sentence, lexicon) {
+            for rank in postings
+                .get(&word)
+                .into_iter()
+                .filter(|posting| posting.len() <= MAX_POSTINGS)
+                .flatten()
+            {
+                if shared[*rank as usize] == 0 {
+                    touched.push(*rank);
+                }
+                shared[*rank as usize] += 1;
+            }
+        }
+        touched.sort_by(|a, b| shared[*b as usize].cmp(&shared[*a as usize]).then(a.cmp(b)));
+        for rank in touched.iter().take(MAX_COMPARED) {
+            let other = others[*rank as usize];
+            let with = right.sentence(other);
+            let common = common_subsequence_len(sentence, with);
+            let alike = (2 * common) as f32 / (sentence.len() + with.len()) as f32;
+            if alike >= MIN_REWORDED_SHARE {
+                candidates.push((alike, *one, other, common));
+            }
+        }
+        touched
+            .into_iter()
+            .for_each(|rank| shared[rank as usize] = 0);
+    }
+    candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+    let mut pairs: Vec<(u32, u32, u32)> = Vec::new();
+    let mut paired: [HashSet<u32>; 2] = Default::default();
+    for (_, one, other, common) in candidates {
+        if !paired[0].contains(&one) && !paired[1].contains(&other) {
+            paired[0].insert(one);
+            paired[1].insert(other);
+            pairs.push((one, other, common));
+        }
+    }
+    let rest = |places: SentenceIndices, paired: &HashSet<u32>| {
+        places
+            .into_iter()
+            .filter(|at| !paired.contains(at))
+            .collect()
+    };
+    (pairs, rest(ones, &paired[0]), rest(others, &paired[1]))
+}
+
+fn distinct_words(sentence: &[Word], lexicon: &Lexicon) -> Vec<Word> {
+    let mut words: Vec<Word> = sentence
+        .iter()
+        .copied()
+        .filter(|word| lexicon.has_letter(*word))
+        .collect();
+    words.sort_unstable();
+    words.dedup();
+    words
+}
+
+/// The length of the longest common subsequence of two sentences; a bit for each word of the first (Hyyrö 2004).
+pub(super) fn common_subsequence_len(one: &[Word], other: &[Word]) -> u32 {
+    let one = &one[..one.len().min(128)];
+    let mut places: Vec<(Word, u128)> = Vec::with_capacity(one.len());
+    for (at, word) in one.iter().enumerate() {
+        places.push((*word, 1 << at));
+    }
+    places.sort_unstable();
+    places.dedup_by(|next, previous| {
+        let same = next.0 == previous.0;
+        if same {
+            previous.1 |= next.1;
+        }
+        same
+    });
+    let mut row = u128::MAX;
+    for word in other {
+        let Ok(positions) = places.binary_search_by_key(word, |(word, _)| *word) else {
+            continue;
+        };
+        let hit = row & places[positions].1;
+        row = row.wrapping_add(hit) | (row - hit);
+    }
+    let inside = if one.len() == 128 {
+        u128::MAX
+    } else {
+        (1u128 << one.len()) - 1
+    };
+    (!row & inside).count_ones()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn words_in_common_are_the_longest_common_subsequence(
+            one in prop::collection::vec(0u32..6, 0..40),
+            other in prop::collection::vec(0u32..6, 0..40),
+        ) {
+            let mut table = vec![vec![0u32; other.len() + 1]; one.len() + 1];
+            for (i, a) in one.iter().enumerate() {
+                for (j, b) in other.iter().enumerate() {
+                    let diagonal = table[i][j] + u32::from(a == b);
+                    table[i + 1][j + 1] = diagonal.max(table[i][j + 1]).max(table[i + 1][j]);
+                }
+            }
+            prop_assert_eq!(common_subsequence_len(&one, &other), table[one.len()][other.len()]);
+            prop_assert_eq!(common_subsequence_len(&other, &one), common_subsequence_len(&one, &other));
+        }
+    }
+}

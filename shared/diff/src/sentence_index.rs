@@ -1,0 +1,47 @@
+//! In which sections the sentences of the other document stand.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+use super::features::DocumentFeatures;
+
+/// Words from which a sentence says where it comes from.
+const MIN_SENTENCE_WORDS: usize = 6;
+
+/// The sections of one document by their sentences.
+pub(super) struct SentenceIndex(HashMap<u32, u32>);
+
+impl SentenceIndex {
+    /// Each sentence of a document with the first section it stands in.
+    pub(super) fn new(side: &DocumentFeatures<'_>) -> Self {
+        let mut homes = HashMap::new();
+        for (at, key) in side.keys.iter().enumerate() {
+            if side.sentence(at as u32).len() >= MIN_SENTENCE_WORDS {
+                homes.entry(*key).or_insert(side.section_of_sentence[at]);
+            }
+        }
+        Self(homes)
+    }
+
+    /// The section in which at least half of the own words of a section of the other document stand, and how many.
+    pub(super) fn main_section(
+        &self,
+        side: &DocumentFeatures<'_>,
+        at: u32,
+    ) -> Option<(u32, usize)> {
+        let (first, last) = side.nodes[at as usize].sentences;
+        let mut words: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut all = 0;
+        for sentence in first..last {
+            let length = side.sentence(sentence).len();
+            all += length;
+            if let Some(home) = self.0.get(&side.keys[sentence as usize]) {
+                *words.entry(*home).or_default() += length;
+            }
+        }
+        let (home, most) = words
+            .into_iter()
+            .max_by_key(|(home, words)| (*words, Reverse(*home)))?;
+        (most * 2 >= all).then_some((home, most))
+    }
+}

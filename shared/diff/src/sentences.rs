@@ -1,0 +1,414 @@
+//! The words and sentences of sections as they are compared.
+//!
+//! Unlike the words of the index they are not stemmed: what is called unchanged must be so word by word. Line ends, case,
+//! punctuation and hyphens do not count; the sign, the decimals and the percent mark of a number do. A table row is a
+//! sentence of its own, so that a new row does not change its neighbors.
+
+use std::collections::HashMap;
+
+use stemma_document::text::BodyLine;
+use unicode_normalization::UnicodeNormalization;
+
+/// A word, by its place in the [`Lexicon`].
+pub(super) type Word = u32;
+
+/// Most words of a sentence: one machine word pair of [`super::changes::in_common`].
+pub(super) const MAX_SENTENCE_WORDS: usize = 120;
+/// After so many words a sentence may be cut where its own words say so.
+const LONG_SENTENCE_WORDS: usize = 60;
+/// Longest run of characters that is looked at as a word, in bytes.
+const MAX_WORD_BYTES: usize = 128;
+/// Tokens behind whose full stop a sentence goes on.
+const ABBREVIATIONS: [&str; 22] = [
+    "inc", "corp", "co", "no", "nos", "mr", "mrs", "ms", "dr", "vs", "e.g", "i.e", "st", "ltd",
+    "jr", "sr", "approx", "fig", "u.s", "cf", "al", "etc",
+];
+
+/// All words of two documents, numbered in the order in which they were first met.
+#[derive(Debug, Default)]
+pub(super) struct Lexicon {
+    ids: HashMap<Box<str>, Word>,
+    kinds: Vec<WordKind>,
+}
+
+/// What sort of word it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WordKind {
+    /// It has a letter.
+    Alphabetic,
+    /// A figure of so many digits that it hardly stands for two things.
+    Figure,
+    /// A year, a small number.
+    Number,
+}
+
+impl WordKind {
+    fn classify(word: &str) -> Self {
+        let digits = word.bytes().filter(u8::is_ascii_digit).count();
+        let year = digits == 4 && (word.starts_with("19") || word.starts_with("20"));
+        match word.chars().any(char::is_alphabetic) {
+            true => WordKind::Alphabetic,
+            false if digits >= 4 && !year => WordKind::Figure,
+            false => WordKind::Number,
+        }
+    }
+}
+
+impl Lexicon {
+    /// The number of a word.
+    pub(super) fn intern(&mut self, word: &str) -> Word {
+        if let Some(id) = self.ids.get(word) {
+            return *id;
+        }
+        let id = Word::try_from(self.kinds.len()).unwrap_or(Word::MAX);
+        self.ids.insert(word.into(), id);
+        self.kinds.push(WordKind::classify(word));
+        id
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// Whether a word has a letter.
+    pub(super) fn has_letter(&self, word: Word) -> bool {
+        self.kind(word) == WordKind::Alphabetic
+    }
+
+    /// What sort of word it is.
+    pub(super) fn kind(&self, word: Word) -> WordKind {
+        self.kinds
+            .get(word as usize)
+            .copied()
+            .unwrap_or(WordKind::Number)
+    }
+
+    /// The words of a piece of text between white space.
+    fn tokenize(&mut self, raw: &str, into: &mut Vec<Word>) {
+        let mut rest = raw;
+        while !rest.is_empty() {
+            let (part, after) =
+                rest.split_at(rest.floor_char_boundary(MAX_WORD_BYTES.min(rest.len())));
+            if part.is_ascii() {
+                self.push(part, into);
+            } else {
+                let plain: String = part.nfkc().collect();
+                split_ideographs(&plain)
+                    .into_iter()
+                    .for_each(|part| self.push(part, into));
+            }
+            rest = after;
+        }
+    }
+
+    fn push(&mut self, raw: &str, into: &mut Vec<Word>) {
+        let mut word = String::with_capacity(raw.len() + 1);
+        normalize_word(raw, &mut word);
+        if !word.is_empty() {
+            into.push(self.intern(&word));
+        }
+    }
+}
+
+/// Each ideograph and syllable is a word: such text has no spaces.
+fn split_ideographs(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for (at, c) in text.char_indices() {
+        if matches!(c, '\u{2E80}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3134F}')
+        {
+            parts.push(&text[start..at]);
+            start = at + c.len_utf8();
+            parts.push(&text[at..start]);
+        } else if c.is_whitespace() {
+            parts.push(&text[start..at]);
+            start = at;
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// Writes the word as it is compared; nothing where it has neither letter nor digit.
+fn normalize_word(raw: &str, word: &mut String) {
+    let first = raw.find(char::is_alphanumeric);
+    let Some(first) = first else { return };
+    let number = raw[first..].starts_with(|c: char| c.is_ascii_digit())
+        && !raw.chars().any(char::is_alphabetic);
+    if number && raw[..first].contains(['(', '-', '−', '–']) {
+        word.push('-');
+    }
+    let mut before = ' ';
+    let mut rest = raw[first..].chars().peekable();
+    while let Some(c) = rest.next() {
+        let decimal =
+            c == '.' && before.is_ascii_digit() && rest.peek().is_some_and(char::is_ascii_digit);
+        if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        } else if decimal || matches!(c, '%' | '&') {
+            word.push(c);
+        }
+        before = c;
+    }
+}
+
+/// A sentence: its words, and the lines and bytes it stands on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SentenceSpan {
+    /// First word and the one behind the last, in the words of its side.
+    pub(super) words: (u32, u32),
+    /// Line, by its place in the lines of its section, and byte where it starts.
+    pub(super) start: (u32, u32),
+    /// Line and byte behind its end.
+    pub(super) end: (u32, u32),
+}
+
+/// Appends the words of `lines` to `words`, and returns their sentences.
+pub(super) fn split_sentences(
+    lines: &[BodyLine<'_>],
+    lexicon: &mut Lexicon,
+    words: &mut Vec<Word>,
+) -> Vec<SentenceSpan> {
+    let widest = lines.iter().map(|line| line.text.len()).max().unwrap_or(0);
+    let mut cutter = SentenceSplitter {
+        open: None,
+        sentences: Vec::new(),
+    };
+    let mut hyphenated: Option<String> = None;
+    for (number, line) in lines.iter().enumerate() {
+        let row = is_table_row(line.text);
+        let after = lines
+            .get(number + 1)
+            .map_or("", |line| line.text.trim_start());
+        if row || line.text.trim().is_empty() {
+            cutter.close(words.len());
+        }
+        let mut tokens = whitespace_tokens(line.text).peekable();
+        while let Some((at, raw)) = tokens.next() {
+            let next = tokens.peek().map_or(after, |(_, next)| next);
+            let last = tokens.peek().is_none();
+            if raw.starts_with(['•', '●', '▪', '■', '◦', '·']) {
+                cutter.close(words.len());
+            }
+            if last
+                && !row
+                && is_hyphenated(raw)
+                && next.starts_with(char::is_lowercase)
+                && hyphenated.is_none()
+            {
+                cutter.open(number, at, words.len());
+                hyphenated = Some(raw.trim_end_matches(['-', '\u{2010}', '\u{AD}']).to_owned());
+                continue;
+            }
+            cutter.open(number, at, words.len());
+            match hyphenated.take() {
+                Some(head) => lexicon.tokenize(&(head + raw), words),
+                None => lexicon.tokenize(raw, words),
+            }
+            cutter.extend(number, at + raw.len());
+            if !row && (ends_sentence(raw, next) || cutter.is_long(words)) {
+                cutter.close(words.len());
+            }
+        }
+        let short = line.text.len() * 5 < widest * 3 && hyphenated.is_none();
+        if row || short && !after.starts_with(char::is_lowercase) {
+            cutter.close(words.len());
+        }
+    }
+    if let Some(head) = hyphenated {
+        lexicon.tokenize(&head, words);
+    }
+    cutter.close(words.len());
+    cutter.sentences
+}
+
+/// Where sentences begin and end.
+struct SentenceSplitter {
+    open: Option<SentenceSpan>,
+    sentences: Vec<SentenceSpan>,
+}
+
+impl SentenceSplitter {
+    fn open(&mut self, line: usize, byte: usize, word: usize) {
+        let at = (line as u32, byte as u32);
+        let word = word as u32;
+        self.open.get_or_insert(SentenceSpan {
+            words: (word, word),
+            start: at,
+            end: at,
+        });
+    }
+
+    fn extend(&mut self, line: usize, byte: usize) {
+        if let Some(open) = &mut self.open {
+            open.end = (line as u32, byte as u32);
+        }
+    }
+
+    /// A long sentence ends behind a word that says so by itself: the same words are cut at the same places.
+    fn is_long(&self, words: &[Word]) -> bool {
+        let Some(open) = &self.open else { return false };
+        let length = words.len() - open.words.0 as usize;
+        let ends = words
+            .last()
+            .is_some_and(|word| word.wrapping_mul(0x9E37_79B9) >> 28 == 0);
+        length >= MAX_SENTENCE_WORDS - 8 || length >= LONG_SENTENCE_WORDS && ends
+    }
+
+    fn close(&mut self, words: usize) {
+        let Some(mut open) = self.open.take() else {
+            return;
+        };
+        open.words.1 = words as u32;
+        // A token of many ideographs is many words.
+        while (open.words.1 - open.words.0) as usize > MAX_SENTENCE_WORDS {
+            let cut = open.words.0 + MAX_SENTENCE_WORDS as u32;
+            self.sentences.push(SentenceSpan {
+                words: (open.words.0, cut),
+                ..open
+            });
+            open.words.0 = cut;
+        }
+        if open.words.1 > open.words.0 {
+            self.sentences.push(open);
+        }
+    }
+}
+
+/// The pieces of a line between white space, and the bytes they begin at.
+fn whitespace_tokens(line: &str) -> impl Iterator<Item = (usize, &str)> {
+    let base = line.as_ptr() as usize;
+    line.split_whitespace()
+        .map(move |token| (token.as_ptr() as usize - base, token))
+}
+
+/// Whether a line is a row of a table: at least two figures, and not fewer figures than words.
+fn is_table_row(line: &str) -> bool {
+    let mut figures = 0;
+    let mut words = 0;
+    for token in line.split_whitespace() {
+        let digit = token.contains(|c: char| c.is_ascii_digit());
+        let letter = token.contains(char::is_alphabetic);
+        figures += usize::from(digit && !letter);
+        words += usize::from(letter);
+    }
+    figures >= 2 && figures * 2 >= words
+}
+
+fn is_hyphenated(raw: &str) -> bool {
+    let bare = raw.trim_end_matches(['-', '\u{2010}', '\u{AD}']);
+    bare.len() < raw.len() && bare.ends_with(char::is_alphabetic)
+}
+
+fn ends_sentence(raw: &str, next: &str) -> bool {
+    let bare = raw.trim_end_matches(['"', '\'', '”', '’', ')', ']']);
+    if bare.ends_with(['。', '！', '？', '；']) {
+        return true;
+    }
+    let Some(word) = bare.strip_suffix(['.', '?', '!']) else {
+        return false;
+    };
+    let goes_on = next.starts_with(|c: char| c.is_lowercase() || matches!(c, ',' | ';'));
+    let initial = word.chars().count() <= 1;
+    let is_abbreviation = bare.ends_with('.')
+        && ABBREVIATIONS
+            .iter()
+            .any(|short| word.eq_ignore_ascii_case(short));
+    !(goes_on || initial || is_abbreviation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Vec<Vec<String>>, Vec<SentenceSpan>) {
+        let lines: Vec<BodyLine<'_>> = text
+            .lines()
+            .map(|text| BodyLine {
+                text,
+                tokens: 0,
+                page: None,
+                number: 1,
+                layout: None,
+            })
+            .collect();
+        let mut lexicon = Lexicon::default();
+        let mut words = Vec::new();
+        let sentences = split_sentences(&lines, &mut lexicon, &mut words);
+        let mut names = vec![String::new(); lexicon.len()];
+        lexicon
+            .ids
+            .iter()
+            .for_each(|(word, id)| names[*id as usize] = word.to_string());
+        (
+            sentences
+                .iter()
+                .map(|sentence: &SentenceSpan| {
+                    words[sentence.words.0 as usize..sentence.words.1 as usize]
+                        .iter()
+                        .map(|id| names[*id as usize].clone())
+                        .collect()
+                })
+                .collect(),
+            sentences,
+        )
+    }
+
+    fn joined(text: &str) -> Vec<String> {
+        read(text)
+            .0
+            .into_iter()
+            .map(|words| words.join(" "))
+            .collect()
+    }
+
+    #[test]
+    fn layout_case_and_punctuation_are_ignored() {
+        let one = "We rely on long-term contracts, and “key” busi-\nness partners.";
+        let two = "we rely on LONG-TERM\ncontracts and \"key\" business partners";
+        assert_eq!(joined(one).join(" "), joined(two).join(" "));
+    }
+
+    #[test]
+    fn signs_decimals_and_percents_count() {
+        let words = |text| joined(text).join(" ");
+        assert_eq!(words("$(1,749) 12.5% -3 Note 7."), "-1749 12.5% -3 note 7");
+        assert_ne!(words("(1,749)"), words("1,749"));
+        assert_ne!(words("1.25"), words("125"));
+    }
+
+    #[test]
+    fn sentences_end_at_full_stops_and_rows() {
+        let text = "Acme Inc. sells tools in the U.S. and abroad. It was founded in 1902.\nNet sales $ 4,610 $ 4,110\n\
+                    Cost of sales 3,000 2,900\nThe increase came from volume.";
+        let expected = [
+            "acme inc sells tools in the us and abroad",
+            "it was founded in 1902",
+            "net sales 4610 4110",
+            "cost of sales 3000 2900",
+            "the increase came from volume",
+        ];
+        assert_eq!(joined(text), expected);
+    }
+
+    #[test]
+    fn ideographs_are_words_and_sentences_are_bounded() {
+        assert_eq!(joined("公司概况。"), ["公 司 概 况"]);
+        for text in [
+            "公".repeat(5_000),
+            "word ".repeat(5_000),
+            "x".repeat(3_000_000),
+            "1 ".repeat(900),
+        ] {
+            let (sentences, _) = read(&text);
+            assert!(
+                sentences
+                    .iter()
+                    .all(|words| words.len() <= MAX_SENTENCE_WORDS),
+                "{}",
+                &text[..9]
+            );
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The only consumer loop: take a delivery, handle it, answer for it.
+//!
+//! Handlers store first and emit second; only then does this loop acknowledge (I-3). A handler that panics or is cut
+//! off never acknowledges, so its message comes back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::env::Env;
+use crate::heartbeat::HeartbeatReporter;
+use crate::metrics::InFlightMessage;
+use crate::port_error::{PortError, with_retry};
+use crate::queue::{Delivery, Message, Queue, QueueName, RetryDelay, Subscription};
+
+/// What happens to a message after it was handled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Disposition {
+    /// It is done.
+    Ack,
+    /// It comes again after a rung's delay, with this many attempts on it.
+    Retry {
+        /// How long it waits.
+        delay: RetryDelay,
+        /// Failed attempts so far.
+        attempts: u32,
+    },
+    /// No one can handle it: to the dead letters.
+    DeadLetter,
+}
+
+/// Handles the messages of a queue.
+#[async_trait]
+pub trait Handler: Send + Sync {
+    /// Handles one message, handed to others `redeliveries` times before; everything it achieves must be stored and emitted
+    /// when it returns.
+    async fn handle(&self, message: &Message, redeliveries: u32) -> Disposition;
+
+    /// Gives up what it holds for a message whose handling was cut off, before the message goes to someone else.
+    async fn on_interrupted(&self, _message: &Message) {}
+}
+
+/// How long giving up what was cut off may take altogether.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How a queue is consumed.
+#[derive(Clone)]
+pub struct Consumer {
+    /// The world.
+    pub env: Env,
+    /// The broker.
+    pub queue: Arc<dyn Queue>,
+    /// The queue.
+    pub name: QueueName,
+    /// Messages handled at once; also the prefetch.
+    pub concurrency: u16,
+    /// How long handlers may go on after a stop before their messages are handed back.
+    pub grace: Duration,
+    /// The process, which says how busy its lanes are.
+    pub presence: Arc<HeartbeatReporter>,
+}
+
+impl Consumer {
+    /// Consumes until `stop`, then drains: no new message is taken, running ones get the grace period.
+    ///
+    /// A lost subscription does not disturb running handlers: what they do is paid for, and stored when they are done.
+    pub async fn run(self, handler: Arc<dyn Handler>, stop: CancellationToken) {
+        let mut running = JoinSet::new();
+        let cut = CancellationToken::new();
+        self.presence.register_lane(self.name, self.concurrency);
+        while !stop.is_cancelled() {
+            let subscribed = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                subscribed = self.queue.subscribe(self.name, self.concurrency) => subscribed,
+            };
+            match subscribed {
+                Ok(mut subscription) => {
+                    match self
+                        .consume(subscription.as_mut(), &mut running, &handler, &stop, &cut)
+                        .await
+                    {
+                        // Kept until all is answered: dropping it would hand back what is still in work.
+                        Ok(()) => return self.drain(running, &cut).await,
+                        Err(error) => {
+                            tracing::warn!(queue = %self.name, %error, "subscription lost; subscribing again");
+                        }
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(queue = %self.name, %error, "cannot subscribe; trying again")
+                }
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = self.env.sleep(Duration::from_millis(500)) => {}
+            }
+        }
+        self.drain(running, &cut).await;
+    }
+
+    /// Until the subscription is lost, or `stop`.
+    async fn consume(
+        &self,
+        subscription: &mut dyn Subscription,
+        running: &mut JoinSet<()>,
+        handler: &Arc<dyn Handler>,
+        stop: &CancellationToken,
+        cut: &CancellationToken,
+    ) -> Result<(), PortError> {
+        loop {
+            while running.try_join_next().is_some() {}
+            let full = running.len() >= usize::from(self.concurrency.max(1));
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(()),
+                _ = running.join_next(), if full => {}
+                delivery = subscription.next(), if !full => match delivery {
+                    Ok(delivery) => {
+                        let (consumer, handler, cut) = (self.clone(), Arc::clone(handler), cut.clone());
+                        running.spawn(async move { consumer.handle_delivery(handler, delivery, cut).await });
+                    }
+                    Err(error) => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// Waits for running handlers; what is not done in time is cut off and handed back.
+    async fn drain(&self, mut running: JoinSet<()>, cut: &CancellationToken) {
+        self.presence.start_draining();
+        if join_all_within(&mut running, self.grace).await {
+            return;
+        }
+        tracing::warn!(queue = %self.name, left = running.len(), "grace period over; handing messages back");
+        cut.cancel();
+        if !join_all_within(&mut running, RELEASE_TIMEOUT).await {
+            tracing::warn!(queue = %self.name, left = running.len(), "not all could be handed back; their leases run out");
+        }
+    }
+
+    async fn handle_delivery(
+        &self,
+        handler: Arc<dyn Handler>,
+        delivery: Delivery,
+        cut: CancellationToken,
+    ) {
+        let Delivery {
+            message,
+            receipt,
+            redeliveries,
+        } = delivery;
+        let _in_flight = InFlightMessage::begin(self.name, redeliveries);
+        let _busy = self.presence.occupy_slot(self.name);
+        let handled = tokio::select! {
+            biased;
+            disposition = handler.handle(&message, redeliveries) => Some(disposition),
+            () = cut.cancelled() => None,
+        };
+        let Some(disposition) = handled else {
+            handler.on_interrupted(&message).await;
+            return self.log_failed_ack(receipt.requeue().await);
+        };
+        let settled = match disposition {
+            Disposition::Ack => Ok(()),
+            Disposition::Retry { delay, attempts } => {
+                self.publish_retry(message, delay, attempts).await
+            }
+            Disposition::DeadLetter => {
+                with_retry(&self.env, || {
+                    self.queue.publish(QueueName::Dead, vec![message.clone()])
+                })
+                .await
+            }
+        };
+        let ack_result = match settled {
+            Ok(()) => receipt.ack().await,
+            Err(error) => {
+                tracing::warn!(queue = %self.name, %error, "message could not be passed on; handing it back");
+                self.env.sleep(Duration::from_secs(1)).await; // a broker that is away must not be hammered
+                receipt.requeue().await
+            }
+        };
+        self.log_failed_ack(ack_result);
+    }
+
+    fn log_failed_ack(&self, result: Result<(), PortError>) {
+        if let Err(error) = result {
+            tracing::warn!(queue = %self.name, %error, "answer was not heard; the message will come again");
+        }
+    }
+
+    async fn publish_retry(
+        &self,
+        message: Message,
+        delay: RetryDelay,
+        attempts: u32,
+    ) -> Result<(), PortError> {
+        let message = Message {
+            attempts,
+            ..message
+        };
+        with_retry(&self.env, || {
+            self.queue.publish_later(self.name, message.clone(), delay)
+        })
+        .await
+    }
+}
+
+/// Waits until all have ended, at most `patience`; false when that was not enough.
+async fn join_all_within(running: &mut JoinSet<()>, patience: Duration) -> bool {
+    let ended = async { while running.join_next().await.is_some() {} };
+    tokio::time::timeout(patience, ended).await.is_ok()
+}

@@ -1,0 +1,311 @@
+//! Jobs: taken up where their cursor left them, admitted fairly, closed when every entry has ended.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use super::{Coordinator, CoordinatorEvent, JobTable};
+use crate::env::Millis;
+use crate::failure::FailureRecord;
+use crate::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
+use crate::jobs::OpenJob;
+use crate::key::{JobId, Priority, RunHeader, RunId};
+use crate::ledger::ScheduledItem;
+use crate::message::RunOutcome;
+use crate::metrics;
+use crate::port_error::{PortError, with_retry};
+use crate::run::REPUBLISH_AFTER_MS;
+
+/// Entries claimed at once.
+const CLAIMS_AT_ONCE: usize = 16;
+/// Runs asked after at once.
+const LOOKUPS_AT_ONCE: usize = 16;
+/// An admission that takes longer says meanwhile how far its jobs are.
+const PROGRESS_INTERVAL_MS: Millis = 1_000;
+/// A job that no news came of for so long was taken over by another coordinator: every job is woken each minute.
+const JOB_IDLE_MS: Millis = 10 * REPUBLISH_AFTER_MS;
+
+/// An entry on its way to a run.
+struct ClaimedEntry {
+    manifest: JobManifest,
+    number: u64,
+    entry: JobEntry,
+}
+
+impl<W: Flow> Coordinator<W> {
+    /// Takes a job up, or looks whether runs it waits for ended unheard; then admits.
+    pub(super) async fn on_job_due(&self, job: &JobId) -> Result<(), PortError> {
+        let mut table = self.jobs.lock().await;
+        match table.open.get_mut(job) {
+            None => {
+                let Some(open) = OpenJob::load(&self.env, self.ports.blobs.as_ref(), job).await?
+                else {
+                    let item = ScheduledItem::Job(job.clone());
+                    return with_retry(&self.env, || self.ports.ledger.unschedule(&item)).await;
+                };
+                table.open.insert(job.clone(), open);
+                let item = ScheduledItem::Job(job.clone());
+                let at = self.env.now_ms() + REPUBLISH_AFTER_MS;
+                with_retry(&self.env, || self.ports.ledger.schedule(&item, at)).await?;
+            }
+            Some(open) => {
+                open.last_event_ms = self.env.now_ms();
+                let waiting: Vec<RunHeader> = open
+                    .open_runs
+                    .values()
+                    .map(|(_, header)| header.clone())
+                    .collect();
+                for (run, ending) in self.find_ended_runs(job, waiting).await? {
+                    self.apply_run_outcome(&mut table, job, &run, &ending, 0);
+                }
+            }
+        }
+        self.admit(&mut table).await
+    }
+
+    /// Asks the blobs about runs that no one here holds, and makes sure that the ledger knows of all of them: it may
+    /// have forgotten who waits for them, and that they are to be looked at (I-1).
+    async fn find_ended_runs(
+        &self,
+        job: &JobId,
+        runs: Vec<RunHeader>,
+    ) -> Result<Vec<(RunId, RunOutcome)>, PortError> {
+        let looks = stream::iter(runs).map(|header| async move {
+            self.watch_run(job, &header).await?;
+            if self.owns_run(&header.at.run) {
+                return Ok(None);
+            }
+            let ending = W::run_outcome(&self.env, &self.ports, &header).await?;
+            Ok::<_, PortError>(ending.map(|ending| (header.at.run, ending)))
+        });
+        let endings: Vec<Option<_>> = looks.buffered(LOOKUPS_AT_ONCE).try_collect().await?;
+        Ok(endings.into_iter().flatten().collect())
+    }
+
+    /// Notes in the ledger that `job` waits for a run, and that the run is to be looked at.
+    async fn watch_run(&self, job: &JobId, header: &RunHeader) -> Result<(), PortError> {
+        let ledger = &self.ports.ledger;
+        with_retry(&self.env, || ledger.add_watcher(&header.at.run, job)).await?;
+        let item = ScheduledItem::Run(header.at.clone());
+        let look = self.env.now_ms() + REPUBLISH_AFTER_MS;
+        with_retry(&self.env, || ledger.schedule(&item, look)).await
+    }
+
+    pub(super) async fn on_run_ended(
+        &self,
+        job: &JobId,
+        run: &RunId,
+        ending: &RunOutcome,
+        tasks: u64,
+    ) -> Result<(), PortError> {
+        let mut table = self.jobs.lock().await;
+        let Some(open) = table.open.get_mut(job) else {
+            drop(table);
+            return self.on_job_due(job).await;
+        };
+        open.last_event_ms = self.env.now_ms();
+        self.apply_run_outcome(&mut table, job, run, ending, tasks);
+        self.admit(&mut table).await
+    }
+
+    fn apply_run_outcome(
+        &self,
+        table: &mut JobTable,
+        job: &JobId,
+        run: &RunId,
+        ending: &RunOutcome,
+        tasks: u64,
+    ) {
+        let Some(open) = table.open.get_mut(job) else {
+            return;
+        };
+        let input = open
+            .open_runs
+            .get(run)
+            .map(|(_, header)| header.input.clone())
+            .unwrap_or_default();
+        for _ in 0..open.end_run(run, ending, tasks) {
+            metrics::entry_ended(ending);
+            let input = Box::new(input.clone());
+            let ending = ending.clone();
+            (self.observer)(CoordinatorEvent::EntryEnded {
+                job: job.clone(),
+                run: Some(run.clone()),
+                input,
+                ending,
+            });
+        }
+    }
+
+    /// Opens runs while there is room, fairly between collections; closes jobs that have nothing left.
+    pub(super) async fn admit(&self, table: &mut JobTable) -> Result<(), PortError> {
+        let idle_since = self.env.now_ms().saturating_sub(JOB_IDLE_MS);
+        table.open.retain(|_, job| job.last_event_ms >= idle_since);
+        table.open.values_mut().for_each(OpenJob::recover);
+        let mut posted_ms = self.env.now_ms();
+        loop {
+            self.close_cancelled(table).await?;
+            if self.env.now_ms() > posted_ms + PROGRESS_INTERVAL_MS {
+                posted_ms = self.env.now_ms();
+                self.post_progress(table).await.ok(); // said again at the next look
+            }
+            let (batch, mut stopped) = self.next_entries(table).await;
+            let claims = batch
+                .iter()
+                .map(|entry| W::claim(&self.env, &self.ports, &entry.manifest, &entry.entry));
+            let claims = join_all(claims).await;
+            let done = batch.is_empty();
+            for (entry, claim) in batch.into_iter().zip(claims) {
+                let claimed = match claim {
+                    Ok(claim) => self.on_claimed(table, &entry, claim).await,
+                    Err(error) => Err(error),
+                };
+                match claimed {
+                    Err(error) if error.transient => {
+                        if let Some(open) = table.open.get_mut(&entry.manifest.job) {
+                            open.put_back(entry.number);
+                        }
+                        stopped = Err(error);
+                    }
+                    Err(error) => self.on_claim_failed(table, &entry, &error),
+                    Ok(()) => {}
+                }
+            }
+            stopped?; // what was put back is claimed when this news comes again
+            if done {
+                return self.finish_jobs(table).await;
+            }
+        }
+    }
+
+    fn open_runs(&self, table: &JobTable) -> usize {
+        table.open.values().map(|job| job.open_runs.len()).sum()
+    }
+
+    /// As many next entries as there is room for, at most [`CLAIMS_AT_ONCE`], and what stopped it early.
+    async fn next_entries(
+        &self,
+        table: &mut JobTable,
+    ) -> (Vec<ClaimedEntry>, Result<(), PortError>) {
+        let mut batch = Vec::new();
+        while batch.len() < CLAIMS_AT_ONCE
+            && self.open_runs(table) + batch.len() < self.open_documents
+        {
+            match self.next_entry(table).await {
+                Ok(Some(entry)) => batch.push(entry),
+                Ok(None) => break,
+                Err(error) => return (batch, Err(error)),
+            }
+        }
+        (batch, Ok(()))
+    }
+
+    /// The next entry by fairness, taken from its job: in each collection interactive jobs first, then the oldest.
+    async fn next_entry(&self, table: &mut JobTable) -> Result<Option<ClaimedEntry>, PortError> {
+        let mut first: BTreeMap<String, (Priority, JobId, u64)> = BTreeMap::new();
+        for (id, job) in &mut table.open {
+            let standing = self.job_control(id).await?;
+            let class = standing.class.unwrap_or(job.manifest.class);
+            if !standing.is_running()
+                || first
+                    .get(&job.manifest.collection)
+                    .is_some_and(|(best, ..)| *best >= class)
+            {
+                continue;
+            }
+            if let Some(weight) = job.peek(&self.env, self.ports.blobs.as_ref()).await? {
+                first.insert(job.manifest.collection.clone(), (class, id.clone(), weight));
+            }
+        }
+        let heads = first
+            .iter()
+            .map(|(name, (_, _, weight))| (name.clone(), *weight))
+            .collect();
+        let picked = table
+            .round_robin
+            .next(&heads)
+            .and_then(|name| first.remove(&name));
+        let Some(job) = picked.and_then(|(_, id, _)| table.open.get_mut(&id)) else {
+            return Ok(None);
+        };
+        Ok(job.take_next().map(|(number, entry)| ClaimedEntry {
+            manifest: job.manifest.clone(),
+            number,
+            entry,
+        }))
+    }
+
+    async fn on_claimed(
+        &self,
+        table: &mut JobTable,
+        entry: &ClaimedEntry,
+        claim: ClaimOutcome,
+    ) -> Result<(), PortError> {
+        let job = &entry.manifest.job;
+        match claim {
+            ClaimOutcome::Ended(ending) => self.on_entry_ended(table, entry, ending),
+            ClaimOutcome::Run(header) => {
+                self.watch_run(job, &header).await?;
+                self.wake_run(&header.at).await?;
+                let Some(open) = table.open.get_mut(job) else {
+                    return Ok(());
+                };
+                open.add_run(entry.number, header.clone());
+                (self.observer)(CoordinatorEvent::Opened {
+                    job: job.clone(),
+                    header: Box::new(header),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// An entry that cannot be claimed ends failed and visible; the job goes on (I-10).
+    fn on_claim_failed(&self, table: &mut JobTable, entry: &ClaimedEntry, error: &PortError) {
+        let record = FailureRecord {
+            code: "engine.claim".into(),
+            message: error.to_string(),
+            next: Some("check that the store can be written, then submit again".into()),
+            stage: "submit".into(),
+            attempts: 1,
+            at_ms: self.env.now_ms(),
+        };
+        self.on_entry_ended(table, entry, RunOutcome::Failed(record.clipped()));
+    }
+
+    fn on_entry_ended(&self, table: &mut JobTable, entry: &ClaimedEntry, ending: RunOutcome) {
+        let Some(open) = table.open.get_mut(&entry.manifest.job) else {
+            return;
+        };
+        metrics::entry_ended(&ending);
+        open.end_entry(entry.number, &format!("entry {}", entry.number), &ending);
+        let job = entry.manifest.job.clone();
+        let input = Box::new(entry.entry.input.clone());
+        (self.observer)(CoordinatorEvent::EntryEnded {
+            job,
+            run: None,
+            input,
+            ending,
+        });
+    }
+
+    async fn finish_jobs(&self, table: &mut JobTable) -> Result<(), PortError> {
+        let blobs = self.ports.blobs.as_ref();
+        let mut finished = Vec::new();
+        for (id, job) in &mut table.open {
+            job.save(&self.env, blobs).await?;
+            if let Some(report) = job.finish(&self.env, blobs).await? {
+                finished.push((id.clone(), report));
+            }
+        }
+        for (job, report) in finished {
+            table.open.remove(&job);
+            (self.observer)(CoordinatorEvent::JobEnded(Box::new(report)));
+            let item = ScheduledItem::Job(job);
+            with_retry(&self.env, || self.ports.ledger.unschedule(&item)).await?;
+        }
+        metrics::open(table.open.len(), self.open_runs(table));
+        Ok(())
+    }
+}

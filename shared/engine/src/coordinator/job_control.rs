@@ -1,0 +1,277 @@
+//! What people say about open jobs while they run (cancel, pause, priority), and what jobs say about themselves.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use tokio_util::sync::CancellationToken;
+
+use super::{Coordinator, JobTable};
+use crate::env::Millis;
+use crate::flow::Flow;
+use crate::heartbeat::{HEARTBEAT_TTL, JobProgress};
+use crate::jobs::{self, CancelReason, JobControl};
+use crate::key::{JobId, RunHeader, RunId, RunRef};
+use crate::ledger::{StatusRecord, StatusTopic};
+use crate::message::{CoordinatorMessage, encode};
+use crate::port_error::{PortError, with_retry};
+use crate::queue::QueueName;
+use crate::run::{REPUBLISH_AFTER_MS, RunProgress};
+
+/// How often open jobs are attended to.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long it is believed where a job stands.
+const CONTROL_TTL_MS: Millis = 1_000;
+/// Standings remembered before old ones are forgotten.
+const MAX_CACHED_CONTROLS: usize = 1_000;
+/// How long after the last news of a job it is spoken for: every job is woken each minute.
+const PROGRESS_TTL_MS: Millis = 3 * REPUBLISH_AFTER_MS;
+/// Open runs named in a job's progress.
+const MAX_LISTED_RUNS: usize = 16;
+/// Runs told at once that a job was cancelled.
+const NOTIFY_BATCH: usize = 500;
+
+/// Where jobs stand, and when that was read.
+#[derive(Default)]
+pub(super) struct JobControlCache(HashMap<JobId, (Millis, JobControl)>);
+
+/// Whether new work of a run is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RunDemand {
+    Active,
+    /// Not now: every job that waits for it is paused.
+    Paused,
+    /// Never: every job that waited for it was cancelled.
+    Abandoned,
+}
+
+impl<W: Flow> Coordinator<W> {
+    /// Where a job stands, as of at most a second ago.
+    pub(super) async fn job_control(&self, job: &JobId) -> Result<JobControl, PortError> {
+        let now = self.env.now_ms();
+        let cached = self
+            .job_controls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .get(job)
+            .copied();
+        match cached {
+            Some((read_ms, control))
+                if control.cancelled.is_some() || now < read_ms + CONTROL_TTL_MS =>
+            {
+                Ok(control)
+            }
+            _ => {
+                let control = with_retry(&self.env, || {
+                    jobs::load_control(self.ports.blobs.as_ref(), job)
+                })
+                .await?;
+                let mut cache = self
+                    .job_controls
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                if cache.0.len() >= MAX_CACHED_CONTROLS {
+                    cache
+                        .0
+                        .retain(|_, (read_ms, _)| now < *read_ms + CONTROL_TTL_MS);
+                }
+                cache.0.insert(job.clone(), (now, control));
+                Ok(control)
+            }
+        }
+    }
+
+    /// Whether anyone waits for a run. Almost always the job that opened it does; only where it does not, the ledger is
+    /// asked for others.
+    pub(super) async fn run_demand(&self, run: &RunHeader) -> Result<RunDemand, PortError> {
+        if self.job_control(&run.opened_by).await?.is_running() {
+            return Ok(RunDemand::Active);
+        }
+        let mut waiting = with_retry(&self.env, || self.ports.ledger.watchers(&run.at.run)).await?;
+        if waiting.is_empty() {
+            waiting.push(run.opened_by.clone());
+        }
+        let mut demand = RunDemand::Abandoned;
+        for job in waiting {
+            match self.job_control(&job).await? {
+                standing if standing.is_running() => return Ok(RunDemand::Active),
+                standing if standing.cancelled.is_none() => demand = RunDemand::Paused,
+                _ => {}
+            }
+        }
+        Ok(demand)
+    }
+
+    /// A job that waited for a run was cancelled.
+    pub(super) async fn on_run_abandoned(&self, job: JobId, run: &RunRef) -> Result<(), PortError> {
+        self.job_controls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .remove(&job);
+        self.replay(run, true).await
+    }
+
+    /// Ends jobs that were cancelled, or have more failures than they allow. What waits only for them is told first: a
+    /// job without a report is closed again.
+    pub(super) async fn close_cancelled(&self, table: &mut JobTable) -> Result<(), PortError> {
+        for (id, job) in &mut table.open {
+            if job.exceeds_max_failed() {
+                jobs::cancel(&self.env, &self.ports, id, CancelReason::TooManyFailed).await?;
+                self.job_controls
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0
+                    .remove(id);
+            }
+            if let Some(cancelled) = self.job_control(id).await?.cancelled {
+                let runs: Vec<RunRef> = job
+                    .open_runs
+                    .values()
+                    .map(|(_, header)| header.at.clone())
+                    .collect();
+                self.notify_abandoned(id, runs).await?;
+                job.close(cancelled);
+            }
+        }
+        Ok(())
+    }
+
+    async fn notify_abandoned(&self, job: &JobId, runs: Vec<RunRef>) -> Result<(), PortError> {
+        let mut messages: BTreeMap<QueueName, Vec<_>> = BTreeMap::new();
+        for run in runs {
+            let queue = QueueName::for_run(&run.run);
+            messages
+                .entry(queue)
+                .or_default()
+                .push(encode(&CoordinatorMessage::Abandoned {
+                    job: job.clone(),
+                    run,
+                })?);
+        }
+        let sends = messages.iter().map(|(queue, messages)| async move {
+            for batch in messages.chunks(NOTIFY_BATCH) {
+                with_retry(&self.env, || {
+                    self.ports.queue.publish(*queue, batch.to_vec())
+                })
+                .await?;
+            }
+            Ok::<_, PortError>(())
+        });
+        try_join_all(sends).await.map(|_| ())
+    }
+
+    /// Looks every second at what was said about open jobs, and says how far they are.
+    pub(super) async fn poll_job_controls(self: Arc<Self>, stop: CancellationToken) {
+        while self.sleep_or_stop(POLL_INTERVAL, &stop).await {
+            if let Err(error) = self.poll_job_controls_once().await {
+                tracing::debug!(%error, "jobs not attended to; done again");
+            }
+        }
+    }
+
+    async fn poll_job_controls_once(&self) -> Result<(), PortError> {
+        let mut table = self.jobs.lock().await;
+        let mut changed = false;
+        let mut resumed = Vec::new();
+        for (id, job) in &mut table.open {
+            let control = self.job_control(id).await?;
+            changed |= control.cancelled.is_some();
+            if job.paused && control.is_running() {
+                resumed.extend(job.open_runs.values().map(|(_, header)| header.at.clone()));
+                changed = true;
+            }
+            job.paused = control.paused.is_some();
+        }
+        for at in &resumed {
+            self.wake_run(at).await?;
+        }
+        if changed {
+            self.admit(&mut table).await?;
+        }
+        self.post_progress(&mut table).await
+    }
+
+    /// Says how far jobs are, where that has changed or would be forgotten.
+    pub(super) async fn post_progress(&self, table: &mut JobTable) -> Result<(), PortError> {
+        let now = self.env.now_ms();
+        let mut tasks = self.tasks_by_job();
+        let mut reports = Vec::new();
+        for (id, job) in table
+            .open
+            .iter()
+            .filter(|(_, job)| job.last_event_ms + PROGRESS_TTL_MS > now)
+        {
+            let mut report = self.job_progress(id, tasks.remove(id).unwrap_or_default(), now);
+            report.entries = job.manifest.entries;
+            report.counts = job.counts().clone();
+            report.open = job.open_runs.len() as u64;
+            report.runs = job
+                .open_runs
+                .keys()
+                .take(MAX_LISTED_RUNS)
+                .cloned()
+                .collect();
+            reports.push(report);
+        }
+        reports.extend(
+            tasks
+                .into_iter()
+                .map(|(id, progress)| self.job_progress(&id, progress, now)),
+        );
+        table
+            .posted
+            .retain(|id, _| reports.iter().any(|report| report.job == *id));
+        for report in reports {
+            let is_changed = table.posted.get(&report.job).is_none_or(|last| {
+                let stale = last.at_ms + HEARTBEAT_TTL.as_millis() as Millis / 3 < now;
+                stale
+                    || JobProgress {
+                        at_ms: last.at_ms,
+                        ..report.clone()
+                    } != *last
+            });
+            if is_changed {
+                self.post_job_progress(&report, now).await?;
+                table.posted.insert(report.job.clone(), report);
+            }
+        }
+        Ok(())
+    }
+
+    async fn post_job_progress(
+        &self,
+        progress: &JobProgress,
+        now: Millis,
+    ) -> Result<(), PortError> {
+        let body = serde_json::to_vec(progress)
+            .map_err(|error| PortError::permanent("ledger", "post", error.to_string()))?;
+        let name = format!("{}.{}", progress.job, progress.coordinator);
+        let record = StatusRecord {
+            name,
+            body: body.into(),
+            until_ms: now + HEARTBEAT_TTL.as_millis() as Millis,
+        };
+        // Not asked twice: the next word comes in a second.
+        self.ports
+            .ledger
+            .post_status(StatusTopic::Jobs, record, now)
+            .await
+    }
+
+    fn job_progress(&self, job: &JobId, tasks: RunProgress, now: Millis) -> JobProgress {
+        JobProgress {
+            job: job.clone(),
+            coordinator: self.presence.process().into(),
+            at_ms: now,
+            entries: 0,
+            counts: jobs::EntryCounts::default(),
+            open: 0,
+            tasks_present: tasks.present as u64,
+            tasks_missing: tasks.missing as u64,
+            runs: Vec::<RunId>::new(),
+        }
+    }
+}

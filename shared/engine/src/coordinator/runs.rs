@@ -1,0 +1,320 @@
+//! Open runs: one replay at a time each, and what happens when they end.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use super::job_control::RunDemand;
+use super::{Coordinator, CoordinatorEvent};
+use crate::env::Millis;
+use crate::failure::FailureRecord;
+use crate::flow::Flow;
+use crate::key::{JobId, RunHeader, RunId, RunRef};
+use crate::ledger::ScheduledItem;
+use crate::message::{CoordinatorMessage, RunOutcome, encode};
+use crate::metrics;
+use crate::port_error::{PortError, with_retry};
+use crate::queue::QueueName;
+use crate::run::{OpenRun, REPUBLISH_AFTER_MS, ReplayStep, RunProgress};
+use crate::trace::RunTrace;
+
+/// The longest time completions are collected before the next replay of their run because replays are slow.
+const COALESCE_MS: Millis = 250;
+/// Tasks of a run for which completions are collected a millisecond longer: walking a flow takes time in proportion to
+/// its tasks, and completions that trickle in for an hour must not cost a walk each (rule 4).
+const TASKS_PER_MS: usize = 12;
+/// The longest time completions are collected, whatever the number of tasks.
+const MAX_COALESCE_MS: Millis = 1_000;
+/// Ended runs remembered, so that late completions cost nothing.
+const MAX_ENDED_RUNS: usize = 10_000;
+/// A run that was not replayed here for so long is looked after by someone else: every open run is woken each minute.
+const OWNERSHIP_MS: Millis = 3 * REPUBLISH_AFTER_MS;
+
+/// A run's place: tickets are given to completions, and a replay covers all tickets given before it began.
+pub(super) struct RunSlot<W: Flow> {
+    tickets: AtomicU64,
+    /// When someone last came with news.
+    touched_ms: AtomicU64,
+    /// When it was last replayed; 0 before.
+    replayed_ms: AtomicU64,
+    /// The job that opened it, and how far it is.
+    progress: StdMutex<Option<(JobId, RunProgress)>>,
+    state: Mutex<RunSlotState<W>>,
+}
+
+struct RunSlotState<W: Flow> {
+    open: Option<OpenRun<W>>,
+    covered: u64,
+    not_before_ms: Millis,
+}
+
+/// The runs that ended last.
+#[derive(Default)]
+pub(super) struct EndedRuns {
+    ids: HashSet<RunId>,
+    order: VecDeque<RunId>,
+}
+
+impl EndedRuns {
+    fn remember(&mut self, run: &RunId) {
+        if self.ids.insert(run.clone()) {
+            self.order.push_back(run.clone());
+        }
+        if self.order.len() > MAX_ENDED_RUNS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+}
+
+/// What came of taking up a run.
+enum LoadedRun<W: Flow> {
+    Open(Box<OpenRun<W>>),
+    Ended(RunOutcome),
+    /// Of a newer flow or under settings this program cannot read, or without a header: left alone.
+    Foreign,
+}
+
+impl<W: Flow> Coordinator<W> {
+    /// Replays a run, at most one replay at a time; returns once a replay that began after this call has ended.
+    pub(super) async fn replay(&self, at: &RunRef, wake: bool) -> Result<(), PortError> {
+        if !wake && self.has_ended(&at.run) {
+            // A worker that finished late began a new memory of a run that was forgotten.
+            return with_retry(&self.env, || self.ports.ledger.forget_run(&at.run)).await;
+        }
+        let slot = self.slot(&at.run);
+        let ticket = slot.tickets.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut state = slot.state.lock().await;
+        if state.covered >= ticket && !wake {
+            return Ok(());
+        }
+        let wait = state.not_before_ms.saturating_sub(self.env.now_ms());
+        if wait > 0 {
+            self.env.sleep(Duration::from_millis(wait)).await;
+        }
+        let covers = slot.tickets.load(Ordering::SeqCst);
+        let began = self.env.now_ms();
+        // Taken out while it is replayed: if that fails or is cut off, what the run believes to have asked for may
+        // never have been published, and it begins anew from the ledger.
+        let mut cached = state.open.take();
+        let mut lost = None;
+        let (open, step) = loop {
+            let mut open = match cached.take() {
+                Some(open) => open,
+                None => match self.load_run(at).await? {
+                    LoadedRun::Open(open) => match lost.take() {
+                        Some(before) => open.carry_over(before),
+                        None => *open,
+                    },
+                    LoadedRun::Ended(ending) => return self.close_run(at, ending, 0).await,
+                    LoadedRun::Foreign => return Ok(()), // it is woken again, perhaps by another
+                },
+            };
+            let demand = self.run_demand(&open.header).await?;
+            if demand == RunDemand::Abandoned {
+                let tasks = open.progress.present as u64;
+                return self.close_run(at, RunOutcome::Cancelled, tasks).await;
+            }
+            match open
+                .replay(&self.env, &self.ports, wake, demand == RunDemand::Paused)
+                .await?
+            {
+                ReplayStep::EpochChanged => lost = Some(open),
+                step => break (open, step),
+            }
+        };
+        // A replay may take at most about a tenth of a run's time; completions that arrive meanwhile share the next.
+        let now = self.env.now_ms();
+        let tasks = open.progress.present + open.progress.missing;
+        let large = ((tasks / TASKS_PER_MS) as Millis).min(MAX_COALESCE_MS);
+        metrics::replay(now.saturating_sub(began));
+        state.not_before_ms = now + (10 * now.saturating_sub(began)).min(COALESCE_MS).max(large);
+        slot.replayed_ms.store(now, Ordering::Relaxed);
+        *slot.progress.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((open.header.opened_by.clone(), open.progress));
+        (self.observer)(CoordinatorEvent::Replayed {
+            run: at.run.clone(),
+            progress: open.progress,
+        });
+        let ending = match step {
+            ReplayStep::Waiting | ReplayStep::EpochChanged => {
+                state.covered = covers;
+                state.open = Some(open);
+                return Ok(());
+            }
+            ReplayStep::Finished(finish) if finish.gaps == 0 => RunOutcome::Done,
+            ReplayStep::Finished(finish) => RunOutcome::DoneWithGaps(finish.gaps),
+            ReplayStep::Failed(record) => RunOutcome::Failed(record.clipped()),
+        };
+        self.close_run(at, ending, open.progress.present as u64)
+            .await
+    }
+
+    /// Takes up a run that this coordinator does not hold.
+    async fn load_run(&self, at: &RunRef) -> Result<LoadedRun<W>, PortError> {
+        let blobs = self.ports.blobs.as_ref();
+        let json = with_retry(&self.env, || blobs.get(&at.header)).await?;
+        let Some(header) = json.and_then(|json| serde_json::from_slice::<RunHeader>(&json).ok())
+        else {
+            tracing::error!(run = %at.run, header = at.header, "news of a run without a readable header");
+            let item = ScheduledItem::Run(at.clone());
+            with_retry(&self.env, || self.ports.ledger.unschedule(&item)).await?;
+            return Ok(LoadedRun::Foreign);
+        };
+        if header.flow_revision > W::REVISION {
+            return Ok(LoadedRun::Foreign);
+        }
+        if let Some(ending) = W::run_outcome(&self.env, &self.ports, &header).await? {
+            return Ok(LoadedRun::Ended(ending));
+        }
+        let settings = self
+            .settings
+            .load(&self.env, blobs, &header.settings)
+            .await?;
+        let run =
+            settings.map(|settings| OpenRun::new(header, settings, Arc::clone(&self.latencies)));
+        Ok(run.map_or(LoadedRun::Foreign, |run| LoadedRun::Open(Box::new(run))))
+    }
+
+    /// Tells the jobs that wait for a run how it ended, and forgets it. Done again when it was cut off: a run that
+    /// ended is closed whenever it is woken.
+    async fn close_run(
+        &self,
+        at: &RunRef,
+        ending: RunOutcome,
+        tasks: u64,
+    ) -> Result<(), PortError> {
+        let env = &self.env;
+        let ledger = &self.ports.ledger;
+        if let Some(record) = ending.failure_record(env.now_ms()) {
+            self.store_run_failure(&at.run, &record).await?;
+        }
+        for job in with_retry(env, || ledger.watchers(&at.run)).await? {
+            let queue = QueueName::flow_for(&job.0);
+            let message = encode(&CoordinatorMessage::Ended {
+                job,
+                run: at.run.clone(),
+                ending: ending.clone(),
+                tasks,
+            })?;
+            with_retry(env, || {
+                self.ports.queue.publish(queue, vec![message.clone()])
+            })
+            .await?;
+        }
+        let item = ScheduledItem::Run(at.clone());
+        with_retry(env, || ledger.unschedule(&item)).await?;
+        with_retry(env, || ledger.forget_run(&at.run)).await?;
+        self.remember_ended(&at.run);
+        let trace = RunTrace::for_run(&at.run);
+        // The root of the trace: everything else names it as its parent.
+        let root = tracing::info_span!("run", trace_id = trace.id, span_id = trace.root, run = %at.run, outcome = ending.name());
+        root.in_scope(|| tracing::debug!(run = %at.run, tasks, "a run ended"));
+        Ok(())
+    }
+
+    async fn store_run_failure(
+        &self,
+        run: &RunId,
+        record: &FailureRecord,
+    ) -> Result<(), PortError> {
+        let json = serde_json::to_vec(record)
+            .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
+        let key = run_failure_key(run);
+        with_retry(&self.env, || {
+            self.ports.blobs.put(&key, json.clone().into())
+        })
+        .await
+        .map(|_| ())
+    }
+
+    fn slot(&self, run: &RunId) -> Arc<RunSlot<W>> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = runs.entry(run.clone()).or_insert_with(|| {
+            let state = RunSlotState {
+                open: None,
+                covered: 0,
+                not_before_ms: 0,
+            };
+            let progress = StdMutex::default();
+            let tickets = AtomicU64::new(0);
+            let touched_ms = AtomicU64::new(0);
+            let replayed_ms = AtomicU64::new(0);
+            Arc::new(RunSlot {
+                tickets,
+                touched_ms,
+                replayed_ms,
+                progress,
+                state: Mutex::new(state),
+            })
+        });
+        slot.touched_ms.store(self.env.now_ms(), Ordering::Relaxed);
+        Arc::clone(slot)
+    }
+
+    /// Whether this coordinator looks after a run. One that it once held may have passed to another.
+    pub(super) fn owns_run(&self, run: &RunId) -> bool {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let owned_since = self.env.now_ms().saturating_sub(OWNERSHIP_MS);
+        runs.get(run)
+            .is_some_and(|slot| slot.replayed_ms.load(Ordering::Relaxed) > owned_since)
+    }
+
+    /// How far the runs are that this coordinator looks after, by the job that opened them.
+    pub(super) fn tasks_by_job(&self) -> BTreeMap<JobId, RunProgress> {
+        let mut sums: BTreeMap<JobId, RunProgress> = BTreeMap::new();
+        let owned_since = self.env.now_ms().saturating_sub(OWNERSHIP_MS);
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        for slot in runs
+            .values()
+            .filter(|slot| slot.replayed_ms.load(Ordering::Relaxed) > owned_since)
+        {
+            if let Some((job, progress)) =
+                &*slot.progress.lock().unwrap_or_else(PoisonError::into_inner)
+            {
+                let sum = sums.entry(job.clone()).or_default();
+                sum.present += progress.present;
+                sum.missing += progress.missing;
+                sum.reused += progress.reused;
+            }
+        }
+        sums
+    }
+
+    /// Lets go of runs that no news came of for long: they passed to another coordinator, or were never ours.
+    pub(super) fn evict_idle(&self) {
+        let long_ago = self.env.now_ms().saturating_sub(2 * OWNERSHIP_MS);
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.retain(|_, slot| {
+            Arc::strong_count(slot) > 1 || slot.touched_ms.load(Ordering::Relaxed) > long_ago
+        });
+    }
+
+    fn has_ended(&self, run: &RunId) -> bool {
+        self.ended_runs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .ids
+            .contains(run)
+    }
+
+    fn remember_ended(&self, run: &RunId) {
+        self.runs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(run);
+        self.ended_runs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remember(run);
+    }
+}
+
+/// Blob key of the record of a run that failed as a whole.
+pub fn run_failure_key(run: &RunId) -> String {
+    format!("runs/{run}/failed/document.json")
+}

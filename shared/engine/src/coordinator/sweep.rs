@@ -1,0 +1,137 @@
+//! What brings everything back that was lost on the way: the due-time index, and behind it the list of jobs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Coordinator;
+use crate::flow::Flow;
+use crate::jobs;
+use crate::key::{JobId, RunRef};
+use crate::ledger::ScheduledItem;
+use crate::message::{CoordinatorMessage, encode};
+use crate::port_error::{PortError, with_retry};
+use crate::queue::QueueName;
+use crate::run::REPUBLISH_AFTER_MS;
+
+/// How often the due-time index is looked at.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// Things taken from the due-time index per look.
+const SWEEP_LIMIT: usize = 500;
+/// How often jobs that a forgetful ledger lost are looked for.
+const SCAN_EVERY: Duration = Duration::from_secs(60);
+/// Jobs looked at per scan.
+const SCAN_LIMIT: usize = 1_000;
+
+/// How far the scan is in the list of jobs, which is in order of submission.
+#[derive(Default)]
+struct ScanCursor {
+    /// All jobs up to this one have ended.
+    ended: Option<JobId>,
+    /// Where the next look begins, if not there.
+    next: Option<JobId>,
+}
+
+impl<W: Flow> Coordinator<W> {
+    pub(super) async fn wake_run(&self, at: &RunRef) -> Result<(), PortError> {
+        let message = encode(&CoordinatorMessage::Wake(at.clone()))?;
+        with_retry(&self.env, || {
+            self.ports
+                .queue
+                .publish(QueueName::for_run(&at.run), vec![message.clone()])
+        })
+        .await
+    }
+
+    async fn wake_job(&self, job: JobId) -> Result<(), PortError> {
+        let queue = QueueName::flow_for(&job.0);
+        let message = encode(&CoordinatorMessage::Job(job))?;
+        with_retry(&self.env, || {
+            self.ports.queue.publish(queue, vec![message.clone()])
+        })
+        .await
+    }
+
+    /// Wakes what is due, in bounded looks: never a walk over everything.
+    pub(super) async fn sweep(self: Arc<Self>, stop: CancellationToken) {
+        while self.sleep_or_stop(SWEEP_EVERY, &stop).await {
+            if let Err(error) = self.sweep_once().await {
+                tracing::warn!(%error, "sweep interrupted; it goes on at the next look");
+            }
+        }
+    }
+
+    async fn sweep_once(&self) -> Result<(), PortError> {
+        let now = self.env.now_ms();
+        let items = with_retry(&self.env, || {
+            self.ports
+                .ledger
+                .claim_due(now, now + REPUBLISH_AFTER_MS, SWEEP_LIMIT)
+        })
+        .await?;
+        for items in items {
+            match items {
+                ScheduledItem::Run(at) => self.wake_run(&at).await?,
+                ScheduledItem::Job(job) => self.wake_job(job).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds jobs that have not ended and that the ledger may have forgotten (I-1), some at a time, round and round.
+    pub(super) async fn scan(self: Arc<Self>, stop: CancellationToken) {
+        let mut cursor = ScanCursor::default();
+        loop {
+            if let Err(error) = self.scan_once(&mut cursor).await {
+                tracing::warn!(%error, "scan for jobs interrupted; it is done again");
+            }
+            self.evict_idle();
+            if !self.sleep_or_stop(SCAN_EVERY, &stop).await {
+                return;
+            }
+        }
+    }
+
+    async fn scan_once(&self, cursor: &mut ScanCursor) -> Result<(), PortError> {
+        let blobs = self.ports.blobs.as_ref();
+        let mut all_ended = cursor.next.is_none();
+        let after = cursor.next.as_ref().or(cursor.ended.as_ref());
+        let ids = with_retry(&self.env, || jobs::list(blobs, after, SCAN_LIMIT)).await?;
+        let more = ids.len() == SCAN_LIMIT;
+        let last = ids.last().cloned();
+        for id in ids {
+            let ended = with_retry(&self.env, || jobs::report(blobs, &id))
+                .await?
+                .is_some();
+            all_ended &= ended;
+            if all_ended {
+                cursor.ended = Some(id);
+            } else if !ended {
+                self.reschedule_job(id).await?;
+            }
+        }
+        cursor.next = last.filter(|_| more);
+        Ok(())
+    }
+
+    async fn reschedule_job(&self, job: JobId) -> Result<(), PortError> {
+        let item = ScheduledItem::Job(job.clone());
+        let at = self.env.now_ms() + REPUBLISH_AFTER_MS;
+        with_retry(&self.env, || self.ports.ledger.schedule(&item, at)).await?;
+        if self.jobs.lock().await.open.contains_key(&job) {
+            Ok(())
+        } else {
+            self.wake_job(job).await
+        }
+    }
+
+    /// Waits; false when it is time to stop.
+    pub(super) async fn sleep_or_stop(&self, duration: Duration, stop: &CancellationToken) -> bool {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => false,
+            () = self.env.sleep(duration) => true,
+        }
+    }
+}

@@ -1,0 +1,584 @@
+//! Performing a task: lease, run, store, record, emit. The consumer loop acknowledges after that (I-3).
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::FutureExt;
+use tracing::{Instrument, Span, field};
+
+use crate::artifact;
+use crate::consumer::{Disposition, Handler};
+use crate::coordinator::run_failure_key;
+use crate::dead_letter;
+use crate::env::{Env, Millis};
+use crate::failure::{Failure, FailureKind, FailureRecord, RetryDecision, decide_retry};
+use crate::heartbeat::{AttemptOutcome, HeartbeatReporter, RunningTask};
+use crate::key::{RunId, RunRef, TaskKey, failure_key};
+use crate::ledger::{Lease, Retry, TaskOutcome};
+use crate::message::{CoordinatorMessage, TaskMessage, encode};
+use crate::metrics::{self, DeliveryOutcome};
+use crate::port_error::{PortError, with_long_retry, with_retry};
+use crate::ports::Ports;
+use crate::queue::{Message, QueueName, RetryDelay};
+use crate::settings::SettingsCache;
+use crate::stage::{AnyStage, StageRegistry, TaskContext, Work};
+use crate::trace::RunTrace;
+
+/// How long a lease lasts without being renewed.
+const LEASE_DURATION: Duration = Duration::from_secs(30);
+/// How often it is renewed: so soon a ledger that forgot everything knows again who works on what. A call that takes
+/// less than that renews nothing.
+const LEASE_RENEWAL: Duration = Duration::from_secs(3);
+/// How long a redelivered task waits that the ledger does not know: by then whoever works on it has renewed its lease.
+const RENEWAL_GRACE: Duration = Duration::from_millis(3_500);
+/// Leases that ran out before a task counts as poison: whoever takes it up goes away without a word.
+const MAX_CRASHES: u32 = 10;
+
+/// Performs tasks: the handler of lane queues.
+pub struct TaskExecutor<W: Work> {
+    env: Env,
+    ports: Ports,
+    registry: StageRegistry<W>,
+    tools: Arc<W::Tools>,
+    settings: SettingsCache<W>,
+    /// The process: named in leases, and told what is done.
+    presence: Arc<HeartbeatReporter>,
+    in_flight: Arc<InFlightTasks>,
+    /// Tasks whose lease this process took and has not given up.
+    leased: Mutex<HashSet<(RunId, TaskKey)>>,
+}
+
+/// The tasks this process works on: a lease keeps other processes away, this keeps duplicates in this one away.
+#[derive(Default)]
+struct InFlightTasks(Mutex<HashSet<(RunId, TaskKey)>>);
+
+/// Takes a task off the list when dropped, however its handler ends.
+struct InFlightGuard(Arc<InFlightTasks>, (RunId, TaskKey));
+
+impl InFlightTasks {
+    fn begin(self: &Arc<Self>, task: &TaskMessage) -> Option<InFlightGuard> {
+        let name = task.id();
+        let is_new = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.clone());
+        is_new.then(|| InFlightGuard(Arc::clone(self), name))
+    }
+}
+
+impl Drop for InFlightGuard {
+    fn drop(&mut self) {
+        self.0
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.1);
+    }
+}
+
+/// How a delivery ended, and what becomes of the message.
+type HandleResult = (DeliveryOutcome, Disposition);
+
+/// What an attempt came to.
+enum StageResult {
+    Outcome(Bytes),
+    Failed(Failure),
+}
+
+impl<W: Work> TaskExecutor<W> {
+    /// A performer of the stages in `registry`, in the process of `heartbeat`.
+    pub fn new(
+        env: Env,
+        ports: Ports,
+        registry: StageRegistry<W>,
+        tools: Arc<W::Tools>,
+        presence: Arc<HeartbeatReporter>,
+    ) -> Self {
+        Self {
+            env,
+            ports,
+            registry,
+            tools,
+            settings: SettingsCache::default(),
+            presence,
+            in_flight: Arc::default(),
+            leased: Mutex::default(),
+        }
+    }
+
+    /// Performs under a span of its own, below the wave that published the task.
+    async fn execute_traced(
+        &self,
+        message: &Message,
+        redelivered: bool,
+        task: &TaskMessage,
+    ) -> HandleResult {
+        let wave = message.trace.clone().unwrap_or_else(|| {
+            let trace = RunTrace::for_run(&task.run.run);
+            trace.traceparent(&trace.root)
+        });
+        let span = tracing::info_span!(
+            "task",
+            traceparent = wave,
+            run = %task.run.run,
+            stage = task.stage,
+            attempt = field::Empty,
+            outcome = field::Empty,
+            code = field::Empty,
+        );
+        let performed = self
+            .execute(message, redelivered, task)
+            .instrument(span.clone())
+            .await;
+        let (outcome, disposition) = performed.unwrap_or_else(|error| {
+            let _under = span.enter();
+            tracing::warn!(run = %task.run.run, stage = task.stage, %error, "a port is away; the task comes again");
+            (DeliveryOutcome::PortUnavailable, Disposition::Retry { delay: RetryDelay::Short, attempts: message.attempts })
+        });
+        span.record("outcome", outcome.name());
+        (outcome, disposition)
+    }
+
+    async fn execute(
+        &self,
+        message: &Message,
+        redelivered: bool,
+        task: &TaskMessage,
+    ) -> Result<HandleResult, PortError> {
+        let uncounted = Disposition::Retry {
+            delay: RetryDelay::Short,
+            attempts: message.attempts,
+        };
+        let Some(stage) = self.registry.get(&task.stage, task.revision) else {
+            tracing::info!(
+                stage = task.stage,
+                revision = task.revision,
+                "not a stage of this worker; leaving it to others"
+            );
+            return Ok((DeliveryOutcome::Elsewhere, uncounted));
+        };
+        if message.attempts == 0 && task.published_ms > 0 {
+            metrics::queue_time(
+                &task.stage,
+                task.class,
+                self.env.now_ms().saturating_sub(task.published_ms),
+            );
+        }
+        let blobs = self.ports.blobs.as_ref();
+        let Some(settings) = self.settings.load(&self.env, blobs, &task.settings).await? else {
+            return Ok((DeliveryOutcome::Elsewhere, uncounted));
+        };
+        // A duplicate of what is running right here is done with: what becomes of the task is in those hands.
+        let Some(_working) = self.in_flight.begin(task) else {
+            return Ok((DeliveryOutcome::Duplicate, Disposition::Ack));
+        };
+        let (attempts, crashes) = match self.acquire_lease(task, redelivered).await? {
+            Lease::Granted {
+                attempts, crashes, ..
+            } => (attempts.max(message.attempts) + 1, crashes),
+            Lease::LeasedElsewhere { until_ms, .. } => {
+                let delay = RetryDelay::at_least(until_ms.saturating_sub(self.env.now_ms()))
+                    .min(RetryDelay::Medium);
+                return Ok((
+                    DeliveryOutcome::LeasedElsewhere,
+                    Disposition::Retry {
+                        delay,
+                        attempts: message.attempts,
+                    },
+                ));
+            }
+            Lease::Ended => return self.on_already_ended(task).await,
+        };
+        Span::current().record("attempt", attempts);
+        let running = self.presence.start_task(task, self.env.now_ms());
+        // Looked for under the lease: whoever held it before has stored what it made, or never will.
+        if let Some(outcome) = with_retry(&self.env, || {
+            artifact::outcome(blobs, &task.run.scope, &task.key)
+        })
+        .await?
+        {
+            self.record_outcome(task, TaskOutcome::Done(outcome))
+                .await?;
+            return Ok((DeliveryOutcome::Reused, Disposition::Ack));
+        }
+        if crashes >= MAX_CRASHES {
+            self.finish_attempt(&running, AttemptOutcome::Failed);
+            return Ok((DeliveryOutcome::Poison, Disposition::DeadLetter));
+        }
+        let context = TaskContext {
+            run: &task.run,
+            key: task.key,
+            class: task.class,
+            attempt: attempts,
+            settings: settings.as_ref(),
+            tools: self.tools.as_ref(),
+            ports: &self.ports,
+            env: &self.env,
+        };
+        tracing::debug!(run = %task.run.run, stage = task.stage, task = %task.key, attempts, "a stage begins");
+        match self.run_stage(stage, task, &context).await? {
+            StageResult::Outcome(outcome) => {
+                self.record_outcome(task, TaskOutcome::Done(outcome))
+                    .await?;
+                self.finish_attempt(&running, AttemptOutcome::Done);
+                Ok((DeliveryOutcome::Done, Disposition::Ack))
+            }
+            StageResult::Failed(failure) => {
+                self.on_failure(task, failure, attempts, &running).await
+            }
+        }
+    }
+
+    /// Counts how an attempt ended, and how long it took.
+    fn finish_attempt(&self, running: &RunningTask, how: AttemptOutcome) {
+        metrics::attempt(running.stage(), running.finish(how, self.env.now_ms()));
+    }
+
+    /// Whether a failure of the task, or of its whole run, is kept that the ledger does not know of (any more).
+    async fn has_recorded_failure(&self, task: &TaskMessage) -> Result<bool, PortError> {
+        let run = &task.run.run;
+        for name in [failure_key(run, &task.key), run_failure_key(run)] {
+            if with_retry(&self.env, || self.ports.blobs.size(&name))
+                .await?
+                .is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Nothing is left to do but to say so: the first word of it may have been lost.
+    async fn on_already_ended(&self, task: &TaskMessage) -> Result<HandleResult, PortError> {
+        notify_coordinator(&self.env, &self.ports, &task.run).await?;
+        Ok((DeliveryOutcome::Ended, Disposition::Ack))
+    }
+
+    /// Runs the stage under its deadline and stores what it made.
+    async fn run_stage(
+        &self,
+        stage: &dyn AnyStage<W>,
+        task: &TaskMessage,
+        context: &TaskContext<'_, W>,
+    ) -> Result<StageResult, PortError> {
+        let run = AssertUnwindSafe(stage.run(&task.payload, context)).catch_unwind();
+        let run = tokio::time::timeout(stage.deadline(), run);
+        let artifact = match self.while_leased(task, run).await {
+            Ok(Ok(Ok(artifact))) => artifact,
+            Ok(Ok(Err(failure))) => return Ok(StageResult::Failed(failure)),
+            Ok(Err(_)) => {
+                let message = format!("{} panicked; the worker's log says where", task.stage);
+                return Ok(StageResult::Failed(Failure::transient(
+                    "engine.panic",
+                    message,
+                )));
+            }
+            Err(_) => {
+                let message = format!(
+                    "{} took longer than {} s",
+                    task.stage,
+                    stage.deadline().as_secs()
+                );
+                return Ok(StageResult::Failed(Failure::transient(
+                    "engine.deadline",
+                    message,
+                )));
+            }
+        };
+        let blobs = self.ports.blobs.as_ref();
+        // Still under the lease: a store in trouble is when a second worker would pay for the same once more.
+        let store = with_long_retry(&self.env, || {
+            artifact.store(blobs, &task.run.scope, &task.key)
+        });
+        match self.while_leased(task, store).await {
+            Ok(outcome) => Ok(StageResult::Outcome(outcome)),
+            Err(error) if error.transient => Err(error),
+            Err(error) => Ok(StageResult::Failed(error.into())),
+        }
+    }
+
+    async fn on_failure(
+        &self,
+        task: &TaskMessage,
+        failure: Failure,
+        attempts: u32,
+        running: &RunningTask,
+    ) -> Result<HandleResult, PortError> {
+        metrics::failure(&task.stage, &failure.code);
+        Span::current().record("code", &failure.code);
+        match decide_retry(failure.kind, attempts) {
+            RetryDecision::Retry { delay, counted } => {
+                tracing::info!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "failed, to be tried again");
+                let next_ms = self.env.now_ms() + delay.duration().as_millis() as Millis;
+                let retry = Retry {
+                    code: failure.code,
+                    next_ms,
+                    counted,
+                };
+                self.release(task, Some(&retry)).await?;
+                self.finish_attempt(running, AttemptOutcome::Retried);
+                let outcome = if counted {
+                    DeliveryOutcome::Retried
+                } else {
+                    DeliveryOutcome::Throttled
+                };
+                Ok((
+                    outcome,
+                    Disposition::Retry {
+                        delay,
+                        attempts: attempts - u32::from(!counted),
+                    },
+                ))
+            }
+            RetryDecision::Final => {
+                tracing::warn!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "failed for good");
+                let record = FailureRecord::new(failure, &task.stage, attempts, self.env.now_ms());
+                record_failure(&self.env, &self.ports, &task.run, &task.key, record).await?;
+                self.leased().remove(&task.id());
+                self.finish_attempt(running, AttemptOutcome::Failed);
+                Ok((DeliveryOutcome::Failed, Disposition::Ack))
+            }
+        }
+    }
+
+    /// Records what became of the task and tells the coordinator. The artifact is already stored.
+    async fn record_outcome(
+        &self,
+        task: &TaskMessage,
+        entry: TaskOutcome,
+    ) -> Result<(), PortError> {
+        record_outcome(&self.env, &self.ports, &task.run, &task.key, entry).await?;
+        self.leased().remove(&task.id());
+        Ok(())
+    }
+
+    /// Takes the lease. A ledger that does not know the task has forgotten it, and with it who works on what. A message that
+    /// someone else had may then be of a task that is being paid for: the ledger is asked once more when those who are at
+    /// work have renewed their leases.
+    async fn acquire_lease(
+        &self,
+        task: &TaskMessage,
+        redelivered: bool,
+    ) -> Result<Lease, PortError> {
+        let lease = self.try_lease(task).await?;
+        if !matches!(
+            lease,
+            Lease::Granted {
+                is_requested: false,
+                ..
+            }
+        ) {
+            return Ok(lease);
+        }
+        if self.has_recorded_failure(task).await? {
+            return Ok(Lease::Ended);
+        }
+        if !redelivered {
+            return Ok(lease);
+        }
+        self.release(task, None).await?;
+        self.env.sleep(RENEWAL_GRACE).await;
+        self.try_lease(task).await
+    }
+
+    async fn try_lease(&self, task: &TaskMessage) -> Result<Lease, PortError> {
+        let now = self.env.now_ms();
+        let until = now + LEASE_DURATION.as_millis() as Millis;
+        let ledger = &self.ports.ledger;
+        let holder = self.presence.process();
+        self.leased().insert(task.id()); // before it is known: a lease may have been taken by a call that failed
+        let lease = with_retry(&self.env, || {
+            ledger.lease(&task.run.run, &task.key, holder, now, until)
+        })
+        .await?;
+        if !matches!(lease, Lease::Granted { .. }) {
+            self.leased().remove(&task.id());
+        }
+        Ok(lease)
+    }
+
+    async fn release(&self, task: &TaskMessage, retry: Option<&Retry>) -> Result<(), PortError> {
+        let ledger = &self.ports.ledger;
+        let holder = self.presence.process();
+        with_retry(&self.env, || {
+            ledger.release(&task.run.run, &task.key, holder, retry)
+        })
+        .await?;
+        self.leased().remove(&task.id());
+        Ok(())
+    }
+
+    fn leased(&self) -> MutexGuard<'_, HashSet<(RunId, TaskKey)>> {
+        self.leased.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for `work`, renewing the lease beside it.
+    async fn while_leased<T>(&self, task: &TaskMessage, work: impl Future<Output = T>) -> T {
+        tokio::select! {
+            biased;
+            result = work => result,
+            never = self.renew_lease(task) => match never {},
+        }
+    }
+
+    async fn renew_lease(&self, task: &TaskMessage) -> Infallible {
+        loop {
+            self.env.sleep(LEASE_RENEWAL).await;
+            if let Err(error) = self.try_lease(task).await {
+                tracing::warn!(stage = task.stage, %error, "lease could not be renewed; going on");
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl<W: Work> Handler for TaskExecutor<W> {
+    async fn handle(&self, message: &Message, redeliveries: u32) -> Disposition {
+        let task: TaskMessage = match serde_json::from_slice(&message.body) {
+            Ok(task) => task,
+            Err(error) => {
+                tracing::error!(%error, "a message that is no task");
+                return Disposition::DeadLetter;
+            }
+        };
+        let (outcome, disposition) = self.execute_traced(message, redeliveries > 0, &task).await;
+        let ours = self
+            .registry
+            .get(&task.stage, task.revision)
+            .map(|_| task.stage.as_str());
+        metrics::task(ours, outcome);
+        disposition
+    }
+
+    /// Gives up the lease, uncounted, so that whoever gets the message next can begin at once.
+    async fn on_interrupted(&self, message: &Message) {
+        let Ok(task) = serde_json::from_slice::<TaskMessage>(&message.body) else {
+            return;
+        };
+        let ours = self
+            .registry
+            .get(&task.stage, task.revision)
+            .map(|_| task.stage.as_str());
+        metrics::task(ours, DeliveryOutcome::CutOff);
+        if !self.leased().contains(&task.id()) {
+            return;
+        }
+        if let Err(error) = self.release(&task, None).await {
+            tracing::warn!(run = %task.run.run, stage = task.stage, %error, "the lease of a task that was cut off runs out by itself");
+        }
+    }
+}
+
+/// Stores a final failure of a task and tells the coordinator.
+pub(crate) async fn record_failure(
+    env: &Env,
+    ports: &Ports,
+    run: &RunRef,
+    key: &TaskKey,
+    record: FailureRecord,
+) -> Result<(), PortError> {
+    let json = serde_json::to_vec(&record)
+        .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
+    let name = failure_key(&run.run, key);
+    with_retry(env, || ports.blobs.put(&name, json.clone().into())).await?;
+    record_outcome(env, ports, run, key, TaskOutcome::Failed(record)).await
+}
+
+async fn record_outcome(
+    env: &Env,
+    ports: &Ports,
+    run: &RunRef,
+    key: &TaskKey,
+    entry: TaskOutcome,
+) -> Result<(), PortError> {
+    with_retry(env, || ports.ledger.record(&run.run, key, entry.clone())).await?;
+    notify_coordinator(env, ports, run).await
+}
+
+/// Tells whoever coordinates `run` that something of it ended.
+async fn notify_coordinator(env: &Env, ports: &Ports, run: &RunRef) -> Result<(), PortError> {
+    let message = encode(&CoordinatorMessage::Completed(run.clone()))?;
+    with_retry(env, || {
+        ports
+            .queue
+            .publish(QueueName::for_run(&run.run), vec![message.clone()])
+    })
+    .await
+}
+
+/// A task that takes down whoever works on it.
+fn poison_failure(stage: &str) -> Failure {
+    Failure {
+        kind: FailureKind::Poison,
+        code: "engine.poison".into(),
+        message: format!("{stage} could not be handled by any worker, again and again"),
+        next: Some("look for crashes in the workers' logs, then run the document again".into()),
+    }
+}
+
+/// Handles dead letters: a task that no one could handle failed for good, and its flow goes on or fails (rule 6).
+pub struct DeadLetterHandler {
+    /// The world.
+    pub env: Env,
+    /// The ports.
+    pub ports: Ports,
+}
+
+#[async_trait]
+impl Handler for DeadLetterHandler {
+    async fn handle(&self, message: &Message, _redeliveries: u32) -> Disposition {
+        metrics::dead_letter();
+        let recorded = match serde_json::from_slice::<TaskMessage>(&message.body) {
+            Ok(task) => self.record(&task, message).await,
+            Err(_) => {
+                dead_letter::record(
+                    &self.env,
+                    self.ports.blobs.as_ref(),
+                    message,
+                    "it cannot be read",
+                )
+                .await
+            }
+        };
+        match recorded {
+            Ok(()) => Disposition::Ack,
+            Err(error) => {
+                tracing::warn!(%error, "dead letter could not be recorded; trying again");
+                Disposition::Retry {
+                    delay: RetryDelay::Short,
+                    attempts: message.attempts,
+                }
+            }
+        }
+    }
+}
+
+impl DeadLetterHandler {
+    async fn record(&self, task: &TaskMessage, message: &Message) -> Result<(), PortError> {
+        let env = &self.env;
+        let blobs = self.ports.blobs.as_ref();
+        if let Some(outcome) =
+            with_retry(env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await?
+        {
+            return record_outcome(
+                env,
+                &self.ports,
+                &task.run,
+                &task.key,
+                TaskOutcome::Done(outcome),
+            )
+            .await;
+        }
+        let poison = poison_failure(&task.stage);
+        dead_letter::record(env, blobs, message, &poison.message).await?;
+        let record = FailureRecord::new(poison, &task.stage, message.attempts, env.now_ms());
+        record_failure(env, &self.ports, &task.run, &task.key, record).await
+    }
+}

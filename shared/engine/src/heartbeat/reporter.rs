@@ -1,0 +1,405 @@
+//! What a process knows of its own work, kept as it goes, and said on the board every few seconds.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    HEARTBEAT_INTERVAL, HEARTBEAT_TTL, Heartbeat, LaneStatus, MAX_LISTED_TASKS, ModelStatus,
+    StageStatus, TaskStatus,
+};
+use crate::env::{Env, Millis};
+use crate::key::{Priority, RunId, TaskKey};
+use crate::latency::LatencyHistogram;
+use crate::ledger::{Ledger, StatusRecord, StatusTopic};
+use crate::message::TaskMessage;
+use crate::port_error::PortError;
+use crate::queue::{Lane, QueueName};
+
+/// Width of a slot of the count over the last minute.
+const SLOT_MS: Millis = 5_000;
+/// Slots in a minute.
+const SLOTS: usize = 12;
+
+/// The work of one process: shared by its consumers and performers, which note what they do.
+pub struct HeartbeatReporter {
+    process: String,
+    service: String,
+    since_ms: Millis,
+    state: Mutex<ReporterState>,
+}
+
+#[derive(Default)]
+struct ReporterState {
+    draining: bool,
+    lanes: BTreeMap<(Lane, Priority), LaneStatus>,
+    running: HashMap<(RunId, TaskKey), TaskStatus>,
+    stages: BTreeMap<String, StageCounters>,
+}
+
+#[derive(Default)]
+struct StageCounters {
+    done: u64,
+    failed: u64,
+    retried: u64,
+    /// The last minute: the number of a slot of time, and what was done in it.
+    slots: [(Millis, u64); SLOTS],
+    durations: LatencyHistogram,
+}
+
+/// How an attempt ended, as far as counts go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AttemptOutcome {
+    /// With an outcome.
+    Done,
+    /// For good, without one.
+    Failed,
+    /// To be tried again.
+    Retried,
+}
+
+/// A task in work; off the list when dropped, however its handler ends.
+pub(crate) struct RunningTask {
+    presence: Arc<HeartbeatReporter>,
+    name: (RunId, TaskKey),
+    stage: String,
+    since_ms: Millis,
+}
+
+/// A busy slot of a lane; free again when dropped.
+pub(crate) struct BusySlot(Arc<HeartbeatReporter>, (Lane, Priority));
+
+impl HeartbeatReporter {
+    /// The presence of a process that begins now. `process` and `service` are as in [`Heartbeat`].
+    pub fn new(env: &Env, process: impl Into<String>, service: &str) -> Arc<Self> {
+        let process = process.into();
+        let since_ms = env.now_ms();
+        Arc::new(Self {
+            process,
+            service: service.into(),
+            since_ms,
+            state: Mutex::default(),
+        })
+    }
+
+    /// The name of the process.
+    pub fn process(&self) -> &str {
+        &self.process
+    }
+
+    /// Says from now on that the process takes nothing new.
+    pub fn start_draining(&self) {
+        self.state().draining = true;
+    }
+
+    /// Whether the process takes nothing new.
+    pub fn is_draining(&self) -> bool {
+        self.state().draining
+    }
+
+    /// Everything, as of `now_ms`.
+    pub fn heartbeat(&self, now_ms: Millis, models: BTreeMap<String, ModelStatus>) -> Heartbeat {
+        let record = self.state();
+        let mut tasks: Vec<TaskStatus> = record.running.values().cloned().collect();
+        tasks.sort_by(|a, b| (a.since_ms, &a.run, a.key).cmp(&(b.since_ms, &b.run, b.key)));
+        tasks.truncate(MAX_LISTED_TASKS);
+        Heartbeat {
+            process: self.process.clone(),
+            service: self.service.clone(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            since_ms: self.since_ms,
+            at_ms: now_ms,
+            draining: record.draining,
+            lanes: record.lanes.values().copied().collect(),
+            tasks,
+            stages: record
+                .stages
+                .iter()
+                .map(|(name, stage)| (name.clone(), stage.status(now_ms)))
+                .collect(),
+            models,
+        }
+    }
+
+    /// Notes that a queue is consumed with so many slots; only lanes are listed.
+    pub(crate) fn register_lane(&self, queue: QueueName, slots: u16) {
+        if let QueueName::Lane(lane, class) = queue {
+            self.state().lanes.insert(
+                (lane, class),
+                LaneStatus {
+                    lane,
+                    class,
+                    slots,
+                    busy: 0,
+                },
+            );
+        }
+    }
+
+    /// Notes that a slot of a lane is busy.
+    pub(crate) fn occupy_slot(self: &Arc<Self>, queue: QueueName) -> Option<BusySlot> {
+        let QueueName::Lane(lane, class) = queue else {
+            return None;
+        };
+        if let Some(lane_status) = self.state().lanes.get_mut(&(lane, class)) {
+            lane_status.busy += 1;
+        }
+        Some(BusySlot(Arc::clone(self), (lane, class)))
+    }
+
+    /// Notes that a task is in work.
+    pub(crate) fn start_task(self: &Arc<Self>, task: &TaskMessage, now_ms: Millis) -> RunningTask {
+        let run = task.run.run.clone();
+        let key = task.key;
+        let stage = task.stage.clone();
+        let status = TaskStatus {
+            run: run.clone(),
+            key,
+            stage: stage.clone(),
+            since_ms: now_ms,
+        };
+        self.state().running.insert((run.clone(), key), status);
+        RunningTask {
+            presence: Arc::clone(self),
+            name: (run, key),
+            stage,
+            since_ms: now_ms,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, ReporterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunningTask {
+    /// The stage.
+    pub(crate) fn stage(&self) -> &str {
+        &self.stage
+    }
+
+    /// Counts how the attempt ended. Returns how long it took in milliseconds.
+    pub(crate) fn finish(&self, how: AttemptOutcome, now_ms: Millis) -> Millis {
+        let spent_ms = now_ms.saturating_sub(self.since_ms);
+        self.presence
+            .state()
+            .stages
+            .entry(self.stage.clone())
+            .or_default()
+            .record(how, now_ms, spent_ms);
+        spent_ms
+    }
+}
+
+impl Drop for RunningTask {
+    fn drop(&mut self) {
+        self.presence.state().running.remove(&self.name);
+    }
+}
+
+impl Drop for BusySlot {
+    fn drop(&mut self) {
+        if let Some(lane_status) = self.0.state().lanes.get_mut(&self.1) {
+            lane_status.busy = lane_status.busy.saturating_sub(1);
+        }
+    }
+}
+
+impl StageCounters {
+    fn record(&mut self, how: AttemptOutcome, now_ms: Millis, spent_ms: Millis) {
+        match how {
+            AttemptOutcome::Failed => self.failed += 1,
+            AttemptOutcome::Retried => self.retried += 1,
+            AttemptOutcome::Done => {
+                self.done += 1;
+                self.durations.record(now_ms, spent_ms);
+                let number = now_ms / SLOT_MS;
+                let slot = &mut self.slots[(number % SLOTS as Millis) as usize];
+                *slot = if slot.0 == number {
+                    (number, slot.1 + 1)
+                } else {
+                    (number, 1)
+                };
+            }
+        }
+    }
+
+    fn status(&self, now_ms: Millis) -> StageStatus {
+        let since = (now_ms / SLOT_MS + 1).saturating_sub(SLOTS as Millis);
+        StageStatus {
+            done: self.done,
+            failed: self.failed,
+            retried: self.retried,
+            last_minute: self
+                .slots
+                .iter()
+                .filter(|(number, _)| *number >= since)
+                .map(|(_, count)| count)
+                .sum(),
+            p50_ms: self.durations.quantile_ms(now_ms, 50),
+            p95_ms: self.durations.quantile_ms(now_ms, 95),
+        }
+    }
+}
+
+/// Says what a process does, every [`HEARTBEAT_INTERVAL`], until `stop`; then takes its notice down. A ledger that is away is
+/// no matter: the next beat is as good.
+pub async fn send_heartbeats(
+    env: Env,
+    ledger: Arc<dyn Ledger>,
+    presence: Arc<HeartbeatReporter>,
+    models: impl Fn() -> BTreeMap<String, ModelStatus> + Send,
+    stop: CancellationToken,
+) {
+    let mut was_posted = true;
+    loop {
+        let posted = post_heartbeat(
+            &env,
+            ledger.as_ref(),
+            &presence,
+            models(),
+            HEARTBEAT_TTL.as_millis() as Millis,
+        )
+        .await;
+        if let (Err(error), true) = (&posted, was_posted) {
+            tracing::warn!(%error, "the ledger does not take this process's beat");
+        }
+        was_posted = posted.is_ok();
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            () = env.sleep(HEARTBEAT_INTERVAL) => {}
+        }
+    }
+    if let Err(error) = post_heartbeat(&env, ledger.as_ref(), &presence, models(), 0).await {
+        tracing::debug!(%error, "the last beat was not taken; the one before goes by itself");
+    }
+}
+
+async fn post_heartbeat(
+    env: &Env,
+    ledger: &dyn Ledger,
+    presence: &HeartbeatReporter,
+    models: BTreeMap<String, ModelStatus>,
+    lasts_ms: Millis,
+) -> Result<(), PortError> {
+    let now = env.now_ms();
+    let body = serde_json::to_vec(&presence.heartbeat(now, models))
+        .map_err(|error| PortError::permanent("ledger", "post", error.to_string()))?;
+    let record = StatusRecord {
+        name: presence.process.clone(),
+        body: body.into(),
+        until_ms: now + lasts_ms,
+    };
+    ledger
+        .post_status(StatusTopic::Processes, record, now)
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::key::RunRef;
+    use crate::ledger::MemoryLedger;
+
+    fn task(n: u32) -> TaskMessage {
+        let run = RunRef {
+            run: RunId(format!("run-{n}")),
+            header: String::new(),
+            scope: String::new(),
+        };
+        TaskMessage {
+            run,
+            key: TaskKey::builder("read", n).finish(),
+            stage: "read".into(),
+            revision: 1,
+            settings: String::new(),
+            class: Priority::Bulk,
+            published_ms: 0,
+            payload: serde_json::value::RawValue::from_string("null".into()).unwrap(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn heartbeat_lists_running_tasks_and_counts_ended_ones() {
+        let env = Env::simulated(1);
+        let presence = HeartbeatReporter::new(&env, "w-1", "worker");
+        let lane = QueueName::Lane(Lane::Cpu, Priority::Bulk);
+        presence.register_lane(lane, 3);
+        let busy = presence.occupy_slot(lane);
+        let first = presence.start_task(&task(1), env.now_ms());
+        let cut_off = presence.start_task(&task(2), env.now_ms());
+        env.sleep(Duration::from_millis(400)).await;
+        assert_eq!(first.finish(AttemptOutcome::Done, env.now_ms()), 400);
+        drop(first);
+        presence
+            .start_task(&task(3), env.now_ms())
+            .finish(AttemptOutcome::Retried, env.now_ms());
+        let heartbeat = presence.heartbeat(env.now_ms(), BTreeMap::new());
+        assert_eq!(
+            heartbeat
+                .tasks
+                .iter()
+                .map(|task| task.run.0.as_str())
+                .collect::<Vec<_>>(),
+            ["run-2"]
+        );
+        assert_eq!((heartbeat.lanes[0].slots, heartbeat.lanes[0].busy), (3, 1));
+        let read = heartbeat.stages["read"];
+        assert_eq!(
+            (read.done, read.failed, read.retried, read.last_minute),
+            (1, 0, 1, 1)
+        );
+        assert!((400..=450).contains(&read.p50_ms), "{read:?}");
+        drop((busy, cut_off));
+        env.sleep(Duration::from_secs(61)).await;
+        let heartbeat = presence.heartbeat(env.now_ms(), BTreeMap::new());
+        assert_eq!(
+            (
+                heartbeat.tasks.len(),
+                heartbeat.lanes[0].busy,
+                heartbeat.stages["read"].last_minute
+            ),
+            (0, 0, 0)
+        );
+        assert_eq!(heartbeat.stages["read"].done, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn heartbeat_is_posted_while_running_and_removed_on_stop() {
+        let env = Env::simulated(1);
+        let ledger = Arc::new(MemoryLedger::default());
+        let stop = CancellationToken::new();
+        let presence = HeartbeatReporter::new(&env, "w-1", "worker");
+        let ours: Arc<dyn Ledger> = Arc::<MemoryLedger>::clone(&ledger);
+        let beating = env.spawn(send_heartbeats(
+            env.clone(),
+            ours,
+            Arc::clone(&presence),
+            BTreeMap::new,
+            stop.clone(),
+        ));
+        env.sleep(Duration::from_secs(30)).await;
+        let records = ledger
+            .status_records(StatusTopic::Processes, env.now_ms())
+            .await
+            .unwrap();
+        let heartbeat: Heartbeat = serde_json::from_slice(&records[0].body).unwrap();
+        assert!(
+            env.now_ms() - heartbeat.at_ms <= 2_000 && !heartbeat.draining,
+            "{heartbeat:?}"
+        );
+        stop.cancel();
+        beating.await.unwrap();
+        assert_eq!(
+            ledger
+                .status_records(StatusTopic::Processes, env.now_ms())
+                .await
+                .unwrap(),
+            []
+        );
+    }
+}

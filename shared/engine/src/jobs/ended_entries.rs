@@ -1,0 +1,162 @@
+//! What has ended of a job: counts, and which entries they count, in as little room as the open ones leave gaps.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{EntryCounts, get_json};
+use crate::blobs::{Blobs, list_all};
+use crate::failure::FailureRecord;
+use crate::key::JobId;
+use crate::message::RunOutcome;
+use crate::port_error::PortError;
+
+/// Failures kept in a report; the counts are complete.
+const MAX_FAILURES: usize = 1_000;
+/// Codes counted one by one.
+const MAX_REASONS: usize = 256;
+
+/// What has ended; what a cursor holds.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct EndedEntries {
+    pub(super) counts: EntryCounts,
+    pub(super) failures: Vec<(String, FailureRecord)>,
+    #[serde(default)]
+    pub(super) reasons: BTreeMap<String, u64>,
+    #[serde(default)]
+    pub(super) tasks: u64,
+    #[serde(default)]
+    ended: RangeSet,
+}
+
+impl EndedEntries {
+    /// Counts an entry that ended; false when it was counted before. `what` names it in the report.
+    pub(super) fn insert(&mut self, number: u64, name: &str, ending: &RunOutcome) -> bool {
+        if !self.ended.insert(number) {
+            return false;
+        }
+        self.counts.add(ending);
+        if let RunOutcome::Failed(record) = ending {
+            self.record_failure(name, record);
+        }
+        true
+    }
+
+    fn record_failure(&mut self, name: &str, record: &FailureRecord) {
+        let is_listed = self.reasons.len() < MAX_REASONS || self.reasons.contains_key(&record.code);
+        let code = if is_listed {
+            record.code.as_str()
+        } else {
+            "other"
+        };
+        *self.reasons.entry(code.into()).or_default() += 1;
+        if self.failures.len() < MAX_FAILURES {
+            self.failures.push((name.into(), record.clone()));
+        }
+    }
+
+    /// Whether an entry is counted.
+    pub(super) fn contains(&self, number: u64) -> bool {
+        self.ended.contains(number)
+    }
+
+    /// The first entry that is not counted.
+    pub(super) fn first_missing(&self) -> u64 {
+        self.ended.0.get(&0).copied().unwrap_or(0)
+    }
+}
+
+/// What the last cursor of a job says.
+///
+/// # Errors
+/// [`PortError`] when the store could not say.
+pub(super) async fn load_last(blobs: &dyn Blobs, job: &JobId) -> Result<EndedEntries, PortError> {
+    let keys = list_all(blobs, &cursor_prefix(job)).await?;
+    let Some(key) = keys.last() else {
+        return Ok(EndedEntries::default());
+    };
+    let mut tally = get_json::<EndedEntries>(blobs, key)
+        .await?
+        .unwrap_or_default();
+    if tally.ended.0.is_empty() && tally.counts.ended() > 0 {
+        tally.ended.0.insert(0, tally.counts.ended()); // of before: the first so many
+    }
+    Ok(tally)
+}
+
+/// Cursors, by the number of entries that had ended.
+pub(super) fn cursor_prefix(job: &JobId) -> String {
+    format!("jobs/{job}/cursor/")
+}
+
+/// Numbers, as ranges from a start to before an end that neither touch nor overlap.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+struct RangeSet(BTreeMap<u64, u64>);
+
+impl RangeSet {
+    fn contains(&self, number: u64) -> bool {
+        self.0
+            .range(..=number)
+            .next_back()
+            .is_some_and(|(_, end)| number < *end)
+    }
+
+    /// False when it is in already.
+    fn insert(&mut self, number: u64) -> bool {
+        if self.contains(number) {
+            return false;
+        }
+        let before = self
+            .0
+            .range(..number)
+            .next_back()
+            .filter(|(_, end)| **end == number)
+            .map(|(start, _)| *start);
+        let end = self.0.remove(&(number + 1)).unwrap_or(number + 1);
+        self.0.insert(before.unwrap_or(number), end);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn range_set_merges_adjacent_numbers() {
+        let mut ranges = RangeSet::default();
+        for number in [5, 0, 7, 6, 1, 3, 9] {
+            assert!(ranges.insert(number) && !ranges.insert(number), "{number}");
+        }
+        assert_eq!(ranges.0, BTreeMap::from([(0, 2), (3, 4), (5, 8), (9, 10)]));
+        assert_eq!((0..11).filter(|number| ranges.contains(*number)).count(), 7);
+        ranges.insert(2);
+        assert_eq!(ranges.0.get(&0), Some(&4));
+    }
+
+    #[test]
+    fn failures_are_counted_beyond_the_list_limit() {
+        let mut tally = EndedEntries::default();
+        for number in 0..3_000 {
+            let record = FailureRecord {
+                code: format!("code.{}", number % 300),
+                message: String::new(),
+                next: None,
+                stage: String::new(),
+                attempts: 1,
+                at_ms: 0,
+            };
+            tally.insert(number, "run", &RunOutcome::Failed(record));
+        }
+        assert_eq!(
+            (
+                tally.counts.failed,
+                tally.failures.len(),
+                tally.reasons.len()
+            ),
+            (3_000, 1_000, 257)
+        );
+        assert_eq!(tally.reasons.values().sum::<u64>(), 3_000);
+    }
+}

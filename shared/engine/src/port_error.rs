@@ -1,0 +1,158 @@
+//! What every port has in common: how it fails, and how its callers wait for it to come back.
+
+use std::future::Future;
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+
+use crate::env::Env;
+use crate::metrics;
+
+/// A port did not do what it was asked. The operation may have taken effect all the same.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{port}.{operation}: {message}")]
+pub struct PortError {
+    /// `queue`, `ledger`, `blobs`, `limiter`, or `bucket` for documents in object storage.
+    pub port: &'static str,
+    /// The operation, e.g. `put`.
+    pub operation: &'static str,
+    /// What the adapter said.
+    pub message: String,
+    /// Whether asking again may help.
+    pub transient: bool,
+}
+
+impl PortError {
+    /// A failure that may pass: the service is away, slow or busy.
+    pub fn transient(
+        port: &'static str,
+        operation: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            port,
+            operation,
+            message: message.into(),
+            transient: true,
+        }
+    }
+
+    /// A failure that will not pass by asking again: no right, no space, a broken object.
+    pub fn permanent(
+        port: &'static str,
+        operation: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            port,
+            operation,
+            message: message.into(),
+            transient: false,
+        }
+    }
+}
+
+/// How long what was paid for is held in memory while a store is away.
+const LONG_RETRY_LIMIT: Duration = Duration::from_secs(300);
+
+fn backoff(env: &Env) -> ExponentialBuilder {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(50))
+        .with_factor(2.0)
+        .with_max_delay(Duration::from_secs(2))
+        .with_jitter()
+        .with_jitter_seed(env.random())
+}
+
+/// Asks a port until it answers, with jittered exponential backoff (the one retry policy for ports): 6 tries over about
+/// 3 s, then the work is handed back.
+///
+/// # Errors
+/// The last [`PortError`], when it is lasting or the tries are used up.
+pub async fn with_retry<T, F, Asked>(env: &Env, operation: F) -> Result<T, PortError>
+where
+    F: FnMut() -> Asked,
+    Asked: Future<Output = Result<T, PortError>>,
+{
+    retry(operation, backoff(env).with_max_times(6)).await
+}
+
+/// Asks a port to keep what cannot be had again for nothing, a reply of a model, for as long as five minutes: handing the
+/// work back would pay for it twice.
+///
+/// # Errors
+/// As [`with_retry`].
+pub async fn with_long_retry<T, F, Asked>(env: &Env, operation: F) -> Result<T, PortError>
+where
+    F: FnMut() -> Asked,
+    Asked: Future<Output = Result<T, PortError>>,
+{
+    retry(
+        operation,
+        backoff(env)
+            .without_max_times()
+            .with_total_delay(Some(LONG_RETRY_LIMIT)),
+    )
+    .await
+}
+
+async fn retry<T, F, Asked>(operation: F, policy: ExponentialBuilder) -> Result<T, PortError>
+where
+    F: FnMut() -> Asked,
+    Asked: Future<Output = Result<T, PortError>>,
+{
+    let counted = operation
+        .retry(policy)
+        .when(|error: &PortError| error.transient);
+    counted
+        .notify(|error, _| metrics::port_error(error))
+        .await
+        .inspect_err(metrics::port_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn permanent_errors_are_not_retried() {
+        let env = Env::simulated(1);
+        let mut calls = 0;
+        let result = with_retry(&env, || {
+            calls += 1;
+            let result = if calls < 3 {
+                Err(PortError::transient("blobs", "get", "away"))
+            } else {
+                Ok(calls)
+            };
+            async move { result }
+        });
+        assert_eq!(result.await, Ok(3));
+        let mut calls = 0;
+        let refusal = with_retry(&env, || {
+            calls += 1;
+            async { Err::<(), _>(PortError::permanent("blobs", "put", "disk full")) }
+        });
+        assert!(refusal.await.is_err());
+        assert_eq!(calls, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_retry_outlasts_a_store_outage() {
+        let env = Env::simulated(1);
+        let started = tokio::time::Instant::now();
+        let result = with_long_retry(&env, || async {
+            if started.elapsed() < Duration::from_secs(120) {
+                Err(PortError::transient("blobs", "put", "away"))
+            } else {
+                Ok(())
+            }
+        });
+        assert_eq!(result.await, Ok(()));
+        let lost = with_long_retry(&env, || async {
+            Err::<(), _>(PortError::transient("blobs", "put", "away"))
+        });
+        assert!(lost.await.is_err());
+        assert!(started.elapsed() < Duration::from_secs(120) + 2 * LONG_RETRY_LIMIT);
+    }
+}

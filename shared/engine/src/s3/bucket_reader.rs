@@ -1,0 +1,306 @@
+//! Documents that lie in buckets of other people: read, listed, never written.
+
+use aws_sdk_s3::operation::head_object::HeadObjectOutput;
+use aws_sdk_s3::primitives::DateTime;
+use aws_sdk_s3::types::{EncodingType, Object};
+use bytes::Bytes;
+use futures::stream::{self, Stream, TryStreamExt};
+
+use super::{S3, S3Error, S3Operation, check_bucket};
+use crate::env::{Env, Millis};
+use crate::port_error::{PortError, with_retry};
+
+/// Buckets that hold documents.
+#[derive(Clone)]
+pub struct BucketReader(S3);
+
+/// An object as a listing or a look at it describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectMeta {
+    /// Its key, decoded.
+    pub key: String,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// Its ETag without quotes: another one means other bytes. It is no digest of them.
+    pub etag: String,
+    /// When it was last written; 0 where the server does not say.
+    pub modified_ms: Millis,
+    /// Its version, in buckets that keep versions; listings do not say.
+    pub version: Option<String>,
+}
+
+/// An object to be read, as it was when someone looked at it.
+#[derive(Debug, Clone, Copy)]
+pub struct ObjectRequest<'a> {
+    /// The bucket.
+    pub bucket: &'a str,
+    /// The key, decoded.
+    pub key: &'a str,
+    /// This version and no newer one.
+    pub version: Option<&'a str>,
+    /// Only with this ETag.
+    pub etag: Option<&'a str>,
+    /// At most so many bytes.
+    pub max_bytes: u64,
+}
+
+/// What came of reading an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FetchOutcome {
+    /// Its bytes and its ETag.
+    Read {
+        /// All of them.
+        bytes: Bytes,
+        /// Without quotes.
+        etag: String,
+    },
+    /// There is no such object, or no such version of it.
+    Missing,
+    /// It has another ETag than was wanted; nothing was read.
+    Changed,
+    /// It is larger than was allowed; nothing was read.
+    TooLarge {
+        /// Its size.
+        size_bytes: u64,
+    },
+}
+
+impl BucketReader {
+    /// Reads with the credentials of this connection.
+    pub fn new(s3: S3) -> Self {
+        Self(s3)
+    }
+
+    /// Reads an object. Its size and ETag are known before the first byte is read.
+    ///
+    /// # Errors
+    /// [`PortError`] naming the bucket: passing when the server is away, lasting when it refuses.
+    pub async fn get(&self, request: &ObjectRequest<'_>) -> Result<FetchOutcome, PortError> {
+        check_bucket(request.bucket)?;
+        self.read(request).await.map_err(|trouble| {
+            trouble.into_port_error(&s3_operation("get", request.bucket, request.key))
+        })
+    }
+
+    async fn read(&self, object: &ObjectRequest<'_>) -> Result<FetchOutcome, S3Error> {
+        let request = self
+            .0
+            .client
+            .get_object()
+            .bucket(object.bucket)
+            .key(object.key);
+        let request = request.set_version_id(object.version.map(Into::into));
+        let reply = match self.0.call(0, request.send()).await {
+            Err(trouble) if matches!(trouble.code(), "NoSuchKey" | "NoSuchVersion") => {
+                return Ok(FetchOutcome::Missing);
+            }
+            reply => reply?,
+        };
+        let etag = unquote(reply.e_tag());
+        if object.etag.is_some_and(|object| object != etag) {
+            return Ok(FetchOutcome::Changed);
+        }
+        let size_bytes = super::content_length(reply.content_length())?;
+        if size_bytes > object.max_bytes {
+            return Ok(FetchOutcome::TooLarge { size_bytes });
+        }
+        let bytes = self.0.body(reply.body, size_bytes).await?;
+        Ok(FetchOutcome::Read { bytes, etag })
+    }
+
+    /// Looks at an object (or one version of it) without reading it; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`BucketReader::get`].
+    pub async fn head(
+        &self,
+        bucket: &str,
+        key: &str,
+        version: Option<&str>,
+    ) -> Result<Option<ObjectMeta>, PortError> {
+        check_bucket(bucket)?;
+        let request = self.0.client.head_object().bucket(bucket).key(key);
+        let error = |trouble: S3Error| trouble.into_port_error(&s3_operation("head", bucket, key));
+        match self
+            .0
+            .call(0, request.set_version_id(version.map(Into::into)).send())
+            .await
+        {
+            Ok(reply) => meta_from_head(key, &reply).map(Some).map_err(error),
+            Err(trouble) if trouble.status() == 404 => {
+                self.check_bucket_exists(bucket).await.map(|()| None)
+            }
+            Err(trouble) => Err(error(trouble)),
+        }
+    }
+
+    /// An answer to HEAD does not say whether the key or the whole bucket is missing.
+    async fn check_bucket_exists(&self, bucket: &str) -> Result<(), PortError> {
+        let request = self.0.client.head_bucket().bucket(bucket);
+        match self.0.call(0, request.send()).await {
+            Ok(_) => Ok(()),
+            Err(trouble) if trouble.status() == 404 => {
+                let missing = S3Error::Rejected {
+                    status: 404,
+                    code: "NoSuchBucket".into(),
+                };
+                Err(missing.into_port_error(&s3_operation("head", bucket, "")))
+            }
+            Err(trouble) => Err(trouble.into_port_error(&s3_operation("head", bucket, ""))),
+        }
+    }
+
+    /// The next objects whose keys start with `prefix` and sort after `after`, in byte order of keys: up to 1,000, none
+    /// at the end. Markers of folders (empty objects whose keys end with `/`) are among them.
+    ///
+    /// # Errors
+    /// As [`BucketReader::get`].
+    pub async fn list_page(
+        &self,
+        bucket: &str,
+        prefix: &str,
+        after: Option<&str>,
+    ) -> Result<Vec<ObjectMeta>, PortError> {
+        check_bucket(bucket)?;
+        let mut token = None;
+        loop {
+            let request = self
+                .0
+                .client
+                .list_objects_v2()
+                .bucket(bucket)
+                .prefix(prefix);
+            let request = request
+                .encoding_type(EncodingType::Url)
+                .set_start_after(after.map(Into::into));
+            let page = self
+                .0
+                .call(0, request.set_continuation_token(token).send())
+                .await;
+            let page = page.map_err(|trouble| {
+                trouble.into_port_error(&s3_operation("list", bucket, prefix))
+            })?;
+            let encoded = page.encoding_type() == Some(&EncodingType::Url);
+            let entries: Vec<ObjectMeta> = page
+                .contents()
+                .iter()
+                .filter_map(|object| meta_from_listing(object, encoded))
+                .collect();
+            token = page.next_continuation_token;
+            if !entries.is_empty() || token.is_none() {
+                return Ok(entries);
+            }
+        }
+    }
+
+    /// All objects whose keys start with `prefix` and sort after `after`, page by page and never all at once; a server
+    /// that is away is asked again.
+    pub fn list<'a>(
+        &'a self,
+        env: &'a Env,
+        bucket: &'a str,
+        prefix: &'a str,
+        after: Option<String>,
+    ) -> impl Stream<Item = Result<ObjectMeta, PortError>> + 'a {
+        let pages = stream::try_unfold(after, move |after| async move {
+            let page = with_retry(env, || self.list_page(bucket, prefix, after.as_deref())).await?;
+            let Some(last) = page.last() else {
+                return Ok::<_, PortError>(None);
+            };
+            let last = Some(last.key.clone());
+            Ok(Some((stream::iter(page.into_iter().map(Ok)), last)))
+        });
+        pages.try_flatten()
+    }
+}
+
+fn s3_operation<'a>(operation: &'static str, bucket: &'a str, key: &'a str) -> S3Operation<'a> {
+    S3Operation {
+        port: "bucket",
+        operation,
+        bucket,
+        key,
+    }
+}
+
+/// An ETag without its quotes, which some servers leave out.
+fn unquote(etag: Option<&str>) -> String {
+    etag.unwrap_or_default()
+        .trim_start_matches("W/")
+        .trim_matches('"')
+        .to_string()
+}
+
+fn meta_from_head(key: &str, reply: &HeadObjectOutput) -> Result<ObjectMeta, S3Error> {
+    Ok(ObjectMeta {
+        key: key.into(),
+        size_bytes: super::content_length(reply.content_length())?,
+        etag: unquote(reply.e_tag()),
+        modified_ms: millis(reply.last_modified()),
+        version: reply.version_id().map(Into::into),
+    })
+}
+
+fn meta_from_listing(object: &Object, encoded: bool) -> Option<ObjectMeta> {
+    let key = object.key()?;
+    Some(ObjectMeta {
+        key: if encoded { decode_key(key) } else { key.into() },
+        size_bytes: u64::try_from(object.size()?).ok()?,
+        etag: unquote(object.e_tag()),
+        modified_ms: millis(object.last_modified()),
+        version: None,
+    })
+}
+
+fn millis(at: Option<&DateTime>) -> Millis {
+    at.and_then(|at| at.to_millis().ok())
+        .and_then(|millis| Millis::try_from(millis).ok())
+        .unwrap_or(0)
+}
+
+/// A key as listings encode it: percent-encoded, with `+` for a space. Keys may hold characters that XML cannot.
+fn decode_key(key: &str) -> String {
+    let mut bytes = Vec::with_capacity(key.len());
+    let mut rest = key.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = |at: usize| {
+            after
+                .get(at)
+                .and_then(|digit| char::from(*digit).to_digit(16))
+        };
+        let escaped = hex(0)
+            .zip(hex(1))
+            .and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
+        match (first, escaped) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &after[2..];
+                continue;
+            }
+            (b'+', _) => bytes.push(b' '),
+            (byte, _) => bytes.push(*byte),
+        }
+        rest = after;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listing_keys_are_decoded_once() {
+        for (listed, key) in [
+            ("a/b.pdf", "a/b.pdf"),
+            ("a+b%2Bc", "a b+c"),
+            ("%E7%AC%AC.pdf", "第.pdf"),
+            ("100%2525", "100%25"),
+            ("%zz%4", "%zz%4"),
+        ] {
+            assert_eq!(decode_key(listed), key);
+        }
+        assert_eq!(unquote(Some("\"abc-2\"")), "abc-2");
+        assert_eq!(unquote(Some("W/\"abc\"")), "abc");
+    }
+}

@@ -1,0 +1,226 @@
+//! What S3 says when it does not do what it was asked, and what a [`PortError`] says of it.
+//!
+//! Texts of the server are never passed on: they quote access keys and signatures. Its codes are.
+
+use std::error::Error;
+
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+
+use crate::port_error::PortError;
+
+/// Longest message of a client library that is passed on, in characters.
+const MAX_ERROR_CHARS: usize = 300;
+/// Longest code of a server that is passed on, in characters.
+const MAX_CODE: usize = 60;
+
+/// Codes that pass whatever their status is (S3 API reference, "List of error codes").
+const TRANSIENT_CODES: [&str; 9] = [
+    "SlowDown",
+    "InternalError",
+    "ServiceUnavailable",
+    "RequestTimeout",
+    "OperationAborted",
+    "ConditionalRequestConflict",
+    "Throttling",
+    "ExpiredToken",
+    "TokenRefreshRequired",
+];
+
+/// Which call went wrong.
+pub(crate) struct S3Operation<'a> {
+    pub port: &'static str,
+    pub operation: &'static str,
+    pub bucket: &'a str,
+    /// A key or prefix; empty for the bucket itself.
+    pub key: &'a str,
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub(crate) enum S3Error {
+    /// The server refused.
+    Rejected { status: u16, code: String },
+    /// There was no answer, or half of one: the call may have taken effect.
+    NoResponse(String),
+    /// The call could not be made at all.
+    NotSent(String),
+}
+
+impl S3Error {
+    pub(crate) fn from_sdk<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E>) -> Self {
+        match error {
+            SdkError::ServiceError(response) => {
+                let code = response
+                    .err()
+                    .code()
+                    .unwrap_or_default()
+                    .chars()
+                    .filter(|c| !c.is_control())
+                    .take(MAX_CODE);
+                Self::Rejected {
+                    status: response.raw().status().as_u16(),
+                    code: code.collect(),
+                }
+            }
+            SdkError::ConstructionFailure(_) => Self::NotSent(error_chain(error)),
+            SdkError::DispatchFailure(failure) if failure.is_user() => {
+                Self::NotSent(error_chain(error))
+            }
+            _ => Self::NoResponse(error_chain(error)),
+        }
+    }
+
+    pub(crate) fn no_response(error: &dyn Error) -> Self {
+        Self::NoResponse(error_chain(error))
+    }
+
+    /// The HTTP status; 0 without an answer.
+    pub(crate) fn status(&self) -> u16 {
+        if let Self::Rejected { status, .. } = self {
+            *status
+        } else {
+            0
+        }
+    }
+
+    /// The server's code; empty without an answer, and for answers without a body.
+    pub(crate) fn code(&self) -> &str {
+        if let Self::Rejected { code, .. } = self {
+            code
+        } else {
+            ""
+        }
+    }
+
+    /// The same for callers: passing or lasting, naming the bucket, and what to check.
+    pub(crate) fn into_port_error(self, operation_context: &S3Operation<'_>) -> PortError {
+        let S3Operation {
+            port,
+            operation,
+            bucket,
+            key,
+        } = operation_context;
+        let place = if key.is_empty() {
+            format!("bucket {bucket}")
+        } else {
+            format!("{key} in bucket {bucket}")
+        };
+        let (passing, what) = match &self {
+            Self::NoResponse(text) => (true, text.clone()),
+            Self::NotSent(text) => (false, text.clone()),
+            Self::Rejected { status, code } => (
+                is_transient(*status, code),
+                explain_rejection(*status, code),
+            ),
+        };
+        PortError {
+            port,
+            operation,
+            message: format!("{place}: {what}"),
+            transient: passing,
+        }
+    }
+}
+
+fn is_transient(status: u16, code: &str) -> bool {
+    TRANSIENT_CODES.contains(&code)
+        || matches!(status, 408 | 429)
+        || (status >= 500 && status != 501)
+}
+
+/// What an answer means, and what to check.
+fn explain_rejection(status: u16, code: &str) -> String {
+    let check = match (status, code) {
+        (_, "NoSuchBucket") => "there is no such bucket; check the bucket's name and the endpoint",
+        (_, "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "InvalidToken") => {
+            "the key is not accepted; check access key, secret, region and endpoint"
+        }
+        (_, "RequestTimeTooSkewed") => "the clocks differ; check the time of this machine",
+        (301 | 307, _) | (_, "AuthorizationHeaderMalformed") => {
+            "the bucket is in another region; set its region"
+        }
+        (401 | 403, _) => {
+            "access is denied; check that the key has s3:ListBucket, s3:GetObject, s3:PutObject and s3:DeleteObject there"
+        }
+        (501, _) => {
+            "the server cannot do this; a store needs one that can create an object only if it is absent"
+        }
+        _ => "",
+    };
+    let text = if code.is_empty() {
+        format!("status {status}")
+    } else {
+        format!("{code} (status {status})")
+    };
+    if check.is_empty() {
+        text
+    } else {
+        format!("{text}: {check}")
+    }
+}
+
+/// An error with its causes, outermost first, each once; at most [`MAX_ERROR_CHARS`] characters.
+pub(super) fn error_chain(error: &dyn Error) -> String {
+    let mut causes: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        if !causes.last().is_some_and(|last| last.contains(&text)) {
+            causes.push(text);
+        }
+        next = error.source();
+    }
+    causes
+        .join(": ")
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(MAX_ERROR_CHARS)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(status: u16, code: &str) -> PortError {
+        let at = S3Operation {
+            port: "blobs",
+            operation: "put",
+            bucket: "filings",
+            key: "c/x",
+        };
+        S3Error::Rejected {
+            status,
+            code: code.into(),
+        }
+        .into_port_error(&at)
+    }
+
+    #[test]
+    fn errors_are_classified_and_explained() {
+        for (status, code) in [
+            (503, "SlowDown"),
+            (500, ""),
+            (429, ""),
+            (400, "RequestTimeout"),
+            (409, "OperationAborted"),
+        ] {
+            assert!(error(status, code).transient, "{status} {code}");
+        }
+        for (status, code, check) in [
+            (403, "AccessDenied", "s3:ListBucket"),
+            (403, "SignatureDoesNotMatch", "check access key"),
+            (404, "NoSuchBucket", "no such bucket"),
+            (301, "PermanentRedirect", "another region"),
+            (501, "NotImplemented", "cannot do this"),
+            (403, "", "access is denied"),
+        ] {
+            let error = error(status, code);
+            assert!(!error.transient && error.message.contains(check), "{error}");
+            assert!(
+                error.message.starts_with("c/x in bucket filings: "),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What goes between the pool and its children: length-prefixed frames over pipes, numbers little-endian.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read, Write};
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ExtractError, Limits};
+
+/// Longest head of a request and longest error, in bytes.
+const MAX_HEAD_BYTES: u32 = 1 << 20;
+/// Tags of a reply.
+pub(crate) const DONE: u8 = 1;
+pub(crate) const FAILED: u8 = 2;
+
+/// One document to read.
+#[derive(Clone)]
+pub struct ExtractJob {
+    /// The file name; only its extension matters.
+    pub name: String,
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// The password of an encrypted file.
+    pub password: Option<String>,
+    /// What it may cost.
+    pub limits: Limits,
+    /// Threads it may be read on, at least 1. Changes nothing in what is read; a [`crate::Pool`] sets it by how busy it is.
+    pub threads: usize,
+}
+
+impl ExtractJob {
+    /// A document to be read on one thread.
+    pub fn new(name: String, bytes: Vec<u8>, password: Option<String>, limits: Limits) -> Self {
+        Self {
+            name,
+            bytes,
+            password,
+            limits,
+            threads: 1,
+        }
+    }
+}
+
+impl std::fmt::Debug for ExtractJob {
+    /// Neither text nor password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Job({:?}, {} bytes)", self.name, self.bytes.len())
+    }
+}
+
+/// The limits of the process itself: the first thing a child is told.
+pub(crate) struct Handshake {
+    pub(crate) memory_bytes: u64,
+    /// For the whole life of the child.
+    pub(crate) cpu_seconds: u64,
+}
+
+impl Handshake {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        [
+            self.memory_bytes.to_le_bytes(),
+            self.cpu_seconds.to_le_bytes(),
+        ]
+        .concat()
+    }
+
+    /// `None` where the input ends before it.
+    pub(crate) fn read(input: &mut impl Read) -> io::Result<Option<Self>> {
+        let Some(memory) = read_or_eof::<8>(input)? else {
+            return Ok(None);
+        };
+        let mut cpu = [0; 8];
+        input.read_exact(&mut cpu)?;
+        Ok(Some(Self {
+            memory_bytes: u64::from_le_bytes(memory),
+            cpu_seconds: u64::from_le_bytes(cpu),
+        }))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct JobHeader {
+    name: String,
+    password: Option<String>,
+    limits: Limits,
+    threads: u32,
+}
+
+/// The head of a request; the document's bytes follow it as they are.
+pub(crate) fn encode_job_header(job: &ExtractJob) -> io::Result<Vec<u8>> {
+    let threads = u32::try_from(job.threads).unwrap_or(u32::MAX);
+    let head = JobHeader {
+        name: job.name.clone(),
+        password: job.password.clone(),
+        limits: job.limits.clone(),
+        threads,
+    };
+    let head = postcard::to_stdvec(&head).map_err(io::Error::other)?;
+    let size = u32::try_from(head.len())
+        .ok()
+        .filter(|size| *size <= MAX_HEAD_BYTES);
+    let size = size.ok_or_else(|| io::Error::other("the document's name is too long"))?;
+    Ok([
+        &size.to_le_bytes()[..],
+        &head,
+        &(job.bytes.len() as u64).to_le_bytes(),
+    ]
+    .concat())
+}
+
+/// The next request; `None` when the parent has closed the pipe.
+pub(crate) fn read_job(input: &mut impl Read) -> io::Result<Option<ExtractJob>> {
+    let Some(size) = read_or_eof::<4>(input)? else {
+        return Ok(None);
+    };
+    let head = read_bytes(
+        input,
+        u64::from(u32::from_le_bytes(size).min(MAX_HEAD_BYTES)),
+    )?;
+    let head: JobHeader = postcard::from_bytes(&head).map_err(io::Error::other)?;
+    let mut size = [0; 8];
+    input.read_exact(&mut size)?;
+    let bytes = read_bytes(input, u64::from_le_bytes(size))?;
+    let threads = head.threads as usize;
+    Ok(Some(ExtractJob {
+        name: head.name,
+        bytes,
+        password: head.password,
+        limits: head.limits,
+        threads,
+    }))
+}
+
+fn read_bytes(input: &mut impl Read, size: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(usize::try_from(size).map_err(io::Error::other)?)
+        .map_err(io::Error::other)?;
+    input.take(size).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 == size {
+        Ok(bytes)
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+fn read_or_eof<const N: usize>(input: &mut impl Read) -> io::Result<Option<[u8; N]>> {
+    let mut bytes = [0; N];
+    match input.read(&mut bytes[..1])? {
+        0 => Ok(None),
+        _ => input.read_exact(&mut bytes[1..]).map(|()| Some(bytes)),
+    }
+}
+
+/// Writes the reply: a tag, a length, and the packed source or the error.
+pub(crate) fn write_reply(
+    output: &mut impl Write,
+    reply: &Result<Vec<u8>, ExtractError>,
+) -> io::Result<()> {
+    let error;
+    let (tag, body) = match reply {
+        Ok(packed) => (DONE, packed),
+        Err(e) => {
+            let message: String = e.message.chars().take(1_000).collect();
+            error = postcard::to_stdvec(&(e.code, message, e.next)).map_err(io::Error::other)?;
+            (FAILED, &error)
+        }
+    };
+    output.write_all(&[tag])?;
+    output.write_all(&(body.len() as u64).to_le_bytes())?;
+    output.write_all(body)
+}
+
+/// The error in a reply with tag [`FAILED`]; `None` where it is none.
+pub(crate) fn read_error(body: &[u8]) -> Option<ExtractError> {
+    let (code, message, next): (String, String, String) = postcard::from_bytes(body).ok()?;
+    Some(ExtractError {
+        code: intern(code)?,
+        message,
+        next: intern(next)?,
+    })
+}
+
+/// `extract.crash_error` with what happened.
+pub(crate) fn crash_error(what: impl Into<String>) -> ExtractError {
+    ExtractError::new(
+        "extract.crashed",
+        what,
+        "report the document: reading it should not be able to do this",
+    )
+}
+
+/// Codes and advice are `&'static str`, and come over a pipe. There are a few dozen of them in the program, so each
+/// distinct one is kept for good, up to a number that only a child gone mad can reach.
+fn intern(text: String) -> Option<&'static str> {
+    const MAX_TEXTS: usize = 512;
+    const MAX_TEXT_BYTES: usize = 500;
+    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut interned = KNOWN
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(same) = interned.get(text.as_str()) {
+        return Some(same);
+    }
+    (interned.len() < MAX_TEXTS && text.len() <= MAX_TEXT_BYTES).then(|| {
+        let leaked: &'static str = text.leak();
+        interned.insert(leaked);
+        leaked
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_and_errors_round_trip() {
+        let job = ExtractJob::new(
+            "年.md".into(),
+            vec![0, 255],
+            Some("x".into()),
+            Limits::default(),
+        );
+        let bytes = [encode_job_header(&job).unwrap(), job.bytes.clone()].concat();
+        let read = read_job(&mut bytes.as_slice()).unwrap().unwrap();
+        assert_eq!(
+            (read.name, read.bytes, read.password, read.limits),
+            (job.name, job.bytes, job.password, job.limits)
+        );
+        assert!(read_job(&mut [].as_slice()).unwrap().is_none());
+        assert!(read_job(&mut &bytes[..bytes.len() - 1]).is_err());
+        let error = ExtractError::new("a.b", "c", "d");
+        let mut reply = Vec::new();
+        write_reply(&mut reply, &Err(error.clone())).unwrap();
+        assert_eq!(read_error(&reply[9..]), Some(error));
+        assert_eq!(read_error(b"\xFF\xFF"), None);
+    }
+}

@@ -1,0 +1,549 @@
+//! A text-only interpreter: runs a page's operators and keeps where each character stands.
+//!
+//! Paths, colors, shadings and images are skipped. What counts is the text state, the two matrices and form XObjects.
+
+use std::rc::Rc;
+
+use hayro_syntax::content::TypedIter;
+use hayro_syntax::content::ops::TypedInstruction;
+use hayro_syntax::object::{Array, Dict, Name, Number, Object, Stream, String as PdfString};
+use hayro_syntax::page::{Page, Resources};
+
+use super::actual_text::ActualTextSpans;
+use super::decode_limits::{DecodeBudget, StreamError};
+use super::font::{FontBook, TextFont};
+use super::matrix::Matrix;
+use super::strings::decode_text_string;
+use crate::Limits;
+
+/// Saved graphics states; what is saved deeper is not restored (viewers cap this too).
+const MAX_SAVED_STATES: usize = 512;
+/// Operators of one page, forms included: some hundred times what the fullest real pages have.
+const MAX_OPERATORS: u32 = 20_000_000;
+/// Forms drawn by one page, counted with repetition.
+const MAX_FORMS: u32 = 20_000;
+
+/// Fonts of one content stream that are remembered by name.
+const MAX_NAMED_FONTS: usize = 32;
+
+/// Stands for a code whose font does not say what it means: it keeps its place in a word, but has no text.
+pub(super) const UNMAPPED: char = '\u{fffd}';
+
+/// Which way a glyph's line runs on the page as displayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Direction {
+    Right,
+    Down,
+    Left,
+    Up,
+}
+
+/// One character where it stands. Coordinates are points on the page as displayed, y downwards.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Glyph {
+    pub(super) text: char,
+    /// Start of the glyph on its baseline.
+    pub(super) x: f32,
+    pub(super) y: f32,
+    /// Length along the line's direction, not negative.
+    pub(super) advance: f32,
+    /// Font size as displayed.
+    pub(super) size: f32,
+    pub(super) direction: Direction,
+    pub(super) bold: bool,
+    pub(super) italic: bool,
+    /// Drawn in render mode 3.
+    pub(super) invisible: bool,
+}
+
+/// What a page says.
+#[derive(Default)]
+pub(super) struct PageText {
+    pub(super) glyphs: Vec<Glyph>,
+    /// What was lost, if anything: one sentence.
+    pub(super) loss: Option<TextLoss>,
+}
+
+/// Why a page's text is not all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextLoss {
+    /// The content cannot be decoded.
+    Unreadable,
+    /// The content breaks off.
+    Damaged,
+    /// The content would inflate beyond its limit.
+    TooLarge,
+    /// More glyphs, operators or forms than allowed.
+    LimitExceeded,
+}
+
+/// Reads the text of one page.
+pub(super) fn read_page_text<'a>(
+    page: &Page<'a>,
+    fonts: &mut FontBook<'a>,
+    budget: &DecodeBudget,
+    limits: &Limits,
+) -> PageText {
+    let initial = Matrix(page.initial_transform(true).as_coeffs());
+    let (width, height) = page.render_dimensions();
+    let mut interpreter = Interpreter {
+        fonts,
+        budget,
+        limits,
+        page: (width, height),
+        state: GraphicsState::new(initial),
+        text_matrix: Matrix::IDENTITY,
+        line_matrix: Matrix::IDENTITY,
+        operators: 0,
+        forms: 0,
+        actual_text: ActualTextSpans::default(),
+        out: PageText::default(),
+    };
+    let streams = content_streams(page.raw());
+    if streams.is_empty() && declares_content(page.raw()) {
+        interpreter.record_loss(TextLoss::Unreadable);
+    }
+    for stream in streams {
+        interpreter.run_stream(&stream, page.resources());
+    }
+    interpreter.out
+}
+
+/// A page's content: the parts are one program, so state runs on from one to the next.
+fn content_streams<'a>(page: &Dict<'a>) -> Vec<Stream<'a>> {
+    if let Some(stream) = page.get::<Stream<'a>>("Contents") {
+        return vec![stream];
+    }
+    let parts = page.get::<Array<'a>>("Contents").unwrap_or_default();
+    parts
+        .iter::<Object<'a>>()
+        .filter_map(Object::into_stream)
+        .take(10_000)
+        .collect()
+}
+
+/// The fonts a content stream has selected, by name: looking one up in the file costs more than its text.
+type NamedFontCache<'a> = Vec<(Vec<u8>, Option<Rc<TextFont<'a>>>)>;
+
+/// Whether a page says that it has content, wherever that is: an empty array is a blank page.
+fn declares_content(page: &Dict<'_>) -> bool {
+    page.contains_key("Contents")
+        && !page
+            .get::<Array<'_>>("Contents")
+            .is_some_and(|parts: Array<'_>| parts.raw_iter().next().is_none())
+}
+
+#[derive(Clone)]
+struct GraphicsState<'a> {
+    matrix: Matrix,
+    font: Option<Rc<TextFont<'a>>>,
+    size: f64,
+    char_spacing: f64,
+    word_spacing: f64,
+    stretch: f64,
+    leading: f64,
+    rise: f64,
+    mode: i64,
+}
+
+impl GraphicsState<'_> {
+    fn new(matrix: Matrix) -> Self {
+        Self {
+            matrix,
+            font: None,
+            size: 0.0,
+            char_spacing: 0.0,
+            word_spacing: 0.0,
+            stretch: 1.0,
+            leading: 0.0,
+            rise: 0.0,
+            mode: 0,
+        }
+    }
+}
+
+struct Interpreter<'a, 'r> {
+    fonts: &'r mut FontBook<'a>,
+    budget: &'r DecodeBudget,
+    limits: &'r Limits,
+    /// Width and height of the page as displayed.
+    page: (f32, f32),
+    state: GraphicsState<'a>,
+    text_matrix: Matrix,
+    line_matrix: Matrix,
+    operators: u32,
+    forms: u32,
+    actual_text: ActualTextSpans,
+    out: PageText,
+}
+
+impl<'a> Interpreter<'a, '_> {
+    fn run_stream(&mut self, stream: &Stream<'a>, resources: &Resources<'a>) {
+        match self.budget.decode(stream) {
+            Ok(decoded) => {
+                if decoded.damaged {
+                    self.record_loss(TextLoss::Damaged);
+                }
+                self.run(&decoded.bytes, resources, 0);
+            }
+            Err(StreamError::Undecodable) => self.record_loss(TextLoss::Unreadable),
+            Err(StreamError::TooLarge) => self.record_loss(TextLoss::TooLarge),
+        }
+    }
+
+    fn record_loss(&mut self, loss: TextLoss) {
+        self.out.loss.get_or_insert(loss);
+    }
+
+    fn is_exhausted(&mut self) -> bool {
+        self.operators += 1;
+        let full = self.out.glyphs.len() >= self.limits.max_glyphs_per_page as usize
+            || self.operators > MAX_OPERATORS;
+        if full {
+            self.record_loss(TextLoss::LimitExceeded);
+        }
+        full || (self.operators.is_multiple_of(4096) && self.budget.is_expired())
+    }
+
+    fn run(&mut self, content: &[u8], resources: &Resources<'a>, depth: u32) {
+        let mut saved: Vec<GraphicsState<'a>> = Vec::new();
+        let mut font_cache = NamedFontCache::new();
+        let mut instructions = TypedIter::new(content);
+        while let Some(instruction) = instructions.next() {
+            if self.is_exhausted() {
+                return;
+            }
+            match instruction {
+                TypedInstruction::SaveState(_) if saved.len() < MAX_SAVED_STATES => {
+                    saved.push(self.state.clone())
+                }
+                TypedInstruction::RestoreState(_) => {
+                    if let Some(state) = saved.pop() {
+                        self.state = state;
+                    }
+                }
+                TypedInstruction::XObject(object) => self.draw_form(object.0, resources, depth),
+                TypedInstruction::TextFont(font) => {
+                    self.select_font(font.0, &font.1, resources, &mut font_cache)
+                }
+                TypedInstruction::BeginMarkedContent(_) => {
+                    self.actual_text.begin(None, self.out.glyphs.len())
+                }
+                TypedInstruction::BeginMarkedContentWithProperties(marked) => {
+                    let actual = actual_text(marked.1, resources);
+                    self.actual_text.begin(actual, self.out.glyphs.len());
+                }
+                TypedInstruction::EndMarkedContent(_) => self.actual_text.end(&mut self.out.glyphs),
+                TypedInstruction::SetGraphicsState(name) => self.graphics_state(name.0, resources),
+                other => self.apply(&other),
+            }
+        }
+        // A form leaves no trace in the state of who draws it.
+        if depth > 0
+            && let Some(state) = saved.into_iter().next()
+        {
+            self.state = state;
+        }
+    }
+
+    fn apply(&mut self, instruction: &TypedInstruction<'_, '_>) {
+        match instruction {
+            TypedInstruction::Transform(m) => {
+                let map = matrix([&m.0, &m.1, &m.2, &m.3, &m.4, &m.5]);
+                self.state.matrix = map.then(self.state.matrix);
+            }
+            TypedInstruction::BeginText(_) => self.set_line(Matrix::IDENTITY),
+            TypedInstruction::SetTextMatrix(m) => {
+                self.set_line(matrix([&m.0, &m.1, &m.2, &m.3, &m.4, &m.5]))
+            }
+            TypedInstruction::NextLine(by) => self.next_line(by.0.as_f64(), by.1.as_f64()),
+            TypedInstruction::NextLineAndSetLeading(by) => {
+                self.state.leading = -by.1.as_f64();
+                self.next_line(by.0.as_f64(), by.1.as_f64());
+            }
+            TypedInstruction::NextLineUsingLeading(_) => self.next_line(0.0, -self.state.leading),
+            TypedInstruction::CharacterSpacing(value) => self.state.char_spacing = value.0.as_f64(),
+            TypedInstruction::WordSpacing(value) => self.state.word_spacing = value.0.as_f64(),
+            TypedInstruction::HorizontalScaling(value) => {
+                self.state.stretch = value.0.as_f64() / 100.0
+            }
+            TypedInstruction::TextLeading(value) => self.state.leading = value.0.as_f64(),
+            TypedInstruction::TextRise(value) => self.state.rise = value.0.as_f64(),
+            TypedInstruction::TextRenderingMode(value) => self.state.mode = value.0.as_i64(),
+            TypedInstruction::ShowText(text) => self.show(text.0.as_bytes()),
+            TypedInstruction::ShowTexts(items) => self.show_spaced(items.0),
+            TypedInstruction::NextLineAndShowText(text) => {
+                self.next_line(0.0, -self.state.leading);
+                self.show(text.0.as_bytes());
+            }
+            TypedInstruction::ShowTextWithParameters(text) => {
+                self.state.word_spacing = text.0.as_f64();
+                self.state.char_spacing = text.1.as_f64();
+                self.next_line(0.0, -self.state.leading);
+                self.show(text.2.as_bytes());
+            }
+            _ => {}
+        }
+    }
+
+    fn set_line(&mut self, matrix: Matrix) {
+        self.line_matrix = matrix;
+        self.text_matrix = matrix;
+    }
+
+    fn next_line(&mut self, x: f64, y: f64) {
+        self.set_line(self.line_matrix.shifted(x, y));
+    }
+
+    fn select_font(
+        &mut self,
+        name: &Name<'_>,
+        size: &Number,
+        resources: &Resources<'a>,
+        font_cache: &mut NamedFontCache<'a>,
+    ) {
+        self.state.size = size.as_f64();
+        let cached = font_cache
+            .iter()
+            .find(|(cached, _)| cached.as_slice() == name.as_ref());
+        if let Some((_, font)) = cached {
+            self.state.font.clone_from(font);
+            return;
+        }
+        self.state.font = resources
+            .get_font(name)
+            .and_then(|dict| self.fonts.font(&dict, self.budget));
+        if font_cache.len() < MAX_NAMED_FONTS {
+            font_cache.push((name.as_ref().to_vec(), self.state.font.clone()));
+        }
+    }
+
+    fn graphics_state(&mut self, name: &Name<'_>, resources: &Resources<'a>) {
+        let Some(state) = resources.get_ext_g_state(name) else {
+            return;
+        };
+        let Some(font) = state.get::<Array<'a>>("Font") else {
+            return;
+        };
+        let mut items = font.iter::<Object<'a>>();
+        if let (Some(Object::Dict(dict)), Some(Object::Number(size))) = (items.next(), items.next())
+        {
+            self.state.size = size.as_f64();
+            self.state.font = self.fonts.font(&dict, self.budget);
+        }
+    }
+
+    fn draw_form(&mut self, name: &Name<'_>, resources: &Resources<'a>, depth: u32) {
+        let Some(form) = resources.get_x_object(name) else {
+            return;
+        };
+        if form
+            .dict()
+            .get::<Name<'_>>("Subtype")
+            .is_none_or(|kind| kind.as_ref() != b"Form")
+        {
+            return;
+        }
+        self.forms += 1;
+        if depth >= self.limits.max_form_depth || self.forms > MAX_FORMS {
+            self.record_loss(TextLoss::LimitExceeded);
+            return;
+        }
+        let Ok(decoded) = self.budget.decode(&form) else {
+            self.record_loss(TextLoss::Unreadable);
+            return;
+        };
+        let before = (self.state.clone(), self.text_matrix, self.line_matrix);
+        if let Some(map) = form.dict().get::<[f64; 6]>("Matrix") {
+            self.state.matrix = Matrix(map).then(self.state.matrix);
+        }
+        let own = form.dict().get::<Dict<'a>>("Resources").map(Resources::new);
+        self.run(&decoded.bytes, own.as_ref().unwrap_or(resources), depth + 1);
+        (self.state, self.text_matrix, self.line_matrix) = before;
+    }
+
+    fn show_spaced(&mut self, items: &Array<'_>) {
+        for item in items.iter::<Object<'_>>() {
+            match item {
+                Object::String(text) => self.show(text.as_bytes()),
+                Object::Number(by) => {
+                    let by = -by.as_f64() / 1000.0 * self.state.size;
+                    let vertical = self
+                        .state
+                        .font
+                        .as_ref()
+                        .is_some_and(|font| !font.horizontal);
+                    let (x, y) = if vertical {
+                        (0.0, by)
+                    } else {
+                        (by * self.state.stretch, 0.0)
+                    };
+                    self.text_matrix = self.text_matrix.shifted(x, y);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn show(&mut self, bytes: &[u8]) {
+        let Some(font) = self.state.font.clone() else {
+            return;
+        };
+        let map = self.text_matrix.then(self.state.matrix);
+        let pen = Pen::new(map, &self.state, &font);
+        let mut along = 0.0;
+        let mut offset = 0;
+        while offset < bytes.len() {
+            let (code, length) = font.read_code(bytes, offset);
+            let mapping = font.map_code(code);
+            let word = if length == 1 && code == 32 {
+                self.state.word_spacing
+            } else {
+                0.0
+            };
+            let own = f64::from(mapping.advance) * self.state.size;
+            if let Some(pen) = &pen {
+                let text: &[char] = if mapping.text.is_empty() {
+                    &[UNMAPPED]
+                } else {
+                    &mapping.text
+                };
+                self.place_glyphs(pen, text, along, own);
+            }
+            let spaced = own + self.state.char_spacing + word;
+            along += if font.horizontal {
+                spaced * self.state.stretch
+            } else {
+                spaced
+            };
+            offset += length;
+        }
+        let (x, y) = if font.horizontal {
+            (along, 0.0)
+        } else {
+            (0.0, along)
+        };
+        self.text_matrix = self.text_matrix.shifted(x, y);
+    }
+
+    /// Puts down the characters of one code, which share its advance evenly.
+    fn place_glyphs(&mut self, pen: &Pen, text: &[char], along: f64, own: f64) {
+        let share = 1.0 / text.len() as f64;
+        for (index, character) in text.iter().enumerate() {
+            let (x, y) = pen.at(along, own * share * index as f64);
+            let advance = (own * share * pen.length).abs() as f32;
+            let glyph = Glyph {
+                text: *character,
+                x: x as f32,
+                y: y as f32,
+                advance,
+                ..pen.glyph
+            };
+            if self.is_on_page(&glyph) {
+                self.out.glyphs.push(glyph);
+            }
+        }
+    }
+
+    fn is_on_page(&self, glyph: &Glyph) -> bool {
+        let (width, height) = self.page;
+        let slack = glyph.size.min(4.0) * 0.5;
+        glyph.x >= -slack
+            && glyph.y >= -slack
+            && glyph.x <= width + slack
+            && glyph.y <= height + slack
+    }
+}
+
+/// The text a marked stretch stands for, given in place or in the resources.
+fn actual_text(properties: &Object<'_>, resources: &Resources<'_>) -> Option<String> {
+    let text = match properties {
+        Object::Dict(dict) => dict.get::<PdfString<'_>>("ActualText")?.as_bytes().to_vec(),
+        Object::Name(name) => resources
+            .properties
+            .get::<Dict<'_>>(name)?
+            .get::<PdfString<'_>>("ActualText")?
+            .as_bytes()
+            .to_vec(),
+        _ => return None,
+    };
+    Some(decode_text_string(&text))
+}
+
+fn matrix(values: [&Number; 6]) -> Matrix {
+    Matrix(values.map(|value| value.as_f64()))
+}
+
+/// What all glyphs of one string share.
+struct Pen {
+    map: Matrix,
+    glyph: Glyph,
+    /// Displayed length of one unit of advance.
+    length: f64,
+    rise: f64,
+    stretch: f64,
+    horizontal: bool,
+}
+
+impl Pen {
+    /// `None` when nothing can be placed: the matrix is degenerate, or the size is zero.
+    fn new(map: Matrix, state: &GraphicsState<'_>, font: &TextFont<'_>) -> Option<Self> {
+        let size = state.size.abs() * map.y_scale() * f64::from(font.em);
+        if !map.is_finite() || size <= 0.0 || !size.is_finite() {
+            return None;
+        }
+        let [a, b, c, d, ..] = map.0;
+        let sign = if state.size * state.stretch < 0.0 {
+            -1.0
+        } else {
+            1.0
+        };
+        let (x, y) = if font.horizontal {
+            (a * sign, b * sign)
+        } else {
+            (-c, -d)
+        };
+        let direction = match (x.abs() >= y.abs(), x >= 0.0, y >= 0.0) {
+            (true, true, _) => Direction::Right,
+            (true, false, _) => Direction::Left,
+            (false, _, true) => Direction::Down,
+            (false, _, false) => Direction::Up,
+        };
+        // Upright glyphs slanted by the matrix are a synthetic italic.
+        let slanted = map.x_scale() > 0.0
+            && ((a * c + b * d) / (map.x_scale() * map.y_scale().max(1e-9))).abs() > 0.12;
+        let length = if font.horizontal {
+            map.x_scale() * state.stretch.abs()
+        } else {
+            map.y_scale()
+        };
+        let glyph = Glyph {
+            text: ' ',
+            x: 0.0,
+            y: 0.0,
+            advance: 0.0,
+            size: size as f32,
+            direction,
+            bold: font.bold || state.mode == 2,
+            italic: font.italic || slanted,
+            invisible: state.mode == 3,
+        };
+        Some(Self {
+            map,
+            glyph,
+            length,
+            rise: state.rise,
+            stretch: state.stretch,
+            horizontal: font.horizontal,
+        })
+    }
+
+    fn at(&self, along: f64, inside: f64) -> (f64, f64) {
+        if self.horizontal {
+            self.map.apply(along + inside * self.stretch, self.rise)
+        } else {
+            // Vertical lines are read at the middle of their glyphs, where the pen is.
+            self.map.apply(0.0, along + inside)
+        }
+    }
+}

@@ -1,0 +1,490 @@
+//! What stands between hostile bytes and the parsers: time, decompressed size, nesting.
+//!
+//! The parser decodes object streams, cross-reference streams and fonts without a limit of its own, so those are
+//! measured before it sees them; content streams are decoded here and nowhere else.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use flate2::{Decompress, FlushDecompress, Status};
+use hayro_syntax::Filter;
+use hayro_syntax::object::{Dict, Object, Stream};
+
+use crate::{ExtractError, Limits};
+
+/// One deflated byte yields at most this many (258 bytes for two bits, RFC 1951).
+const DEFLATE_RATIO: u64 = 1032;
+/// One LZW code of at least nine bits yields at most the table's 4,096 bytes.
+const LZW_RATIO: u64 = 3700;
+/// One run-length pair yields at most 128 bytes.
+const RUN_LENGTH_RATIO: u64 = 64;
+
+/// Why a stream was not decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StreamError {
+    /// It is damaged, or made for something else than text.
+    Undecodable,
+    /// It would inflate beyond its limit.
+    TooLarge,
+}
+
+/// A stream's content.
+pub(super) struct DecodedStream {
+    pub(super) bytes: Vec<u8>,
+    /// The stream broke off or was corrupt behind these bytes.
+    pub(super) damaged: bool,
+}
+
+/// What a document may still use, over all threads that read it.
+pub(super) struct DecodeBudget {
+    deadline: Instant,
+    remaining_bytes: AtomicU64,
+    per_stream_bytes: u64,
+    charged: Mutex<HashSet<usize>>,
+    is_expired: AtomicBool,
+    exhausted: AtomicBool,
+}
+
+impl DecodeBudget {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            deadline: Instant::now() + Duration::from_secs(limits.max_seconds.into()),
+            remaining_bytes: AtomicU64::new(limits.max_decompressed_bytes),
+            per_stream_bytes: limits.max_content_bytes,
+            charged: Mutex::default(),
+            is_expired: AtomicBool::new(false),
+            exhausted: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether time is up. Once it is, it stays so: the document fails as a whole, because a result that depends on the
+    /// clock would not be one (I-12).
+    pub(super) fn is_expired(&self) -> bool {
+        if !self.is_expired.load(Relaxed) && Instant::now() >= self.deadline {
+            self.is_expired.store(true, Relaxed);
+        }
+        self.is_expired.load(Relaxed)
+    }
+
+    /// Whether a stream was refused because others had used up what the document may inflate: which one, depends on the
+    /// order in which pages were read.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.exhausted.load(Relaxed)
+    }
+
+    /// Decodes a stream of text or operators, counting its bytes once per document.
+    pub(super) fn decode(&self, stream: &Stream<'_>) -> Result<DecodedStream, StreamError> {
+        // The same large stream may be drawn over and over: that costs time, not budget.
+        if self.is_expired() {
+            return Err(StreamError::TooLarge);
+        }
+        let raw = stream.raw_data();
+        if raw.is_empty() {
+            // Zeros count as white space, so that a stream of them may have come to nothing.
+            let says_more = stream
+                .dict()
+                .get::<u32>("Length")
+                .is_some_and(|length| length > 0);
+            return if says_more {
+                Err(StreamError::Undecodable)
+            } else {
+                Ok(DecodedStream {
+                    bytes: Vec::new(),
+                    damaged: false,
+                })
+            };
+        }
+        let limit = self.stream_limit();
+        let filters = stream.filters();
+        let decoded = if let Some(DeflateLayers { layers, data }) =
+            strip_ascii_layers(stream, &filters, &raw, limit)?
+        {
+            let mut decoded = DecodedStream {
+                bytes: data.into_owned(),
+                damaged: false,
+            };
+            for _ in 0..layers {
+                let next = inflate(&decoded.bytes, limit)?;
+                decoded = DecodedStream {
+                    damaged: decoded.damaged || next.damaged,
+                    ..next
+                };
+            }
+            decoded
+        } else {
+            self.decoded_size(stream)?;
+            let bytes = stream
+                .decoded_data()
+                .map_err(|_| StreamError::Undecodable)?
+                .into_owned();
+            DecodedStream {
+                bytes,
+                damaged: false,
+            }
+        };
+        self.charge(stream, decoded.bytes.len() as u64)?;
+        Ok(decoded)
+    }
+
+    /// Whether the parser may decode the stream by itself.
+    pub(super) fn check(&self, stream: &Stream<'_>) -> Result<(), StreamError> {
+        let size = self.decoded_size(stream)?;
+        self.charge(stream, size)
+    }
+
+    fn decoded_size(&self, stream: &Stream<'_>) -> Result<u64, StreamError> {
+        let limit = self.stream_limit();
+        let raw = stream.raw_data();
+        let filters = stream.filters();
+        if let [Filter::FlateDecode] = filters.as_slice() {
+            return inflated_size(&raw, limit);
+        }
+        if let Some(DeflateLayers { layers: 1, data }) =
+            strip_ascii_layers(stream, &filters, &raw, limit)?
+        {
+            return inflated_size(&data, limit);
+        }
+        let ratio = filters.iter().fold(1u64, |ratio, filter| {
+            ratio.saturating_mul(worst_ratio(*filter))
+        });
+        let size = (raw.len() as u64).saturating_mul(ratio);
+        if size <= limit {
+            return Ok(raw.len() as u64);
+        }
+        // Rare filters with a large stream: decode what can be decoded here, refuse what cannot be bounded.
+        match filters.as_slice() {
+            [Filter::LzwDecode] if (raw.len() as u64) < limit / 64 => Ok(raw.len() as u64),
+            _ => Err(StreamError::TooLarge),
+        }
+    }
+
+    fn charge(&self, stream: &Stream<'_>, size: u64) -> Result<(), StreamError> {
+        // A stream is the same one when its dictionary lies at the same place in memory.
+        let mut charged = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
+        if !charged.insert(stream.dict().data().as_ptr() as usize) {
+            return Ok(());
+        }
+        // The lock is held: nobody else writes.
+        match self.remaining_bytes.load(Relaxed).checked_sub(size) {
+            Some(remaining) => {
+                self.remaining_bytes.store(remaining, Relaxed);
+                Ok(())
+            }
+            None => {
+                self.exhausted.store(true, Relaxed);
+                Err(StreamError::TooLarge)
+            }
+        }
+    }
+
+    /// The most a stream may inflate to now.
+    fn stream_limit(&self) -> u64 {
+        let remaining = self.remaining_bytes.load(Relaxed);
+        if remaining < self.per_stream_bytes {
+            // From here on a refusal may be the other streams' doing.
+            self.exhausted.store(true, Relaxed);
+        }
+        remaining.min(self.per_stream_bytes)
+    }
+}
+
+fn worst_ratio(filter: Filter) -> u64 {
+    match filter {
+        Filter::FlateDecode => DEFLATE_RATIO,
+        Filter::LzwDecode => LZW_RATIO,
+        Filter::RunLengthDecode => RUN_LENGTH_RATIO,
+        Filter::Ascii85Decode => 4,
+        _ => 1,
+    }
+}
+
+/// Data under layers of deflate and nothing else.
+struct DeflateLayers<'r> {
+    layers: usize,
+    data: Cow<'r, [u8]>,
+}
+
+/// The data once the ASCII layers around it are taken off; `None` for other filters than deflate, and where parameters
+/// are named: content streams with a predictor are legal but hardly exist.
+fn strip_ascii_layers<'r>(
+    stream: &Stream<'_>,
+    filters: &[Filter],
+    raw: &'r [u8],
+    limit: u64,
+) -> Result<Option<DeflateLayers<'r>>, StreamError> {
+    let dict: &Dict<'_> = stream.dict();
+    let external = matches!(
+        dict.get::<Object<'_>>("F"),
+        Some(Object::String(_) | Object::Dict(_))
+    );
+    if external || dict.contains_key("DecodeParms") || dict.contains_key("DP") || filters.len() > 4
+    {
+        return Ok(None);
+    }
+    let mut data = Cow::Borrowed(raw);
+    let mut filters = filters;
+    while let [
+        filter @ (Filter::AsciiHexDecode | Filter::Ascii85Decode),
+        rest @ ..,
+    ] = filters
+    {
+        data = if *filter == Filter::AsciiHexDecode {
+            decode_hex(&data)
+        } else {
+            decode_base85(&data)
+        }
+        .into();
+        if data.len() as u64 > limit {
+            return Err(StreamError::TooLarge);
+        }
+        filters = rest;
+    }
+    let only_deflate = filters.iter().all(|filter| *filter == Filter::FlateDecode);
+    Ok(only_deflate.then_some(DeflateLayers {
+        layers: filters.len(),
+        data,
+    }))
+}
+
+/// PDF 1.7, 7.4.2: two digits a byte up to `>`; anything else is passed over.
+pub(super) fn decode_hex(text: &[u8]) -> Vec<u8> {
+    let digits = text
+        .iter()
+        .take_while(|byte| **byte != b'>')
+        .filter_map(|byte| char::from(*byte).to_digit(16));
+    let digits: Vec<u8> = digits
+        .filter_map(|digit| u8::try_from(digit).ok())
+        .collect();
+    digits
+        .chunks(2)
+        .map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0))
+        .collect()
+}
+
+/// PDF 1.7, 7.4.3: five digits from `!` to `u` make four bytes, `z` is four zeros, `~` ends.
+pub(super) fn decode_base85(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len() / 5 * 4);
+    let mut value = 0u32;
+    let mut count = 0;
+    for digit in text.iter().take_while(|byte| **byte != b'~') {
+        match digit {
+            b'z' if count == 0 => bytes.extend([0; 4]),
+            b'!'..=b'u' => {
+                value = value.wrapping_mul(85).wrapping_add(u32::from(digit - b'!'));
+                count += 1;
+            }
+            _ => {}
+        }
+        if count == 5 {
+            bytes.extend(value.to_be_bytes());
+            (value, count) = (0, 0);
+        }
+    }
+    if count > 1 {
+        let filled = (count..5).fold(value, |value, _| value.wrapping_mul(85).wrapping_add(84));
+        bytes.extend(filled.to_be_bytes().iter().take(count - 1));
+    }
+    bytes
+}
+
+/// Inflates zlib or raw deflate data up to `stream_limit` bytes; checksums are ignored, damage ends the data.
+pub(super) fn inflate(data: &[u8], limit: u64) -> Result<DecodedStream, StreamError> {
+    let mut bytes = Vec::with_capacity(data.len().saturating_mul(4).min(1 << 20));
+    let damaged = inflate_into(data, limit, |chunk| bytes.extend_from_slice(chunk))?;
+    if bytes.is_empty() && damaged {
+        Err(StreamError::Undecodable)
+    } else {
+        Ok(DecodedStream { bytes, damaged })
+    }
+}
+
+/// The size of the inflated data; damaged data counts as far as it goes.
+pub(super) fn inflated_size(data: &[u8], limit: u64) -> Result<u64, StreamError> {
+    let mut size = 0u64;
+    inflate_into(data, limit, |chunk| size += chunk.len() as u64)?;
+    Ok(size)
+}
+
+fn inflate_into(data: &[u8], limit: u64, mut take: impl FnMut(&[u8])) -> Result<bool, StreamError> {
+    let body = without_zlib_header(data);
+    let mut inflater = Decompress::new(false);
+    let mut chunk = vec![0u8; 32 << 10];
+    loop {
+        let before_in = inflater.total_in();
+        let before_out = inflater.total_out();
+        let rest = body.get(before_in as usize..).unwrap_or_default();
+        let status = inflater.decompress(rest, &mut chunk, FlushDecompress::None);
+        let produced = (inflater.total_out() - before_out) as usize;
+        if inflater.total_out() > limit {
+            return Err(StreamError::TooLarge);
+        }
+        take(chunk.get(..produced).unwrap_or_default());
+        match status {
+            Ok(Status::StreamEnd) => return Ok(false),
+            Ok(_) if produced > 0 || inflater.total_in() > before_in => {}
+            Ok(_) | Err(_) => return Ok(true),
+        }
+    }
+}
+
+/// RFC 1950: method 8, header divisible by 31, no preset dictionary.
+fn without_zlib_header(data: &[u8]) -> &[u8] {
+    match data {
+        [cmf, flags, rest @ ..]
+            if cmf & 0x0f == 8
+                && (u16::from(*cmf) << 8 | u16::from(*flags)) % 31 == 0
+                && flags & 0x20 == 0 =>
+        {
+            rest
+        }
+        _ => data,
+    }
+}
+
+/// Checks what can be checked before any parser sees the bytes, and returns them from the header on.
+pub(super) fn check_file<'b>(bytes: &'b [u8], limits: &Limits) -> Result<&'b [u8], ExtractError> {
+    if bytes.is_empty() {
+        return Err(ExtractError::new(
+            "input.empty",
+            "the file is empty",
+            "check that the file was copied completely",
+        ));
+    }
+    if bytes.len() as u64 > limits.max_bytes {
+        return Err(ExtractError::new(
+            "limits.bytes",
+            format!(
+                "the file has {} bytes, more than the limit of {}",
+                bytes.len(),
+                limits.max_bytes
+            ),
+            "raise the limit or split the file",
+        ));
+    }
+    let start = find_bytes(
+        bytes.get(..bytes.len().min(1024 + 5)).unwrap_or_default(),
+        b"%PDF-",
+    )
+    .ok_or_else(not_a_pdf_error)?;
+    let body = bytes.get(start..).unwrap_or_default();
+    if exceeds_inflate_limit(body, limits) {
+        return Err(ExtractError::new(
+            "limits.decompressed_bytes",
+            format!(
+                "the file's object tables inflate to more than {} bytes",
+                limits.max_decompressed_bytes
+            ),
+            "raise the limit if the file is trusted",
+        ));
+    }
+    Ok(body)
+}
+
+/// Whether the file was cut off: its last words are `startxref` and a place (PDF 1.7, 7.5.5), and no object follows.
+pub(super) fn is_truncated(bytes: &[u8]) -> bool {
+    rfind_bytes(bytes, b"startxref")
+        .is_none_or(|end| rfind_bytes(bytes, b"endobj").is_some_and(|object| object > end))
+}
+
+pub(super) fn not_a_pdf_error() -> ExtractError {
+    ExtractError::new(
+        "pdf.not_a_pdf",
+        "the file is not a PDF: it has no PDF header in its first 1,024 bytes",
+        "check the file's format, or give it the extension of what it is",
+    )
+}
+
+/// Object and cross-reference streams are inflated by the parser in full, so their sizes are summed here first. Small
+/// files cannot inflate beyond the limit and are not looked at. Encrypted streams cannot be measured.
+fn exceeds_inflate_limit(bytes: &[u8], limits: &Limits) -> bool {
+    let mut unmeasured = 0u64;
+    let mut measured = 0u64;
+    let mut position = 0;
+    while let Some(offset) = find_bytes(bytes.get(position..).unwrap_or_default(), b"stream") {
+        let keyword = position + offset;
+        position = keyword + 6;
+        if keyword >= 3 && bytes.get(keyword - 3..keyword) == Some(b"end") {
+            continue;
+        }
+        let head = bytes
+            .get(keyword.saturating_sub(512)..keyword)
+            .unwrap_or_default();
+        let head =
+            rfind_bytes(head, b"obj").map_or(head, |start| head.get(start..).unwrap_or_default());
+        if find_bytes(head, b"/ObjStm").is_none() && find_bytes(head, b"/XRef").is_none() {
+            continue;
+        }
+        let data = bytes.get(position..).unwrap_or_default();
+        let data = data.strip_prefix(b"\r").unwrap_or(data);
+        let data = data.strip_prefix(b"\n").unwrap_or(data);
+        let length = find_bytes(data, b"endstream").unwrap_or(data.len());
+        let data = data.get(..length).unwrap_or_default();
+        unmeasured += length as u64;
+        position += length;
+        if unmeasured.saturating_mul(DEFLATE_RATIO) < limits.max_decompressed_bytes
+            && is_one_deflate(head)
+        {
+            continue;
+        }
+        match nested_size(
+            data,
+            head,
+            limits.max_decompressed_bytes.saturating_sub(measured),
+        ) {
+            Ok(size) => measured += size,
+            Err(_) => return true,
+        }
+    }
+    false
+}
+
+fn is_one_deflate(head: &[u8]) -> bool {
+    count_occurrences(head, b"/FlateDecode") + count_occurrences(head, b"/Fl ") <= 1
+}
+
+fn nested_size(data: &[u8], head: &[u8], limit: u64) -> Result<u64, StreamError> {
+    let mut layers = count_occurrences(head, b"/FlateDecode").max(1);
+    let mut current = Cow::Borrowed(data);
+    while layers > 1 {
+        match inflate(&current, limit) {
+            Ok(decoded) => current = decoded.bytes.into(),
+            Err(StreamError::TooLarge) => return Err(StreamError::TooLarge),
+            Err(StreamError::Undecodable) => return Ok(0),
+        }
+        layers -= 1;
+    }
+    inflated_size(&current, limit)
+}
+
+fn count_occurrences(haystack: &[u8], needle: &[u8]) -> usize {
+    haystack
+        .windows(needle.len())
+        .filter(|window| *window == needle)
+        .count()
+}
+
+pub(super) fn find_bytes(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    let first = *needle.first()?;
+    let mut start = 0;
+    while let Some(offset) = haystack
+        .get(start..)?
+        .iter()
+        .position(|byte| *byte == first)
+    {
+        let at = start + offset;
+        if haystack.get(at..at + needle.len())? == needle {
+            return Some(at);
+        }
+        start = at + 1;
+    }
+    None
+}
+
+fn rfind_bytes(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack
+        .windows(needle.len())
+        .rposition(|window| window == needle)
+}

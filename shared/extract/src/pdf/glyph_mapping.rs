@@ -1,0 +1,215 @@
+//! What a code means where neither `/ToUnicode` nor a standard glyph name says it.
+//!
+//! Bitmap fonts made from TeX, and fonts that printer drivers cut up, name their glyphs after their codes (`/a49`, `/G31`,
+//! `/1`); embedded TrueType and OpenType programs often still carry the table from Unicode to their glyphs.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use hayro_font::{FontGlyph, GlyphId};
+use hayro_syntax::object::{Array, Dict, Name, Object};
+use skrifa::{FontRef, MetadataProvider};
+
+/// Codes of a program's table that are looked at: the Basic Multilingual Plane and some more.
+const MAX_MAPPINGS: usize = 100_000;
+/// Windows symbol fonts keep their codes here.
+const SYMBOL_CODES: std::ops::RangeInclusive<u32> = 0xf020..=0xf0ff;
+
+/// The second opinion of a font.
+pub(super) struct GlyphMapping<'a> {
+    dict: Dict<'a>,
+    /// A Type 3 font.
+    is_type3: bool,
+    names: OnceCell<HashMap<u8, String>>,
+    glyphs: OnceCell<HashMap<u32, char>>,
+}
+
+impl<'a> GlyphMapping<'a> {
+    pub(super) fn new(dict: &Dict<'a>, is_type3: bool) -> Self {
+        Self {
+            dict: dict.clone(),
+            is_type3: is_type3,
+            names: OnceCell::new(),
+            glyphs: OnceCell::new(),
+        }
+    }
+
+    /// What the code means, as far as names and the font program tell.
+    pub(super) fn character(&self, code: u32, glyph: &FontGlyph<'a>) -> Option<char> {
+        match (glyph, u8::try_from(code)) {
+            (FontGlyph::Type3(_), Ok(code)) => {
+                self.by_name(code).or_else(|| self.by_code(code.into()))
+            }
+            (FontGlyph::Outline(outline), code) => {
+                let by_program = || {
+                    let glyphs = self.glyphs.get_or_init(|| {
+                        outline
+                            .font_data()
+                            .map(|font| characters_of_glyphs((*font.data).as_ref()))
+                            .unwrap_or_default()
+                    });
+                    let id = outline.glyph_id();
+                    (id != GlyphId::NOTDEF)
+                        .then(|| glyphs.get(&id.to_u32()).copied())
+                        .flatten()
+                };
+                by_program().or_else(|| self.by_name(code.ok()?))
+            }
+            _ => None,
+        }
+    }
+
+    fn by_name(&self, code: u8) -> Option<char> {
+        let name = self
+            .names
+            .get_or_init(|| read_differences(&self.dict))
+            .get(&code)?;
+        let mut characters = name.chars();
+        if let (Some(only), None) = (characters.next(), characters.next()) {
+            return self.by_code(only.into());
+        }
+        self.by_code(code_from_name(name, code)?)
+    }
+
+    /// The character with this code in ASCII, or the ligature in the text fonts of TeX.
+    fn by_code(&self, code: u32) -> Option<char> {
+        match code {
+            0x21..=0x7e => char::from_u32(code),
+            0x0b if self.is_type3 => Some('\u{fb00}'),
+            0x0c if self.is_type3 => Some('\u{fb01}'),
+            0x0d if self.is_type3 => Some('\u{fb02}'),
+            0x0e if self.is_type3 => Some('\u{fb03}'),
+            0x0f if self.is_type3 => Some('\u{fb04}'),
+            _ => None,
+        }
+    }
+}
+
+/// The code in a name like `a49` (decimal) or `G31` (hexadecimal): the reading that is the glyph's own code, or else the
+/// decimal one after `a` and the hexadecimal one after `G`, as the programs that write such names mean them.
+fn code_from_name(name: &str, own: u8) -> Option<u32> {
+    let digits = name.trim_start_matches(|c: char| {
+        c.is_ascii_alphabetic() && !matches!(c, 'A'..='F') || c == 'a'
+    });
+    let digits = digits
+        .strip_prefix('C')
+        .filter(|rest| rest.len() >= 2)
+        .unwrap_or(digits);
+    if digits.len() == name.len() && name.len() > 3 || !(1..=3).contains(&digits.len()) {
+        return None;
+    }
+    let decimal = digits.parse::<u32>().ok();
+    let hexadecimal = u32::from_str_radix(digits, 16).ok();
+    let own = Some(u32::from(own));
+    match name.as_bytes().first()? {
+        _ if decimal == own || hexadecimal == own => own,
+        b'a' | b'c' => decimal,
+        b'G' | b'g' => hexadecimal,
+        _ => None,
+    }
+}
+
+/// The names `/Encoding /Differences` gives to codes.
+fn read_differences(dict: &Dict<'_>) -> HashMap<u8, String> {
+    let mut names = HashMap::new();
+    let Some(encoding) = dict.get::<Dict<'_>>("Encoding") else {
+        return names;
+    };
+    let Some(array) = encoding.get::<Array<'_>>("Differences") else {
+        return names;
+    };
+    let mut code = 0u32;
+    for item in array.iter::<Object<'_>>().take(1024) {
+        match item {
+            Object::Number(number) => code = number.as_f64().clamp(0.0, 256.0) as u32,
+            Object::Name(name) => {
+                if let Ok(code) = u8::try_from(code) {
+                    names.insert(code, name_text(&name));
+                }
+                code += 1;
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+fn name_text(name: &Name<'_>) -> String {
+    String::from_utf8_lossy(name.as_ref()).into_owned()
+}
+
+/// The first character that the font program's own table shows with each glyph.
+fn characters_of_glyphs(program: &[u8]) -> HashMap<u32, char> {
+    let mut characters = HashMap::new();
+    let Ok(font) = FontRef::new(program) else {
+        return characters;
+    };
+    for (code, glyph) in font.charmap().mappings().take(MAX_MAPPINGS) {
+        let code = if SYMBOL_CODES.contains(&code) {
+            code - 0xf000
+        } else {
+            code
+        };
+        if let Some(character) = char::from_u32(code) {
+            characters.entry(glyph.to_u32()).or_insert(character);
+        }
+    }
+    characters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A font program of nothing but a table that shows `first` and what follows it with glyphs 3 and 4.
+    fn program(first: u32) -> Vec<u8> {
+        let words = |words: &[u32]| {
+            words
+                .iter()
+                .flat_map(|word| word.to_be_bytes())
+                .collect::<Vec<u8>>()
+        };
+        // Format 12: one group.
+        let subtable = [
+            words(&[0x000c_0000, 28, 0, 1]),
+            words(&[first, first + 1, 3]),
+        ]
+        .concat();
+        let table = [words(&[1, 0x0003_000a, 12]), subtable].concat();
+        let length = table.len() as u32;
+        let directory = [
+            words(&[0x0001_0000, 0x0001_0010, 0]),
+            b"cmap".to_vec(),
+            words(&[0, 28, length]),
+        ]
+        .concat();
+        [directory, table].concat()
+    }
+
+    #[test]
+    fn glyphs_are_mapped_by_the_font_program() {
+        let mapping = characters_of_glyphs(&program('A' as u32));
+        assert_eq!(
+            (mapping.get(&3), mapping.get(&4), mapping.len()),
+            (Some(&'A'), Some(&'B'), 2)
+        );
+        assert_eq!(characters_of_glyphs(&program(0xf041)).get(&3), Some(&'A'));
+        assert!(characters_of_glyphs(b"no font").is_empty());
+    }
+
+    #[test]
+    fn codes_are_parsed_from_glyph_names() {
+        for (name, own, code) in [
+            ("a49", 49, Some(49)),
+            ("a65", 1, Some(65)),
+            ("G31", 0x31, Some(0x31)),
+            ("G41", 2, Some(0x41)),
+            ("C0065", 1, None),
+            ("c66", 9, Some(66)),
+            ("glyph", 5, None),
+            ("x33", 5, None),
+        ] {
+            assert_eq!(code_from_name(name, own), code, "{name}");
+        }
+    }
+}

@@ -1,0 +1,528 @@
+//! The stored form of a [`Source`]: a head, and the text in chunks that can be read one by one.
+//!
+//! `version (1 byte) · length of the header (u32, little-endian) · header · chunks`. The head and each chunk are postcard in
+//! a zstd frame of their own; the head's table says how long each chunk is. The same source packs to the same bytes.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use stemma_document::{
+    Defect, Extent, Heading, Link, OutlineItem, Page, PageSpan, Source, SourceBody, SourceFormat,
+    TextLines,
+};
+
+/// Changes with the layout of the bytes or of what is in them.
+const VERSION: u8 = 2;
+/// Pages that are packed, and unpacked, together.
+pub const PAGES_PER_CHUNK: usize = 64;
+const LINES_PER_CHUNK: usize = 4_096;
+/// Largest frame that is unpacked, in bytes; a pack that declares or holds more is refused.
+const MAX_FRAME_BYTES: u32 = 1 << 30;
+/// What is set aside for a frame before its content has been seen, in bytes.
+const MAX_RESERVE_BYTES: u32 = 16 << 20;
+
+/// Why a pack cannot be read. Packs come from a store and from child processes: nothing in them is trusted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CodecError {
+    /// Made by another version of Stemma.
+    #[error("the packed source has version {0}, this program reads version {VERSION}")]
+    Version(u8),
+    /// Cut short, altered, or declaring more than it may hold.
+    #[error("the packed source is damaged: {0}")]
+    Damaged(&'static str),
+    /// Pages or lines that the document does not have.
+    #[error("{0} to {1} lie outside of the packed source")]
+    OutOfRange(u32, u32),
+}
+
+/// Everything of a source except its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceHeader {
+    /// What the bytes were.
+    pub format: SourceFormat,
+    /// Pages or lines.
+    pub extent: Extent,
+    /// The embedded outline.
+    pub outline: Vec<OutlineItem>,
+    /// Internal links.
+    pub links: Vec<Link>,
+    /// The headings of a Markdown or plain-text document; empty for pages.
+    pub headings: Vec<Heading>,
+    /// Document information and front matter.
+    pub metadata: BTreeMap<String, String>,
+    /// What could not be read.
+    pub defects: Vec<Defect>,
+    /// Whether the file was encrypted.
+    pub encrypted: bool,
+    chunks: Vec<ChunkEntry>,
+}
+
+/// One entry of the chunk table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct ChunkEntry {
+    packed_bytes: u32,
+    raw_bytes: u32,
+}
+
+/// Packs a source.
+///
+/// # Errors
+///
+/// [`CodecError::Damaged`] for a source with a chunk over 1 GiB, which the limits of extraction do not let happen.
+pub fn encode_source(source: &Source) -> Result<Vec<u8>, CodecError> {
+    let mut chunks = Vec::new();
+    let mut text = Vec::new();
+    let mut add = |frame: (ChunkEntry, Vec<u8>)| {
+        chunks.push(frame.0);
+        text.extend(frame.1);
+    };
+    let mut headings = Vec::new();
+    match &source.body {
+        SourceBody::Pages(pages) => {
+            pages
+                .chunks(PAGES_PER_CHUNK)
+                .try_for_each(|pages| encode_frame(&pages).map(&mut add))?;
+        }
+        SourceBody::Lines(body) => {
+            headings.clone_from(&body.headings);
+            let mut tokens = body.tokens.chunks(LINES_PER_CHUNK);
+            let lines = body.lines.chunks(LINES_PER_CHUNK);
+            lines
+                .map(|lines| encode_frame(&(lines, tokens.next().unwrap_or_default())))
+                .try_for_each(|f| f.map(&mut add))?;
+        }
+    }
+    let header = SourceHeader {
+        format: source.format,
+        extent: source.extent(),
+        outline: source.outline.clone(),
+        links: source.links.clone(),
+        headings,
+        metadata: source.metadata.clone(),
+        defects: source.defects.clone(),
+        encrypted: source.encrypted,
+        chunks,
+    };
+    let (size, header) = encode_frame(&header)?;
+    Ok([
+        &[VERSION][..],
+        &size.packed_bytes.to_le_bytes(),
+        &header,
+        &text,
+    ]
+    .concat())
+}
+
+fn encode_frame<T: Serialize>(value: &T) -> Result<(ChunkEntry, Vec<u8>), CodecError> {
+    let raw =
+        postcard::to_stdvec(value).map_err(|_| CodecError::Damaged("it cannot be encoded"))?;
+    let packed = zstd::bulk::compress(&raw, 3)
+        .map_err(|_| CodecError::Damaged("it cannot be compressed"))?;
+    let size = |bytes: &[u8]| {
+        u32::try_from(bytes.len())
+            .ok()
+            .filter(|size| *size <= MAX_FRAME_BYTES)
+    };
+    match (size(&packed), size(&raw)) {
+        (Some(packed_bytes), Some(raw_bytes)) => Ok((
+            ChunkEntry {
+                packed_bytes,
+                raw_bytes,
+            },
+            packed,
+        )),
+        _ => Err(CodecError::Damaged("a chunk is too large")),
+    }
+}
+
+/// A packed source of which only the head has been unpacked.
+#[derive(Debug, Clone)]
+pub struct EncodedSource {
+    header: SourceHeader,
+    /// The chunks, one behind the other.
+    text: Bytes,
+    /// Where each chunk starts in `text`.
+    chunk_offsets: Vec<usize>,
+}
+
+impl EncodedSource {
+    /// Reads the head.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError::Version`] and [`CodecError::Damaged`].
+    pub fn open(bytes: impl Into<Bytes>) -> Result<Self, CodecError> {
+        let bytes: Bytes = bytes.into();
+        match bytes.first() {
+            None => return Err(CodecError::Damaged("it is empty")),
+            Some(&VERSION) => {}
+            Some(other) => return Err(CodecError::Version(*other)),
+        }
+        let cut_short = CodecError::Damaged("its head is cut short");
+        let (size, _) = bytes[1..]
+            .split_first_chunk::<4>()
+            .ok_or(cut_short.clone())?;
+        let head_end = usize::try_from(u32::from_le_bytes(*size))
+            .ok()
+            .and_then(|size| size.checked_add(5));
+        let head_end = head_end
+            .filter(|end| *end <= bytes.len())
+            .ok_or(cut_short)?;
+        let header: SourceHeader = decode_frame(&bytes[5..head_end], MAX_FRAME_BYTES)?;
+        let text = bytes.slice(head_end..);
+        let chunk_offsets = chunk_offsets(&header, text.len())?;
+        Ok(Self {
+            header,
+            text,
+            chunk_offsets,
+        })
+    }
+
+    /// Everything but the text.
+    pub fn header(&self) -> &SourceHeader {
+        &self.header
+    }
+
+    /// Pages or lines.
+    pub fn extent(&self) -> Extent {
+        self.header.extent
+    }
+
+    /// The pages of `span`; unpacks only the chunks they lie in.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError::OutOfRange`], also for a document of lines; [`CodecError::Damaged`].
+    pub fn pages(&self, span: PageSpan) -> Result<Vec<Page>, CodecError> {
+        let first = span.start().index();
+        let last = span.end().index();
+        match self.header.extent {
+            Extent::Pages(count) if last < count as usize => {}
+            _ => return Err(CodecError::OutOfRange(span.start().get(), span.end().get())),
+        }
+        let mut pages = Vec::with_capacity(span.len());
+        for index in first / PAGES_PER_CHUNK..=last / PAGES_PER_CHUNK {
+            let chunk = self.page_chunk(index)?;
+            let start = index * PAGES_PER_CHUNK;
+            pages.extend(
+                chunk
+                    .into_iter()
+                    .skip(first.saturating_sub(start))
+                    .take(last + 1 - start.max(first)),
+            );
+        }
+        Ok(pages)
+    }
+
+    /// Lines `start..=end`, 1-based; unpacks only the chunks they lie in.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError::OutOfRange`], also for a document of pages and where `end < start`; [`CodecError::Damaged`].
+    pub fn lines(&self, start: u32, end: u32) -> Result<Vec<String>, CodecError> {
+        match self.header.extent {
+            Extent::Lines(count) if 1 <= start && start <= end && end <= count => {}
+            _ => return Err(CodecError::OutOfRange(start, end)),
+        }
+        let first = start as usize - 1;
+        let last = end as usize - 1;
+        let mut lines = Vec::new();
+        for index in first / LINES_PER_CHUNK..=last / LINES_PER_CHUNK {
+            let (chunk, _) = self.line_chunk(index)?;
+            let start = index * LINES_PER_CHUNK;
+            lines.extend(
+                chunk
+                    .into_iter()
+                    .skip(first.saturating_sub(start))
+                    .take(last + 1 - start.max(first)),
+            );
+        }
+        Ok(lines)
+    }
+
+    /// The whole source. Chunks are unpacked one by one, so that the text is held once.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError::Damaged`].
+    pub fn decode(self) -> Result<Source, CodecError> {
+        let body = match self.header.extent {
+            Extent::Pages(count) => {
+                let mut pages = Vec::with_capacity(
+                    (count as usize).min(PAGES_PER_CHUNK * self.chunk_offsets.len()),
+                );
+                for index in 0..self.chunk_offsets.len() {
+                    pages.append(&mut self.page_chunk(index)?);
+                }
+                SourceBody::Pages(pages)
+            }
+            Extent::Lines(_) => SourceBody::Lines(self.text_lines()?),
+        };
+        let head = self.header;
+        Ok(Source {
+            format: head.format,
+            body,
+            outline: head.outline,
+            links: head.links,
+            metadata: head.metadata,
+            defects: head.defects,
+            encrypted: head.encrypted,
+        })
+    }
+
+    fn text_lines(&self) -> Result<TextLines, CodecError> {
+        let mut text = TextLines {
+            headings: self.header.headings.clone(),
+            ..TextLines::default()
+        };
+        for index in 0..self.chunk_offsets.len() {
+            let (lines, tokens) = self.line_chunk(index)?;
+            text.lines.extend(lines);
+            text.tokens.extend(tokens);
+        }
+        let counted = text.tokens.is_empty() || text.tokens.len() == text.lines.len();
+        if counted {
+            Ok(text)
+        } else {
+            Err(CodecError::Damaged("its tokens do not fit its lines"))
+        }
+    }
+
+    fn page_chunk(&self, index: usize) -> Result<Vec<Page>, CodecError> {
+        let pages: Vec<Page> = self.chunk(index)?;
+        self.check_length(index, pages.len(), PAGES_PER_CHUNK)?;
+        Ok(pages)
+    }
+
+    fn line_chunk(&self, index: usize) -> Result<(Vec<String>, Vec<u32>), CodecError> {
+        let chunk: (Vec<String>, Vec<u32>) = self.chunk(index)?;
+        self.check_length(index, chunk.0.len(), LINES_PER_CHUNK)?;
+        Ok(chunk)
+    }
+
+    fn chunk<T: DeserializeOwned>(&self, index: usize) -> Result<T, CodecError> {
+        let chunk = self.header.chunks.get(index);
+        let start = self.chunk_offsets.get(index);
+        let (Some(chunk), Some(start)) = (chunk, start) else {
+            return Err(CodecError::Damaged("a chunk is missing"));
+        };
+        decode_frame(
+            &self.text[*start..*start + chunk.packed_bytes as usize],
+            chunk.raw_bytes,
+        )
+    }
+
+    fn check_length(
+        &self,
+        index: usize,
+        length: usize,
+        per_chunk: usize,
+    ) -> Result<(), CodecError> {
+        let expected = unit_count(self.header.extent)
+            .saturating_sub(index * per_chunk)
+            .min(per_chunk);
+        if length == expected {
+            Ok(())
+        } else {
+            Err(CodecError::Damaged("a chunk has the wrong length"))
+        }
+    }
+}
+
+fn unit_count(extent: Extent) -> usize {
+    match extent {
+        Extent::Pages(count) | Extent::Lines(count) => count as usize,
+    }
+}
+
+/// Where the chunks start, when the table fits the extent and the bytes.
+fn chunk_offsets(head: &SourceHeader, text_bytes: usize) -> Result<Vec<usize>, CodecError> {
+    let per_chunk = if matches!(head.extent, Extent::Pages(_)) {
+        PAGES_PER_CHUNK
+    } else {
+        LINES_PER_CHUNK
+    };
+    if head.chunks.len() != unit_count(head.extent).div_ceil(per_chunk) {
+        return Err(CodecError::Damaged("its table does not fit its extent"));
+    }
+    let mut end = 0usize;
+    let mut starts = Vec::with_capacity(head.chunks.len());
+    for chunk in &head.chunks {
+        starts.push(end);
+        end = end.saturating_add(chunk.packed_bytes as usize);
+    }
+    if end == text_bytes {
+        Ok(starts)
+    } else {
+        Err(CodecError::Damaged("its text is cut short or too long"))
+    }
+}
+
+/// Unpacks one frame of at most `max_bytes`; memory grows with what is there, not with what is declared.
+fn decode_frame<T: DeserializeOwned>(packed: &[u8], max_bytes: u32) -> Result<T, CodecError> {
+    let unreadable = || CodecError::Damaged("a frame cannot be unpacked");
+    let limit = max_bytes.min(MAX_FRAME_BYTES);
+    let mut raw = Vec::with_capacity(limit.min(MAX_RESERVE_BYTES) as usize);
+    let decoder = zstd::stream::read::Decoder::with_buffer(packed)
+        .map_err(|_| unreadable())?
+        .single_frame();
+    decoder
+        .take(u64::from(limit) + 1)
+        .read_to_end(&mut raw)
+        .map_err(|_| unreadable())?;
+    if raw.len() > limit as usize {
+        return Err(CodecError::Damaged("a frame is larger than declared"));
+    }
+    match postcard::take_from_bytes(&raw) {
+        Ok((value, [])) => Ok(value),
+        _ => Err(CodecError::Damaged("a frame has the wrong content")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use stemma_document::{Line, LineRole, PageLabel, Pt, Rect, StyleRun, Word};
+
+    use super::*;
+
+    fn paged(pages: usize) -> Source {
+        let line = |n: usize| Line {
+            text: format!("page {n}"),
+            rect: Rect::new(1.0, 2.0, 3.0, 4.0),
+            runs: vec![StyleRun {
+                end: 6,
+                size: Pt::new(9.5),
+                bold: true,
+                italic: false,
+            }],
+            words: vec![Word {
+                start: 0,
+                end: 4,
+                x0: Pt(-100),
+                x1: Pt(200),
+            }],
+            tokens: 3,
+            role: LineRole::Foot,
+        };
+        let body = SourceBody::Pages(
+            (1..=pages)
+                .map(|n: usize| Page {
+                    width: Pt(61200),
+                    height: Pt(79200),
+                    label: Some(PageLabel(n.to_string())),
+                    lines: vec![line(n)],
+                })
+                .collect(),
+        );
+        Source {
+            body,
+            ..crate::markdown::read(b"---\na: b\n---\n".to_vec(), &crate::Limits::default())
+                .unwrap()
+        }
+    }
+
+    fn lined(lines: usize) -> Source {
+        crate::markdown::read(
+            "# \u{5e74}\n".repeat(lines).into_bytes(),
+            &crate::Limits::default(),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn sources_round_trip() {
+        for source in [
+            paged(0),
+            paged(1),
+            paged(64),
+            paged(200),
+            lined(1),
+            lined(4_096),
+            lined(10_000),
+        ] {
+            let bytes = encode_source(&source).unwrap();
+            assert_eq!(bytes, encode_source(&source).unwrap());
+            let packed = EncodedSource::open(bytes).unwrap();
+            assert_eq!(packed.extent(), source.extent());
+            assert_eq!(packed.decode().unwrap(), source);
+        }
+    }
+
+    #[test]
+    fn page_and_line_ranges_decode_alone() {
+        let packed = EncodedSource::open(encode_source(&paged(200)).unwrap()).unwrap();
+        let pages = packed.pages(PageSpan::new(60, 130).unwrap()).unwrap();
+        assert_eq!(
+            (
+                pages.len(),
+                pages[0].text().as_str(),
+                pages[70].text().as_str()
+            ),
+            (71, "page 60", "page 130")
+        );
+        assert_eq!(
+            packed.pages(PageSpan::new(200, 201).unwrap()),
+            Err(CodecError::OutOfRange(200, 201))
+        );
+        assert!(packed.lines(1, 1).is_err());
+        let mut source = lined(9_000);
+        let SourceBody::Lines(text) = &mut source.body else {
+            panic!("no lines")
+        };
+        text.lines
+            .iter_mut()
+            .zip(1..)
+            .for_each(|(line, n)| *line = format!("{n}"));
+        text.tokens = (0..9_000).collect();
+        let packed = EncodedSource::open(encode_source(&source).unwrap()).unwrap();
+        assert_eq!(
+            packed.lines(4_096, 4_098).unwrap(),
+            ["4096", "4097", "4098"]
+        );
+        assert_eq!(packed.lines(8_999, 9_000).unwrap(), ["8999", "9000"]);
+        assert!(
+            packed.lines(0, 1).is_err()
+                && packed.lines(2, 1).is_err()
+                && packed.lines(9_000, 9_001).is_err()
+        );
+        assert_eq!(packed.decode().unwrap(), source);
+    }
+
+    #[test]
+    fn decompression_bombs_are_rejected() {
+        let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 3).unwrap();
+        assert_eq!(
+            decode_frame::<Vec<u8>>(&bomb, 1_000),
+            Err(CodecError::Damaged("a frame is larger than declared"))
+        );
+        // A length that promises more elements than there are bytes reserves nothing.
+        let promise = zstd::bulk::compress(&[0xFF, 0xFF, 0xFF, 0xFF, 0x0F], 3).unwrap();
+        assert!(decode_frame::<Vec<Page>>(&promise, 1_000).is_err());
+    }
+
+    #[test]
+    fn truncated_and_other_versions_are_errors() {
+        let bytes = encode_source(&paged(70)).unwrap();
+        assert!((0..bytes.len()).all(|end| EncodedSource::open(bytes[..end].to_vec()).is_err()));
+        assert_eq!(
+            EncodedSource::open(vec![9, 9, 9]).unwrap_err(),
+            CodecError::Version(9)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn altered_packs_never_panic(at in 1usize..2_000, byte: u8, pages in 1usize..100) {
+            let mut bytes = encode_source(&paged(pages)).unwrap();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            if let Ok(packed) = EncodedSource::open(bytes) {
+                let _ = packed.decode();
+            }
+        }
+    }
+}

@@ -1,0 +1,678 @@
+//! What one line looks like: the lines that may be headings, with their kind, number and title.
+
+use stemma_document::english_words;
+
+use crate::title;
+
+/// Longest heading, in characters and words, continuation lines included.
+const MAX_CHARS: usize = 160;
+const MAX_WORDS: usize = 24;
+/// The same for headings that only their look gives away (capitals, bare numbers, underlines).
+const MAX_BARE_CHARS: usize = 90;
+const MAX_BARE_WORDS: usize = 12;
+
+/// The kinds of headings; the order is their usual nesting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum HeadingKind {
+    /// Volume, book, title, part; appendix, annex, schedule, exhibit; 编, 部分.
+    Part,
+    Appendix,
+    /// 章 too.
+    Chapter,
+    /// Amendments too.
+    Article,
+    Item,
+    /// 节 too.
+    Section,
+    Note,
+    DoubleUnderline,
+    Underline,
+    Roman,
+    Letter,
+    /// `1.` at depth 1, `1.2` at depth 2 …
+    Decimal(u8),
+    Han,
+    Capitals,
+}
+
+impl HeadingKind {
+    /// Numbers without a word: they need more witnesses.
+    pub(super) fn is_bare(self) -> bool {
+        matches!(
+            self,
+            HeadingKind::Roman | HeadingKind::Letter | HeadingKind::Decimal(_) | HeadingKind::Han
+        )
+    }
+
+    /// Whether headings of this kind carry a number.
+    pub(super) fn is_numbered(self) -> bool {
+        !matches!(
+            self,
+            HeadingKind::DoubleUnderline | HeadingKind::Underline | HeadingKind::Capitals
+        )
+    }
+}
+
+/// A line that may be a heading.
+#[derive(Debug, Clone)]
+pub(super) struct HeadingCandidate {
+    /// Index of the line, from 0, and of the last line of the title.
+    pub(super) first: usize,
+    pub(super) last: usize,
+    pub(super) kind: HeadingKind,
+    /// `[1, 1]` for `1A`, `[1, 2]` for `1.2`; empty for kinds without numbers.
+    pub(super) number: Vec<u32>,
+    pub(super) title: String,
+    /// Only the label is the title: the text begins behind it on the same line.
+    pub(super) run_in: bool,
+}
+
+/// The candidates of a text in order. `is_prose` says which lines (from 0) may hold any.
+pub(super) fn find_candidates(
+    lines: &[String],
+    is_blank: &[bool],
+    is_prose: impl Fn(usize) -> bool,
+) -> Vec<HeadingCandidate> {
+    let view = LineView { lines, is_blank };
+    let mut candidates: Vec<HeadingCandidate> = Vec::new();
+    let mut index = 0;
+    while index < lines.len() {
+        let candidate = if is_blank[index] || !is_prose(index) {
+            None
+        } else {
+            view.candidate(index, candidates.last())
+        };
+        index = candidate.as_ref().map_or(index, |candidate| candidate.last) + 1;
+        candidates.extend(candidate);
+    }
+    candidates
+}
+
+struct LineView<'a> {
+    lines: &'a [String],
+    is_blank: &'a [bool],
+}
+
+impl LineView<'_> {
+    fn candidate(&self, at: usize, before: Option<&HeadingCandidate>) -> Option<HeadingCandidate> {
+        let line = self.lines[at].trim();
+        let stands_free =
+            at == 0 || self.is_blank[at - 1] || before.is_some_and(|before| before.last + 1 == at);
+        if !stands_free
+            || line.len() > 4 * MAX_CHARS && !line.starts_with(char::is_uppercase)
+            || is_contents_entry(line)
+        {
+            return None;
+        }
+        let mut candidate = self
+            .labeled(at, line)
+            .or_else(|| self.unlabeled(at, line))?;
+        candidate.title = title::clean(&candidate.title);
+        Some(candidate).filter(|candidate| !candidate.title.is_empty())
+    }
+
+    fn labeled(&self, at: usize, line: &str) -> Option<HeadingCandidate> {
+        let label = parse_word_label(line)
+            .or_else(|| parse_han_label(line))
+            .or_else(|| parse_bare_label(line))?;
+        let mut candidate = HeadingCandidate {
+            first: at,
+            last: at,
+            kind: label.kind,
+            number: label.number,
+            title: line.into(),
+            run_in: false,
+        };
+        if label.rest.is_empty() {
+            self.absorb_title_below(&mut candidate);
+            return Some(candidate);
+        }
+        if let Some((last, title)) = self.join_wrapped(at, line, label.rest, label.kind) {
+            (candidate.last, candidate.title) = (last, title);
+            return Some(candidate);
+        }
+        let begins_text = label
+            .rest
+            .starts_with(|c: char| c.is_uppercase() || matches!(c, '(' | '"' | '“' | '['));
+        if label.kind.is_bare() || !label.closed || !begins_text {
+            return None;
+        }
+        candidate.title = line[..line.len() - label.rest.len()].into();
+        candidate.run_in = true;
+        Some(candidate)
+    }
+
+    /// The heading with the lines it runs on over, when it ends before a blank line (or text set off by its look).
+    fn join_wrapped(
+        &self,
+        at: usize,
+        line: &str,
+        rest: &str,
+        kind: HeadingKind,
+    ) -> Option<(usize, String)> {
+        let fits = |rest: &str| {
+            if kind.is_bare() {
+                is_bare_title(rest)
+            } else {
+                is_title(rest)
+            }
+        };
+        let mut last = at;
+        let mut title = line.to_owned();
+        while last - at < 3 && !self.ends_block(last) {
+            let next = self.lines[last + 1].trim();
+            if underline_kind(next).is_some()
+                || parse_word_label(next).is_some()
+                || parse_bare_label(next).is_some()
+            {
+                break;
+            }
+            title = format!("{title} {next}");
+            last += 1;
+        }
+        let whole = title.get(line.len() - rest.len()..)?;
+        if self.ends_block(last) && fits(whole) {
+            return Some((last, title));
+        }
+        // A heading over its text without a blank line between: the line must be short and the text begin afresh.
+        let next = self.lines.get(at + 1).map_or("", |next| next.trim());
+        let begins_afresh = next.starts_with(|c: char| !c.is_lowercase())
+            && line.chars().count() * 4 < next.chars().count() * 3;
+        let apart = underline_kind(next).is_some() || (begins_afresh && !kind.is_bare());
+        (apart && fits(rest)).then(|| (at, line.to_owned()))
+    }
+
+    /// `ARTICLE I` alone, and in capitals below it `DEFINITIONS`: one heading.
+    fn absorb_title_below(&self, candidate: &mut HeadingCandidate) {
+        let below = (candidate.last + 1..self.lines.len())
+            .take(3)
+            .find(|index| !self.is_blank[*index]);
+        let Some(index) =
+            below.filter(|index| !candidate.kind.is_bare() && self.ends_block(*index))
+        else {
+            return;
+        };
+        let line = self.lines[index].trim();
+        if is_capitals_heading(line)
+            && parse_word_label(line).is_none()
+            && parse_bare_label(line).is_none()
+        {
+            candidate.title = format!("{} {line}", candidate.title);
+            candidate.last = index;
+        }
+    }
+
+    fn unlabeled(&self, at: usize, line: &str) -> Option<HeadingCandidate> {
+        let next = self.lines.get(at + 1).map_or("", |next| next.trim_end());
+        let candidate = |kind, last, title: String| HeadingCandidate {
+            first: at,
+            last,
+            kind,
+            number: Vec::new(),
+            title,
+            run_in: false,
+        };
+        if let Some(kind) = underline_kind(next.trim()) {
+            return (is_underlined(line, next.trim()) && !self.heads_table(at + 2))
+                .then(|| candidate(kind, at + 1, line.into()));
+        }
+        let mut last = at;
+        while last - at < 3
+            && !self.ends_block(last)
+            && is_capitals_heading(self.lines[last + 1].trim())
+        {
+            last += 1;
+        }
+        // Two or more short lines in capitals are an address or a cover as often as a title: they must fill the line.
+        let is_long = last == at || self.lines[at].trim().chars().count() >= 40;
+        let title = self.lines[at..=last]
+            .iter()
+            .map(|line| line.trim())
+            .collect::<Vec<_>>()
+            .join(" ");
+        let alone = is_capitals_heading(line)
+            && self.ends_block(last)
+            && is_long
+            && title.chars().count() <= MAX_CHARS;
+        (alone && !self.is_signature(at, last))
+            .then(|| candidate(HeadingKind::Capitals, last, title))
+    }
+
+    /// Whether the line at `index` is the last before a blank line or the end.
+    fn ends_block(&self, index: usize) -> bool {
+        self.is_blank.get(index + 1).copied().unwrap_or(true)
+    }
+
+    fn heads_table(&self, index: usize) -> bool {
+        let line = self.lines.get(index).map_or("", |line| line.trim());
+        line.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '$' | '(' | '|' | '-'))
+    }
+
+    /// Names and firms below or above a signature line.
+    fn is_signature(&self, first: usize, last: usize) -> bool {
+        let around = self.lines[first.saturating_sub(4)..(last + 5).min(self.lines.len())].iter();
+        around
+            .map(|line| line.trim())
+            .any(|line| line.contains("/s/") || line.contains("/S/") || line.starts_with("____"))
+    }
+}
+
+struct HeadingLabel<'a> {
+    kind: HeadingKind,
+    number: Vec<u32>,
+    /// Whether a full stop, colon or dash closes it.
+    closed: bool,
+    rest: &'a str,
+}
+
+/// `Section. 2.`, `PART I`, `Item 1A:`.
+fn parse_word_label(line: &str) -> Option<HeadingLabel<'_>> {
+    let (word, rest) = line.split_once(char::is_whitespace)?;
+    if !word.starts_with(char::is_uppercase) || word.len() > 12 {
+        return None;
+    }
+    let kind = match word.trim_end_matches(['.', ':']).to_lowercase().as_str() {
+        "volume" | "book" | "title" | "part" => HeadingKind::Part,
+        "appendix" | "annex" | "schedule" | "exhibit" => HeadingKind::Appendix,
+        "chapter" => HeadingKind::Chapter,
+        "article" | "amendment" => HeadingKind::Article,
+        "item" => HeadingKind::Item,
+        "section" | "sec" => HeadingKind::Section,
+        "note" => HeadingKind::Note,
+        _ => return None,
+    };
+    let rest = rest.trim_start();
+    let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+    let (number, behind) = rest.split_at(end);
+    let bare = number.trim_end_matches(['.', ':', ')', '—', '–', '-', ',']);
+    let opened = behind.trim_start();
+    let text = opened.trim_start_matches(['-', '–', '—', ':']).trim_start();
+    let closed = (bare.len() < number.len() && !number.ends_with(',')) || text.len() < opened.len();
+    let goes_on = !closed
+        && !text.is_empty()
+        && !text.starts_with(|c: char| c.is_uppercase() || !c.is_ascii());
+    (!goes_on && !number.ends_with(',')).then_some(())?;
+    Some(HeadingLabel {
+        kind,
+        number: parse_ordinal(bare)?,
+        closed,
+        rest: text,
+    })
+}
+
+/// `第三章 管理层讨论`, `一、基本情况`.
+fn parse_han_label(line: &str) -> Option<HeadingLabel<'_>> {
+    let digits = |text: &str| {
+        text.find(|c| parse_han_digit(c).is_none())
+            .unwrap_or(text.len())
+    };
+    if let Some(numbered) = line.strip_prefix('第') {
+        let (number, rest) = numbered.split_at(digits(numbered));
+        let units = [
+            ("编", HeadingKind::Part),
+            ("部分", HeadingKind::Part),
+            ("章", HeadingKind::Chapter),
+            ("节", HeadingKind::Section),
+        ];
+        let (kind, rest) = units
+            .iter()
+            .find_map(|(unit, kind)| Some((*kind, rest.strip_prefix(unit)?)))?;
+        return Some(HeadingLabel {
+            kind,
+            number: vec![parse_han_number(number)?],
+            closed: false,
+            rest: rest.trim_start(),
+        });
+    }
+    let (number, rest) = line.split_at(digits(line));
+    let rest = rest.strip_prefix('、')?;
+    Some(HeadingLabel {
+        kind: HeadingKind::Han,
+        number: vec![parse_han_number(number)?],
+        closed: true,
+        rest: rest.trim_start(),
+    })
+}
+
+/// `1. Title`, `1.2 Title`, `IV. Title`, `B. Title`.
+fn parse_bare_label(line: &str) -> Option<HeadingLabel<'_>> {
+    let (number, rest) = line.split_once(char::is_whitespace)?;
+    let bare = number.strip_suffix('.').unwrap_or(number);
+    let closed = bare.len() < number.len();
+    let rest = rest.trim_start();
+    let label = |kind, number| {
+        Some(HeadingLabel {
+            kind,
+            number,
+            closed,
+            rest,
+        })
+    };
+    if let Some(parts) = parse_decimals(bare) {
+        return label(HeadingKind::Decimal(u8::try_from(parts.len()).ok()?), parts);
+    }
+    if !closed {
+        return None;
+    }
+    match (parse_roman(bare), parse_letter(bare)) {
+        // The series decides between the two readings of `C.` and `V.`; `I.` alone begins one.
+        (Some(value), letter) if letter.is_none() || bare == "I" => {
+            label(HeadingKind::Roman, vec![value])
+        }
+        (_, Some(value)) => label(HeadingKind::Letter, vec![value]),
+        _ => None,
+    }
+}
+
+fn parse_decimals(text: &str) -> Option<Vec<u32>> {
+    let parts: Vec<u32> = text
+        .split('.')
+        .take(9)
+        .map(|part: &str| {
+            part.parse()
+                .ok()
+                .filter(|n| *n < 1_000 && part.bytes().all(|byte| byte.is_ascii_digit()))
+        })
+        .collect::<Option<_>>()?;
+    (parts.len() < 9).then_some(parts)
+}
+
+/// `1A`, `12`, `2.3`, `IV`, `B`, `TWO`.
+fn parse_ordinal(text: &str) -> Option<Vec<u32>> {
+    // Twelve parts are as many as are spelled out.
+    let single = |number: Option<u32>| number.map(|number| vec![number]);
+    parse_decimals(text)
+        .or_else(|| {
+            let (digits, last) = text.split_at_checked(text.len().checked_sub(1)?)?;
+            Some(
+                [
+                    parse_decimals(digits)?,
+                    vec![parse_letter(&last.to_uppercase())?],
+                ]
+                .concat(),
+            )
+        })
+        .or_else(|| single(parse_roman(text)))
+        .or_else(|| single(parse_letter(text)))
+        .or_else(|| {
+            english_words::parse_number_word(text)
+                .filter(|number| *number <= 12)
+                .map(|number| vec![number])
+        })
+}
+
+pub(super) fn parse_letter(text: &str) -> Option<u32> {
+    match text.as_bytes() {
+        [byte @ b'A'..=b'Z'] => Some(u32::from(byte - b'A') + 1),
+        _ => None,
+    }
+}
+
+/// Roman numerals in capitals up to 399, only in their regular form.
+pub(super) fn parse_roman(text: &str) -> Option<u32> {
+    let values: Vec<u32> = text
+        .chars()
+        .take(16)
+        .map(|c: char| {
+            Some(match c {
+                'I' => 1,
+                'V' => 5,
+                'X' => 10,
+                'L' => 50,
+                'C' => 100,
+                _ => return None,
+            })
+        })
+        .collect::<Option<_>>()?;
+    let subtracted: u32 = values
+        .windows(2)
+        .filter(|pair| pair[0] < pair[1])
+        .map(|pair| pair[0])
+        .sum();
+    let number = values.iter().sum::<u32>().checked_sub(2 * subtracted)?;
+    (number > 0 && to_roman(number) == text).then_some(number)
+}
+
+fn to_roman(mut number: u32) -> String {
+    const STEPS: [(u32, &str); 9] = [
+        (100, "C"),
+        (90, "XC"),
+        (50, "L"),
+        (40, "XL"),
+        (10, "X"),
+        (9, "IX"),
+        (5, "V"),
+        (4, "IV"),
+        (1, "I"),
+    ];
+    let mut text = String::new();
+    for (value, numeral) in STEPS {
+        while number >= value {
+            text.push_str(numeral);
+            number -= value;
+        }
+    }
+    text
+}
+
+fn parse_han_digit(c: char) -> Option<u32> {
+    let at = "〇一二三四五六七八九"
+        .chars()
+        .position(|digit| digit == c)
+        .map(|at| at as u32);
+    at.or_else(|| c.to_digit(10)).or(match c {
+        '零' => Some(0),
+        '十' => Some(10),
+        '百' => Some(100),
+        _ => None,
+    })
+}
+
+/// `十二`, `二十`, `一百零三`, `12`.
+fn parse_han_number(text: &str) -> Option<u32> {
+    let mut total = 0u32;
+    let mut digits = 0u32;
+    for c in text.chars().take(6) {
+        match parse_han_digit(c)? {
+            unit @ (10 | 100) => {
+                total = total.checked_add(digits.max(1).checked_mul(unit)?)?;
+                digits = 0;
+            }
+            digit => digits = digits.checked_mul(10)?.checked_add(digit)?,
+        }
+    }
+    Some(total + digits).filter(|number| *number > 0)
+}
+
+/// An entry of a printed table of contents: dot leaders, or a page number behind a gap.
+fn is_contents_entry(line: &str) -> bool {
+    let without_number =
+        line.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '-' | 'F' | 'A'));
+    let has_number =
+        line.ends_with(|c: char| c.is_ascii_digit()) && without_number.len() < line.len();
+    let gap = without_number.ends_with("  ") || without_number.ends_with('\t');
+    let label_gap = without_number.split_whitespace().count() < 2;
+    line.contains("....") || line.contains(". . .") || (has_number && gap && !label_gap)
+}
+
+/// A title behind a word and a number.
+fn is_title(text: &str) -> bool {
+    let words = text.split_whitespace().count();
+    let starts_well = text.starts_with(|c: char| {
+        !c.is_lowercase() && (c.is_alphanumeric() || matches!(c, '"' | '“' | '(' | '['))
+    });
+    let ends_well = !text.ends_with([',', ';'])
+        && (!text.ends_with('.') || words <= 4 || is_capitals_text(text) || is_headline(text));
+    starts_well
+        && ends_well
+        && words <= MAX_WORDS
+        && text.chars().count() <= MAX_CHARS
+        && !has_columns(text)
+        && !has_sentence_end(text)
+}
+
+/// A title behind a bare number: shorter, never a sentence, and most words capitalized unless it is very short.
+fn is_bare_title(text: &str) -> bool {
+    let words = text.split_whitespace().count();
+    let short = text.chars().count() <= MAX_BARE_CHARS && words <= MAX_BARE_WORDS;
+    let ends_well = !text.ends_with(['.', ':', '?', '!']) || is_capitals_text(text);
+    short
+        && ends_well
+        && is_title(text)
+        && text.chars().filter(|c| c.is_alphabetic()).count() >= 2
+        && (words <= 5 || is_headline(text))
+}
+
+/// Whether at least two thirds of the longer words begin with a capital.
+fn is_headline(text: &str) -> bool {
+    let long: Vec<&str> = text
+        .split_whitespace()
+        .filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 4)
+        .collect();
+    let capital = long
+        .iter()
+        .filter(|word| {
+            word.trim_start_matches(|c: char| !c.is_alphanumeric())
+                .starts_with(|c: char| !c.is_lowercase())
+        })
+        .count();
+    capital * 3 >= long.len() * 2
+}
+
+/// A full stop inside, behind a real word: more than one sentence.
+fn has_sentence_end(text: &str) -> bool {
+    let mut words = text.split_whitespace().rev();
+    words.next();
+    words.any(|word: &str| {
+        let stem = word.trim_end_matches('.');
+        stem.len() < word.len() && stem.chars().count() >= 4 && stem.chars().all(char::is_lowercase)
+    })
+}
+
+fn has_columns(text: &str) -> bool {
+    text.contains("   ") || text.contains('\t')
+}
+
+/// Only capitals among the cased letters, and at least four of them.
+fn is_capitals_text(text: &str) -> bool {
+    text.chars().filter(|c| c.is_uppercase()).count() >= 4 && !text.chars().any(char::is_lowercase)
+}
+
+/// A line in capitals that may be a heading by itself: words, no address, no table row, no sentence.
+fn is_capitals_heading(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let has_word = words
+        .iter()
+        .any(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 4);
+    let has_digits = words
+        .iter()
+        .any(|word| word.chars().any(|c| c.is_ascii_digit()) && !is_year(word));
+    let short = words.len() <= MAX_BARE_WORDS && line.chars().count() <= MAX_BARE_CHARS;
+    let ends_well = !line.ends_with(['.', ',', ';', '-', '/']);
+    has_word
+        && short
+        && ends_well
+        && is_capitals_text(line)
+        && !has_digits
+        && line
+            .chars()
+            .all(|c: char| c.is_alphanumeric() || c == ' ' || "&'’,-–—/():.".contains(c))
+        && !has_columns(line)
+}
+
+fn is_year(word: &str) -> bool {
+    let digits = word.trim_matches(|c: char| !c.is_alphanumeric());
+    digits.len() == 4
+        && (digits.starts_with("19") || digits.starts_with("20"))
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The kind a rule of at least three `=` or `-` makes of the line above it.
+fn underline_kind(line: &str) -> Option<HeadingKind> {
+    let only = |c: char| line.len() >= 3 && line.chars().all(|other| other == c);
+    match () {
+        () if only('=') => Some(HeadingKind::DoubleUnderline),
+        () if only('-') || only('~') => Some(HeadingKind::Underline),
+        () => None,
+    }
+}
+
+fn is_underlined(line: &str, rule: &str) -> bool {
+    let length = line.chars().count();
+    let fits = rule.len() * 10 >= length * 6 && rule.len() * 10 <= length * 16 + 20;
+    let has_word = line.chars().filter(|c| c.is_alphabetic()).count() >= 2;
+    fits && has_word
+        && length <= MAX_BARE_CHARS
+        && !has_columns(line)
+        && !line.ends_with([',', ';', '.'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinals_are_parsed_in_every_notation() {
+        assert_eq!(parse_ordinal("1A"), Some(vec![1, 1]));
+        assert_eq!(parse_ordinal("XIV"), Some(vec![14]));
+        assert_eq!(parse_ordinal("two"), Some(vec![2]));
+        assert_eq!(parse_ordinal("2.3"), Some(vec![2, 3]));
+        assert_eq!(
+            (
+                parse_roman("IIX"),
+                parse_roman("XL"),
+                parse_roman("CCCXCIX"),
+                parse_roman("")
+            ),
+            (None, Some(40), Some(399), None)
+        );
+        assert_eq!(
+            (
+                parse_han_number("十二"),
+                parse_han_number("一百零三"),
+                parse_han_number("二十"),
+                parse_han_number("")
+            ),
+            (Some(12), Some(103), Some(20), None)
+        );
+        assert_eq!(parse_ordinal("A1"), None);
+        assert_eq!(parse_decimals("1.2.3.4.5.6.7.8.9.10"), None);
+    }
+
+    #[test]
+    fn references_in_sentences_are_not_labels() {
+        for line in [
+            "Section 2 of the act",
+            "Item 7, above",
+            "Part of it",
+            "section 2. Powers",
+            "Article whatever",
+        ] {
+            assert!(parse_word_label(line).is_none(), "{line}");
+        }
+        let label = parse_word_label("Item 1A. — Risk Factors").unwrap();
+        assert_eq!(
+            (label.kind, label.number, label.closed, label.rest),
+            (HeadingKind::Item, vec![1, 1], true, "Risk Factors")
+        );
+    }
+
+    #[test]
+    fn addresses_and_tables_in_capitals_are_not_headings() {
+        assert!(
+            is_capitals_heading("MANAGEMENT'S DISCUSSION AND ANALYSIS")
+                && is_capitals_heading("OUTLOOK FOR 2024")
+        );
+        for line in [
+            "NEW YORK, NEW YORK 10017",
+            "ASSETS   LIABILITIES",
+            "STOP.",
+            "A B C",
+            "Mixed CASE",
+            "12,345",
+            "ACME, ",
+        ] {
+            assert!(!is_capitals_heading(line.trim_end_matches(' ')), "{line}");
+        }
+    }
+}

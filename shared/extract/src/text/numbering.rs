@@ -1,0 +1,327 @@
+//! Which candidates are headings, and on which level: sequences are kept, lists and contents are not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stemma_document::Heading;
+
+use super::candidates::{HeadingCandidate, HeadingKind, parse_letter, parse_roman};
+
+/// A line in capitals that comes back more often than this is a running head.
+const MAX_REPEATS: usize = 5;
+/// Most numbers that may be missing between two headings of a worded series (`Item 1`, `Item 5`).
+const MAX_WORDED_GAP: u32 = 10;
+
+/// The headings among `candidates`; `documents` are level-1 headings under which they stand.
+pub(super) fn select_headings(
+    candidates: Vec<HeadingCandidate>,
+    is_blank: &[bool],
+    documents: &[Heading],
+) -> Vec<Heading> {
+    let ends: Vec<u32> = documents.iter().map(|document| document.line).collect();
+    let candidates = drop_lists(candidates, is_blank);
+    let accepted = drop_singletons(SeriesTracker::default().accept(candidates, &ends));
+    assign_levels(accepted, documents)
+}
+
+/// Drops contents and lists: three or more of one kind in a row with no text between them. What only lists the
+/// headings that follow later goes; so do bare numbers and lines in capitals, whether they come again or not.
+fn drop_lists(candidates: Vec<HeadingCandidate>, is_blank: &[bool]) -> Vec<HeadingCandidate> {
+    let mut text_before = vec![0u32; is_blank.len() + 1];
+    for (at, blank) in is_blank.iter().enumerate() {
+        text_before[at + 1] = text_before[at] + u32::from(!blank);
+    }
+    let touches = |pair: &[HeadingCandidate]| {
+        !pair[0].run_in && text_before[pair[0].last + 1] == text_before[pair[1].first]
+    };
+    let mut last_seen: BTreeMap<(HeadingKind, Vec<u32>), usize> = BTreeMap::new();
+    let mut repeats: BTreeMap<String, usize> = BTreeMap::new();
+    for candidate in &candidates {
+        last_seen.insert((candidate.kind, candidate.number.clone()), candidate.first);
+        *repeats.entry(candidate.title.clone()).or_default() += 1;
+    }
+    let mut dropped = BTreeSet::new();
+    let mut start = 0;
+    for end in 1..=candidates.len() {
+        if end < candidates.len() && touches(&candidates[end - 1..=end]) {
+            continue;
+        }
+        let run = &candidates[start..end];
+        let mut counts: BTreeMap<HeadingKind, usize> = BTreeMap::new();
+        run.iter()
+            .for_each(|candidate| *counts.entry(candidate.kind).or_default() += 1);
+        let run_ends = run.last().map_or(0, |candidate| candidate.last);
+        for candidate in run.iter().filter(|candidate| counts[&candidate.kind] >= 3) {
+            let again = last_seen
+                .get(&(candidate.kind, candidate.number.clone()))
+                .is_some_and(|at| *at > run_ends);
+            if candidate.kind.is_bare()
+                || candidate.kind == HeadingKind::Capitals
+                || (again && candidate.kind.is_numbered())
+            {
+                dropped.insert(candidate.first);
+            }
+        }
+        start = end;
+    }
+    let is_running_head =
+        |c: &HeadingCandidate| c.kind == HeadingKind::Capitals && repeats[&c.title] > MAX_REPEATS;
+    candidates
+        .into_iter()
+        .filter(|c| !dropped.contains(&c.first) && !is_running_head(c))
+        .collect()
+}
+
+/// A heading, with the series it continues.
+struct AcceptedHeading {
+    candidate: HeadingCandidate,
+    series: usize,
+}
+
+/// Follows the numbers through the text.
+#[derive(Default)]
+struct SeriesTracker {
+    /// Per kind: the last number and its series.
+    open: BTreeMap<HeadingKind, (Vec<u32>, usize)>,
+    /// Kinds that may begin again at 1, because something above them has begun since.
+    may_restart: BTreeSet<HeadingKind>,
+    series: usize,
+}
+
+impl SeriesTracker {
+    fn accept(
+        mut self,
+        candidates: Vec<HeadingCandidate>,
+        document_lines: &[u32],
+    ) -> Vec<AcceptedHeading> {
+        let mut accepted = Vec::new();
+        let mut documents = document_lines.iter().peekable();
+        for mut candidate in candidates {
+            while documents
+                .next_if(|line| **line as usize <= candidate.first + 1)
+                .is_some()
+            {
+                self.open.clear();
+            }
+            self.disambiguate(&mut candidate);
+            let Some(series) = self.find_series(&candidate) else {
+                continue;
+            };
+            self.advance(&candidate, series);
+            accepted.push(AcceptedHeading { candidate, series });
+        }
+        accepted
+    }
+
+    /// `C.` follows `B.`, but also begins like a Roman number; `V.` follows `IV.`: the open series decides.
+    fn disambiguate(&self, candidate: &mut HeadingCandidate) {
+        let label = candidate.title.split('.').next().unwrap_or_default();
+        let continues = |kind, value: Option<u32>| {
+            let last = self
+                .open
+                .get(&kind)
+                .and_then(|(number, _)| number.first().copied());
+            value
+                .filter(|value| last.is_some_and(|last| last + 1 == *value))
+                .map(|value| (kind, vec![value]))
+        };
+        if matches!(candidate.kind, HeadingKind::Roman | HeadingKind::Letter)
+            && let Some(read) = continues(HeadingKind::Letter, parse_letter(label))
+                .or_else(|| continues(HeadingKind::Roman, parse_roman(label)))
+        {
+            (candidate.kind, candidate.number) = read;
+        }
+    }
+
+    /// The series the candidate belongs to; `None` when its number fits nowhere.
+    fn find_series(&mut self, candidate: &HeadingCandidate) -> Option<usize> {
+        let number = &candidate.number;
+        if !candidate.kind.is_numbered() {
+            return Some(0);
+        }
+        let begins = || !candidate.kind.is_bare() || number.last().is_some_and(|last| *last <= 1);
+        match self.open.get(&candidate.kind) {
+            Some((last, series))
+                if follows(last, number, candidate.kind) && self.fits_parent(candidate) =>
+            {
+                Some(*series)
+            }
+            Some(_) if !self.may_restart.contains(&candidate.kind) => None,
+            _ if begins() && self.fits_parent(candidate) => {
+                self.series += 1;
+                Some(self.series)
+            }
+            _ => None,
+        }
+    }
+
+    /// `2.1` belongs under an open `2`.
+    fn fits_parent(&self, candidate: &HeadingCandidate) -> bool {
+        let HeadingKind::Decimal(depth @ 2..) = candidate.kind else {
+            return true;
+        };
+        let parent = (1..depth)
+            .rev()
+            .find_map(|depth| self.open.get(&HeadingKind::Decimal(depth)));
+        parent.is_none_or(|(number, _)| candidate.number.starts_with(number))
+    }
+
+    fn advance(&mut self, candidate: &HeadingCandidate, series: usize) {
+        let kind = candidate.kind;
+        if let HeadingKind::Decimal(depth) = kind {
+            self.open
+                .retain(|kind, _| !matches!(kind, HeadingKind::Decimal(other) if *other > depth));
+        }
+        // Below a worded heading or an underline every lower kind begins anew; below a bare number or capitals only
+        // the bare numbers do, and they may also go on.
+        let restarted: Vec<HeadingKind> = self
+            .open
+            .keys()
+            .copied()
+            .filter(|other: &HeadingKind| {
+                *other > kind
+                    || (other.is_bare()
+                        && *other != kind
+                        && !matches!(kind, HeadingKind::Decimal(_)))
+            })
+            .chain(
+                self.open
+                    .keys()
+                    .copied()
+                    .filter(|other| kind == HeadingKind::Capitals && other.is_bare()),
+            )
+            .collect();
+        self.may_restart.extend(restarted);
+        self.may_restart.remove(&kind);
+        if kind.is_numbered() {
+            self.open.insert(kind, (candidate.number.clone(), series));
+        }
+    }
+}
+
+/// Whether `next` comes after `last` with few missing between them.
+fn follows(last: &[u32], next: &[u32], kind: HeadingKind) -> bool {
+    let (Some(from), Some(to)) = (last.first(), next.first()) else {
+        return false;
+    };
+    match kind {
+        HeadingKind::Decimal(2..) => {
+            next > last
+                && next
+                    .last()
+                    .zip(last.last())
+                    .is_some_and(|(to, from)| *to <= 2 || (from + 1..=from + 2).contains(to))
+        }
+        _ if kind.is_bare() => (from + 1..=from + 2).contains(to),
+        _ => next > last && to - from <= MAX_WORDED_GAP,
+    }
+}
+
+/// Drops series of one: a single `1. Something` is no numbering. Decimals below a kept one stay.
+fn drop_singletons(accepted: Vec<AcceptedHeading>) -> Vec<AcceptedHeading> {
+    let mut members: BTreeMap<usize, usize> = BTreeMap::new();
+    accepted
+        .iter()
+        .for_each(|one| *members.entry(one.series).or_default() += 1);
+    accepted
+        .into_iter()
+        .filter(|one: &AcceptedHeading| {
+            let alone = one.candidate.kind.is_numbered() && members[&one.series] < 2;
+            let needs_company = (one.candidate.kind.is_bare()
+                && !matches!(one.candidate.kind, HeadingKind::Decimal(2..)))
+                || one.candidate.run_in;
+            !(alone && needs_company)
+        })
+        .collect()
+}
+
+/// Gives the headings their levels: each lies below the nearest one before it of a higher rank.
+fn assign_levels(accepted: Vec<AcceptedHeading>, documents: &[Heading]) -> Vec<Heading> {
+    let ranks = KindRanks::from_headings(&accepted);
+    let mut documents = documents.iter().peekable();
+    let mut stack: Vec<u32> = Vec::new();
+    let mut headings = Vec::new();
+    for AcceptedHeading { candidate, .. } in accepted {
+        let line = u32::try_from(candidate.first + 1).unwrap_or(u32::MAX);
+        while let Some(document) = documents.next_if(|document| document.line <= line) {
+            headings.push(document.clone());
+            stack = vec![0];
+        }
+        let rank = ranks.rank(candidate.kind);
+        while stack.last().is_some_and(|above| *above >= rank) {
+            stack.pop();
+        }
+        stack.push(rank);
+        headings.push(Heading {
+            line,
+            level: u16::try_from(stack.len()).unwrap_or(u16::MAX),
+            title: candidate.title,
+        });
+    }
+    headings.extend(documents.cloned());
+    headings
+}
+
+/// How the kinds of one document nest.
+struct KindRanks {
+    /// Bare numbers in the order in which the document first uses them: `I.` over `A.`, or `1.` over `A.`.
+    bare: Vec<HeadingKind>,
+    /// Whether capitals stand inside numbered sections rather than above them.
+    capitals_below: bool,
+}
+
+impl KindRanks {
+    fn from_headings(accepted: &[AcceptedHeading]) -> Self {
+        let mut bare: Vec<HeadingKind> = Vec::new();
+        let mut capitals_below = false;
+        let mut inside: BTreeMap<usize, bool> = BTreeMap::new();
+        for one in accepted {
+            let kind = base_kind(one.candidate.kind);
+            if kind.is_bare() && !bare.contains(&kind) {
+                bare.push(kind);
+            }
+            if kind == HeadingKind::Capitals {
+                inside
+                    .values_mut()
+                    .for_each(|has_capitals| *has_capitals = true);
+            } else if kind.is_bare() && kind == one.candidate.kind {
+                capitals_below |= inside.insert(one.series, false).unwrap_or(false);
+            }
+        }
+        Self {
+            bare,
+            capitals_below,
+        }
+    }
+
+    fn rank(&self, kind: HeadingKind) -> u32 {
+        let order = |kind| {
+            self.bare
+                .iter()
+                .position(|bare| *bare == base_kind(kind))
+                .unwrap_or(0) as u32
+        };
+        match kind {
+            HeadingKind::Part | HeadingKind::Appendix => 10,
+            HeadingKind::Chapter => 20,
+            HeadingKind::Article => 30,
+            HeadingKind::Item => 40,
+            HeadingKind::Section => 50,
+            HeadingKind::Note => 60,
+            HeadingKind::DoubleUnderline => 70,
+            HeadingKind::Underline => 80,
+            HeadingKind::Capitals if self.capitals_below => 1_000,
+            HeadingKind::Capitals => 90,
+            HeadingKind::Decimal(depth) => 100 + 20 * order(kind) + u32::from(depth),
+            HeadingKind::Roman | HeadingKind::Letter | HeadingKind::Han => 101 + 20 * order(kind),
+        }
+    }
+}
+
+/// Decimals of all depths are one numbering.
+fn base_kind(kind: HeadingKind) -> HeadingKind {
+    if let HeadingKind::Decimal(_) = kind {
+        HeadingKind::Decimal(1)
+    } else {
+        kind
+    }
+}

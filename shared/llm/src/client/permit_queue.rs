@@ -1,0 +1,174 @@
+//! Where tasks of one class wait for their turn to ask the shared limits: the more urgent first, else as they came.
+//!
+//! What is near the end of its document is urgent: so documents end one after another instead of all at the end, and
+//! questions of all kinds, short and long, are asked side by side, which uses a limit of requests and one of tokens.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use stemma_engine::env::Millis;
+use tokio::sync::oneshot;
+
+/// The line.
+#[derive(Default)]
+pub(super) struct PermitQueue {
+    waiting: Mutex<WaitList>,
+    /// When someone of the line last had a permit.
+    progressed_ms: AtomicU64,
+}
+
+/// Urgency, and when it came.
+type QueuePosition = (Reverse<u8>, u64);
+
+#[derive(Default)]
+struct WaitList {
+    /// Whether it is someone's turn.
+    is_busy: bool,
+    next_seq: u64,
+    waiters: BTreeMap<QueuePosition, oneshot::Sender<()>>,
+}
+
+impl PermitQueue {
+    /// Waits until it is the caller's turn; it is over when the [`PermitTicket`] is dropped.
+    pub(super) async fn wait_turn(&self, urgency: u8) -> PermitTicket<'_> {
+        let mut guard = match self.try_enter(urgency) {
+            Ok(turn) => return turn,
+            Err(guard) => guard,
+        };
+        // The sender lives in the line until it is this place's turn.
+        let _notified = (&mut guard.notified).await;
+        guard.is_done = true;
+        PermitTicket(self)
+    }
+
+    /// Someone of the line had a permit.
+    pub(super) fn record_progress(&self, now_ms: Millis) {
+        self.progressed_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// How long the line has stood.
+    pub(super) fn stalled_ms(&self, now_ms: Millis) -> Millis {
+        now_ms.saturating_sub(self.progressed_ms.load(Ordering::Relaxed))
+    }
+
+    /// Whether someone waits behind whose turn it is.
+    pub(super) fn has_waiters(&self) -> bool {
+        !self.waiting().waiters.is_empty()
+    }
+
+    fn try_enter(&self, urgency: u8) -> Result<PermitTicket<'_>, WaitGuard<'_>> {
+        let mut waiting = self.waiting();
+        if !waiting.is_busy {
+            waiting.is_busy = true;
+            return Ok(PermitTicket(self));
+        }
+        let (notify, notified) = oneshot::channel();
+        let position = (Reverse(urgency), waiting.next_seq);
+        waiting.next_seq += 1;
+        waiting.waiters.insert(position, notify);
+        Err(WaitGuard {
+            queue: self,
+            position,
+            notified,
+            is_done: false,
+        })
+    }
+
+    fn wake_next(&self) {
+        let mut waiting = self.waiting();
+        while let Some((_, notify)) = waiting.waiters.pop_first() {
+            if notify.send(()).is_ok() {
+                return;
+            }
+        }
+        waiting.is_busy = false;
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, WaitList> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to ask the limits.
+pub(super) struct PermitTicket<'a>(&'a PermitQueue);
+
+impl Drop for PermitTicket<'_> {
+    fn drop(&mut self) {
+        self.0.wake_next();
+    }
+}
+
+/// A place in the line. Whoever is cut off leaves it, and hands on a turn that came in that moment.
+struct WaitGuard<'a> {
+    queue: &'a PermitQueue,
+    position: QueuePosition,
+    notified: oneshot::Receiver<()>,
+    is_done: bool,
+}
+
+impl Drop for WaitGuard<'_> {
+    fn drop(&mut self) {
+        if !self.is_done
+            && self
+                .queue
+                .waiting()
+                .waiters
+                .remove(&self.position)
+                .is_none()
+        {
+            self.queue.wake_next();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn urgent_waiters_go_first_equals_are_fifo() {
+        let line = Arc::new(PermitQueue::default());
+        let first = line.wait_turn(0).await;
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let tasks: Vec<_> = [(0, "a"), (2, "b"), (0, "c"), (2, "d"), (9, "e")]
+            .map(|(urgency, name)| {
+                let line = Arc::clone(&line);
+                let order = Arc::clone(&order);
+                tokio::spawn(async move {
+                    let _turn = line.wait_turn(urgency).await;
+                    order.lock().unwrap().push(name);
+                })
+            })
+            .into();
+        tokio::task::yield_now().await;
+        drop(first);
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), ["e", "b", "d", "a", "c"]);
+    }
+
+    #[tokio::test]
+    async fn cancelled_waiter_does_not_block_the_queue() {
+        let line = PermitQueue::default();
+        let first = line.wait_turn(0).await;
+        let mut gone = Box::pin(line.wait_turn(1));
+        assert!(gone.as_mut().now_or_never().is_none());
+        let mut next = Box::pin(line.wait_turn(0));
+        assert!(next.as_mut().now_or_never().is_none());
+        // It is the first one's turn, which is dropped before it hears of it.
+        drop(first);
+        drop(gone);
+        assert!(next.now_or_never().is_some());
+        assert!(
+            line.wait_turn(0).now_or_never().is_some(),
+            "the line is empty again"
+        );
+    }
+}

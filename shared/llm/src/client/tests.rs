@@ -1,0 +1,498 @@
+//! What the gate lets through, and what becomes of what it does not.
+
+use std::collections::VecDeque;
+
+use async_trait::async_trait;
+use stemma_engine::limit::{Permit, ReportedLimits, RequestCost, Reservation};
+use stemma_engine::{FailureKind, PortError};
+
+use super::*;
+use crate::prices::UnlimitedBudget;
+use crate::request::{OutputSchema, TokenUsage};
+
+/// Answers from a list, after 100 ms each; the rest is good.
+#[derive(Default)]
+struct FailingLlm {
+    errors: Mutex<VecDeque<LlmError>>,
+    called_ms: Mutex<Vec<Millis>>,
+    env: Mutex<Option<Env>>,
+}
+
+#[async_trait]
+impl Llm for FailingLlm {
+    async fn complete(&self, _: &LlmRequest) -> Result<LlmReply, LlmError> {
+        let env = self.env.lock().unwrap().clone().unwrap();
+        self.called_ms.lock().unwrap().push(env.now_ms());
+        env.sleep(Duration::from_millis(100)).await;
+        let usage = TokenUsage {
+            prompt_tokens: 40,
+            output_tokens: 10,
+            cached_tokens: 0,
+        };
+        let error = self.errors.lock().unwrap().pop_front();
+        error.map_or(Ok(LlmReply::new("{}", usage)), Err)
+    }
+}
+
+/// Limits that are away.
+struct UnavailableLimiter;
+
+#[async_trait]
+impl Limiter for UnavailableLimiter {
+    async fn acquire(
+        &self,
+        _: &str,
+        _: Quota,
+        _: RequestCost,
+        _: Millis,
+    ) -> Result<Permit, PortError> {
+        Err(PortError::transient("limiter", "acquire", "away"))
+    }
+    async fn settle(&self, _: &str, _: Quota, _: u32, _: u32) -> Result<(), PortError> {
+        Err(PortError::transient("limiter", "settle", "away"))
+    }
+    async fn pause(&self, _: &str, _: Millis) -> Result<(), PortError> {
+        Err(PortError::transient("limiter", "pause", "away"))
+    }
+    async fn report_limits(
+        &self,
+        _: &str,
+        _: Quota,
+        _: ReportedLimits,
+        _: Millis,
+    ) -> Result<(), PortError> {
+        Err(PortError::transient("limiter", "state", "away"))
+    }
+    async fn decrease_rate(&self, _: &str, _: u64, _: Millis) -> Result<(), PortError> {
+        Err(PortError::transient("limiter", "slow", "away"))
+    }
+    async fn reserve(&self, _: &str, _: u64, _: u64, _: Millis) -> Result<Reservation, PortError> {
+        Err(PortError::transient("limiter", "reserve", "away"))
+    }
+    async fn settle_reservation(
+        &self,
+        _: &str,
+        _: u64,
+        _: u64,
+        _: Millis,
+    ) -> Result<(), PortError> {
+        Err(PortError::transient("limiter", "spend", "away"))
+    }
+    async fn open_account(&self, _: &str, _: u64, _: Millis) -> Result<(), PortError> {
+        Err(PortError::transient("limiter", "open_account", "away"))
+    }
+}
+
+fn request(max_output_tokens: u32) -> LlmRequest {
+    let schema = OutputSchema::strict("s", &serde_json::json!({}));
+    LlmRequest {
+        model: "m".into(),
+        system: "s".into(),
+        user: "u".into(),
+        schema,
+        max_output_tokens,
+        follow_up: None,
+        urgency: 0,
+    }
+}
+
+fn client_with(
+    env: &Env,
+    errors: Vec<LlmError>,
+    settings: ModelClientSettings,
+    limiter: Arc<dyn Limiter>,
+) -> (ModelClient, Arc<FailingLlm>) {
+    let script = Arc::new(FailingLlm::default());
+    *script.errors.lock().unwrap() = errors.into();
+    *script.env.lock().unwrap() = Some(env.clone());
+    (
+        ModelClient::new(
+            env.clone(),
+            limiter,
+            Arc::<FailingLlm>::clone(&script),
+            settings,
+        ),
+        script,
+    )
+}
+
+fn per_minute(requests: u32, tokens: u32) -> ModelClientSettings {
+    ModelClientSettings {
+        requests_per_minute: requests,
+        tokens_per_minute: tokens,
+        ..ModelClientSettings::unlimited("m", "host")
+    }
+}
+
+fn server_error() -> LlmError {
+    LlmError::Server {
+        status: 503,
+        message: String::new(),
+    }
+}
+
+fn outcome(result: Result<TimedReply, CallError>) -> String {
+    match result {
+        Ok(_) => "answered".into(),
+        Err(CallError { failure, .. }) => match failure.kind {
+            FailureKind::Throttled { after_ms } => format!("{} in {after_ms}", failure.code),
+            FailureKind::Transient => format!("{} counted", failure.code),
+            _ => format!("{} final", failure.code),
+        },
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn open_breaker_makes_no_calls_and_counts_no_attempts() {
+    let env = Env::simulated(1);
+    let (client, script) = client_with(
+        &env,
+        vec![server_error(); 6],
+        per_minute(0, 0),
+        Arc::new(MemoryLimiter::default()),
+    );
+    let mut endings = Vec::new();
+    for _ in 0..6 {
+        endings.push(outcome(
+            client
+                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+                .await,
+        ));
+    }
+    assert_eq!(endings[..5], vec!["model.server_error counted"; 5]);
+    assert_eq!(
+        (endings[5].as_str(), script.called_ms.lock().unwrap().len()),
+        ("model.breaker_open in 5000", 5)
+    );
+    assert!(client.heartbeat().breaker_open_until_ms.is_some());
+    env.sleep(Duration::from_secs(5)).await;
+    assert_eq!(
+        outcome(
+            client
+                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+                .await
+        ),
+        "model.server_error in 5000"
+    );
+    env.sleep(Duration::from_secs(10)).await;
+    assert_eq!(
+        outcome(
+            client
+                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+                .await
+        ),
+        "answered"
+    );
+    assert_eq!(client.heartbeat().breaker_open_until_ms, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn interactive_calls_give_up_sooner_during_an_outage() {
+    let env = Env::simulated(1);
+    let (client, _) = client_with(
+        &env,
+        vec![server_error(); 500],
+        per_minute(0, 0),
+        Arc::new(MemoryLimiter::default()),
+    );
+    let mut ends = Vec::new();
+    for class in [Priority::Interactive, Priority::Bulk] {
+        let began = env.now_ms();
+        while !outcome(client.complete(&request(1), class, &UnlimitedBudget).await)
+            .ends_with("model.provider_unreachable final")
+        {
+            env.sleep(Duration::from_secs(5)).await;
+        }
+        ends.push((env.now_ms() - began) / 60_000);
+    }
+    assert_eq!(ends, [2, 58]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn provider_pause_applies_to_all_clients() {
+    let env = Env::simulated(1);
+    let limiter = Arc::new(MemoryLimiter::default());
+    let pause = LlmError::Throttled {
+        retry_after: Some(Duration::from_secs(20)),
+        rate_limits: ReportedLimits::default(),
+    };
+    let (one, _) = client_with(
+        &env,
+        vec![pause],
+        per_minute(0, 0),
+        Arc::<MemoryLimiter>::clone(&limiter),
+    );
+    let (other, script) = client_with(&env, vec![], per_minute(0, 0), limiter);
+    let began = env.now_ms();
+    assert_eq!(
+        outcome(
+            one.complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+                .await
+        ),
+        "model.throttled in 20000"
+    );
+    env.sleep(Duration::from_millis(10)).await;
+    assert!(one.heartbeat().paused_until_ms.is_some());
+    assert_eq!(
+        outcome(
+            other
+                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+                .await
+        ),
+        "answered"
+    );
+    assert!(script.called_ms.lock().unwrap()[0] - began >= 20_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_permit_is_throttled_and_not_counted() {
+    let env = Env::simulated(1);
+    let (client, _) = client_with(
+        &env,
+        vec![],
+        per_minute(1, 0),
+        Arc::new(MemoryLimiter::default()),
+    );
+    assert_eq!(
+        outcome(
+            client
+                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+                .await
+        ),
+        "answered"
+    );
+    assert_eq!(
+        outcome(
+            client
+                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+                .await
+        ),
+        "model.no_permit in 5000"
+    );
+    assert_eq!(
+        (client.heartbeat().waiting, client.heartbeat().calling),
+        (0, 0)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiters_stay_while_the_queue_moves() {
+    let env = Env::simulated(1);
+    let (client, _) = client_with(
+        &env,
+        vec![],
+        per_minute(12, 0),
+        Arc::new(MemoryLimiter::default()),
+    );
+    let client = Arc::new(client);
+    let call: Vec<_> = (0..20)
+        .map(|_| {
+            let client = Arc::clone(&client);
+            env.spawn(async move {
+                outcome(
+                    client
+                        .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+                        .await,
+                )
+            })
+        })
+        .collect();
+    for call in call {
+        assert_eq!(call.await.unwrap(), "answered", "the last one 100 s later");
+    }
+}
+
+/// 110 requests and 330,000 tokens a minute: five requests of 7,000 tokens, and thirty of 700 behind them, are no
+/// more than either limit lets through in twenty seconds.
+#[tokio::test(start_paused = true)]
+async fn large_requests_waiting_for_tokens_let_small_ones_pass() {
+    let env = Env::simulated(1);
+    let (client, script) = client_with(
+        &env,
+        vec![],
+        per_minute(110, 330_000),
+        Arc::new(MemoryLimiter::default()),
+    );
+    let client = Arc::new(client);
+    let began = env.now_ms();
+    let calls: Vec<_> = (0..35)
+        .map(|number| {
+            let client = Arc::clone(&client);
+            let user = "word ".repeat(if number < 5 { 7_000 } else { 700 });
+            let request = LlmRequest {
+                user,
+                urgency: u8::from(number < 5),
+                ..request(100)
+            };
+            env.spawn(async move {
+                outcome(
+                    client
+                        .complete(&request, Priority::Bulk, &UnlimitedBudget)
+                        .await,
+                )
+            })
+        })
+        .collect();
+    for calls in calls {
+        assert_eq!(calls.await.unwrap(), "answered");
+    }
+    let calls = script.called_ms.lock().unwrap().clone();
+    let last = calls.iter().max().unwrap() - began;
+    assert!(
+        last <= 20_500,
+        "{:?}",
+        calls.iter().map(|at| at - began).collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_larger_than_burst_is_charged_for_actual_usage() {
+    let env = Env::simulated(1);
+    let (client, script) = client_with(
+        &env,
+        vec![],
+        per_minute(0, 6_000),
+        Arc::new(MemoryLimiter::default()),
+    );
+    assert_eq!(
+        outcome(
+            client
+                .complete(&request(7_000), Priority::Bulk, &UnlimitedBudget)
+                .await
+        ),
+        "model.request_too_large final"
+    );
+    // About 3,000 tokens of 6,000 a minute, where bulk work may send 160 at once: what is beyond that is owed.
+    assert_eq!(
+        outcome(
+            client
+                .complete(&request(3_000), Priority::Bulk, &UnlimitedBudget)
+                .await
+        ),
+        "answered"
+    );
+    env.sleep(Duration::from_millis(10)).await;
+    assert_eq!(
+        outcome(
+            client
+                .complete(&request(3_000), Priority::Bulk, &UnlimitedBudget)
+                .await
+        ),
+        "answered"
+    );
+    let called_ms = script.called_ms.lock().unwrap().clone();
+    assert!(
+        called_ms[1] - called_ms[0] < 5_000,
+        "settled to the 50 tokens it used: {called_ms:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_fall_back_to_their_share_without_shared_limits() {
+    let env = Env::simulated(1);
+    let settings = ModelClientSettings {
+        expected_workers: 4,
+        ..per_minute(240, 0)
+    };
+    let (client, script) = client_with(&env, vec![], settings, Arc::new(UnavailableLimiter));
+    for _ in 0..30 {
+        assert_eq!(
+            outcome(
+                client
+                    .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+                    .await
+            ),
+            "answered"
+        );
+    }
+    let called_ms = script.called_ms.lock().unwrap().clone();
+    let seconds = (called_ms[29] - called_ms[0]) / 1_000;
+    assert!((26..=30).contains(&seconds), "60 a minute: {seconds} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn wrong_api_key_is_throttled_and_reported() {
+    let env = Env::simulated(1);
+    let error = LlmError::Configuration {
+        status: 401,
+        message: "bad key".into(),
+    };
+    let (client, _) = client_with(
+        &env,
+        vec![error],
+        per_minute(0, 0),
+        Arc::new(MemoryLimiter::default()),
+    );
+    assert_eq!(
+        outcome(
+            client
+                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+                .await
+        ),
+        "model.configuration in 300000"
+    );
+    assert_eq!(
+        client.heartbeat().last_error.as_deref(),
+        Some("model.configuration")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn unusable_reply_reports_its_cost() {
+    let env = Env::simulated(1);
+    let usage = TokenUsage {
+        prompt_tokens: 7,
+        output_tokens: 9,
+        cached_tokens: 0,
+    };
+    let error = LlmError::Unreadable {
+        message: "cut off".into(),
+        usage,
+    };
+    let (client, _) = client_with(
+        &env,
+        vec![error],
+        per_minute(0, 0),
+        Arc::new(MemoryLimiter::default()),
+    );
+    let refusal = client
+        .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        refusal.stats,
+        Some(ReplyStats {
+            usage,
+            took_ms: 100,
+            at_ms: env.now_ms()
+        })
+    );
+    assert_eq!(refusal.failure.kind, FailureKind::Transient);
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttling_without_retry_after_backs_off_exponentially() {
+    let env = Env::simulated(1);
+    let silent = LlmError::Throttled {
+        retry_after: None,
+        rate_limits: ReportedLimits::default(),
+    };
+    let (client, script) = client_with(
+        &env,
+        vec![silent; 6],
+        per_minute(0, 0),
+        Arc::new(MemoryLimiter::default()),
+    );
+    while outcome(
+        client
+            .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+            .await,
+    ) != "answered"
+    {}
+    let called_ms = script.called_ms.lock().unwrap().clone();
+    let pauses: Vec<_> = called_ms
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]) / 1_000)
+        .collect();
+    assert_eq!(pauses, [1, 2, 4, 8, 16, 16]);
+}

@@ -1,0 +1,148 @@
+//! Live numbers of one model, for `why` and `status`: a few counters and rings, never a log.
+
+use std::collections::VecDeque;
+
+use stemma_engine::env::Millis;
+use stemma_engine::heartbeat::ModelStatus;
+
+use crate::request::TokenUsage;
+
+/// Calls whose time is remembered.
+const DURATION_SAMPLES: usize = 256;
+/// Seconds of a minute.
+const SECONDS: usize = 60;
+
+/// Collects what a [`ModelStatus`] says.
+#[derive(Debug, Default)]
+pub(crate) struct ModelStats {
+    pub(crate) waiting_for_permit: u32,
+    pub(crate) in_call: u32,
+    pub(crate) paused_until_ms: Millis,
+    /// Refusals in a row as one too many, and when the last one came.
+    throttles: u32,
+    last_throttle_ms: Millis,
+    /// Requests and tokens per minute that the provider stated last.
+    pub(crate) rate_limits: (Option<u32>, Option<u32>),
+    pub(crate) last_error_code: Option<&'static str>,
+    durations_ms: VecDeque<u64>,
+    requests: MinuteWindow,
+    tokens: MinuteWindow,
+}
+
+impl ModelStats {
+    pub(crate) fn record_reply(&mut self, now_ms: Millis, took_ms: u64, usage: TokenUsage) {
+        self.last_error_code = None;
+        self.throttles = 0;
+        self.record_duration(took_ms);
+        self.requests.add(now_ms, 1);
+        self.tokens.add(now_ms, u64::from(usage.total()));
+    }
+
+    pub(crate) fn record_failure(&mut self, code: &'static str, took_ms: u64) {
+        self.last_error_code = Some(code);
+        self.record_duration(took_ms);
+    }
+
+    /// Counts a refusal of a call that began at `began_ms`; those that were under way together count once. Returns how many
+    /// came in a row.
+    pub(crate) fn record_throttle(&mut self, began_ms: Millis, now_ms: Millis) -> u32 {
+        if self.throttles == 0 || began_ms >= self.last_throttle_ms {
+            self.throttles += 1;
+            self.last_throttle_ms = now_ms;
+        }
+        self.throttles
+    }
+
+    fn record_duration(&mut self, took_ms: u64) {
+        if self.durations_ms.len() == DURATION_SAMPLES {
+            self.durations_ms.pop_front();
+        }
+        self.durations_ms.push_back(took_ms);
+    }
+
+    /// What there is to say at `now_ms`; limits and breaker are the caller's to add.
+    pub(crate) fn heartbeat(&self, now_ms: Millis) -> ModelStatus {
+        let mut times: Vec<u64> = self.durations_ms.iter().copied().collect();
+        times.sort_unstable();
+        let share = |percent: usize| times.get(times.len() * percent / 100).copied().unwrap_or(0);
+        ModelStatus {
+            requests_last_minute: self.requests.sum(now_ms),
+            tokens_last_minute: self.tokens.sum(now_ms),
+            waiting: self.waiting_for_permit,
+            calling: self.in_call,
+            p50_ms: share(50),
+            p95_ms: share(95),
+            paused_until_ms: Some(self.paused_until_ms).filter(|until| *until > now_ms),
+            last_error: self.last_error_code.map(Into::into),
+            ..ModelStatus::default()
+        }
+    }
+}
+
+/// A sum over the last sixty seconds, by the second.
+#[derive(Debug)]
+struct MinuteWindow([(u64, u64); SECONDS]);
+
+impl Default for MinuteWindow {
+    fn default() -> Self {
+        Self([(0, 0); SECONDS])
+    }
+}
+
+impl MinuteWindow {
+    fn add(&mut self, now_ms: Millis, amount: u64) {
+        let second = now_ms / 1_000;
+        let slot = &mut self.0[(second % SECONDS as u64) as usize];
+        *slot = if slot.0 == second {
+            (second, slot.1 + amount)
+        } else {
+            (second, amount)
+        };
+    }
+
+    fn sum(&self, now_ms: Millis) -> u64 {
+        let second = now_ms / 1_000;
+        self.0
+            .iter()
+            .filter(|(at, _)| at + SECONDS as u64 > second)
+            .map(|(_, amount)| amount)
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_minute_counts() {
+        let mut meter = ModelStats::default();
+        let usage = TokenUsage {
+            prompt_tokens: 90,
+            output_tokens: 10,
+            cached_tokens: 0,
+        };
+        for second in 0..90 {
+            meter.record_reply(second * 1_000, second, usage);
+        }
+        let state = meter.heartbeat(89_999);
+        assert_eq!(
+            (state.requests_last_minute, state.tokens_last_minute),
+            (60, 6_000)
+        );
+        assert_eq!((state.p50_ms, state.p95_ms), (45, 85));
+        assert_eq!(meter.heartbeat(200_000).requests_last_minute, 0);
+    }
+
+    #[test]
+    fn last_error_is_cleared_by_a_good_reply() {
+        let mut meter = ModelStats::default();
+        meter.record_failure("model.timeout", 5);
+        assert_eq!(
+            meter.heartbeat(0).last_error.as_deref(),
+            Some("model.timeout")
+        );
+        meter.record_reply(0, 5, TokenUsage::default());
+        assert_eq!(meter.heartbeat(0).last_error, None);
+    }
+}

@@ -1,0 +1,637 @@
+//! The cover of a form: which form it is, of whom, for which period, under which numbers.
+//!
+//! Covers put a value above its caption in brackets, beside it, or below it in a table; several values may share a line
+//! (`Delaware  1-3285  41-0417775`). Values are told by their own shape first and by their caption second.
+
+use stemma_document::{Fact, FilingFacts};
+
+use super::dates::{self, Date};
+use super::facts::{FrontPage, find_caption, normalize_key};
+use super::{registrant, securities};
+
+/// Words behind a caption in which its date stands.
+const DATE_WORDS: usize = 14;
+/// Lines between the Commission's name and the form's.
+const NAMES_APART: usize = 15;
+
+/// The facts of the first cover among the front pages; `signed` is the name in the signature block.
+pub(super) fn cover_facts(
+    front: &[FrontPage<'_>],
+    signed_name: Option<&Fact>,
+) -> Option<FilingFacts> {
+    let (at, form) = front
+        .iter()
+        .enumerate()
+        .find_map(|(at, page)| Some((at, cover_form(page)?)))?;
+    let cover = &front[at];
+    let mut facts = FilingFacts {
+        issuer: registrant::registrant_on_cover(cover, signed_name),
+        period_end: period_end(cover, &form).map(|date| cover.fact(date.to_iso())),
+        file_number: file_number(cover).map(|number| cover.fact(number)),
+        irs_number: irs_number(cover).map(|number| cover.fact(number)),
+        state: state(cover).map(|state| cover.fact(state)),
+        form: Some(cover.fact(form)),
+        ..FilingFacts::default()
+    };
+    // A long cover runs over to the next page; its table of securities may too.
+    let pages = &front[at..front.len().min(at + 2)];
+    facts.tickers = pages
+        .iter()
+        .map(securities::tickers)
+        .find(|items| !items.is_empty())
+        .unwrap_or_default();
+    facts.shares_outstanding = pages
+        .iter()
+        .map(securities::shares_outstanding)
+        .find(|items| !items.is_empty())
+        .unwrap_or_default();
+    Some(facts)
+}
+
+/// Forms by their squashed names, longer ones first where one begins another.
+const FORMS: [(&str, &str); 31] = [
+    ("10k405", "10-K405"),
+    ("10ksb40", "10-KSB40"),
+    ("10ksb", "10-KSB"),
+    ("10kt", "10-KT"),
+    ("10k", "10-K"),
+    ("10qsb", "10-QSB"),
+    ("10qt", "10-QT"),
+    ("10q", "10-Q"),
+    ("10", "10"),
+    ("11k", "11-K"),
+    ("12b25", "NT"),
+    ("18k", "18-K"),
+    ("20f", "20-F"),
+    ("40f", "40-F"),
+    ("6k", "6-K"),
+    ("8k12b", "8-K12B"),
+    ("8a12b", "8-A12B"),
+    ("8k", "8-K"),
+    ("s11", "S-11"),
+    ("s1", "S-1"),
+    ("s3asr", "S-3ASR"),
+    ("s3", "S-3"),
+    ("s4", "S-4"),
+    ("s8", "S-8"),
+    ("f10", "F-10"),
+    ("f1", "F-1"),
+    ("f3", "F-3"),
+    ("f4", "F-4"),
+    ("ncsr", "N-CSR"),
+    ("ncen", "N-CEN"),
+    ("d", "D"),
+];
+
+/// What may follow the form's name on its line: the report's own name.
+const AFTER_NAME: [&str; 12] = [
+    "annualreport",
+    "quarterlyreport",
+    "currentreport",
+    "transitionreport",
+    "reportof",
+    "registrationstatement",
+    "pursuantto",
+    "forthe",
+    "markone",
+    "underthesecurities",
+    "generalform",
+    "notification",
+];
+
+/// The form whose cover the page is, with its amendment mark.
+fn cover_form(page: &FrontPage<'_>) -> Option<String> {
+    let squashed: Vec<String> = page.lines.iter().map(|line| normalize_key(line)).collect();
+    let commission = (0..squashed.len()).find(|at| {
+        let split = || {
+            squashed[*at].ends_with("exchange")
+                && squashed.get(at + 1).is_some_and(|l| l == "commission")
+        };
+        let line = squashed[*at].as_str();
+        let line = line.strip_prefix("unitedstates").unwrap_or(line);
+        let name_match = line
+            .strip_prefix("securitiesandexchangecommission")
+            .or_else(|| line.strip_prefix("ussecuritiesandexchangecommission"));
+        // A sentence that mentions the Commission goes on with something else than its address.
+        name_match.is_some_and(|rest| {
+            rest.len() <= 3 || rest.starts_with("washington") || rest.starts_with("form")
+        }) || split()
+    });
+    // Without the Commission's name, a caption of the cover speaks for the form's.
+    let anchor = commission.or_else(|| {
+        squashed
+            .iter()
+            .position(|line| line.contains("exactnameofregistrant"))
+    })?;
+    let name_match = (0..squashed.len())
+        .filter(|at: &usize| at.abs_diff(anchor) < NAMES_APART)
+        .find_map(|at| Some((at, form_name(page.lines[at], &squashed[at])?)));
+    let Some((at, (name, amended))) = name_match else {
+        return schedule_form(page, &squashed, anchor);
+    };
+    let around = squashed[at.saturating_sub(3)..squashed.len().min(at + 5)].iter();
+    Some(
+        if amended
+            || around.into_iter().any(|line: &String| {
+                let number = line
+                    .strip_prefix("amendmentno")
+                    .or_else(|| line.strip_prefix("amendmentnumber"));
+                number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+            })
+        {
+            format!("{name}/A")
+        } else {
+            name.into()
+        },
+    )
+}
+
+/// The form a line names, and whether it says that it is an amendment.
+fn form_name(line: &str, squashed: &str) -> Option<(&'static str, bool)> {
+    let start = AFTER_NAME
+        .iter()
+        .find_map(|report| squashed.strip_prefix(report)?.strip_prefix("on"));
+    let name = start
+        .unwrap_or(squashed)
+        .strip_prefix("form")
+        .filter(|name| name.len() < 160)?;
+    let (key, form) = FORMS.iter().find(|(key, _)| fits(name, key))?;
+    let rest = &name[key.len()..];
+    let slash = line
+        .split_once('/')
+        .is_some_and(|(_, behind)| behind.trim_start().starts_with(['A', 'a']));
+    let amended = rest.starts_with("amendment") || (slash && rest.starts_with('a'));
+    Some((form, amended))
+}
+
+/// Whether a squashed name is the form's, alone or before the report's own name.
+fn fits(name: &str, key: &str) -> bool {
+    let Some(rest) = name.strip_prefix(key) else {
+        return false;
+    };
+    let rest = rest.strip_prefix("amendmentno").map_or(rest, |rest| {
+        rest.trim_start_matches(|c: char| c.is_ascii_digit())
+    });
+    let marked = rest
+        .strip_prefix('a')
+        .filter(|rest| !rest.starts_with("nnual"));
+    [Some(rest), marked].into_iter().flatten().any(|rest| {
+        rest.is_empty()
+            || AFTER_NAME.iter().any(|after| rest.starts_with(after))
+            || rest.starts_with("amendmentno")
+    })
+}
+
+/// Schedules have no form's name: 14A (by the box that is checked), 13D, 13G.
+fn schedule_form(page: &FrontPage<'_>, squashed: &[String], anchor: usize) -> Option<String> {
+    let near = (anchor..squashed.len().min(anchor + NAMES_APART)).map(|at| squashed[at].as_str());
+    let name = near.into_iter().find_map(|line| {
+        let name = line.strip_prefix("schedule")?;
+        [
+            ("14ainformation", "14A"),
+            ("14a", "14A"),
+            ("13da", "SC 13D/A"),
+            ("13d", "SC 13D"),
+            ("13ga", "SC 13G/A"),
+            ("13g", "SC 13G"),
+        ]
+        .into_iter()
+        .find(|(key, _)| {
+            name.strip_prefix(key)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with("under"))
+        })
+    })?;
+    if name.1 != "14A" {
+        return Some(name.1.into());
+    }
+    let boxes = [
+        ("preliminaryproxystatement", "PRE 14A"),
+        ("definitiveproxystatement", "DEF 14A"),
+        ("definitiveadditionalmaterials", "DEFA14A"),
+    ];
+    let checked = page
+        .lines
+        .iter()
+        .zip(squashed)
+        .find_map(|(line, squashed)| {
+            let (_, form) = boxes
+                .iter()
+                .find(|(words, _)| squashed.trim_start_matches('x').starts_with(words))?;
+            is_checked(line).then_some(*form)
+        });
+    Some(checked.unwrap_or("14A").into())
+}
+
+/// Whether the box before the words of a line is checked.
+fn is_checked(line: &str) -> bool {
+    let mark = line.trim_start_matches(['[', '(', ' ']);
+    mark.starts_with(['☒', '☑', '✓', '✔', '■', 'þ', 'ý'])
+        || mark
+            .strip_prefix(['x', 'X'])
+            .is_some_and(|rest| rest.starts_with([' ', ']', ')']))
+}
+
+fn period_end(cover: &FrontPage<'_>, form: &str) -> Option<Date> {
+    let words = cover.words();
+    let name = form.split('/').next().unwrap_or(form);
+    let captions: &[&[&str]] = match name {
+        "8-K" | "8-K12B" | "6-K" => return event_date(&words),
+        "10-KT" | "10-QT" => return transition_end(&words),
+        _ if name.starts_with("10-Q") => &[
+            &["period", "ended"],
+            &["quarter", "ended"],
+            &["period", "ending"],
+        ],
+        _ => &[
+            &["year", "ended"],
+            &["period", "ended"],
+            &["year", "ending"],
+            &["years", "ended"],
+        ],
+    };
+    // A transition report may be on the plain form, with the other line left blank.
+    captions
+        .iter()
+        .find_map(|caption| date_after(&words, caption))
+        .or_else(|| transition_end(&words))
+}
+
+/// The date behind a caption.
+fn date_after(words: &[&str], caption: &[&str]) -> Option<Date> {
+    let start = find_caption(words, caption)?;
+    dates::find_first(&words[start..words.len().min(start + DATE_WORDS)]).map(|(date, _, _)| date)
+}
+
+/// The second date of `for the transition_end period from … to …`.
+fn transition_end(words: &[&str]) -> Option<Date> {
+    let start = find_caption(words, &["transition", "period", "from"])?;
+    let behind = &words[start..words.len().min(start + DATE_WORDS)];
+    let (_, first, end) = dates::find_first(behind)?;
+    let (date, second, _) = dates::find_first(&behind[end..])?;
+    (first <= 1 && second <= 2).then_some(date)
+}
+
+/// The date of the earliest event of a current report: the second one of `May 20, 2022 (May 18, 2022)`.
+fn event_date(words: &[&str]) -> Option<Date> {
+    let start = find_caption(words, &["event", "reported"])
+        .or_else(|| find_caption(words, &["date", "of", "report"]))?;
+    let behind = &words[start..words.len().min(start + DATE_WORDS)];
+    let Some((date, _, end)) = dates::find_first(behind) else {
+        let before = &words[start.saturating_sub(DATE_WORDS)..start];
+        return dates::find_first(before).map(|(date, _, _)| date);
+    };
+    let rest = &behind[end..];
+    let in_brackets = rest.first().is_some_and(|word| word.starts_with('('));
+    let second = dates::find_first(rest).filter(|(_, at, _)| in_brackets && *at == 0);
+    Some(second.map_or(date, |(second, _, _)| second.min(date)))
+}
+
+/// The Commission file number on, below or above its caption.
+fn file_number(cover: &FrontPage<'_>) -> Option<String> {
+    let squashed: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
+    let captions = squashed.iter().enumerate().filter(|(at, line)| {
+        let split = line.contains("commission")
+            && squashed[at + 1..squashed.len().min(at + 3)]
+                .iter()
+                .any(|next| next.contains("filen"));
+        line.contains("commissionfile") || split || line.starts_with("filen")
+    });
+    let near = |at: usize| {
+        // A caption in brackets stands under its value.
+        let bracketed = cover.lines[at].contains('(');
+        let order: [isize; 6] = if bracketed {
+            [-1, -2, 0, 1, 2, 3]
+        } else {
+            [0, 1, -1, 2, 3, 4]
+        };
+        order
+            .into_iter()
+            .filter_map(move |step| cover.lines.get(at.checked_add_signed(step)?).copied())
+    };
+    captions
+        .flat_map(|(at, _)| near(at))
+        .find_map(file_number_in)
+}
+
+fn file_number_in(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    (0..words.len()).find_map(|at| {
+        // `(408) 536-6000` is a telephone number.
+        let telephone = at > 0 && words[at - 1].ends_with(')') && words[at - 1].len() <= 5;
+        parse_file_number(words[at]).filter(|_| !telephone)
+    })
+}
+
+/// One to three digits, a hyphen, two to six digits, and sometimes two more: seven would be a tax number.
+pub(super) fn parse_file_number(word: &str) -> Option<String> {
+    let word = word
+        .trim_matches(|c: char| !c.is_ascii_digit())
+        .replace(['–', '‑', '‐', '—', '−'], "-");
+    let parts: Vec<&str> = word.split('-').collect();
+    let digits = parts
+        .iter()
+        .all(|part| part.bytes().all(|b| b.is_ascii_digit()));
+    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    (digits && matches!(lengths[..], [1..=3, 2..=6] | [1..=3, 2..=6, 2])).then_some(word)
+}
+
+/// The employer identification number: two digits, a hyphen, seven digits, on a cover that speaks of employers.
+fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
+    let caption = cover.lines.iter().position(|line| {
+        let line = normalize_key(line);
+        ["employer", "irsid", "taxpayer", "identificationn"]
+            .iter()
+            .any(|word| line.contains(word))
+    })?;
+    let near = cover.lines[caption.saturating_sub(6)..cover.lines.len().min(caption + 8)].iter();
+    near.flat_map(|line| line.split_whitespace())
+        .find_map(parse_irs_number)
+}
+
+pub(super) fn parse_irs_number(word: &str) -> Option<String> {
+    let word = word
+        .trim_matches(|c: char| !c.is_ascii_digit())
+        .replace(['–', '‑', '‐', '—', '−'], "-");
+    let (front, back) = word.split_once('-')?;
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    (front.len() == 2 && back.len() == 7 && digits(front) && digits(back)).then_some(word)
+}
+
+/// The state or other jurisdiction of incorporation: behind its caption, else beside the numbers above or below it.
+fn state(cover: &FrontPage<'_>) -> Option<String> {
+    let at = cover.lines.iter().position(|line| {
+        let line = normalize_key(line);
+        line.contains("stateorother")
+            || line.contains("stateofincorporation")
+            || line.contains("jurisdictionofincorp")
+            || line.starts_with("stateorjurisdiction")
+            || line.starts_with("stateincorporated")
+    })?;
+    let line = cover.lines[at];
+    if let Some((_, behind)) = line
+        .split_once(':')
+        .filter(|_| !line.trim_start().starts_with('('))
+    {
+        return parse_place(behind);
+    }
+    let steps: [isize; 4] = [-1, -2, 1, 2];
+    let near = steps
+        .into_iter()
+        .filter_map(|step| cover.lines.get(at.checked_add_signed(step)?));
+    let mut near = near.filter(|line| !normalize_key(line).contains("incorporation"));
+    let candidates: Vec<&&str> = near.by_ref().collect();
+    candidates
+        .iter()
+        .copied()
+        .filter(|line: &&&str| {
+            line.split_whitespace()
+                .any(|word| parse_irs_number(word).is_some() || parse_file_number(word).is_some())
+        })
+        .find_map(|line| beside_numbers(line))
+        .or_else(|| candidates.iter().find_map(|line| parse_place(line)))
+}
+
+/// The words before the first number of a line, or behind its last.
+fn beside_numbers(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let number = |word: &&str| word.contains(|c: char| c.is_ascii_digit());
+    let first = words.iter().position(number)?;
+    let last = words.iter().rposition(number)?;
+    parse_place(&words[..first].join(" ")).or_else(|| parse_place(&words[last + 1..].join(" ")))
+}
+
+/// The name of a state or country: up to five capitalized words without figures, nothing that a caption says.
+fn parse_place(text: &str) -> Option<String> {
+    let text = text.trim().trim_end_matches(['.', ',', ';', '|']).trim();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let small = ["of", "and", "the"];
+    let caption = [
+        "exact",
+        "commission",
+        "registrant",
+        "employer",
+        "address",
+        "name",
+        "form",
+        "inc",
+        "incorporated",
+        "incorporation",
+        "corporation",
+        "company",
+    ];
+    let sound = (1..=5).contains(&words.len())
+        && normalize_key(text).len() >= 2
+        && words.iter().all(|word: &&str| {
+            let letters = word
+                .chars()
+                .all(|c| c.is_alphabetic() || matches!(c, '.' | ',' | '-' | '\'' | '’'));
+            letters && (small.contains(word) || word.starts_with(char::is_uppercase))
+        });
+    // Word by word: `Province` holds `inc`.
+    (sound
+        && !words
+            .iter()
+            .any(|word: &&str| caption.contains(&normalize_key(word).as_str())))
+    .then(|| words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::facts::extract_facts as facts_of;
+    use super::super::fixture::{lines, paged};
+    use super::*;
+
+    #[test]
+    fn form_name_variants() {
+        let parsed = |line: &str| {
+            form_name(line, &normalize_key(line)).map(|(form, amended)| format!("{form} {amended}"))
+        };
+        for (line, form) in [
+            ("FORM 10-K/A", "10-K true"),
+            ("Form 10-K (Amendment No. 2)", "10-K true"),
+            ("F O R M 1 0 - Q", "10-Q false"),
+            ("☒ FORM 10-K405", "10-K405 false"),
+            ("FORM 10-KSB", "10-KSB false"),
+            ("FORM 10-QT", "10-QT false"),
+            ("Form 20-F", "20-F false"),
+            ("FORM 40-F", "40-F false"),
+            ("FORM 6-K REPORT OF FOREIGN PRIVATE ISSUER", "6-K false"),
+            (
+                "FORM S-1 REGISTRATION STATEMENT UNDER THE SECURITIES ACT",
+                "S-1 false",
+            ),
+            ("Annual Report on Form 10-K", "10-K false"),
+            (
+                "FORM 10-K ANNUAL REPORT PURSUANT TO SECTION 13",
+                "10-K false",
+            ),
+            ("FORM 8-K/A CURRENT REPORT", "8-K true"),
+        ] {
+            assert_eq!(parsed(line).as_deref(), Some(form), "{line}");
+        }
+        for line in [
+            "FORM 10-K SUMMARY",
+            "Form 10-K of our company",
+            "FORM 1040",
+            "Formation 10-K",
+            "FORM",
+        ] {
+            assert_eq!(parsed(line), None, "{line}");
+        }
+    }
+
+    fn render(cover: &str) -> String {
+        let render = |facts: FilingFacts| {
+            let stated = facts
+                .entries()
+                .into_iter()
+                .filter(|(name, _)| *name != "language");
+            stated
+                .map(|(name, fact)| format!("{name}={}", fact.value))
+                .collect::<Vec<_>>()
+                .join(" | ")
+        };
+        let text = render(facts_of(&lines(cover)));
+        let pages = render(facts_of(&paged(&[cover])));
+        assert_eq!(text, pages, "the same in a text");
+        pages
+    }
+
+    const TOP: &str = "UNITED STATES\nSECURITIES AND EXCHANGE COMMISSION\nWashington, D.C. 20549\n";
+
+    #[test]
+    fn cover_layouts() {
+        let cases = [
+            // Captions in brackets below values, three values on a line.
+            (
+                "FORM 8-K\nCURRENT REPORT\nDate of Report (Date of earliest event reported): April 26, 2022\nACME PLC\n\
+                 (Exact name of registrant as specified in its charter)\nJersey 001-38932 98-1455367\n\
+                 (State or other jurisdiction (Commission File Number) (IRS Employer Identification No.)\nof incorporation)",
+                "company=ACME PLC | form=8-K | period_end=2022-04-26 | file_number=001-38932 | irs_number=98-1455367 | state=Jersey",
+            ),
+            // Captions before values, none for the name.
+            (
+                "FORM 10-K\nFor the fiscal year ended December 31, 2022\nCommission file number 1-44\nACME COMPANY\n\
+                 State of Incorporation: New York\nI.R.S. Employer Identification No. 41-0417775",
+                "company=ACME COMPANY | form=10-K | fiscal_year=2022 | fiscal_period=FY | period_end=2022-12-31 | file_number=1-44 | irs_number=41-0417775 | state=New York",
+            ),
+            // Letter-spaced, a name on two lines, values in lines of their own.
+            (
+                "F O R M 1 0 - K\n(Mark One)\n☒ ANNUAL REPORT PURSUANT TO SECTION 13 OR 15(d) OF THE SECURITIES EXCHANGE ACT\n\
+                 OF 1934\nFor the fiscal year ended June 30, 2021\nCommission File Number: 000-12345\nEXAMPLE ANVIL AND HAMMER\n\
+                 CORPORATION\n(Exact name of registrant as specified in its charter)\nDelaware\n\
+                 (State or other jurisdiction of incorporation)\n12-3456789\n(I.R.S. Employer Identification No.)",
+                "company=EXAMPLE ANVIL AND HAMMER CORPORATION | form=10-K | fiscal_year=2021 | fiscal_period=FY | period_end=2021-06-30 | file_number=000-12345 | irs_number=12-3456789 | state=Delaware",
+            ),
+            // Several registrants in a table.
+            (
+                "FORM 10-Q\nFor the quarterly period ended September 30, 2020\n\
+                 Commission Exact name of registrant as specified in its charter; I.R.S. Employer\n\
+                 File Number State or other jurisdiction of incorporation Identification No.\n\
+                 1-3526 The Example Power Company (A Delaware Corporation) 58-0690070\n1-3164 Example Light Company 63-0004250",
+                "company=The Example Power Company | form=10-Q | period_end=2020-09-30 | file_number=1-3526 | irs_number=58-0690070",
+            ),
+            // A transition report on its own form.
+            (
+                "FORM 10-KT\nFor the transition period from July 1, 2019 to December 31, 2019\nCommission file number 0-15175\n\
+                 Acme Anvils, Inc.\n(Exact name of registrant as specified in its charter)",
+                "company=Acme Anvils, Inc. | form=10-KT | period_end=2019-12-31 | file_number=0-15175",
+            ),
+            // The name is not there as text: nothing near it is taken for it.
+            (
+                "FORM 10-Q\n☒ QUARTERLY REPORT PURSUANT TO SECTION 13 OR 15(d) OF THE SECURITIES EXCHANGE ACT\nOF 1934\n\
+                 For the quarterly period ended June 2, 2023\n☐\nOF 1934\nFor the transition period from to\n\
+                 Commission File Number: 0-15175\n(Exact name of registrant as specified in its charter)",
+                "form=10-Q | period_end=2023-06-02 | file_number=0-15175",
+            ),
+            // An amendment, told by the line below; the date stands above its caption.
+            (
+                "FORM 8-K\nAmendment No. 1\nMay 5, 2020\nDate of Report (Date of earliest event reported)\nAcme Corp\n\
+                 (Exact name of registrant as specified in its charter)\nCommission File Number 333-12345-01",
+                "company=Acme Corp | form=8-K/A | period_end=2020-05-05 | file_number=333-12345-01",
+            ),
+            (
+                "SCHEDULE 14A\nProxy Statement Pursuant to Section 14(a)\n☐ Preliminary Proxy Statement\n☒ Definitive Proxy Statement\n\
+                 ACME ANVILS, INC.\n(Name of Registrant as Specified In Its Charter)",
+                "company=ACME ANVILS, INC. | form=DEF 14A",
+            ),
+            (
+                "FORM 20-F\nFOR THE FISCAL YEAR ENDED December 31, 2021\nCommission file number: 001-31000\nAcme S.A.\n\
+                 (Exact name of Registrant as specified in its charter)",
+                "company=Acme S.A. | form=20-F | fiscal_year=2021 | fiscal_period=FY | period_end=2021-12-31 | file_number=001-31000",
+            ),
+        ];
+        for (cover, expected) in cases {
+            assert_eq!(render(&format!("{TOP}{cover}")), expected);
+        }
+    }
+
+    #[test]
+    fn places_are_distinguished_from_names_and_captions() {
+        for text in ["Province of Ontario", "New York", "Delaware."] {
+            assert_eq!(
+                parse_place(text).as_deref(),
+                Some(text.trim_end_matches('.')),
+                "{text}"
+            );
+        }
+        for text in [
+            "Acme Inc.",
+            "Acme Corporation",
+            "Exact Name",
+            "I.R.S. Employer",
+            "12 Main Street",
+            "",
+        ] {
+            assert_eq!(parse_place(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn form_mention_is_not_a_cover() {
+        let text = "the Securities and Exchange Commission, including its\nForm 10-K for the fiscal year ended June 30, 2022\n";
+        assert_eq!(render(text), "");
+        assert_eq!(
+            render(
+                "Reports are filed with the Securities and Exchange Commission.\nForm 10-K\nis one."
+            ),
+            ""
+        );
+    }
+
+    #[test]
+    fn securities_are_listed_with_symbols_and_exchanges() {
+        let cover = format!(
+            "{TOP}FORM 10-K\nFor the fiscal year ended May 31, 2023\nACME CORP\n(Exact name of registrant as specified in its charter)\n\
+             Securities registered pursuant to Section 12(b) of the Act:\n\
+             Title of each class Trading Symbol(s) Name of each exchange on which registered\n\
+             Common Stock, par value $0.10 per share ACM New York Stock Exchange\n0.450% Notes due 2025 ACM 25A New York Stock Exchange\n\
+             Depositary Shares, Series GG ACM PR J The New York Stock Exchange\nACM Chicago Stock Exchange, Inc.\n\
+             Securities registered pursuant to Section 12(g) of the Act: None\n\
+             Shares held by non-affiliates on November 30, 2022: 250,000,000 shares, outstanding and priced at $ 1,000,000,000\n\
+             As of July 1, 2023, 251,487,122 shares of Common Stock were outstanding"
+        );
+        let facts = facts_of(&paged(&[&cover]));
+        let tickers: Vec<_> = facts
+            .tickers
+            .iter()
+            .map(|t| (t.symbol.value.as_str(), t.exchange.as_deref().unwrap_or("")))
+            .collect();
+        assert_eq!(
+            tickers,
+            [
+                ("ACM", "New York Stock Exchange"),
+                ("ACM 25A", "New York Stock Exchange"),
+                ("ACM PR J", "New York Stock Exchange")
+            ]
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_cover_panics(text in "(?s)(UNITED STATES\nSECURITIES AND EXCHANGE COMMISSION\nFORM 10-K/?A?\n)?[ -~é☒–\n]{0,400}") {
+            let _ = facts_of(&lines(&text));
+            let _ = facts_of(&paged(&[&text, &text]));
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! One sentence that tells a document from others: what it is, how long, and its largest sections.
+
+use stemma_document::{Extent, FilingFacts, Section, SectionKind, SectionTree, Source, SourceBody};
+
+use super::SectionSettings;
+use super::facts::front_pages;
+
+/// Characters of a title at most.
+const TITLE_CHARS: usize = 120;
+/// Sections of the two top levels that are looked at.
+const MAX_CANDIDATES: usize = 2_000;
+/// Lines of the first written page that can be a title.
+const TITLE_LINES: usize = 40;
+
+/// The description of a finished tree (facts and tokens known).
+pub(super) fn describe(tree: &SectionTree, source: &Source, settings: &SectionSettings) -> String {
+    let what = describe_filing(&tree.facts)
+        .or_else(|| title(tree, source))
+        .unwrap_or_else(|| "Document".into());
+    let length = match tree.extent {
+        Extent::Pages(1) => "1 page".into(),
+        Extent::Pages(n) => format!("{n} pages"),
+        Extent::Lines(1) => "1 line".into(),
+        Extent::Lines(n) => format!("{n} lines"),
+    };
+    let topics = topics(tree, settings.described_sections as usize, &what);
+    if topics.is_empty() {
+        format!("{what}, {length}.")
+    } else {
+        format!("{what}, {length}: {}.", topics.join(", "))
+    }
+}
+
+/// `ACME INC annual report on Form 10-K for fiscal year 2022 (ended 2022-12-31)`.
+fn describe_filing(facts: &FilingFacts) -> Option<String> {
+    let form = facts.form.as_ref()?.value.as_str();
+    let kind = match form.split('/').next().unwrap_or(form) {
+        "earnings_release" => "earnings release".into(),
+        "annual_report" => "annual report".into(),
+        "10-Q" | "10-QT" => format!("quarterly report on Form {form}"),
+        "8-K" | "6-K" => format!("current report on Form {form}"),
+        "10-K" | "10-K405" | "10-KSB" | "10-KT" | "20-F" | "40-F" | "11-K" => {
+            format!("annual report on Form {form}")
+        }
+        _ => format!("filing on Form {form}"),
+    };
+    // Without an issuer this does not tell the document from others: its title does.
+    let issuer = facts.issuer.as_ref()?;
+    let year = facts
+        .fiscal_year
+        .as_ref()
+        .map(|year| format!("fiscal year {}", year.value));
+    let quarter = facts
+        .fiscal_period
+        .as_ref()
+        .map(|period| period.value.as_str())
+        .filter(|period| *period != "FY");
+    let period = match (quarter, year) {
+        (Some(quarter), Some(year)) => format!(" for {quarter} of {year}"),
+        (None, Some(year)) => format!(" for {year}"),
+        _ => String::new(),
+    };
+    let end = facts.period_end.as_ref().map(|end| {
+        match form.starts_with("8-K") || form.starts_with("6-K") {
+            true => format!(" dated {}", end.value),
+            false => format!(" (ended {})", end.value),
+        }
+    });
+    Some(format!(
+        "{} {kind}{period}{}",
+        issuer.value,
+        end.unwrap_or_default()
+    ))
+}
+
+/// The title the file declares, else the largest lines of the first written page, else the first heading.
+fn title(tree: &SectionTree, source: &Source) -> Option<String> {
+    let declared = source
+        .metadata
+        .get("title")
+        .map(|title| fold_whitespace(title))
+        .filter(|title| is_title(title));
+    declared.or_else(|| printed_title(source)).or_else(|| {
+        let first = tree
+            .sections
+            .iter()
+            .find(|section| section.kind == SectionKind::Heading)?;
+        Some(fold_whitespace(&first.title)).filter(|title| is_title(title))
+    })
+}
+
+fn fold_whitespace(text: &str) -> String {
+    let text: String = text
+        .chars()
+        .take(4 * TITLE_CHARS)
+        .filter(|c| !c.is_control() || c.is_whitespace())
+        .collect();
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .trim_end_matches(['.', ',', ':', ';'])
+        .chars()
+        .take(TITLE_CHARS)
+        .collect()
+}
+
+/// Programs write file names and their own names into the title field.
+fn is_title(title: &str) -> bool {
+    let lower = title.to_lowercase();
+    let file = [
+        ".pdf", ".doc", ".docx", ".xls", ".ppt", ".pptx", ".htm", ".html", ".txt", ".dvi", ".ps",
+        ".indd", ".qxd",
+    ];
+    let words = title
+        .split(|c: char| !c.is_alphabetic())
+        .filter(|word| word.len() > 1)
+        .count();
+    words >= 2
+        && !file.iter().any(|end| lower.ends_with(end))
+        && !lower.starts_with("microsoft")
+        && !lower.contains("untitled")
+}
+
+/// The lines of the largest size on the first written page, where they are larger than most of the page.
+fn printed_title(source: &Source) -> Option<String> {
+    let SourceBody::Pages(_) = &source.body else {
+        return None;
+    };
+    let front = front_pages(source);
+    let page = front.iter().find(|page| !page.lines.is_empty())?;
+    let lines: Vec<_> = page
+        .layout
+        .iter()
+        .take(TITLE_LINES)
+        .filter(|line| line.text.chars().any(char::is_alphabetic))
+        .collect();
+    let mut sizes: Vec<_> = lines.iter().map(|line| line.style().size).collect();
+    sizes.sort_unstable();
+    let largest = *sizes.last()?;
+    let middle = *sizes.get(sizes.len() / 2)?;
+    let is_large = |size: stemma_document::Pt| size.0 >= largest.0 - 50;
+    if lines.len() > 3 && i64::from(largest.0) * 10 < i64::from(middle.0) * 11 {
+        return None;
+    }
+    let start = lines.iter().position(|line| is_large(line.style().size))?;
+    let run = lines[start..]
+        .iter()
+        .take_while(|line| is_large(line.style().size))
+        .take(4);
+    let text = fold_whitespace(
+        &run.map(|line| line.text.as_str())
+            .collect::<Vec<_>>()
+            .join(" "),
+    );
+    Some(text).filter(|text| is_title(text))
+}
+
+/// The titles of the largest sections, in reading order, without `Item 1.` before them.
+fn topics(tree: &SectionTree, count: usize, what: &str) -> Vec<String> {
+    let mut candidates: Vec<&Section> = Vec::new();
+    let lone = tree
+        .sections
+        .iter()
+        .filter(|section| section.kind == SectionKind::Heading)
+        .count()
+        == 1;
+    for section in &tree.sections {
+        // PARTs, and a title over everything, say less than what is in them.
+        let opened = !section.children.is_empty() && (lone || is_part(&section.title));
+        if opened {
+            candidates.extend(&section.children);
+        } else {
+            candidates.push(section);
+        }
+        if candidates.len() > MAX_CANDIDATES {
+            break;
+        }
+    }
+    candidates
+        .retain(|section| section.kind == SectionKind::Heading && is_distinctive(&section.title));
+    let mut largest: Vec<&Section> = candidates.clone();
+    largest.sort_by_key(|section| (std::cmp::Reverse(section.tokens), section.id));
+    largest.truncate(count);
+    largest.sort_by_key(|section| section.id);
+    let mut titles: Vec<String> = largest
+        .iter()
+        .map(|section| topic(&section.title))
+        .collect();
+    titles.retain(|title| !title.is_empty() && !what.contains(title.as_str()));
+    titles.dedup();
+    titles
+}
+
+fn is_part(title: &str) -> bool {
+    title
+        .split_whitespace()
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case("part"))
+}
+
+/// Every document has these.
+fn is_distinctive(title: &str) -> bool {
+    let lower = title.to_lowercase();
+    let common = [
+        "signature",
+        "table of contents",
+        "exhibit",
+        "index",
+        "cover",
+        "contents",
+        "preface",
+        "reserved",
+    ];
+    !common.iter().any(|word| lower.starts_with(word)) && !lower.contains("exhibits")
+}
+
+/// The title behind `Item 1A.` or `2.3`; capitals are calmed.
+fn topic(title: &str) -> String {
+    let mut rest = title.trim();
+    let first = rest.split_whitespace().next().unwrap_or_default();
+    if ["item", "items", "section", "article", "chapter", "note"]
+        .iter()
+        .any(|word| first.eq_ignore_ascii_case(word))
+    {
+        rest = rest[first.len()..].trim_start();
+    }
+    let number = rest
+        .split_whitespace()
+        .next()
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.len() <= 6);
+    rest = rest[number.map_or(0, str::len)..].trim_start_matches(|c: char| !c.is_alphanumeric());
+    let title = fold_whitespace(if rest.is_empty() { title } else { rest });
+    if title.chars().any(|c| c.is_lowercase()) {
+        title
+    } else {
+        title_case(&title)
+    }
+}
+
+/// `RISK FACTORS` → `Risk Factors`.
+fn title_case(title: &str) -> String {
+    title
+        .split(' ')
+        .map(|word: &str| {
+            let mut letters = word.chars();
+            letters
+                .next()
+                .map(|first| first.to_string() + &letters.as_str().to_lowercase())
+                .unwrap_or_default()
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finish;
+    use super::super::fixture::{paged, text_tree, tree};
+    use super::*;
+
+    #[test]
+    fn filing_description_uses_facts_and_largest_items() {
+        let source = paged(&[
+            "UNITED STATES\nSECURITIES AND EXCHANGE COMMISSION\nFORM 10-K\nFor the fiscal year ended December 31, 2022\n\
+             Commission File Number 1-98765\nACME ANVILS\n(Exact name of registrant as specified in its charter)",
+            "PART I\nITEM 1. BUSINESS\nWe make many anvils.\nItem 1A. Risk Factors\nThey fall on people.\nSIGNATURES\nSigned by me",
+        ]);
+        let entries = [
+            (2, 0, 1, "PART I"),
+            (2, 1, 2, "ITEM 1. BUSINESS"),
+            (2, 3, 2, "Item 1A. Risk Factors"),
+            (2, 5, 1, "SIGNATURES"),
+        ];
+        let tree = finish(
+            tree(&source, &entries),
+            &source,
+            &SectionSettings::default(),
+            &[],
+        );
+        insta::assert_snapshot!(tree.description.unwrap_or_default(), @"ACME ANVILS annual report on Form 10-K for fiscal year 2022 (ended 2022-12-31), 2 pages: Business, Risk Factors.");
+    }
+
+    #[test]
+    fn document_description_uses_title() {
+        let (mut source, tree) = text_tree(
+            "# Anvil guide\n## Care\nOil it.\n## Use\nDrop it.",
+            &[(1, 1, "Anvil guide"), (2, 2, "Care"), (4, 2, "Use")],
+        );
+        let described = |source: &Source| describe(&tree, source, &SectionSettings::default());
+        assert_eq!(described(&source), "Anvil guide, 5 lines: Care, Use.");
+        source
+            .metadata
+            .insert("title".into(), "Microsoft Word - guide.doc".into());
+        assert_eq!(described(&source), "Anvil guide, 5 lines: Care, Use.");
+        source
+            .metadata
+            .insert("title".into(), "The Complete Anvil".into());
+        assert_eq!(
+            described(&source),
+            "The Complete Anvil, 5 lines: Care, Use."
+        );
+    }
+}

@@ -1,0 +1,268 @@
+//! What a filing states about itself: on its cover, in its signature block, in the header of its submission; never from a
+//! file name, and never guessed.
+//!
+//! A document without the cover of a form may be an earnings release (its headline says so) or an annual report (its
+//! title says so). What the header of an EDGAR submission states fills in what the text leaves open.
+
+use stemma_document::{Fact, FactSource, FilingFacts, Line, PageNo, Source, SourceBody};
+
+use super::dates::Date;
+use super::{cover_page, fiscal, language, press_release, registrant};
+
+/// Pages in which a cover is looked for: an annual report to shareholders may stand before the form.
+const FRONT_PAGES: usize = 15;
+/// Lines of a text that are taken as its front page, and of a page that are looked at.
+const FRONT_LINES: usize = 250;
+/// Bytes of a line that are looked at.
+const LINE_BYTES: usize = 400;
+
+/// The facts the document states.
+pub(super) fn extract_facts(source: &Source) -> FilingFacts {
+    let front = front_pages(source);
+    let signed = registrant::signed_name(source);
+    let mut facts = cover_page::cover_facts(&front, signed.as_ref())
+        .unwrap_or_else(|| press_release::release_or_report_facts(&front, source));
+    apply_header(source, &mut facts);
+    fiscal::fill_fiscal_period(&mut facts, source);
+    facts.language = language_of(source);
+    facts
+}
+
+/// A front page: its lines, shortened, blank ones left out.
+#[derive(Debug)]
+pub(super) struct FrontPage<'a> {
+    pub(super) page: Option<PageNo>,
+    pub(super) lines: Vec<&'a str>,
+    /// The same lines as laid out; empty in a text.
+    pub(super) layout: Vec<&'a Line>,
+}
+
+impl<'a> FrontPage<'a> {
+    pub(super) fn fact(&self, value: impl Into<String>) -> Fact {
+        Fact::from_text(value, self.page)
+    }
+
+    pub(super) fn words(&self) -> Vec<&'a str> {
+        self.lines
+            .iter()
+            .flat_map(|line| line.split_whitespace())
+            .collect()
+    }
+}
+
+/// The pages in which a document says what it is.
+pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
+    let shorten = |text: &'_ str| text.floor_char_boundary(LINE_BYTES);
+    match &source.body {
+        SourceBody::Lines(text) => {
+            let lines = text
+                .lines
+                .iter()
+                .take(FRONT_LINES)
+                .map(|line| line[..shorten(line)].trim());
+            vec![FrontPage {
+                page: None,
+                lines: lines.filter(|line| !line.is_empty()).collect(),
+                layout: vec![],
+            }]
+        }
+        SourceBody::Pages(pages) => {
+            let mut front = Vec::new();
+            for (index, page) in pages.iter().take(FRONT_PAGES).enumerate() {
+                let layout: Vec<&Line> = page
+                    .lines
+                    .iter()
+                    .take(FRONT_LINES)
+                    .filter(|line| !line.text.trim().is_empty())
+                    .collect();
+                let lines = layout
+                    .iter()
+                    .map(|line| line.text[..shorten(&line.text)].trim())
+                    .collect();
+                front.push(FrontPage {
+                    page: Some(PageNo::from_index(index)),
+                    lines,
+                    layout,
+                });
+            }
+            front
+        }
+    }
+}
+
+/// Lower-case letters and digits: letter-spaced captions compare equal.
+pub fn normalize_key(text: &str) -> String {
+    text.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// Index behind the first place where the words are `caption`, compared without case and punctuation.
+pub(super) fn find_caption(words: &[&str], caption: &[&str]) -> Option<usize> {
+    let at = words.windows(caption.len()).position(|window| {
+        window
+            .iter()
+            .zip(caption)
+            .all(|(word, caption): (&&str, &&str)| {
+                word.trim_matches(|c: char| !c.is_alphanumeric())
+                    .eq_ignore_ascii_case(caption)
+            })
+    })?;
+    Some(at + caption.len())
+}
+
+/// What the header of a submission states: it alone where the text cannot know it, else where the text leaves it open.
+fn apply_header(source: &Source, facts: &mut FilingFacts) {
+    if !source.metadata.contains_key("accession") {
+        return;
+    }
+    let stated = |key: &str| {
+        let value = source.metadata.get(key).filter(|value| !value.is_empty())?;
+        Some(Fact::from_source(
+            value.chars().take(200).collect::<String>(),
+            FactSource::Header,
+        ))
+    };
+    let dated = |key: &str| stated(key).filter(|date| Date::from_iso(&date.value).is_some());
+    facts.form = facts.form.take().or_else(|| stated("form"));
+    facts.issuer = facts.issuer.take().or_else(|| stated("company"));
+    facts.period_end = facts.period_end.take().or_else(|| dated("period"));
+    facts.filed = dated("filed");
+    facts.file_number = facts.file_number.take().or_else(|| stated("file_number"));
+    facts.cik = stated("cik").and_then(|fact| {
+        Some(Fact {
+            value: FilingFacts::parse_cik(&fact.value)?,
+            ..fact
+        })
+    });
+    facts.accession = stated("accession").and_then(|fact| {
+        Some(Fact {
+            value: FilingFacts::parse_accession(&fact.value)?,
+            ..fact
+        })
+    });
+}
+
+fn language_of(source: &Source) -> Option<Fact> {
+    let (page, code) = match &source.body {
+        SourceBody::Lines(text) => (
+            None,
+            language::detect_language(text.lines.iter().map(String::as_str)),
+        ),
+        SourceBody::Pages(pages) => {
+            let lines = pages
+                .iter()
+                .flat_map(|page| &page.lines)
+                .map(|line| line.text.as_str());
+            let first = pages.iter().position(|page| !page.lines.is_empty());
+            (
+                first.map(PageNo::from_index),
+                language::detect_language(lines),
+            )
+        }
+    };
+    code.map(|code| Fact::from_text(code, page))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{lines, paged};
+    use super::*;
+
+    fn render(facts: &FilingFacts) -> String {
+        let stated = facts.entries();
+        let page = |fact: &Fact| fact.page.map_or("-".into(), |page| page.to_string());
+        stated
+            .iter()
+            .map(|(name, fact)| format!("{name}={} p{}\n", fact.value, page(fact)))
+            .collect()
+    }
+
+    const TOP: &str = "UNITED STATES\nSECURITIES AND EXCHANGE COMMISSION\nWashington, D.C. 20549\n";
+
+    #[test]
+    fn annual_report_cover() {
+        let cover = format!(
+            "{TOP}FORM 10-K\n(Mark One)\n☒ ANNUAL REPORT PURSUANT TO SECTION 13\nFor the fiscal year ended\nJune 30, 2022\n\
+             or\nCommission File Number 001-98765\nACME ANVILS, INC.\n(Exact name of registrant as specified in its charter)\n\
+             Ohio 12-3456789\nThe shares of the company are listed and the form is not for sale with that"
+        );
+        insta::assert_snapshot!(render(&extract_facts(&paged(&["Letter to the owners of the shares", &cover]))), @r"
+        company=ACME ANVILS, INC. p2
+        form=10-K p2
+        fiscal_year=2022 p2
+        fiscal_period=FY p2
+        period_end=2022-06-30 p2
+        file_number=001-98765 p2
+        language=en p1
+        ");
+    }
+
+    #[test]
+    fn current_report_with_captions_below_values() {
+        let cover = format!(
+            "{TOP}FORM 8-K/A\nCURRENT REPORT\nDate of report (Date of earliest event reported): May 20, 2022 (May 18, 2022)\n\
+             Acme Anvils, Inc.\n(Exact name of registrant as specified in charter)\nOhio 1-10299 12-3456789\n\
+             (State or other (Commission (IRS Employer\nof incorporation) File Number) Identification No.)"
+        );
+        insta::assert_snapshot!(render(&extract_facts(&paged(&[&cover]))), @r"
+        company=Acme Anvils, Inc. p1
+        form=8-K/A p1
+        period_end=2022-05-18 p1
+        file_number=1-10299 p1
+        irs_number=12-3456789 p1
+        state=Ohio p1
+        language=en p1
+        ");
+    }
+
+    #[test]
+    fn quarterly_report_in_columns() {
+        let cover = format!(
+            "{TOP}FORM 10-Q\nFor the quarterly period ended Commission file\nMarch 31, 2021 number 1-5805\n\
+             A CME A NVILS & Co.\n(Exact name of registrant as specified in its charter)"
+        );
+        let text = "Our Annual Report on Form 10-K for the year ended\nDecember 31, 2020 is filed.";
+        insta::assert_snapshot!(render(&extract_facts(&paged(&[&cover, text]))), @r"
+        company=ACME ANVILS & Co. p1
+        form=10-Q p1
+        fiscal_year=2021 p1
+        fiscal_period=Q1 p1
+        period_end=2021-03-31 p1
+        file_number=1-5805 p1
+        language=en p1
+        ");
+    }
+
+    #[test]
+    fn unstated_facts_stay_empty() {
+        let paper =
+            paged(&["A study of anvils and of the way they are used in the art\nby W. E. Coyote"]);
+        insta::assert_snapshot!(render(&extract_facts(&paper)), @"language=en p1");
+        assert!(extract_facts(&lines("")).entries().is_empty());
+    }
+
+    #[test]
+    fn submission_header_fills_missing_facts() {
+        let mut source = lines(
+            "some text of the filing that has no cover and is in the language of the company",
+        );
+        for (key, value) in [
+            ("accession", "1"),
+            ("form", "10-K"),
+            ("company", "ACME"),
+            ("period", "2021-12-31"),
+        ] {
+            source.metadata.insert(key.into(), value.into());
+        }
+        insta::assert_snapshot!(render(&extract_facts(&source)), @r"
+        company=ACME p-
+        form=10-K p-
+        fiscal_year=2021 p-
+        fiscal_period=FY p-
+        period_end=2021-12-31 p-
+        language=en p-
+        ");
+    }
+}

@@ -1,0 +1,176 @@
+//! The main language of a text, by script and by its commonest words.
+
+/// Letters looked at; a language shows long before.
+const MAX_LETTERS: usize = 40_000;
+/// Fewer letters say nothing.
+const MIN_LETTERS: usize = 40;
+
+/// Commonest words that other languages here do not share.
+const LATIN: [(&str, &[&str]); 7] = [
+    (
+        "en",
+        &["the", "and", "of", "to", "with", "for", "that", "is", "are"],
+    ),
+    (
+        "de",
+        &[
+            "der", "und", "die", "das", "ist", "nicht", "mit", "für", "auf",
+        ],
+    ),
+    (
+        "fr",
+        &[
+            "les", "des", "est", "dans", "pour", "une", "et", "du", "sur",
+        ],
+    ),
+    (
+        "es",
+        &["los", "las", "el", "por", "una", "con", "para", "y", "del"],
+    ),
+    (
+        "it",
+        &[
+            "il", "della", "che", "di", "gli", "nel", "sono", "per", "degli",
+        ],
+    ),
+    (
+        "pt",
+        &["os", "uma", "não", "para", "com", "ao", "dos", "são", "do"],
+    ),
+    (
+        "nl",
+        &[
+            "het", "een", "van", "niet", "voor", "zijn", "met", "dat", "wordt",
+        ],
+    ),
+];
+
+/// ISO 639-1 code; `None` where no language stands out.
+pub(super) fn detect_language<'a>(lines: impl Iterator<Item = &'a str>) -> Option<&'static str> {
+    let mut counts = ScriptCounts::default();
+    for line in lines {
+        counts.add_line(line);
+        if counts.letters >= MAX_LETTERS {
+            break;
+        }
+    }
+    counts.language()
+}
+
+#[derive(Default)]
+struct ScriptCounts {
+    letters: usize,
+    han: usize,
+    kana: usize,
+    hangul: usize,
+    cyrillic: usize,
+    arabic: usize,
+    words: usize,
+    hits: [usize; LATIN.len()],
+}
+
+impl ScriptCounts {
+    fn add_line(&mut self, line: &str) {
+        for c in line.chars().filter(|c| c.is_alphabetic()).take(MAX_LETTERS) {
+            self.letters += 1;
+            match c {
+                '\u{4E00}'..='\u{9FFF}' | '\u{3400}'..='\u{4DBF}' => self.han += 1,
+                '\u{3040}'..='\u{30FF}' => self.kana += 1,
+                '\u{AC00}'..='\u{D7AF}' => self.hangul += 1,
+                '\u{0400}'..='\u{04FF}' => self.cyrillic += 1,
+                '\u{0600}'..='\u{06FF}' => self.arabic += 1,
+                _ => {}
+            }
+        }
+        for word in line
+            .split(|c: char| !c.is_alphabetic())
+            .filter(|word| !word.is_empty())
+            .take(MAX_LETTERS)
+        {
+            self.words += 1;
+            if word.len() <= 5 {
+                let word = word.to_lowercase();
+                for (hits, (_, common)) in self.hits.iter_mut().zip(LATIN) {
+                    *hits += usize::from(common.contains(&word.as_str()));
+                }
+            }
+        }
+    }
+
+    fn language(&self) -> Option<&'static str> {
+        if self.letters < MIN_LETTERS {
+            return None;
+        }
+        let share = |count: usize| count * 10 >= self.letters * 3;
+        let east_asian = self.han + self.kana;
+        match () {
+            () if share(east_asian) && self.kana * 10 >= east_asian => Some("ja"),
+            () if share(self.han) => Some("zh"),
+            () if share(self.hangul) => Some("ko"),
+            () if share(self.cyrillic) => Some("ru"),
+            () if share(self.arabic) => Some("ar"),
+            () => self.latin(),
+        }
+    }
+
+    /// The language with most common words, where they make up a twentieth of the text and stand out from the next.
+    fn latin(&self) -> Option<&'static str> {
+        let mut ranked: Vec<(usize, &'static str)> = self
+            .hits
+            .iter()
+            .zip(LATIN)
+            .map(|(hits, (code, _))| (*hits, code))
+            .collect();
+        ranked.sort_by(|a, b| b.cmp(a));
+        let best = ranked[0];
+        let next = ranked[1].0;
+        (best.0 * 20 >= self.words && best.0 * 2 >= next * 3 && best.0 > 1).then_some(best.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn language_by_script_and_common_words() {
+        let of = |text: &str| detect_language(text.lines());
+        assert_eq!(
+            of(
+                "The company sold the assets of the unit to a buyer that is based in Ohio and is private"
+            ),
+            Some("en")
+        );
+        assert_eq!(
+            of("Der Umsatz ist im Geschäftsjahr gestiegen und das Ergebnis ist nicht gesunken"),
+            Some("de")
+        );
+        assert_eq!(
+            of(
+                "Les ventes ont progressé dans tous les pays et le résultat est en hausse pour une année"
+            ),
+            Some("fr")
+        );
+        assert_eq!(of(&"公司营业收入同比增长百分之十二".repeat(4)), Some("zh"));
+        assert_eq!(
+            of(&"当社の売上高は前年より増加しました".repeat(4)),
+            Some("ja")
+        );
+    }
+
+    #[test]
+    fn a_table_has_no_language() {
+        assert_eq!(
+            detect_language(
+                [
+                    "Alpha 1 2 3",
+                    "Beta 4",
+                    "Gamma Delta Epsilon Zeta Eta Theta Iota Kappa Lambda"
+                ]
+                .into_iter()
+            ),
+            None
+        );
+        assert_eq!(detect_language(["the"].into_iter()), None);
+    }
+}

@@ -1,0 +1,348 @@
+//! Earnings releases and annual reports that are no form: what their headline and title say.
+
+use stemma_document::{Fact, FactSource, FilingFacts, Source};
+
+use super::dates::{self, Date};
+use super::facts::{FrontPage, normalize_key};
+use super::registrant::{clean_name, full_name};
+use super::securities;
+
+/// Lines of the first page in which a headline stands.
+const HEADLINE_LINES: usize = 12;
+/// Pages in which the release names its issuer and period.
+const RELEASE_PAGES: usize = 4;
+/// Words of a name at most.
+const NAME_WORDS: usize = 8;
+
+/// Facts of a document without a form's cover; empty unless it clearly is one of the two.
+pub(super) fn release_or_report_facts(front: &[FrontPage<'_>], source: &Source) -> FilingFacts {
+    let written = front
+        .iter()
+        .position(|page| !page.lines.is_empty())
+        .unwrap_or(0);
+    let all = &front[written..];
+    let front = &all[..all.len().min(RELEASE_PAGES)];
+    let Some(first) = front.first() else {
+        return FilingFacts::default();
+    };
+    let Some(headline) = headline(first) else {
+        return front
+            .iter()
+            .find_map(|page| annual_report(page).or_else(|| chinese_report(page)))
+            .unwrap_or_default();
+    };
+    let mut facts = release_facts(front, &headline);
+    // A headline writes the name short; the text has it in full.
+    let full = facts
+        .issuer
+        .as_ref()
+        .and_then(|issuer| full_name(source, &issuer.value));
+    facts.issuer = full.or(facts.issuer);
+    facts.tickers = all
+        .iter()
+        .map(securities::release_tickers)
+        .find(|tickers| !tickers.is_empty())
+        .unwrap_or_default();
+    facts
+}
+
+/// Two neighboring lines that report or announce the results or earnings of a period.
+fn headline(page: &FrontPage<'_>) -> Option<String> {
+    let top = &page.lines[..page.lines.len().min(HEADLINE_LINES)];
+    let pairs = top
+        .windows(2)
+        .map(|pair| pair.join(" "))
+        .chain(top.last().map(|line| (*line).to_owned()));
+    pairs.into_iter().find(|text| {
+        let lower = text.to_lowercase();
+        let has = |words: &[&str]| {
+            words.iter().any(|word| {
+                lower
+                    .split(|c: char| !c.is_alphanumeric())
+                    .any(|w| w == *word)
+            })
+        };
+        has(&["reports", "announces", "reported", "announced"])
+            && has(&["results", "earnings"])
+            && has(&["quarter", "fiscal", "year", "half", "q1", "q2", "q3", "q4"])
+    })
+}
+
+fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
+    let first = &front[0];
+    let ended = front
+        .iter()
+        .filter_map(|page| Some((period_end(page)?, page)));
+    // The first page of the latest date: `max_by_key` would take the last.
+    let ended = ended
+        .rev()
+        .max_by_key(|(date, _)| *date)
+        .map(|(date, page)| page.fact(date.to_iso()));
+    let issuer = front
+        .iter()
+        .find_map(|page| Some(page.fact(before_ticker(page)?)));
+    FilingFacts {
+        issuer: issuer.or_else(|| before_verb(headline).map(|name| first.fact(name))),
+        form: Some(first.fact("earnings_release")),
+        fiscal_year: headline_year(headline).map(|year| first.fact(year.to_string())),
+        fiscal_period: headline_period(headline).map(|period| first.fact(period)),
+        period_end: ended,
+        ..FilingFacts::default()
+    }
+}
+
+/// The latest date that a quarter, year or number of months or weeks `ended` on: earlier ones are compared with.
+fn period_end(page: &FrontPage<'_>) -> Option<Date> {
+    let units = ["quarter", "year", "half", "period", "months", "weeks"];
+    let words = page.words();
+    let ended = words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| word.eq_ignore_ascii_case("ended"));
+    let ends = ended.filter_map(|(at, _)| {
+        let unit = words[at.saturating_sub(3)..at]
+            .iter()
+            .any(|word| units.contains(&normalize_key(word).as_str()));
+        let behind = &words[at + 1..words.len().min(at + 6)];
+        dates::find_first(behind)
+            .filter(|(_, start, end)| unit && *start == 0 && *end <= 3)
+            .map(|(date, _, _)| date)
+    });
+    ends.max()
+}
+
+/// The name before `(NYSE: …)` or another ticker.
+fn before_ticker(page: &FrontPage<'_>) -> Option<String> {
+    let words = page.words();
+    let marks = ["(NYSE", "(NASDAQ", "(Nasdaq", "(NasdaqGS", "(TSX", "(LSE"];
+    let at = words
+        .iter()
+        .position(|word| marks.iter().any(|mark| word.starts_with(mark)))?;
+    name_before(&words[..at])
+}
+
+/// The name before `reports` or `announces` in a headline.
+fn before_verb(headline: &str) -> Option<String> {
+    let words: Vec<&str> = headline.split_whitespace().collect();
+    let verbs = ["reports", "announces", "reported", "announced"];
+    let at = words
+        .iter()
+        .position(|word| verbs.contains(&word.to_lowercase().as_str()))?;
+    name_before(&words[..at])
+}
+
+/// The capitalized words at the end of `words`, back to a dash or anything that is no part of a name.
+fn name_before(words: &[&str]) -> Option<String> {
+    let small = ["of", "and", "the", "&", "de", "for"];
+    let count = words
+        .iter()
+        .rev()
+        .take(NAME_WORDS + 1)
+        .take_while(|word: &&&str| {
+            let capital = word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
+            let dash = word.contains("--")
+                || word.contains('–')
+                || word.contains('—')
+                || word.ends_with(':');
+            (capital || small.contains(*word)) && !dash
+        })
+        .count();
+    let name: Vec<&str> = words[words.len() - count..]
+        .iter()
+        .copied()
+        .skip_while(|word| small.contains(word) && *word != "the")
+        .collect();
+    (1..=NAME_WORDS)
+        .contains(&name.len())
+        .then(|| clean_name(&name.join(" ")))
+        .filter(|name| name.chars().any(char::is_alphabetic))
+}
+
+/// The year behind `fiscal`, else behind the period's name.
+fn headline_year(headline: &str) -> Option<u32> {
+    let words: Vec<&str> = headline.split_whitespace().collect();
+    let years = words
+        .iter()
+        .enumerate()
+        .filter_map(|(at, word)| Some((at, four_digits(word)?)));
+    let years: Vec<(usize, u32)> = years.collect();
+    let behind_fiscal = years.iter().find(|(at, _)| {
+        words[at.saturating_sub(2)..*at]
+            .iter()
+            .any(|word| word.eq_ignore_ascii_case("fiscal"))
+    });
+    behind_fiscal.or(years.first()).map(|(_, year)| *year)
+}
+
+pub(super) fn four_digits(word: &str) -> Option<u32> {
+    let digits = word.trim_matches(|c: char| !c.is_ascii_digit());
+    digits
+        .parse()
+        .ok()
+        .filter(|year| digits.len() == 4 && (1950..2100).contains(year))
+}
+
+/// The quarter the headline names, else the whole year.
+fn headline_period(headline: &str) -> Option<&'static str> {
+    let lower = normalize_key(headline);
+    let quarters = [
+        (["firstquarter", "q1", "1stquarter"], "Q1"),
+        (["secondquarter", "q2", "2ndquarter"], "Q2"),
+        (["thirdquarter", "q3", "3rdquarter"], "Q3"),
+        (["fourthquarter", "q4", "4thquarter"], "Q4"),
+    ];
+    let matched = quarters
+        .iter()
+        .find(|(names, _)| names.iter().any(|name| lower.contains(name)));
+    let whole = ["fullyear", "annualresults", "yearend"]
+        .iter()
+        .any(|name| lower.contains(name));
+    let fiscal = lower.split_once("fiscal").is_some_and(|(_, rest)| {
+        rest.trim_start_matches("year")
+            .starts_with(|c: char| c.is_ascii_digit())
+    });
+    matched
+        .map(|(_, quarter)| *quarter)
+        .or((whole || fiscal).then_some("FY"))
+}
+
+/// A title line that says `annual report`, with the year that stands on or near it.
+fn annual_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
+    let top = &page.lines[..page.lines.len().min(HEADLINE_LINES)];
+    let at = top.iter().position(|line| {
+        let title = line.split_whitespace().count() <= 10
+            && !line.ends_with('.')
+            && line.starts_with(|c: char| !c.is_lowercase());
+        title && normalize_key(line).contains("annualreport")
+    })?;
+    let near = &top[at.saturating_sub(3)..top.len().min(at + 4)];
+    let year = near
+        .iter()
+        .flat_map(|line| line.split_whitespace())
+        .find_map(four_digits);
+    Some(FilingFacts {
+        form: Some(page.fact("annual_report")),
+        fiscal_year: year.map(|year| page.fact(year.to_string())),
+        fiscal_period: Some(page.fact("FY")),
+        ..FilingFacts::default()
+    })
+}
+
+/// `某某股份有限公司` above `2022年年度报告`. The fiscal year is the calendar year by law (Accounting Law of the PRC, art. 11).
+fn chinese_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
+    let top = &page.lines[..page.lines.len().min(HEADLINE_LINES)];
+    let folded: Vec<String> = top
+        .iter()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let short = |line: &&String| line.chars().count() <= 40;
+    let title = folded
+        .iter()
+        .filter(short)
+        .find(|line| line.contains("年度报告"))?;
+    let half = title.contains("半年度");
+    let year = folded.iter().filter(short).find_map(|line| {
+        let (before, _) = line.split_once('年')?;
+        let digits: String = before
+            .chars()
+            .rev()
+            .take_while(char::is_ascii_digit)
+            .collect();
+        four_digits(&digits.chars().rev().collect::<String>())
+    });
+    let company = folded.iter().filter(short).find_map(|line| {
+        let end = line.find("有限公司")? + "有限公司".len();
+        let name = line[..end].trim_start_matches(|c: char| !c.is_alphabetic());
+        (name.chars().count() >= 6).then(|| name.to_owned())
+    });
+    let derived = |value: String| Fact {
+        source: FactSource::Derived,
+        ..page.fact(value)
+    };
+    let end = if half { "06-30" } else { "12-31" };
+    Some(FilingFacts {
+        issuer: company.map(|name| page.fact(name)),
+        form: Some(page.fact(if half {
+            "interim_report"
+        } else {
+            "annual_report"
+        })),
+        fiscal_year: year.map(|year| page.fact(year.to_string())),
+        fiscal_period: (!half).then(|| page.fact("FY")),
+        period_end: year.map(|year| derived(format!("{year}-{end}"))),
+        ..FilingFacts::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::facts::extract_facts;
+    use super::super::fixture::paged;
+
+    fn render(pages: &[&str]) -> String {
+        let facts = extract_facts(&paged(pages));
+        facts
+            .entries()
+            .iter()
+            .map(|(name, fact)| format!("{name}={}\n", fact.value))
+            .collect()
+    }
+
+    #[test]
+    fn release_is_recognized_by_headline() {
+        let page = "March 9, 2023\nAcme Anvils Announces Fourth Quarter\nFiscal 2022 Results\n\
+            BOLT, Ill.--(BUSINESS WIRE)-- Acme Anvils, Inc. (NASDAQ: ACME) today announced results for the period and the\n\
+            year (“fiscal year”) ended January 28, 2023 compared to the same period of the year before that is over.";
+        insta::assert_snapshot!(render(&[page]), @r"
+        company=Acme Anvils, Inc.
+        form=earnings_release
+        fiscal_year=2022
+        fiscal_period=Q4
+        period_end=2023-01-28
+        ticker=ACME
+        language=en
+        ");
+    }
+
+    #[test]
+    fn release_issuer_from_headline() {
+        let page = "FOR IMMEDIATE RELEASE\nTHE ACME COMPANY REPORTS\nFIRST QUARTER EARNINGS FOR FISCAL 2025\nThe sales rose.";
+        insta::assert_snapshot!(render(&[page]), @r"
+        company=THE ACME COMPANY
+        form=earnings_release
+        fiscal_year=2025
+        fiscal_period=Q1
+        language=en
+        ");
+    }
+
+    #[test]
+    fn chinese_annual_report_is_recognized_by_title() {
+        insta::assert_snapshot!(render(&["华岳食品股份有限公司\n2022 年年度报告\n2023 年 4 月"]), @r"
+        company=华岳食品股份有限公司
+        form=annual_report
+        fiscal_year=2022
+        fiscal_period=FY
+        period_end=2022-12-31
+        ");
+        assert_eq!(
+            render(&[
+                "公司在上一年度报告中说明，该项目将在未来三年内完成，并且在以后的年度报告中继续披露进展情况。"
+            ]),
+            "language=zh\n"
+        );
+    }
+
+    #[test]
+    fn annual_report_is_recognized_by_title() {
+        insta::assert_snapshot!(render(&["", "110th\nAnnual Report of the Board of\nAnvils\n2023"]), @r"
+        form=annual_report
+        fiscal_year=2023
+        fiscal_period=FY
+        ");
+        assert_eq!(
+            render(&["As the annual report of 2020 says, it rains."]),
+            ""
+        );
+    }
+}

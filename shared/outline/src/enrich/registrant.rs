@@ -1,0 +1,354 @@
+//! Who files: the name on the cover, in the signature block, or as a release and its text write it.
+
+use std::collections::BTreeMap;
+
+use stemma_document::{Fact, PageNo, Source, SourceBody};
+
+use super::cover_page::{parse_file_number, parse_irs_number};
+use super::facts::{FrontPage, normalize_key};
+
+/// Lines above the registrant's caption in which the name stands.
+const NAME_LINES: usize = 4;
+/// Lines behind the words of a signature block in which the name stands.
+const SIGNED_LINES: usize = 6;
+/// Bytes of a name at most.
+const NAME_BYTES: usize = 200;
+/// Words that end the name of a company.
+const LEGAL_FORMS: [&str; 27] = [
+    "inc",
+    "incorporated",
+    "corp",
+    "corporation",
+    "company",
+    "co",
+    "plc",
+    "ltd",
+    "limited",
+    "llc",
+    "lp",
+    "llp",
+    "trust",
+    "nv",
+    "sa",
+    "se",
+    "ag",
+    "ab",
+    "asa",
+    "oyj",
+    "spa",
+    "bv",
+    "bancorp",
+    "bancshares",
+    "partnership",
+    "partners",
+    "holdings",
+];
+/// The first of them that are nothing else: a company's name is written in full with one of these.
+const PLAIN_FORMS: usize = 12;
+
+/// The name above its caption; on covers without the caption, the line below the file number; else as signed.
+pub(super) fn registrant_on_cover(
+    cover: &FrontPage<'_>,
+    signed_name: Option<&Fact>,
+) -> Option<Fact> {
+    let squashed: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
+    let caption = squashed.iter().position(|line| {
+        [
+            "exactnameof",
+            "nameofregistrantas",
+            "nameofissuerasspecified",
+            "nameofsmallbusiness",
+        ]
+        .iter()
+        .any(|words| line.contains(words))
+    });
+    let name = match caption {
+        Some(at) => name_by_caption(cover, &squashed, at, signed_name),
+        None => name_below_number(cover, &squashed),
+    };
+    let name = name
+        .map(|name| clean_name(&name))
+        .filter(|name| name.len() <= NAME_BYTES && normalize_key(name).len() >= 2);
+    name.map(|name| cover.fact(name))
+        .or_else(|| signed_name.cloned())
+}
+
+fn name_by_caption(
+    cover: &FrontPage<'_>,
+    squashed: &[String],
+    at: usize,
+    signed_name: Option<&Fact>,
+) -> Option<String> {
+    let line = cover.lines[at];
+    // `ACME INC. (Exact name of registrant …)` on one line.
+    let before = line
+        .split_once('(')
+        .map(|(before, _)| before)
+        .filter(|before| is_name(before));
+    if let Some(before) = before {
+        return Some(before.into());
+    }
+    if let Some((_, behind)) = line.split_once(':').filter(|(_, behind)| is_name(behind)) {
+        return Some(behind.into());
+    }
+    let from = at.saturating_sub(NAME_LINES);
+    let above = (from..at).rev().find(|line| is_name(cover.lines[*line]));
+    if let Some(name_line) = above.filter(|name_line| {
+        !squashed[name_line + 1..at]
+            .iter()
+            .any(|line| line.starts_with("exactname"))
+    }) {
+        return Some(with_line_above(cover, name_line, signed_name));
+    }
+    let below = (at + 1..squashed.len().min(at + 8)).map(|line| cover.lines[line]);
+    below.into_iter().find_map(name_in_row).or_else(|| {
+        let open = line.trim_end().ends_with(':') || !line.contains('(');
+        cover
+            .lines
+            .get(at + 1)
+            .filter(|line| open && is_name(line))
+            .map(|line| (*line).into())
+    })
+}
+
+/// A name that is set in two lines: they look the same, or were signed as one.
+fn with_line_above(cover: &FrontPage<'_>, at: usize, signed_name: Option<&Fact>) -> String {
+    let line = cover.lines[at];
+    let Some(above) = at
+        .checked_sub(1)
+        .map(|above| cover.lines[above])
+        .filter(|above| is_name(above))
+    else {
+        return line.into();
+    };
+    let joined = format!("{above} {line}");
+    let as_signed = |name: &str| {
+        signed_name
+            .is_some_and(|signed_name| normalize_key(&signed_name.value) == normalize_key(name))
+    };
+    let rest = words_of(line).all(|word| is_legal_form(&word)) && !as_signed(line);
+    let alike = match (cover.layout.get(at - 1), cover.layout.get(at)) {
+        (Some(upper), Some(lower)) => {
+            let a = upper.style();
+            let b = lower.style();
+            let gap = lower.rect.y0.points() - upper.rect.y1.points();
+            let large = f64::from(a.size.points()) >= 12.0;
+            large
+                && a.bold == b.bold
+                && (a.size.points() - b.size.points()).abs() < 0.3
+                && gap < a.size.points() * 0.8
+        }
+        _ => false,
+    };
+    if as_signed(&joined) || rest || (alike && !as_signed(line)) {
+        joined
+    } else {
+        line.into()
+    }
+}
+
+/// The line below the file number.
+fn name_below_number(cover: &FrontPage<'_>, squashed: &[String]) -> Option<String> {
+    let number = squashed
+        .iter()
+        .position(|line| line.starts_with("commissionfile"))?;
+    let below = number + 1..squashed.len().min(number + 4);
+    below
+        .into_iter()
+        .find(|at| is_name(cover.lines[*at]))
+        .map(|at| cover.lines[at].into())
+}
+
+/// The name in a row of a table of registrants: `1-3526  The Example Company (A Delaware Corporation)  58-0690070`.
+fn name_in_row(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    parse_file_number(words.first()?)?;
+    let end = words
+        .iter()
+        .position(|word| word.starts_with('(') || parse_irs_number(word).is_some())
+        .unwrap_or(words.len());
+    let name = words.get(1..end)?.join(" ");
+    is_name(&name).then_some(name)
+}
+
+/// Whether a cover line can be a name: no caption, no rule, no sentence, no bare number.
+fn is_name(line: &str) -> bool {
+    const CAPTIONS: [&str; 24] = [
+        "commission",
+        "form",
+        "markone",
+        "forthe",
+        "transition",
+        "annualreport",
+        "quarterlyreport",
+        "currentreport",
+        "dateofreport",
+        "dateofearliest",
+        "pursuant",
+        "orthe",
+        "stateof",
+        "stateor",
+        "washington",
+        "unitedstates",
+        "of19",
+        "actof",
+        "thesecurities",
+        "tableofcontents",
+        "signature",
+        "exactname",
+        "amendment",
+        "translation",
+    ];
+    let line = line.trim();
+    let squashed = normalize_key(line);
+    let first = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let letters = squashed.chars().filter(|c| c.is_alphabetic()).count();
+    let phrases = [
+        "securitiesandexchange",
+        "filenumber",
+        "fileno",
+        "exchangeact",
+        "fiscalyear",
+        "periodended",
+        "yearended",
+        "reported",
+    ];
+    letters >= 2
+        && squashed.len() <= NAME_BYTES
+        && line.split_whitespace().count() <= 16
+        && (!first.starts_with(char::is_lowercase)
+            || words_of(line)
+                .last()
+                .is_some_and(|word| is_legal_form(&word)))
+        && !line.starts_with(['(', '$', '□', '☐', '☒'])
+        && squashed != "or"
+        && !CAPTIONS.iter().any(|caption| squashed.starts_with(caption))
+        && !phrases.iter().any(|words| squashed.contains(words))
+}
+
+/// The registrant as it signed: behind `… has duly is_signature_line this report to be signed_name … duly authorized.`
+pub(super) fn signed_name(source: &Source) -> Option<Fact> {
+    match &source.body {
+        SourceBody::Lines(text) => {
+            let lines: Vec<&str> = text.lines.iter().map(String::as_str).collect();
+            signature_name(&lines).map(|name| Fact::from_text(name, None))
+        }
+        SourceBody::Pages(pages) => pages.iter().enumerate().find_map(|(index, page)| {
+            let lines: Vec<&str> = page.lines.iter().map(|line| line.text.as_str()).collect();
+            signature_name(&lines)
+                .map(|name| Fact::from_text(name, Some(PageNo::from_index(index))))
+        }),
+    }
+}
+
+fn signature_name(lines: &[&str]) -> Option<String> {
+    let at = (0..lines.len()).find(|at| is_signature_line(lines, *at))?;
+    let mut behind = lines[at..lines.len().min(at + SIGNED_LINES + 4)]
+        .iter()
+        .copied();
+    // The sentence runs on to `duly authorized`.
+    behind.by_ref().find(|line| {
+        let line = normalize_key(line);
+        line.contains("authorized") || line.contains("authorised")
+    })?;
+    let name = behind
+        .take(SIGNED_LINES)
+        .filter(|line| !line.trim().is_empty())
+        .find_map(|line| {
+            let line = line.split("By:").next().unwrap_or(line).trim();
+            let mark = ["date", "dated", "by", "s"]
+                .iter()
+                .any(|word| words_of(line).next().is_some_and(|first| first == *word));
+            (!mark && is_name(line)).then(|| clean_name(line))
+        })?;
+    (name.len() <= NAME_BYTES && !name.contains("/s/")).then_some(name)
+}
+
+/// Whether `duly is_signature_line` stands on a line or over its end.
+fn is_signature_line(lines: &[&str], at: usize) -> bool {
+    let line = lines[at];
+    if line.len() > 2_000 || !(line.contains("duly") || line.contains("caused")) {
+        return false;
+    }
+    let squashed = normalize_key(line);
+    let next = || {
+        lines
+            .get(at + 1)
+            .is_some_and(|next| normalize_key(next).starts_with("caused"))
+    };
+    squashed.contains("dulycaused") || (squashed.ends_with("duly") && next())
+}
+
+fn words_of(text: &str) -> impl Iterator<Item = String> {
+    text.split_whitespace()
+        .map(normalize_key)
+        .filter(|word| !word.is_empty())
+}
+
+fn is_legal_form(word: &str) -> bool {
+    LEGAL_FORMS.contains(&word) || word == "and"
+}
+
+/// The longest way in which the document writes a name that begins with `short` and ends with a legal form, if it writes
+/// it often enough to be meant: `Acme` → `Acme Anvils, Inc.` is not it, `Acme plc` is.
+pub(super) fn full_name(source: &Source, short: &str) -> Option<Fact> {
+    let short_words: Vec<String> = words_of(short).collect();
+    if short_words.is_empty() || short_words.last().is_some_and(|word| is_legal_form(word)) {
+        return None;
+    }
+    let mut names: BTreeMap<String, (u32, Fact)> = BTreeMap::new();
+    let mut look = |line: &str, page: Option<PageNo>| {
+        let words: Vec<&str> = line.split_whitespace().take(200).collect();
+        for at in 0..words.len().saturating_sub(short_words.len()) {
+            let same = short_words
+                .iter()
+                .zip(&words[at..])
+                .all(|(short_words, word)| *short_words == normalize_key(word));
+            let ending = words[at + short_words.len()].trim_end_matches([',', ';', ')', '’', '”']);
+            let closed = !words[at + short_words.len() - 1].ends_with(['.', ';', ':']);
+            if same
+                && closed
+                && LEGAL_FORMS[..PLAIN_FORMS].contains(&normalize_key(ending).as_str())
+            {
+                let name = format!("{} {ending}", words[at..at + short_words.len()].join(" "));
+                names
+                    .entry(normalize_key(&name))
+                    .or_insert_with(|| (0, Fact::from_text(name, page)))
+                    .0 += 1;
+            }
+        }
+    };
+    match &source.body {
+        SourceBody::Lines(text) => text.lines.iter().for_each(|line| look(line, None)),
+        SourceBody::Pages(pages) => pages.iter().enumerate().for_each(|(index, page)| {
+            page.lines
+                .iter()
+                .for_each(|line| look(&line.text, Some(PageNo::from_index(index))));
+        }),
+    }
+    names
+        .into_values()
+        .max_by_key(|(count, _)| *count)
+        .map(|(_, fact)| fact)
+}
+
+/// White space folded, marks around the name dropped, and capitals set apart by their size rejoined (`R ESORTS`).
+pub(super) fn clean_name(text: &str) -> String {
+    let text = text.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | ')' | '!'));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let capitals = |word: &str| word.chars().count() > 2 && word.chars().all(|c| c.is_uppercase());
+    let lone = |word: &str| word.len() == 1 && word.chars().all(|c| c.is_uppercase());
+    let split = |at: usize| lone(words[at]) && words.get(at + 1).is_some_and(|next| capitals(next));
+    // One lone capital may be an initial; two before capitals are small capitals torn apart.
+    let torn = (0..words.len()).filter(|at| split(*at)).count() >= 2;
+    let mut name = String::new();
+    for (at, word) in words.iter().enumerate() {
+        name.push_str(word);
+        name.push_str(if torn && split(at) || at + 1 == words.len() {
+            ""
+        } else {
+            " "
+        });
+    }
+    name
+}

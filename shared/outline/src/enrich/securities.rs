@@ -1,0 +1,226 @@
+//! Securities on a cover: the symbols they trade under, and how many shares are outstanding.
+
+use stemma_document::{Fact, Ticker};
+
+use super::facts::{FrontPage, normalize_key};
+
+/// Lines of a table of securities.
+const TABLE_LINES: usize = 60;
+/// Symbols of one filing at most.
+const MAX_TICKERS: usize = 64;
+/// Classes of shares at most.
+const MAX_CLASSES: usize = 6;
+/// Words around `outstanding` in which a number of shares stands.
+const NEAR: usize = 30;
+
+/// How names of exchanges begin, squashed.
+const EXCHANGES: [&str; 16] = [
+    "newyorkstock",
+    "nyse",
+    "nasdaq",
+    "chicagostock",
+    "cboe",
+    "american",
+    "boston",
+    "philadelphia",
+    "pacificexchange",
+    "torontostock",
+    "tsx",
+    "londonstock",
+    "otc",
+    "bats",
+    "longtermstock",
+    "investorsexchange",
+];
+
+/// Symbols in the table of securities registered under Section 12(b) of the Act; empty where it has no symbols.
+pub(super) fn tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
+    let squashed: Vec<String> = page
+        .lines
+        .iter()
+        .take(250)
+        .map(|line| normalize_key(line))
+        .collect();
+    let Some(symbols) = squashed.iter().position(|line| line.contains("symbol")) else {
+        return Vec::new();
+    };
+    let start = squashed[..symbols]
+        .iter()
+        .rposition(|line| line.contains("12b"))
+        .unwrap_or(symbols.saturating_sub(4));
+    let mut tickers: Vec<Ticker> = Vec::new();
+    for (at, line) in squashed.iter().enumerate().skip(start).take(TABLE_LINES) {
+        if at > symbols
+            && (line.contains("12g")
+                || line.starts_with("indicatebycheck")
+                || line.contains("wellknownseasoned"))
+        {
+            break;
+        }
+        let Some((symbol, exchange)) = parse_row(page.lines[at]) else {
+            continue;
+        };
+        let duplicate = tickers.iter().any(|ticker| ticker.symbol.value == symbol);
+        if !duplicate && tickers.len() < MAX_TICKERS {
+            tickers.push(Ticker {
+                symbol: page.fact(symbol),
+                exchange: Some(exchange),
+            });
+        }
+    }
+    tickers
+}
+
+/// Symbol and exchange of a row `Common Stock, $0.01 par value  ABC  New York Stock Exchange`.
+fn parse_row(line: &str) -> Option<(String, String)> {
+    let words: Vec<&str> = line.split_whitespace().take(80).collect();
+    let at = (1..words.len()).find(|at| {
+        let rest = normalize_key(&words[*at..words.len().min(at + 4)].concat());
+        EXCHANGES.iter().any(|name| rest.starts_with(name)) && !is_caption(&words[*at..])
+    })?;
+    let article = at > 1 && words[at - 1].eq_ignore_ascii_case("the");
+    let end = if article { at - 1 } else { at };
+    let start = symbol_start(&words[..end])?;
+    let exchange: String = words[at..].join(" ");
+    Some((
+        words[start..end]
+            .join(" ")
+            .trim_matches(['“', '”', '"', ','])
+            .to_owned(),
+        exchange,
+    ))
+}
+
+/// `American Depositary Shares` is a title of securities.
+fn is_caption(words: &[&str]) -> bool {
+    words
+        .first()
+        .is_some_and(|word| word.eq_ignore_ascii_case("american"))
+        && !words
+            .get(1)
+            .is_some_and(|word| word.eq_ignore_ascii_case("stock"))
+}
+
+/// Where the symbol that ends the words begins: `25A` and `PR G` go on to the left.
+fn symbol_start(words: &[&str]) -> Option<usize> {
+    let mut start = words.len().checked_sub(1)?;
+    let tail = |word: &str| {
+        word.len() <= 3
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+    };
+    for _ in 0..2 {
+        let word = words[start];
+        let open = word.len() == 1
+            || word.contains(|c: char| c.is_ascii_digit())
+            || matches!(word, "PR" | "PRA" | "WS");
+        if open
+            && tail(word)
+            && start > 0
+            && is_symbol(words[start - 1])
+            && words[start - 1].len() <= 5
+        {
+            start -= 1;
+        }
+    }
+    is_symbol(words[start]).then_some(start)
+}
+
+/// Capitals, sometimes with figures, a stop, slash or hyphen.
+fn is_symbol(word: &str) -> bool {
+    let word = word.trim_matches(['“', '”', '"', ',']);
+    (1..=10).contains(&word.len())
+        && word.starts_with(|c: char| c.is_ascii_uppercase())
+        && word.bytes().all(|b| {
+            b.is_ascii_uppercase() || b.is_ascii_digit() || matches!(b, b'.' | b'/' | b'-')
+        })
+        && !matches!(
+            word,
+            "NONE" | "N/A" | "NA" | "STOCK" | "SHARES" | "SHARE" | "VALUE" | "UNITS" | "NOTES"
+        )
+}
+
+/// Symbols a release names: `(NYSE: ABC)`, `Nasdaq: ABCD; ASX: ABC`.
+pub(super) fn release_tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
+    let words = page.words();
+    let exchange = |word: &str| {
+        let name = word
+            .trim_start_matches(['(', '[', '“', '"'])
+            .strip_suffix(':')
+            .unwrap_or_default();
+        let listed = [
+            "NYSE", "NASDAQ", "NasdaqGS", "TSX", "LSE", "ASX", "AMEX", "OTC", "OTCQB", "OTCQX",
+            "HKEX", "SEHK",
+        ];
+        listed
+            .iter()
+            .find(|listed| listed.eq_ignore_ascii_case(name))
+            .map(|_| name.to_owned())
+    };
+    let mut tickers: Vec<Ticker> = Vec::new();
+    for pair in words.windows(2) {
+        let (Some(exchange), symbol) = (
+            exchange(pair[0]),
+            pair[1].trim_end_matches([')', ']', ';', ',', '.', '”', '"']),
+        ) else {
+            continue;
+        };
+        let listed = tickers.iter().any(|ticker| ticker.symbol.value == symbol);
+        if !listed && is_symbol(symbol) && tickers.len() < MAX_CLASSES {
+            tickers.push(Ticker {
+                symbol: page.fact(symbol),
+                exchange: Some(exchange),
+            });
+        }
+    }
+    tickers
+}
+
+/// Numbers of shares outstanding, in the order of the cover.
+pub(super) fn shares_outstanding(page: &FrontPage<'_>) -> Vec<Fact> {
+    let words = page.words();
+    let stands = |at: usize, prefixes: &[&str]| {
+        let around = &words[at.saturating_sub(NEAR)..words.len().min(at + NEAR)];
+        around.iter().any(|word| {
+            prefixes
+                .iter()
+                .any(|prefixes| normalize_key(word).starts_with(prefixes))
+        })
+    };
+    let mut counts: Vec<Fact> = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let Some(count) = share_count(word) else {
+            continue;
+        };
+        let holders = &words[at + 1..words.len().min(at + 12)];
+        let holders = holders
+            .iter()
+            .any(|word| normalize_key(word).contains("affiliates"));
+        let priced = at > 0 && words[at - 1].ends_with('$');
+        if !holders
+            && !priced
+            && stands(at, &["outstanding"])
+            && stands(at, &["shares", "stock", "units"])
+        {
+            counts.push(page.fact(count));
+        }
+    }
+    counts.truncate(MAX_CLASSES);
+    counts
+}
+
+/// At least six digits in groups of three.
+fn share_count(word: &str) -> Option<String> {
+    let word = word
+        .trim_end_matches(['.', ',', ';', ')'])
+        .trim_start_matches('(');
+    let groups: Vec<&str> = word.split(',').collect();
+    let digits = groups
+        .iter()
+        .all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()));
+    let grouped = groups.len() >= 3
+        && groups[0].len() <= 3
+        && groups[1..].iter().all(|group| group.len() == 3);
+    (digits && grouped && !word.starts_with('0')).then(|| groups.concat())
+}

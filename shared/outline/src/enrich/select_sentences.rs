@@ -1,0 +1,272 @@
+//! The choice of what a summary says: greedily what adds most weight of terms not yet said, per word.
+
+use foldhash::{HashMap, HashSet, HashSetExt};
+
+use super::facts::normalize_key;
+use super::sentences::ProseSentence;
+use super::words;
+
+/// Added to a sentence's length when its terms are divided by it: without it one-term sentences would win.
+const SHORT_BONUS_WORDS: u64 = 6;
+/// The same for an item of a list, where short names are what is wanted.
+const SHORT_BONUS_ITEM_WORDS: u64 = 2;
+/// Shorter sentences say too little.
+const MIN_SENTENCE_WORDS: usize = 5;
+/// What a term's weight is divided by each time it has been said.
+const REPEAT_DISCOUNT: u64 = 4;
+/// Bytes of a word, on average: what is longer is no language.
+pub(super) const WORD_BYTES: usize = 16;
+/// Words of one item of a list.
+const ITEM_WORDS: usize = 12;
+
+/// Chooses for one summary; what one choice has said counts for less in the next.
+pub(super) struct SentenceSelector {
+    weights: HashMap<String, u64>,
+    /// The section's title, squashed: a heading that ends with a stop reads like a sentence.
+    title: String,
+}
+
+/// What may be chosen.
+struct SelectionCandidate {
+    index: usize,
+    words: usize,
+    terms: Vec<String>,
+    /// Score of everything but its terms, in hundredths.
+    merit: u64,
+}
+
+impl SentenceSelector {
+    /// `weights` tells how much each term says about the section.
+    pub(super) fn new(weights: HashMap<String, u64>, title: &str) -> Self {
+        Self {
+            weights,
+            title: normalize_key(title),
+        }
+    }
+
+    /// The chosen sentences in reading order. Those from index `own` on speak for parts.
+    pub(super) fn select_sentences(
+        &mut self,
+        sentences: &[ProseSentence],
+        own: usize,
+        budget: usize,
+    ) -> Vec<String> {
+        let candidates = self.candidates(sentences, own, budget);
+        let chosen = self.choose(candidates, budget, SHORT_BONUS_WORDS);
+        chosen
+            .into_iter()
+            .map(|index| sentences[index].text.clone())
+            .collect()
+    }
+
+    /// `Head first list_item; second list_item.` of the chosen items in reading order, within `budget` words; empty when none fits.
+    pub(super) fn select_list<'a>(
+        &mut self,
+        head: &str,
+        items: impl Iterator<Item = &'a str>,
+        budget: usize,
+    ) -> String {
+        let items: Vec<String> = items.map(list_item).collect();
+        let candidates: Vec<SelectionCandidate> = items
+            .iter()
+            .enumerate()
+            .filter_map(|(index, item): (usize, &String)| {
+                let words = words::count(item);
+                let fits = words > 0 && item.len() <= words * WORD_BYTES;
+                fits.then(|| SelectionCandidate {
+                    index,
+                    words,
+                    terms: distinct_terms(item),
+                    merit: 100,
+                })
+            })
+            .collect();
+        let budget = budget.saturating_sub(words::count(head));
+        let chosen = self.choose(candidates, budget, SHORT_BONUS_ITEM_WORDS);
+        if chosen.is_empty() {
+            return String::new();
+        }
+        let items: Vec<&str> = chosen
+            .into_iter()
+            .map(|index| items[index].as_str())
+            .collect();
+        format!("{head} {}.", items.join("; "))
+    }
+
+    fn choose(
+        &mut self,
+        mut candidates: Vec<SelectionCandidate>,
+        mut budget: usize,
+        bonus: u64,
+    ) -> Vec<usize> {
+        let mut chosen: Vec<usize> = Vec::new();
+        candidates.retain(|candidate| candidate.words <= budget);
+        while let Some(best) = self.best(&candidates, bonus) {
+            let candidate = candidates.swap_remove(best);
+            budget -= candidate.words;
+            for term in &candidate.terms {
+                // What is said once need not be said again.
+                if let Some(weight) = self.weights.get_mut(term) {
+                    *weight /= REPEAT_DISCOUNT;
+                }
+            }
+            chosen.push(candidate.index);
+            candidates.retain(|candidate| candidate.words <= budget);
+        }
+        chosen.sort_unstable();
+        chosen
+    }
+
+    fn candidates(
+        &self,
+        sentences: &[ProseSentence],
+        own: usize,
+        budget: usize,
+    ) -> Vec<SelectionCandidate> {
+        let mut place = 0;
+        let mut candidates = Vec::new();
+        for (index, sentence) in sentences
+            .iter()
+            .enumerate()
+            .filter(|(_, sentence)| sentence.is_complete)
+        {
+            let words = words::count(&sentence.text);
+            let too_long = sentence.text.len() > budget * WORD_BYTES;
+            if too_long || !(MIN_SENTENCE_WORDS..=budget).contains(&words) {
+                continue;
+            }
+            if self.title.contains(&normalize_key(&sentence.text)) {
+                continue;
+            }
+            let position = if index < own { place } else { 4 };
+            let merit = merit(&sentence.text, position);
+            candidates.push(SelectionCandidate {
+                index,
+                words,
+                terms: distinct_terms(&sentence.text),
+                merit,
+            });
+            place += 1;
+        }
+        candidates
+    }
+
+    /// Index of the best candidate; the earlier one where two are equal.
+    fn best(&self, candidates: &[SelectionCandidate], bonus: u64) -> Option<usize> {
+        let scored = candidates
+            .iter()
+            .enumerate()
+            .map(|(at, candidate)| (self.score(candidate, bonus), candidate.index, at));
+        let best = scored.max_by_key(|(score, index, _)| (*score, std::cmp::Reverse(*index)));
+        best.filter(|(score, _, _)| *score > 0).map(|(_, _, at)| at)
+    }
+
+    fn score(&self, candidate: &SelectionCandidate, bonus: u64) -> u64 {
+        let terms: u64 = candidate
+            .terms
+            .iter()
+            .filter_map(|term| self.weights.get(term))
+            .sum();
+        terms * candidate.merit / (candidate.words as u64 + bonus)
+    }
+}
+
+/// An item as a list names it: its first words, no stop at the end.
+fn list_item(text: &str) -> String {
+    let item = text
+        .split_whitespace()
+        .take(ITEM_WORDS)
+        .collect::<Vec<_>>()
+        .join(" ");
+    item.trim_end_matches(['.', ';', ':']).into()
+}
+
+fn distinct_terms(text: &str) -> Vec<String> {
+    let mut unique = HashSet::new();
+    words::terms(text, |term| {
+        unique.insert(term.to_owned());
+    });
+    let mut terms: Vec<String> = unique.into_iter().collect();
+    terms.sort_unstable();
+    terms
+}
+
+/// Phrases of sentences that say nothing by themselves.
+const BOILERPLATE: [&str; 25] = [
+    "accompanying notes",
+    "see note",
+    "see item",
+    "see part",
+    "see the ",
+    "refer to",
+    "following table",
+    "table below",
+    "tables below",
+    "as follows",
+    "incorporated by reference",
+    "incorporated herein",
+    "set forth in",
+    "in conjunction with",
+    "integral part of",
+    "not applicable",
+    "forward-looking statement",
+    "check mark",
+    "described in note",
+    "discussed in note",
+    "may be found",
+    "we do not undertake",
+    "is included in",
+    "are included in",
+    "appears under",
+];
+
+/// Words a sentence starts with when it leans on the one before.
+const DEPENDENT_OPENINGS: [&str; 14] = [
+    "this ",
+    "these ",
+    "it ",
+    "they ",
+    "such ",
+    "however",
+    "in addition",
+    "additionally",
+    "for example",
+    "as a result",
+    "accordingly",
+    "therefore",
+    "those ",
+    "further",
+];
+
+/// What speaks for a sentence apart from its terms, in hundredths: place, amounts, no boilerplate.
+fn merit(text: &str, position: usize) -> u64 {
+    let lower = text.to_lowercase();
+    let mut merit: u64 = match position {
+        0 => 220,
+        1 => 150,
+        2..=5 => 120,
+        _ => 100,
+    };
+    let amounts = text
+        .split_whitespace()
+        .filter(|word| word.chars().any(|c| c.is_ascii_digit()))
+        .count();
+    let percent = [100, 115, 125, 125, 115, 100, 85];
+    merit = merit * percent[amounts.min(6)] / 100;
+    // Footnotes explain a table that the summary does not show.
+    if text.starts_with('(') {
+        merit /= 2;
+    }
+    if DEPENDENT_OPENINGS
+        .iter()
+        .any(|start| lower.starts_with(start))
+    {
+        merit = merit * 80 / 100;
+    }
+    let elsewhere =
+        lower.starts_with("see ") || BOILERPLATE.iter().any(|phrase| lower.contains(phrase));
+    if elsewhere || lower.ends_with([':', ';', ',']) {
+        return 0;
+    }
+    merit
+}

@@ -1,0 +1,510 @@
+//! Sentences of running text, and the labels of table rows, from the lines of a section.
+
+use std::collections::HashSet;
+
+use stemma_document::Line;
+
+use super::section_text::BodyLine;
+use super::words::is_cjk;
+use stemma_document::english_words::MONTHS;
+
+/// Bytes of a section that are read; a summary of 60 words needs no more.
+const MAX_BYTES: usize = 200_000;
+/// Sentences of a section that are considered.
+const MAX_SENTENCES: usize = 1_500;
+/// Row labels, and headings, of a section that are considered.
+const MAX_LABELS: usize = 200;
+
+/// What a section says, taken apart.
+#[derive(Debug, Default)]
+pub(super) struct ProseContent {
+    /// In reading order.
+    pub(super) sentences: Vec<ProseSentence>,
+    /// First cells of table rows, without figures, each once.
+    pub(super) labels: Vec<String>,
+    /// Headings inside the section that are no sections of their own, each once.
+    pub(super) headings: Vec<String>,
+}
+
+/// A sentence as it stands in the section, lines joined.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ProseSentence {
+    pub(super) text: String,
+    /// Starts like a sentence and ends with a stop.
+    pub(super) is_complete: bool,
+}
+
+/// Takes lines apart. `is_known_word` tells whether a word occurs elsewhere in the document (to rejoin words hyphenated at a
+/// line end).
+pub(super) fn read_prose(
+    lines: &[BodyLine<'_>],
+    is_known_word: &dyn Fn(&str) -> bool,
+) -> ProseContent {
+    let mut reader = ProseReader {
+        prose: ProseContent::default(),
+        paragraph: String::new(),
+        bullet: false,
+        labels: HashSet::new(),
+        is_known_word,
+    };
+    let mut remaining = MAX_BYTES;
+    let mut above: Option<&BodyLine<'_>> = None;
+    for line in lines {
+        if remaining == 0 || reader.prose.sentences.len() >= MAX_SENTENCES {
+            break;
+        }
+        let text = &line.text[..line.text.floor_char_boundary(remaining)];
+        remaining = remaining.saturating_sub(text.len().max(1));
+        reader.line(&BodyLine { text, ..*line }, above);
+        above = Some(line);
+    }
+    reader.end_paragraph();
+    reader.prose
+}
+
+struct ProseReader<'a> {
+    prose: ProseContent,
+    paragraph: String,
+    bullet: bool,
+    labels: HashSet<String>,
+    is_known_word: &'a dyn Fn(&str) -> bool,
+}
+
+impl ProseReader<'_> {
+    fn line(&mut self, line: &BodyLine<'_>, above: Option<&BodyLine<'_>>) {
+        let text = line.text.trim();
+        if !text.chars().any(|c| c.is_alphabetic()) {
+            // A page number must not end the paragraph that runs on over the page.
+            if text.is_empty() && line.page.is_none() {
+                self.end_paragraph();
+            }
+        } else if let Some(label) = row_label(line, text) {
+            self.end_paragraph();
+            self.label(label);
+        } else if is_heading(line, text) {
+            self.end_paragraph();
+            if !is_column_head(line, text) {
+                self.heading(text);
+            }
+        } else {
+            let bullet =
+                text.starts_with(BULLETS) || text.starts_with("- ") || text.starts_with("* ");
+            if bullet || has_space_above(line, above) {
+                self.end_paragraph();
+            }
+            self.bullet |= bullet;
+            let text = if bullet {
+                text.trim_start_matches(|c: char| !c.is_alphanumeric())
+            } else {
+                text
+            };
+            self.append(text);
+        }
+    }
+
+    fn label(&mut self, label: &str) {
+        if is_date_line(label) {
+            return;
+        }
+        if self.prose.labels.len() < MAX_LABELS && self.labels.insert(label.to_lowercase()) {
+            self.prose.labels.push(label.into());
+        }
+    }
+
+    fn heading(&mut self, text: &str) {
+        let text = text.trim_matches(|c: char| !c.is_alphanumeric() && c != ')');
+        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+        let words = text.split_whitespace().count();
+        let fits = letters >= 4
+            && words <= 12
+            && is_balanced(text)
+            && !is_date_line(text)
+            && self.prose.headings.len() < MAX_LABELS;
+        if fits && self.labels.insert(text.to_lowercase()) {
+            self.prose.headings.push(text.into());
+        }
+    }
+
+    fn append(&mut self, text: &str) {
+        let breaks_word =
+            self.paragraph.ends_with('-') && text.starts_with(|c: char| c.is_lowercase());
+        let meets_cjk = self.paragraph.ends_with(is_cjk_or_stop) && text.starts_with(is_cjk);
+        if breaks_word && self.is_hyphenated_word(text) {
+            self.paragraph.pop();
+        } else if !breaks_word && !meets_cjk && !self.paragraph.is_empty() {
+            self.paragraph.push(' ');
+        }
+        self.paragraph
+            .extend(text.split_whitespace().flat_map(|word| [word, " "]));
+        self.paragraph.truncate(self.paragraph.trim_end().len());
+    }
+
+    /// Whether the word broken at the line end is one word, and not one with a hyphen of its own.
+    fn is_hyphenated_word(&self, text: &str) -> bool {
+        let letters = |c: char| c.is_alphabetic();
+        let head = self.paragraph.trim_end_matches('-');
+        let head = &head[head.trim_end_matches(letters).len()..];
+        let tail = &text[..text.len() - text.trim_start_matches(letters).len()];
+        (self.is_known_word)(&format!("{head}{tail}"))
+    }
+
+    fn end_paragraph(&mut self) {
+        let paragraph = std::mem::take(&mut self.paragraph);
+        let bullet = std::mem::take(&mut self.bullet);
+        for text in split_sentences(&paragraph) {
+            let starts = text.starts_with(|c: char| {
+                !c.is_lowercase() && (c.is_alphanumeric() || "“\"‘'($€£¥「《".contains(c))
+            });
+            let ends = text.trim_end_matches(CLOSING).ends_with(STOPS);
+            let whole = starts && (ends || bullet);
+            self.prose.sentences.push(ProseSentence {
+                text: text.into(),
+                is_complete: whole,
+            });
+        }
+    }
+}
+
+const BULLETS: [char; 9] = ['•', '◦', '▪', '■', '●', '–', '·', '►', '✓'];
+const STOPS: [char; 8] = ['.', '!', '?', '。', '！', '？', '；', '…'];
+const CLOSING: [char; 8] = ['”', '"', '’', '\'', ')', ']', '」', '》'];
+
+fn is_cjk_or_stop(c: char) -> bool {
+    is_cjk(c) || ('\u{3000}'..='\u{303F}').contains(&c) || ('\u{FF00}'..='\u{FFEF}').contains(&c)
+}
+
+/// Whether the line is a row of a table.
+pub(super) fn is_row(line: &BodyLine<'_>) -> bool {
+    row_label(line, line.text.trim()).is_some()
+}
+
+/// The label of a table row; `None` for a line of text.
+fn row_label<'a>(line: &BodyLine<'_>, text: &'a str) -> Option<&'a str> {
+    let mut words = 0usize;
+    let mut figures = 0usize;
+    let mut first_figure = None;
+    for word in text.split_whitespace() {
+        words += 1;
+        if is_figure(word) {
+            figures += 1;
+            first_figure = first_figure
+                .or_else(|| (word.as_ptr() as usize).checked_sub(text.as_ptr() as usize));
+        }
+    }
+    let ends_with_figure = text.split_whitespace().last().is_some_and(is_figure);
+    let dense = figures >= 2 && figures * 10 >= words * 3;
+    let aligned =
+        figures >= 1 && ends_with_figure && words <= 14 && line.layout.is_some_and(has_cells);
+    let piped = line.layout.is_none() && text.starts_with('|');
+    let leader = text.find("....").or_else(|| text.find(". . . ."));
+    if !(dense || aligned || piped || leader.is_some()) {
+        return None;
+    }
+    let end = leader.into_iter().chain(first_figure).min().unwrap_or(0);
+    Some(row_name(&text[..end]))
+}
+
+/// What a row is about, from what stands before its figures: empty where that is no name, or the half of one.
+fn row_name(text: &str) -> &str {
+    let mut label = text.trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
+    // The mark of a footnote: `(1)`, `(a)`.
+    if let Some(open) = label
+        .rfind('(')
+        .filter(|open| label.ends_with(')') && label.len() - open <= 4)
+    {
+        label = label[..open].trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
+    }
+    let letters = label.chars().filter(|c| c.is_alphabetic()).count();
+    let last = label.rsplit(' ').next().unwrap_or_default().to_lowercase();
+    let goes_on = is_open_word(&last) || !is_balanced(label);
+    if letters < 3 || goes_on || label.split_whitespace().count() > 12 {
+        ""
+    } else {
+        label
+    }
+}
+
+/// Whether no name ends with this word: the rest of it stands in the next line, or is a date.
+fn is_open_word(word: &str) -> bool {
+    OPEN_WORDS.contains(&word) || MONTHS.contains(&word)
+}
+
+const OPEN_WORDS: [&str; 22] = [
+    "a", "an", "and", "as", "at", "by", "for", "from", "in", "of", "on", "or", "per", "than",
+    "the", "to", "with", "note", "item", "page", "part", "section",
+];
+
+fn is_figure(word: &str) -> bool {
+    let letters = word.chars().filter(|c| c.is_alphabetic()).count();
+    let digits = word.chars().any(|c| c.is_numeric());
+    letters == 0
+        && (digits
+            || matches!(
+                word,
+                "$" | "—" | "–" | "-" | "%" | "€" | "£" | "¥" | ")" | "—%"
+            ))
+}
+
+/// Whether words stand further apart than words of a sentence do.
+fn has_cells(line: &Line) -> bool {
+    let height = line.rect.height();
+    line.words
+        .windows(2)
+        .any(|pair| pair[1].x0.points() - pair[0].x1.points() > 1.5 * height.max(1.0))
+}
+
+/// Whether the line heads columns with periods: `Years ended December 31`, `(in millions)`.
+fn is_date_line(text: &str) -> bool {
+    let heads = [
+        "as",
+        "at",
+        "of",
+        "for",
+        "the",
+        "year",
+        "years",
+        "month",
+        "months",
+        "quarter",
+        "quarters",
+        "week",
+        "weeks",
+        "fiscal",
+        "ended",
+        "in",
+        "millions",
+        "thousands",
+        "billions",
+        "dollars",
+        "except",
+        "per",
+        "share",
+        "amounts",
+        "amount",
+        "data",
+        "and",
+        "three",
+        "six",
+        "nine",
+        "twelve",
+        "unaudited",
+        "ratios",
+    ];
+    text.split(|c: char| !c.is_alphabetic())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .all(|word| heads.contains(&word.as_str()) || MONTHS.contains(&word.as_str()))
+}
+
+/// Bold or capital lines and Markdown headings do not run on into sentences.
+fn is_heading(line: &BodyLine<'_>, text: &str) -> bool {
+    if text.len() > 300 || text.ends_with([',', ';']) {
+        return false;
+    }
+    let caps = !text.chars().any(|c| c.is_lowercase() || is_cjk(c));
+    let marked = line.layout.is_none() && text.starts_with('#');
+    let bold = line.layout.is_some_and(|line| line.style().bold) && !text.ends_with(STOPS);
+    (caps || marked || bold) && text.split_whitespace().count() <= 22
+}
+
+/// Whether a line that looks like a heading heads the columns of a table: cells side by side, or one name for several.
+fn is_column_head(line: &BodyLine<'_>, text: &str) -> bool {
+    let wide = |line: &Line| {
+        let gap = 1.5 * line.rect.height().max(1.0);
+        line.words
+            .windows(2)
+            .filter(|pair| pair[1].x0.points() - pair[0].x1.points() > gap)
+            .count()
+    };
+    let words: Vec<&str> = text
+        .split_whitespace()
+        .filter(|word| word.len() > 2)
+        .collect();
+    let repeats = words
+        .iter()
+        .enumerate()
+        .any(|(at, word)| words[..at].contains(word) && !is_open_word(word));
+    line.layout.is_some_and(|line| wide(line) >= 2) || repeats
+}
+
+/// Whether every bracket is closed: what is cut in two is no name.
+fn is_balanced(text: &str) -> bool {
+    text.matches('(').count() == text.matches(')').count()
+}
+
+/// Whether white space above the line sets it apart from the paragraph before.
+fn has_space_above(line: &BodyLine<'_>, above: Option<&BodyLine<'_>>) -> bool {
+    let Some((line, above)) = above
+        .filter(|above| above.page == line.page)
+        .and_then(|above| line.layout.zip(above.layout))
+    else {
+        return false;
+    };
+    line.rect.y0.points() - above.rect.y1.points() > 0.8 * line.rect.height().max(1.0)
+}
+
+/// Splits a paragraph into sentences.
+fn split_sentences(paragraph: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
+    let mut start = 0;
+    let mut rest = paragraph.char_indices().peekable();
+    while let Some((at, c)) = rest.next() {
+        if !STOPS.contains(&c) {
+            continue;
+        }
+        while rest.next_if(|(_, next)| CLOSING.contains(next)).is_some() {}
+        let end = rest.peek().map_or(paragraph.len(), |(end, _)| *end);
+        let wide = matches!(c, '。' | '！' | '？' | '；');
+        if wide
+            || (paragraph[end..].starts_with(' ')
+                && ends_sentence(&paragraph[start..at], &paragraph[end..], c))
+        {
+            sentences.push(paragraph[start..end].trim());
+            start = end;
+        }
+    }
+    sentences.push(paragraph[start..].trim());
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences
+}
+
+/// Abbreviations that are followed by a capital inside a sentence.
+const ABBREVIATIONS: [&str; 30] = [
+    "inc", "corp", "co", "ltd", "llc", "u.s", "u.k", "no", "nos", "mr", "mrs", "ms", "dr", "st",
+    "vs", "v", "e.g", "i.e", "etc", "jr", "sr", "fig", "sec", "approx", "p", "pp", "art", "al",
+    "gen", "messrs",
+];
+
+/// Whether the stop after `before` ends a sentence, given what follows.
+fn ends_sentence(before: &str, after: &str, stop: char) -> bool {
+    let next = after.trim_start().chars().next();
+    if next.is_some_and(char::is_lowercase) {
+        return false;
+    }
+    if stop != '.' {
+        return true;
+    }
+    let last = before
+        .rsplit([' ', '(', '“'])
+        .next()
+        .unwrap_or_default()
+        .to_lowercase();
+    // `J.`, `I.R.S.` and the `1.` of a list run on.
+    let initial = last
+        .split('.')
+        .all(|part| part.chars().count() == 1 && part.chars().all(char::is_alphabetic));
+    let counter = last.len() <= 2 && last.bytes().all(|b| b.is_ascii_digit());
+    !initial && !counter && !ABBREVIATIONS.contains(&last.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_document::{Source, SourceBody};
+
+    use super::super::fixture::{lines, paged};
+    use super::super::section_text::own_lines;
+    use super::*;
+
+    fn prose_of(source: &Source) -> ProseContent {
+        let entries: &[(u32, u32, u16, &str)] = &[];
+        let tree = match source.body {
+            SourceBody::Pages(_) => super::super::fixture::tree(source, entries),
+            SourceBody::Lines(_) => super::super::fixture::tree(source, entries),
+        };
+        read_prose(&own_lines(&tree.sections[0], source), &|word| {
+            word == "information"
+        })
+    }
+
+    fn complete_sentences(prose: &ProseContent) -> Vec<&str> {
+        prose
+            .sentences
+            .iter()
+            .filter(|sentence| sentence.is_complete)
+            .map(|sentence| sentence.text.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn sentences_span_lines_and_end_at_stops() {
+        let source = paged(&[
+            "The U.S. unit of Acme Inc. sold\nmore infor-\nmation year-over-\nyear (up 5.5%). It grew! Sales fell",
+        ]);
+        let prose = prose_of(&source);
+        assert_eq!(
+            complete_sentences(&prose),
+            [
+                "The U.S. unit of Acme Inc. sold more information year-over-year (up 5.5%).",
+                "It grew!"
+            ]
+        );
+        assert_eq!(prose.sentences.last().map(|s| s.is_complete), Some(false));
+    }
+
+    #[test]
+    fn chinese_sentences_end_at_cjk_stops() {
+        let source = paged(&[
+            "公司营业收入增长百分之十二。净利润为三亿元；研发投入",
+            "增加。",
+        ]);
+        assert_eq!(
+            complete_sentences(&prose_of(&source)),
+            [
+                "公司营业收入增长百分之十二。",
+                "净利润为三亿元；",
+                "研发投入增加。"
+            ]
+        );
+    }
+
+    #[test]
+    fn table_rows_give_labels_and_no_sentences() {
+        let source = paged(&[
+            "Sales rose.\nNet sales $ 3,226 $ 2,729\nGross profit 37.6% 39.6%\n2023 2022\nThey fell.",
+        ]);
+        let prose = prose_of(&source);
+        assert_eq!(complete_sentences(&prose), ["Sales rose.", "They fell."]);
+        assert_eq!(prose.labels, ["Net sales", "Gross profit"]);
+    }
+
+    #[test]
+    fn row_labels_exclude_figures() {
+        let page = "Preferred stock, 2,000 issued ....... 5 5\nGoodwill, net (a) ...... 1 2\nBalance at December 31 $ 7 $ 8\n\
+            Gross profit as a 37.6% 39.6%\nOther (income 3 4\nItem 16. 1 2";
+        assert_eq!(
+            prose_of(&paged(&[page])).labels,
+            ["Preferred stock", "Goodwill, net"]
+        );
+    }
+
+    #[test]
+    fn column_heads_are_not_headings() {
+        let source = paged(&[
+            "*Domestic sales*\n*Earnings per Earnings per*\n*Packaging million) net*\nSales rose.",
+        ]);
+        assert_eq!(prose_of(&source).headings, ["Domestic sales"]);
+    }
+
+    #[test]
+    fn running_heads_do_not_split_sentences() {
+        let page = |text: &str, n: usize| {
+            format!("Acme annual report {n}\n{text}\nmore words here\nand here\nand there\n{n}")
+        };
+        let source = paged(&[&page("One", 1), &page("two", 2), &page("three.", 3)]);
+        let prose = prose_of(&source);
+        assert!(
+            prose
+                .sentences
+                .iter()
+                .all(|sentence| !sentence.text.contains("Acme")),
+            "{prose:?}"
+        );
+    }
+
+    #[test]
+    fn headings_and_blank_lines_end_paragraphs() {
+        let source =
+            lines("# Install it\nRun this\n\nThen wait.\n* first thing done\n* second thing");
+        assert_eq!(complete_sentences(&prose_of(&source)), ["Then wait."]);
+    }
+}

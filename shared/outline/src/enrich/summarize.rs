@@ -1,0 +1,445 @@
+//! Summaries without a model: whole sentences of the section itself, chosen to tell it from the others.
+//!
+//! A short section is its own summary. Of a longer one those sentences are taken whose terms are frequent in it, rare in
+//! the document, and in its title, and that stand early, name amounts and are no boilerplate. Before them stand the names
+//! of its parts, behind them those of what its tables give figures for, without the figures; all are chosen alike, and each
+//! next one counts mostly for terms not yet said. All weights are integers: the choice is the same on every machine.
+
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+use stemma_document::{Section, Source, Summary};
+
+use super::SectionSettings;
+use super::facts::normalize_key;
+use super::section_text::{BodyLine, full_lines, own_lines};
+use super::select_sentences::{SentenceSelector, WORD_BYTES};
+use super::sentences::{self, ProseContent, ProseSentence};
+use super::words;
+
+/// Words of the list of parts of an inner section.
+const PARTS_WORDS: usize = 26;
+/// Words of the list of headings of a leaf.
+const HEADINGS_WORDS: usize = 16;
+/// Words for the names of a table's rows in a section of prose, and how many more where there is nothing but tables.
+const ROWS_WORDS: (usize, usize) = (8, 44);
+/// Rows from which on a section has a table of some size.
+const TABLE_ROWS: usize = 4;
+/// Parts of an inner section that are looked at.
+const MAX_PARTS: usize = 200;
+
+/// Before the names of a section's parts.
+const COVERS: &str = "Covers:";
+/// Before the names of what its tables give figures for.
+const ROWS: &str = "Figures for";
+
+/// Fills every summary of the tree, leaves first. Sections without text and parts stay without one.
+pub(super) fn summarize(sections: &mut [Section], source: &Source, settings: &SectionSettings) {
+    let words = TermFrequencies::new(sections, source);
+    let summarizer = Summarizer {
+        source,
+        settings,
+        frequencies: words,
+    };
+    summarizer.summarize(sections);
+}
+
+struct Summarizer<'a> {
+    source: &'a Source,
+    settings: &'a SectionSettings,
+    frequencies: TermFrequencies,
+}
+
+impl Summarizer<'_> {
+    fn summarize(&self, sections: &mut [Section]) {
+        for section in sections {
+            self.summarize(&mut section.children);
+            section.summary = self.summary(section);
+        }
+    }
+
+    fn summary(&self, section: &Section) -> Option<Summary> {
+        let summary = match self.verbatim(section) {
+            Some(text) => Summary {
+                text,
+                by: "verbatim".into(),
+            },
+            None => Summary {
+                text: self.extract(section),
+                by: "offline".into(),
+            },
+        };
+        Some(summary).filter(|summary| !summary.text.is_empty())
+    }
+
+    /// The text of a section that is short enough to be its own summary and has no table.
+    fn verbatim(&self, section: &Section) -> Option<String> {
+        if section.tokens >= self.settings.summary_tokens_verbatim {
+            return None;
+        }
+        let lines = full_lines(section, self.source);
+        let words = self.max_words();
+        // Uncounted tokens must not make a whole document its own summary.
+        let short = lines.iter().map(|line| line.text.len()).sum::<usize>() <= words * WORD_BYTES;
+        if !short || lines.iter().any(sentences::is_row) {
+            return None;
+        }
+        let text = lines
+            .iter()
+            .flat_map(|line| line.text.split_whitespace())
+            .collect::<Vec<_>>()
+            .join(" ");
+        (words::count(&text) <= words).then_some(text)
+    }
+
+    fn max_words(&self) -> usize {
+        self.settings.summary_max_words as usize
+    }
+
+    fn extract(&self, section: &Section) -> String {
+        let lines = own_lines(section, self.source);
+        let mut prose = sentences::read_prose(&lines, &|word| self.frequencies.contains_word(word));
+        let own_count = prose.sentences.len();
+        prose.sentences.extend(
+            section
+                .children
+                .iter()
+                .take(MAX_PARTS)
+                .filter_map(first_sentence),
+        );
+        let mut selector =
+            SentenceSelector::new(self.frequencies.weights(section, &lines), &section.title);
+        let mut remaining = self.max_words();
+        let parts = list_parts(section, &prose, &mut selector, remaining);
+        remaining = remaining.saturating_sub(words::count(&parts));
+        let sentences = selector.select_sentences(
+            &prose.sentences,
+            own_count,
+            remaining.saturating_sub(reserved_row_words(&prose)),
+        );
+        remaining = remaining.saturating_sub(
+            sentences
+                .iter()
+                .map(|sentence| words::count(sentence))
+                .sum(),
+        );
+        let rows = selector.select_list(ROWS, prose.labels.iter().map(String::as_str), remaining);
+        let pieces = std::iter::once(parts)
+            .chain(sentences)
+            .chain([rows])
+            .filter(|piece| !piece.is_empty());
+        let text = pieces.collect::<Vec<_>>().join(" ");
+        if text.is_empty() {
+            truncated_sentence(&prose, self.max_words())
+        } else {
+            text
+        }
+    }
+}
+
+/// Words that sentences leave to the names of rows: the more the section is tables, the more.
+fn reserved_row_words(prose: &ProseContent) -> usize {
+    let rows = prose.labels.len();
+    let sentences = prose
+        .sentences
+        .iter()
+        .filter(|sentence| sentence.is_complete)
+        .count();
+    if rows < TABLE_ROWS {
+        0
+    } else {
+        ROWS_WORDS.0 + (ROWS_WORDS.1 - ROWS_WORDS.0) * rows / (rows + 4 * sentences)
+    }
+}
+
+/// The first whole sentence of a part's own summary; what merely lists its parts is left out.
+fn first_sentence(child: &Section) -> Option<ProseSentence> {
+    let summary = child.summary.as_ref()?;
+    let text = summary
+        .text
+        .split_inclusive(". ")
+        .map(str::trim)
+        .find(|text| !text.starts_with(COVERS))?;
+    let whole =
+        summary.by == "offline" && text.ends_with(['.', '!', '?', '。']) && !text.starts_with(ROWS);
+    whole.then(|| ProseSentence {
+        text: text.into(),
+        is_complete: whole,
+    })
+}
+
+/// `Covers: first part; second part.` A leaf has headings instead of parts, its own title left out.
+fn list_parts(
+    section: &Section,
+    prose: &ProseContent,
+    selector: &mut SentenceSelector,
+    budget: usize,
+) -> String {
+    if section.children.is_empty() {
+        let title = normalize_key(&section.title);
+        let headings = prose
+            .headings
+            .iter()
+            .map(String::as_str)
+            .filter(|heading| !title.contains(&normalize_key(heading)));
+        return selector.select_list(COVERS, headings, HEADINGS_WORDS.min(budget));
+    }
+    let titles = section
+        .children
+        .iter()
+        .take(MAX_PARTS)
+        .map(|child| child.title.as_str());
+    selector.select_list(COVERS, titles, PARTS_WORDS.min(budget))
+}
+
+/// What there is to say when no whole sentence fits: the start of the first one, marked as cut.
+fn truncated_sentence(prose: &ProseContent, budget: usize) -> String {
+    let Some(sentence) = prose
+        .sentences
+        .iter()
+        .max_by_key(|sentence| (sentence.is_complete, sentence.text.len().min(400)))
+    else {
+        return String::new();
+    };
+    let mut text = String::new();
+    for word in sentence.text.split(' ') {
+        let next = if text.is_empty() {
+            word.into()
+        } else {
+            format!("{text} {word}")
+        };
+        if words::count(&next) > budget || next.len() > WORD_BYTES * budget {
+            return text + "…";
+        }
+        text = next;
+    }
+    text
+}
+
+/// In how many sections of the document a term stands.
+struct TermFrequencies {
+    sections_with: HashMap<String, u32>,
+    sections: u32,
+}
+
+impl TermFrequencies {
+    fn new(sections: &[Section], source: &Source) -> Self {
+        let mut rarity = Self {
+            sections_with: HashMap::new(),
+            sections: 0,
+        };
+        rarity.add(sections, source);
+        rarity
+    }
+
+    fn add(&mut self, sections: &[Section], source: &Source) {
+        for section in sections {
+            self.sections += 1;
+            for term in frequencies(&own_lines(section, source)).into_keys() {
+                *self.sections_with.entry(term).or_default() += 1;
+            }
+            self.add(&section.children, source);
+        }
+    }
+
+    fn contains_word(&self, word: &str) -> bool {
+        let mut contains = false;
+        words::terms(word, |term| {
+            contains |= self.sections_with.contains_key(term)
+        });
+        contains
+    }
+
+    /// How much each term of the section says about it.
+    fn weights(&self, section: &Section, lines: &[BodyLine<'_>]) -> HashMap<String, u64> {
+        let mut title = HashSet::new();
+        words::terms(&section.title, |term| {
+            title.insert(term.to_owned());
+        });
+        let mut weights: HashMap<String, u64> = HashMap::new();
+        let own = frequencies(lines);
+        let children = section
+            .children
+            .iter()
+            .take(MAX_PARTS)
+            .filter_map(|child| child.summary.as_ref());
+        let mut all = own;
+        for summary in children {
+            words::terms(&summary.text, |term| {
+                *all.entry(term.to_owned()).or_default() += 1
+            });
+        }
+        for (term, count) in all {
+            let spread = self.sections_with.get(&term).copied().unwrap_or(1).max(1);
+            let rare = u64::from(1 + (self.sections.max(1) / spread).max(1).ilog2().min(2));
+            // A word said once is an aside, however rare it is in the document.
+            let frequent = u64::from(1 + 2 * count.ilog2().min(4));
+            let titled = if title.contains(&term) { 2 } else { 1 };
+            weights.insert(term, rare * frequent * titled);
+        }
+        weights
+    }
+}
+
+fn frequencies(lines: &[BodyLine<'_>]) -> HashMap<String, u32> {
+    let mut counts: HashMap<String, u32> = HashMap::new();
+    for line in lines {
+        words::terms(line.text, |term| match counts.get_mut(term) {
+            Some(count) => *count += 1,
+            None => {
+                counts.insert(term.to_owned(), 1);
+            }
+        });
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{paged, text_tree, tree};
+    use super::super::section_text::full_text;
+    use super::super::{SectionSettings, finish};
+    use super::*;
+    use stemma_document::SectionTree;
+
+    fn settings(verbatim: u32, words: u32) -> SectionSettings {
+        SectionSettings {
+            summary_tokens_verbatim: verbatim,
+            summary_max_words: words,
+            ..SectionSettings::default()
+        }
+    }
+
+    fn render(tree: &SectionTree) -> String {
+        tree.walk()
+            .map(|(_, section): (usize, &Section)| {
+                let summary = section
+                    .summary
+                    .as_ref()
+                    .map_or("-".into(), |s| format!("[{}] {}", s.by, s.text));
+                format!("{}: {summary}\n", section.title)
+            })
+            .collect()
+    }
+
+    const REPORT: &str = "*Business*\n\
+        Acme makes anvils and rockets for coyotes in forty countries. This is so. See Note 4 for the following table.\n\
+        *Rockets*\n\
+        The weather was fine. Rocket revenue was $120 million in 2022, driven by demand for liquid rockets. People came.\n\
+        Revenue $ 120 $ 110\nOperating margin 12% 11%\n\
+        *Anvils*\n\
+        Anvil volumes fell because steel became dearer. We refer to Item 7 for more. The sky is blue over the plant.";
+
+    #[test]
+    fn summaries_choose_informative_sentences() {
+        let source = paged(&[REPORT]);
+        let tree = tree(
+            &source,
+            &[
+                (1, 0, 1, "Business"),
+                (1, 2, 2, "Rockets"),
+                (1, 6, 2, "Anvils"),
+            ],
+        );
+        insta::assert_snapshot!(render(&finish(tree, &source, &settings(3, 18), &[])), @r"
+        Business: [offline] Covers: Rockets; Anvils. Acme makes anvils and rockets for coyotes in forty countries.
+        Rockets: [offline] Rocket revenue was $120 million in 2022, driven by demand for liquid rockets. Figures for Revenue; Operating margin.
+        Anvils: [offline] Anvil volumes fell because steel became dearer. The sky is blue over the plant.
+        ");
+    }
+
+    /// Lines as filings have them, with the given figures in them.
+    fn line_of(kind: u8, figure: u32, word: &str) -> String {
+        match kind % 8 {
+            0 => format!(
+                "Sales of {word} rose by {figure} percent, and the {word} unit earned ${figure}.5 million."
+            ),
+            1 => format!("Total {word} of the year $ {figure} $ 1,{figure} {figure}%"),
+            2 => format!("Accrued {word} ........ {figure}"),
+            3 => format!("*Note {figure} {word}*"),
+            4 => format!("{word} obligations, {figure} shares issued .... . . . . 12 13"),
+            5 => format!("See Note {figure} for the following table of {word}:"),
+            6 => format!(
+                "({figure}) The {word} contract was signed before the first of May {figure}, as described"
+            ),
+            _ => format!("{word} {word} 2022 2021"),
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn summaries_are_short_and_their_figures_stand_in_the_section(
+            lines in proptest::collection::vec((0u8..8, 0u32..100_000, "[A-Za-z收入]{3,9}"), 1..120),
+            heads in proptest::collection::btree_set(0usize..120, 1..6),
+            (verbatim, limit) in (0u32..300, 1u32..80),
+        ) {
+            let lines: Vec<String> = lines.iter().map(|(kind, figure, word)| line_of(*kind, *figure, word)).collect();
+            let source = paged(&[&lines.join("\n")]);
+            let heads: Vec<(u32, u32, u16, &str)> = heads.iter().filter(|at| **at < lines.len())
+                .map(|at| (1, *at as u32, 1 + (*at % 3) as u16, lines[*at].trim_matches('*'))).collect();
+            let tree = finish(tree(&source, &heads), &source, &settings(verbatim, limit), &[]);
+            for (_, section) in tree.walk() {
+                let text = full_text(section, &source);
+                let summary = section.summary.as_ref().map(|summary| summary.text.as_str()).unwrap_or_default();
+                proptest::prop_assert!(words::count(summary) <= limit as usize, "{summary}");
+                for number in summary.split(|c: char| !c.is_ascii_digit() && c != ',' && c != '.') {
+                    let number = number.trim_matches(|c: char| !c.is_ascii_digit());
+                    proptest::prop_assert!(text.contains(number), "{number} of {summary} in {text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tables_are_listed_by_row_names() {
+        let page = "*Balance Sheets*\n2022 2021\nCash and cash equivalents $ 4,236 $ 3,844\n\
+            Goodwill, net(a) ...... 1,250 1,300\nBalance at December 31, 2022 $ 7 $ 8\nTotal liabilities (3) $ 99 $ 98";
+        let source = paged(&[page]);
+        let tree = tree(&source, &[(1, 0, 1, "Balance Sheets")]);
+        insta::assert_snapshot!(render(&finish(tree, &source, &settings(200, 60), &[])), @"Balance Sheets: [offline] Figures for Cash and cash equivalents; Goodwill, net; Total liabilities.");
+    }
+
+    #[test]
+    fn a_short_section_is_its_own_summary() {
+        let (source, tree) =
+            text_tree("# A\nshort\n## B\nalso  short", &[(1, 1, "A"), (3, 2, "B")]);
+        insta::assert_snapshot!(render(&finish(tree, &source, &settings(200, 60), &[])), @r"
+        A: [verbatim] # A short ## B also short
+        B: [verbatim] ## B also short
+        ");
+    }
+
+    #[test]
+    fn chinese_summaries_use_whole_sentences() {
+        let text = "天气很好。公司二〇二二年营业收入为人民币一百二十亿元，同比增长百分之十二，主要由于火箭业务需求强劲。大家都来了。";
+        let source = paged(&[text]);
+        let tree = tree(&source, &[(1, 0, 1, "营业收入")]);
+        insta::assert_snapshot!(render(&finish(tree, &source, &settings(0, 30), &[])), @"营业收入: [offline] 公司二〇二二年营业收入为人民币一百二十亿元，同比增长百分之十二，主要由于火箭业务需求强劲。");
+    }
+
+    #[test]
+    fn many_sections_stay_within_caps() {
+        let text = "# A\nSales of anvils rose by 5 percent in the second year. See Note 3.\n"
+            .repeat(20_000);
+        let entries: Vec<(u32, u16, String)> = (0..20_000)
+            .map(|n| (2 * n + 1, 1, format!("Note {n}")))
+            .collect();
+        let entries: Vec<(u32, u16, &str)> = entries
+            .iter()
+            .map(|(line, level, title)| (*line, *level, title.as_str()))
+            .collect();
+        let (source, tree) = text_tree(&text, &entries);
+        let tree = finish(tree, &source, &settings(0, 20), &[]);
+        assert_eq!(
+            (tree.sections.len(), tree.references.len()),
+            (20_000, 2_000)
+        );
+    }
+
+    #[test]
+    fn unpunctuated_text_is_truncated() {
+        let source = paged(&[&"word ".repeat(100_000)]);
+        let tree = tree(&source, &[(1, 0, 1, "A")]);
+        let tree = finish(tree, &source, &settings(200, 60), &[]);
+        let text = &tree.sections[0].summary.as_ref().unwrap().text;
+        assert!(text.ends_with('…') && words::count(text) <= 61, "{text}");
+    }
+}

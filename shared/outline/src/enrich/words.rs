@@ -1,0 +1,116 @@
+//! Words and terms, in scripts with and without spaces.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use foldhash::fast::RandomState;
+
+/// Whether the character belongs to a script written without spaces between words.
+pub(super) fn is_cjk(c: char) -> bool {
+    matches!(c, '\u{2E80}'..='\u{2FDF}' | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
+        | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3134F}')
+}
+
+/// Length in words; two ideographs count as one word.
+pub(super) fn count(text: &str) -> usize {
+    let mut words = 0;
+    for word in text.split_whitespace() {
+        let ideographs = word.chars().filter(|c| is_cjk(*c)).count();
+        let others = word.chars().any(|c| c.is_alphanumeric() && !is_cjk(c)) || ideographs == 0;
+        words += ideographs.div_ceil(2) + usize::from(others);
+    }
+    words
+}
+
+/// Words that carry no subject, in the languages filings are mostly written in.
+const STOP_WORDS: &str = "a about above after all also am an and any are as at be because been before being below between both but by \
+can could did do does doing down during each few for from further had has have having he her here hers him his how i if in into is it \
+its itself just may me might more most must my no nor not now of off on once only or other our ours out over own per same shall she \
+should so some such than that the their theirs them then there these they this those through to too under until up upon us very was we \
+were what when where which while who whom why will with would you your yours including certain various related respectively company \
+der die das und ist von zu mit für auf im den des dem ein eine nicht sich auch als bei \
+le la les de du des et est un une dans pour que qui sur par au aux avec el los las en y del se por con una al il di della";
+
+static STOP_WORD_SET: LazyLock<HashSet<&str, RandomState>> =
+    LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
+
+fn is_stop_word(word: &str) -> bool {
+    word.len() < 2 || STOP_WORD_SET.contains(word)
+}
+
+/// Calls `visit` with each content term: lower-case words without plural endings, numbers apart, and pairs of
+/// neighboring ideographs. Stop words are left out.
+pub(super) fn terms(text: &str, mut visit: impl FnMut(&str)) {
+    let mut word = String::new();
+    let mut last_ideograph: Option<char> = None;
+    for c in text.chars().chain([' ']) {
+        if is_cjk(c) {
+            flush(&mut word, &mut visit);
+            if let Some(last) = last_ideograph {
+                let mut pair = String::with_capacity(8);
+                pair.extend([last, c]);
+                visit(&pair);
+            }
+            last_ideograph = Some(c);
+            continue;
+        }
+        last_ideograph = None;
+        if c.is_ascii_alphanumeric() && word.len() < 64 {
+            word.push(c.to_ascii_lowercase());
+        } else if c.is_alphanumeric() && word.len() < 64 {
+            word.extend(c.to_lowercase());
+        } else if !matches!(c, '&' | '\'' | '’') {
+            flush(&mut word, &mut visit);
+        }
+    }
+}
+
+fn flush(word: &mut String, visit: &mut impl FnMut(&str)) {
+    if !is_stop_word(word) && !word.chars().all(char::is_numeric) {
+        visit(stem(word));
+    }
+    word.clear();
+}
+
+/// Cuts the plural ending: enough for a sentence to recognize its section's subject.
+fn stem(word: &str) -> &str {
+    match word.strip_suffix('s') {
+        Some(stem) if word.len() > 3 && !stem.ends_with(['s', 'u', 'i']) => stem,
+        _ => word,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all_terms(text: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        terms(text, |term| out.push(term.into()));
+        out
+    }
+
+    #[test]
+    fn terms_are_words_and_ideograph_pairs() {
+        assert_eq!(
+            all_terms("The sales of 3M's R&D were $1,749 in 2022"),
+            ["sale", "3ms", "rd"]
+        );
+        assert_eq!(
+            all_terms("营业收入增长 12%"),
+            ["营业", "业收", "收入", "入增", "增长"]
+        );
+    }
+
+    #[test]
+    fn two_ideographs_count_as_one_word() {
+        assert_eq!(
+            (
+                count("net sales rose"),
+                count("营业收入 2022 年"),
+                count("")
+            ),
+            (3, 4, 0)
+        );
+    }
+}

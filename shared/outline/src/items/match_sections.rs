@@ -1,0 +1,117 @@
+//! Which section is which Item.
+
+use std::collections::BTreeMap;
+
+use stemma_document::{Section, SectionKind, SectionTree};
+
+use crate::structure::form_items::KnownForm;
+
+/// Sections that are looked at.
+const MAX_SECTIONS: usize = 50_000;
+
+/// A section that is an Item.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ItemSection<'a> {
+    pub(super) section: &'a Section,
+    /// Whether its heading stands for several Items.
+    pub(super) combined: bool,
+    /// Whether its heading has the Item's number; else only the title speaks for it.
+    pub(super) numbered: bool,
+}
+
+/// How surely a title names an Item, surest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum MatchKind {
+    /// `Item 7A`.
+    ItemHeading,
+    /// `7A Quantitative …`.
+    NumberOnly,
+    /// `Quantitative …`, as the form has it.
+    TitleOnly,
+}
+
+/// The sections of all Items, by key. Of several sections for one Item the surest named counts, then the verified, the
+/// higher and the first one.
+pub(super) fn match_sections(
+    tree: &SectionTree,
+    form: KnownForm,
+) -> BTreeMap<usize, ItemSection<'_>> {
+    let mut best: BTreeMap<usize, ((MatchKind, bool, usize), ItemSection<'_>)> = BTreeMap::new();
+    let mut parts: Vec<Option<u8>> = Vec::new();
+    for (depth, section) in tree.walk().take(MAX_SECTIONS) {
+        parts.truncate(depth - 1);
+        let own = KnownForm::part_of(&section.title);
+        let part = own.or_else(|| parts.iter().rev().flatten().next().copied());
+        parts.push(own);
+        if section.kind != SectionKind::Heading {
+            continue;
+        }
+        let Some((naming, first, last)) = match_title(form, section, part, depth) else {
+            continue;
+        };
+        let place = ItemSection {
+            section,
+            combined: last > first,
+            numbered: naming != MatchKind::TitleOnly,
+        };
+        let rank = (naming, !section.verified, depth);
+        for key in first..=last {
+            let occupied = best.get(&key).is_some_and(|(current, _)| *current <= rank);
+            if !occupied {
+                best.insert(key, (rank, place));
+            }
+        }
+    }
+    best.into_iter()
+        .map(|(key, (_, place))| (key, place))
+        .collect()
+}
+
+/// The section with its descendants in reading order. The heading of a combined Item runs over lines that are easily taken
+/// for headings of their own: what follows up to the next Item or PART is its text, too.
+pub(super) fn item_extent<'a>(
+    tree: &'a SectionTree,
+    section: &'a Section,
+    combined: bool,
+) -> Vec<&'a Section> {
+    let mut last = section;
+    while let Some(child) = last.children.last() {
+        last = child;
+    }
+    let behind = tree
+        .walk()
+        .map(|(_, section)| section)
+        .skip_while(|other| other.id < section.id);
+    let ends = |other: &Section| {
+        other.id > last.id
+            && (!combined
+                || KnownForm::item_title(&other.title).is_some()
+                || KnownForm::part_of(&other.title).is_some())
+    };
+    behind
+        .take_while(|other| !ends(other))
+        .take(MAX_SECTIONS)
+        .collect()
+}
+
+fn match_title(
+    form: KnownForm,
+    section: &Section,
+    part: Option<u8>,
+    depth: usize,
+) -> Option<(MatchKind, usize, usize)> {
+    if let Some((first, last)) = form.keys_of(&section.title, part) {
+        let headed = KnownForm::item_title(&section.title).is_some();
+        // Notes and lists have numbers too, further down.
+        let naming = if headed {
+            MatchKind::ItemHeading
+        } else {
+            MatchKind::NumberOnly
+        };
+        return (headed || depth <= 3).then_some((naming, first, last));
+    }
+    let key = form
+        .item_with_title(&section.title)
+        .filter(|_| depth <= 3)?;
+    Some((MatchKind::TitleOnly, key, key))
+}

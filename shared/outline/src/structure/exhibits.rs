@@ -1,0 +1,191 @@
+//! The documents bound into one file: a filing and the exhibits behind it. Keys restart in each (two agreements in one
+//! file have the same ARTICLEs), so each block is worked by itself, with its own contents.
+
+use super::agreements;
+use super::forms::SecForm;
+use super::line_features::LineTable;
+use super::numbering::{self, NumberClass};
+use super::titles::{self, TitleKeys};
+
+/// A stretch of rows that is one document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BoundDocument {
+    pub(super) rows: std::ops::Range<usize>,
+    /// Row of the exhibit's heading, if it begins one.
+    pub(super) heading: Option<usize>,
+    /// First and last row of the title of the agreement it is, if it is one.
+    pub(super) title: Option<(usize, usize)>,
+    /// It goes on inside the exhibit before it.
+    pub(super) nested: bool,
+}
+
+impl BoundDocument {
+    fn new(rows: std::ops::Range<usize>, heading: Option<usize>) -> Self {
+        Self {
+            rows,
+            heading,
+            title: None,
+            nested: false,
+        }
+    }
+
+    /// Whether it is the filing itself, or a document that is nothing else.
+    pub(super) fn is_main(&self) -> bool {
+        self.heading.is_none() && self.title.is_none()
+    }
+}
+
+/// Lines from the top of a page among which an exhibit's heading stands.
+const TOP_LINES: usize = 5;
+
+/// Cuts the rows at the headings of exhibits (`EXHIBIT 10.1` alone at the top of a page). A document that opens with one
+/// is that exhibit, if it turns out to be an agreement.
+pub(super) fn split_exhibits(sheet: &LineTable<'_>) -> Vec<BoundDocument> {
+    let mut documents = vec![BoundDocument::new(0..sheet.rows.len(), None)];
+    let mut current = String::new();
+    for page in 0..sheet.pages() {
+        let mut top = sheet.rows_on(page).take(TOP_LINES);
+        let Some((at, number)) = top.find_map(|at| Some((at, exhibit_number(sheet, at)?))) else {
+            continue;
+        };
+        if number == current {
+            continue;
+        }
+        current = number.to_string();
+        let start = sheet.rows_on(page).start;
+        if page == 0 {
+            documents[0].heading = Some(at);
+            continue;
+        }
+        if let Some(last) = documents.last_mut() {
+            last.rows.end = start;
+        }
+        documents.push(BoundDocument::new(start..sheet.rows.len(), Some(at)));
+    }
+    documents
+}
+
+/// Cuts blocks further where agreements begin: an exhibit holds one or several, a file may hold them without exhibits.
+pub(super) fn split_agreements(
+    sheet: &LineTable<'_>,
+    documents: Vec<BoundDocument>,
+    form: Option<SecForm>,
+) -> Vec<BoundDocument> {
+    let mut cut = Vec::with_capacity(documents.len());
+    for mut document in documents {
+        let reads = !document.is_main() || matches!(form, None | Some(SecForm::Current));
+        let titles = if reads {
+            agreements::agreement_titles(sheet, document.rows.clone())
+        } else {
+            Vec::new()
+        };
+        // The number over a release or a letter names no section of it.
+        document.heading = document
+            .heading
+            .filter(|_| document.rows.start > 0 || !titles.is_empty());
+        let end = document.rows.end;
+        let exhibit = document.heading.is_some();
+        let start_of = |title: usize| sheet.rows_on(sheet.rows[title].page as usize).start;
+        for (n, &title) in titles.iter().enumerate() {
+            let rows = agreements::title_rows(sheet, title);
+            if n == 0 && exhibit {
+                document.title =
+                    Some(rows).filter(|rows| !repeats_title(sheet, document.heading, *rows));
+                continue;
+            }
+            document.rows.end = start_of(title).max(document.rows.start);
+            cut.push(document);
+            document = BoundDocument {
+                title: Some(rows),
+                nested: exhibit,
+                ..BoundDocument::new(start_of(title)..end, None)
+            };
+        }
+        cut.push(document);
+    }
+    cut.retain(|document| !document.rows.is_empty());
+    cut
+}
+
+/// Whether the exhibit's heading says the title of the agreement already.
+fn repeats_title(sheet: &LineTable<'_>, heading: Option<usize>, title: (usize, usize)) -> bool {
+    heading.is_some_and(|at| {
+        let above = TitleKeys::new(sheet.rows[at].text);
+        let own = TitleKeys::new(sheet.rows[title.1].text);
+        titles::title_similarity(&above, &own) > 0.85
+    })
+}
+
+/// The number of an exhibit whose heading the line is: digits, so that an agreement's own `EXHIBIT A` stays inside it.
+fn exhibit_number<'a>(sheet: &LineTable<'a>, at: usize) -> Option<&'a str> {
+    let row = &sheet.rows[at];
+    let text = row.text;
+    if text.len() > 120 {
+        return None;
+    }
+    let text = text.trim();
+    let bare = text.strip_prefix("EX-").map(|number| (number, ""));
+    let read = numbering::parse_numbers(text)
+        .first()
+        .filter(|n| n.class == NumberClass::Exhibit)
+        .map(|n| (n.text, n.rest));
+    let (number, rest) = bare.or(read)?;
+    let digits = number.starts_with(|c: char| c.is_ascii_digit()) && number.len() <= 8;
+    // `EXHIBIT 10.1 CREDIT AGREEMENT`: a title beside the number must look like one and open its page.
+    let titled = (row.bold || row.caps)
+        && !row.table
+        && row.words <= 12
+        && !text.ends_with('.')
+        && sheet.starts_page(at);
+    let alone = rest.is_empty() || rest.eq_ignore_ascii_case("(continued)") || titled;
+    (digits && alone && !number.contains(' ')).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Doc, line};
+    use super::*;
+
+    #[test]
+    fn repeated_exhibit_head_starts_one_exhibit() {
+        let mut doc = Doc::new(9);
+        for page in 0..9 {
+            if page >= 3 {
+                doc.add(
+                    page,
+                    line(if page < 6 {
+                        "Exhibit 10.1"
+                    } else {
+                        "EXHIBIT 99.1"
+                    })
+                    .at(480.0, 20.0),
+                );
+            }
+            doc.prose(page, 10.0, 10);
+        }
+        doc.add(1, line("Exhibit 10.1 is filed herewith"));
+        let source = doc.source();
+        let sheet = LineTable::new(doc.pages(&source));
+        let starts: Vec<_> = split_exhibits(&sheet)
+            .iter()
+            .map(|block| sheet.rows[block.rows.start].page)
+            .collect();
+        assert_eq!(starts, [0, 3, 6]);
+    }
+
+    #[test]
+    fn document_can_start_with_an_exhibit() {
+        let mut doc = Doc::new(4);
+        for page in 0..4 {
+            doc.add(page, line("Exhibit 10.1").at(480.0, 20.0));
+            doc.prose(page, 10.0, 10);
+        }
+        let source = doc.source();
+        let sheet = LineTable::new(doc.pages(&source));
+        let blocks = split_exhibits(&sheet);
+        assert_eq!(
+            (blocks.len(), blocks[0].heading, blocks[0].is_main()),
+            (1, Some(0), false)
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! Lines that look like headings and are none: units, dates, signatures, labels of tables, lines inside paragraphs.
+
+use super::line_features::{self, LineFeatures, LineTable};
+use super::{numbering, toc};
+use stemma_document::english_words::MONTHS;
+
+/// A line of nothing but date words: `Three and Six Months Ended June 2, 2023`.
+pub(super) fn is_date_line(text: &str) -> bool {
+    const WORDS: [&str; 22] = [
+        "year", "years", "month", "months", "quarter", "quarters", "ended", "ending", "and",
+        "three", "six", "nine", "twelve", "fiscal", "for", "the", "as", "of", "at", "first",
+        "week", "weeks",
+    ];
+    let words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
+    let mut numbers = false;
+    let all = words.take(40).all(|word| {
+        let number = word.starts_with(|c: char| c.is_ascii_digit());
+        numbers |= number;
+        number
+            || MONTHS
+                .iter()
+                .chain(&WORDS)
+                .any(|date_word| word.eq_ignore_ascii_case(date_word))
+    });
+    all && numbers
+}
+
+pub(super) fn ends_mid_sentence(row: &LineFeatures<'_>) -> bool {
+    let text = if row.titled { row.first_cell } else { row.text };
+    text.ends_with([',', ';', '-'])
+        || text.ends_with(".)")
+        || (text.ends_with('.') && row.words > 9)
+        || (text.ends_with(':') && row.words > 9)
+        || (row.words > 4 && ends_with_connector(text) && !row.caps && !row.centered)
+}
+
+/// Whether a line ends in a word that another must follow.
+pub(super) fn ends_with_connector(text: &str) -> bool {
+    const WORDS: [&str; 11] = [
+        "of", "and", "the", "to", "for", "in", "a", "by", "with", "or", "under",
+    ];
+    text.rsplit(' ')
+        .next()
+        .is_some_and(|last| WORDS.iter().any(|word| last.eq_ignore_ascii_case(word)))
+}
+
+/// Units, dates, continuations, rules of dashes: lines that look like headings and are none.
+pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
+    let key = row.key.as_str();
+    let text = row.text;
+    let note = key.starts_with("seeaccompanying")
+        || key.starts_with("theaccompanying")
+        || key.starts_with("seenote");
+    let numbered = !numbering::parse_numbers(text).is_empty();
+    let opened = text.matches(['(', '（']).count();
+    // A bracket closed and never opened: the rest of a line above.
+    let bracketed =
+        !numbered && (text.starts_with('(') || text.matches([')', '）']).count() > opened);
+    let continued = key.ends_with("continued") || key.ends_with("contd");
+    let units = key.starts_with("inmillions")
+        || key.starts_with("inthousands")
+        || key.starts_with("dollarsin");
+    let period = [
+        "yearended",
+        "yearsended",
+        "threemonths",
+        "sixmonths",
+        "ninemonths",
+        "asof",
+        "fortheyear",
+        "fiscalyear",
+        "quarterended",
+    ];
+    let dated = period.iter().any(|front| key.starts_with(front))
+        && key.chars().any(|c| c.is_ascii_digit() || key.len() < 16);
+    let dated = dated || is_date_line(text);
+    let date = MONTHS.iter().any(|month| {
+        key.strip_prefix(month)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+    });
+    // A signature; the definition of a word.
+    let signed = text.contains("/s/") || text.starts_with("By:");
+    let defined = ["” means", "\" means", "” shall mean"]
+        .iter()
+        .any(|verb| text.contains(verb));
+    note || bracketed
+        || signed
+        || defined
+        || continued
+        || units
+        || dated
+        || date
+        || toc::is_toc_title(key)
+        || text.contains("....")
+        || text.contains("____")
+}
+
+/// Whether the line above is a wide, unfinished line of the same look, right above it.
+pub(super) fn inside_paragraph(sheet: &LineTable<'_>, at: usize) -> bool {
+    let row = &sheet.rows[at];
+    let Some(above) = at
+        .checked_sub(1)
+        .map(|above| &sheet.rows[above])
+        .filter(|above| above.page == row.page)
+    else {
+        return false;
+    };
+    let size_alike = (above.size - row.size).abs() < 0.6;
+    let look_alike = above.bold == row.bold || (row.italic && !row.bold);
+    let unfinished = !line_features::is_finished(above.text) && !above.text.ends_with(['”', ')']);
+    unfinished
+        && above.words >= 8
+        && row.gap < 0.5 + sheet.leading
+        && above.size <= sheet.body + 0.8
+        // A paragraph goes on at its left edge.
+        && row.x0 < above.x0 + row.size
+        && size_alike
+        && look_alike
+        && above.x1 - above.x0 > 200.0
+}
+
+/// A label of a table: right above a row of it that begins where the label does (the head of a table begins further
+/// right), and tight under what stands above or between rows.
+pub(super) fn stands_on_table(sheet: &LineTable<'_>, at: usize) -> bool {
+    let row = &sheet.rows[at];
+    let above = at
+        .checked_sub(1)
+        .map(|above| &sheet.rows[above])
+        .filter(|above| above.page == row.page);
+    let tight = row.gap < 0.9 || above.is_some_and(|above| above.table || above.words <= 4);
+    tight
+        && sheet
+            .next_on_page(at)
+            .is_some_and(|next: &LineFeatures<'_>| {
+                next.table && next.gap < 1.0 && next.x0 < row.x0 + 3.0 * row.size
+            })
+}

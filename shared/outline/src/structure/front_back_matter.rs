@@ -1,0 +1,368 @@
+//! The two ends of a document: its title and the lines of a cover, its signatures and contacts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stemma_document::EvidenceSource;
+
+use super::heading_style::{HeadingStyle, style_of};
+use super::line_features::LineTable;
+use super::numbering::{self, NumberClass};
+use super::primary_outline::{LAYOUT_RANK, OutlineHead};
+use super::titles;
+
+/// Lines (a form, a period) that may stand between a company's name and the heading it belongs to.
+const CAPTION_ROWS: usize = 4;
+
+/// Heads on the first page before its first paragraph that are known by their look only.
+fn front_headings(sheet: &LineTable<'_>, heads: &[OutlineHead]) -> Vec<usize> {
+    let first = sheet
+        .rows_on(0)
+        .find(|at| sheet.rows[*at].prose && !sheet.rows[*at].running)
+        .unwrap_or(sheet.rows_on(0).end);
+    let is_front = |head: &OutlineHead| {
+        let plain = !style_of(sheet, &sheet.rows[head.rows.0]).is_numbered();
+        head.rows.0 < first
+            && head.evidence == EvidenceSource::Layout
+            && head.rank >= LAYOUT_RANK
+            && plain
+    };
+    (0..heads.len())
+        .filter(|at| is_front(&heads[*at]))
+        .collect()
+}
+
+/// Of what stands before the first paragraph, the title of the document and headings that look like those further on are
+/// sections; the other lines of a cover are none. The title opens a level of its own only where nothing but the look of
+/// headings says what a section is (an earnings release): elsewhere it would only add a root.
+pub(super) fn filter_front_matter(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
+    let front = front_headings(sheet, heads);
+    let styles: Vec<HeadingStyle> = heads
+        .iter()
+        .map(|head| style_of(sheet, &sheet.rows[head.rows.0]))
+        .collect();
+    let recurring = StyleCounts::new(&styles, &front);
+    // The heading of the first paragraph looks like those further on, whatever their numbers.
+    let heads_text = |at: usize| {
+        sheet
+            .rows
+            .get(heads[at].rows.1 + 1)
+            .is_some_and(|next| next.prose)
+    };
+    let section =
+        |at: &usize| recurring.is_section(styles[*at], heads_text(*at)) || opens_text(&heads[*at]);
+    let title = front
+        .iter()
+        .copied()
+        .min_by_key(|at| heads[*at].rank)
+        .filter(|at| !section(at));
+    let dropped: Vec<usize> = front
+        .iter()
+        .copied()
+        .filter(|at| !section(at) && Some(*at) != title)
+        .collect();
+    if let Some(title) = title {
+        let vouched = heads.iter().any(|head| {
+            !matches!(
+                head.evidence,
+                EvidenceSource::Layout | EvidenceSource::Window
+            )
+        });
+        let numbered = styles.iter().filter(|style| style.is_numbered()).count();
+        let mut behind = (0..heads.len()).filter(|at| front.binary_search(at).is_err());
+        let apart = behind.all(|at| !styles[at].is_like(&styles[title]));
+        let opens = !vouched && apart && numbered * 2 < heads.len();
+        heads[title].leaf = !opens;
+        heads[title].rank = if opens {
+            LAYOUT_RANK - 1
+        } else {
+            heads[title].rank
+        };
+    }
+    remove_heads(heads, &dropped);
+}
+
+/// What the first part of a text is called, whatever it looks like.
+fn opens_text(head: &OutlineHead) -> bool {
+    const NAMES: [&str; 8] = [
+        "abstract",
+        "summary",
+        "executivesummary",
+        "introduction",
+        "overview",
+        "摘要",
+        "引言",
+        "前言",
+    ];
+    NAMES.contains(&titles::normalize_key(&head.title).as_str())
+}
+
+/// How often each style stands in front and behind, and which looks come behind whatever their numbers.
+struct StyleCounts {
+    counts: BTreeMap<HeadingStyle, (usize, usize)>,
+    behind: BTreeSet<HeadingStyle>,
+}
+
+impl StyleCounts {
+    fn new(styles: &[HeadingStyle], front: &[usize]) -> Self {
+        let mut recurring = Self {
+            counts: BTreeMap::new(),
+            behind: BTreeSet::new(),
+        };
+        for (at, style) in styles.iter().enumerate() {
+            let count = recurring.counts.entry(*style).or_default();
+            if front.binary_search(&at).is_ok() {
+                count.0 += 1;
+            } else {
+                count.1 += 1;
+                recurring.behind.insert(style.unnumbered());
+            }
+        }
+        recurring
+    }
+
+    fn is_section(&self, style: HeadingStyle, heads_text: bool) -> bool {
+        let more = self
+            .counts
+            .get(&style)
+            .is_some_and(|(front, behind)| behind > front);
+        more || (heads_text && self.behind.contains(&style))
+    }
+}
+
+/// Signatures and the people to ask have no sections: names and offices set in bold are none, and statements bound behind
+/// signatures stand beside them.
+pub(super) fn filter_back_matter(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
+    let mut dropped = Vec::new();
+    let mut end: Option<usize> = None;
+    for (at, head) in heads.iter().enumerate() {
+        let page = |head: &OutlineHead| sheet.rows[head.rows.0].page;
+        let inside = end.is_some_and(|end| {
+            let signed = is_signature(&heads[end]) && page(&heads[end]) == page(head);
+            let below = head.rank > heads[end].rank;
+            head.evidence == EvidenceSource::Layout
+                && (signed || (below && !is_signature(&heads[end])))
+        });
+        if inside {
+            dropped.push(at);
+        } else {
+            end = Some(at).filter(|_| {
+                is_signature(head) || titles::normalize_key(&head.title).ends_with("contacts")
+            });
+        }
+    }
+    heads
+        .iter_mut()
+        .filter(|head| ends_form(head))
+        .for_each(|head| head.leaf = true);
+    remove_heads(heads, &dropped);
+}
+
+/// A company's name with no paragraph before the next heading says whose statement or report follows; so does a line that
+/// stands right above one heading after another.
+pub(super) fn drop_captions(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
+    let between = |pair: &[OutlineHead]| {
+        sheet
+            .rows
+            .get(pair[0].rows.1 + 1..pair[1].rows.0)
+            .unwrap_or_default()
+    };
+    let captions: Vec<(usize, String, bool)> = heads
+        .windows(2)
+        .enumerate()
+        .filter(|(_, pair)| {
+            pair[0].evidence == EvidenceSource::Layout
+                && numbering::parse_numbers(&pair[0].title).is_empty()
+        })
+        .filter(|(_, pair)| {
+            between(pair).len() <= CAPTION_ROWS && between(pair).iter().all(|row| !row.prose)
+        })
+        .map(|(at, pair)| {
+            (
+                at,
+                titles::normalize_key(&pair[0].title),
+                between(pair).is_empty(),
+            )
+        })
+        .collect();
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    captions
+        .iter()
+        .filter(|(_, _, right_above)| *right_above)
+        .for_each(|(_, key, _)| *count.entry(key).or_default() += 1);
+    let repeated = |key: &String| count.get(key.as_str()).is_some_and(|count| *count >= 2);
+    let dropped: Vec<usize> = captions
+        .iter()
+        .filter(|(at, key, right_above)| {
+            titles::is_company_name(&heads[*at].title) || (*right_above && repeated(key))
+        })
+        .map(|(at, _, _)| *at)
+        .collect();
+    remove_heads(heads, &dropped);
+}
+
+/// The numbers in a list of exhibits (`10.1 Credit agreement`) are the exhibits', not those of sections.
+pub(super) fn drop_exhibit_lists(heads: &mut Vec<OutlineHead>) {
+    let mut listing = false;
+    let mut dropped = Vec::new();
+    for (at, head) in heads.iter().enumerate() {
+        let numbers = numbering::parse_numbers(&head.title);
+        let listed = numbers
+            .first()
+            .is_some_and(|number| matches!(number.class, NumberClass::Decimal(2)));
+        if listing && listed && head.evidence == EvidenceSource::Layout {
+            dropped.push(at);
+        } else if head.rank < LAYOUT_RANK {
+            listing = titles::normalize_key(&head.title).contains("exhibits");
+        }
+    }
+    remove_heads(heads, &dropped);
+}
+
+/// Signatures and the last Item of an annual report: statements bound behind them lie beside them.
+fn ends_form(head: &OutlineHead) -> bool {
+    is_signature(head) || titles::normalize_key(&head.title).ends_with("form10ksummary")
+}
+
+fn is_signature(head: &OutlineHead) -> bool {
+    matches!(
+        titles::normalize_key(&head.title).as_str(),
+        "signature" | "signatures" | "powerofattorney"
+    )
+}
+
+/// Takes out the heads at `places`, which rise.
+fn remove_heads(heads: &mut Vec<OutlineHead>, places: &[usize]) {
+    let mut at = 0;
+    heads.retain(|_| {
+        at += 1;
+        places.binary_search(&(at - 1)).is_err()
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Doc, FixtureLine, line};
+    use super::super::{StructureSettings, outline};
+
+    fn entries(doc: &Doc) -> Vec<(u32, u16, String)> {
+        let draft = outline(&doc.source(), &StructureSettings::default()).unwrap();
+        draft
+            .outline
+            .entries()
+            .iter()
+            .map(|e: &stemma_document::VerifiedEntry| {
+                let entry = &e.located.entry;
+                (
+                    e.located.place.reading_order().0,
+                    entry.level,
+                    entry.title.clone(),
+                )
+            })
+            .collect()
+    }
+
+    fn expected(entries: &[(u32, u16, &str)]) -> Vec<(u32, u16, String)> {
+        entries
+            .iter()
+            .map(|(page, level, title)| (*page, *level, (*title).to_string()))
+            .collect()
+    }
+
+    /// A headline as given, sub-headlines, and bold sections behind them.
+    fn release(headline: FixtureLine) -> Doc {
+        let mut doc = Doc::new(2);
+        doc.add(0, line("FOR IMMEDIATE RELEASE"));
+        doc.add(0, headline);
+        doc.add(0, line("Sales Rise by a Tenth").size(11.0).bold().italic());
+        doc.prose(0, 10.0, 8);
+        for (page, title) in [
+            (0, "Outlook"),
+            (0, "Conference Call"),
+            (1, "About the Company"),
+        ] {
+            doc.section(page, title);
+        }
+        doc
+    }
+
+    #[test]
+    fn release_headline_is_the_root_section() {
+        let doc = release(line("Company Reports Results").size(18.0).bold());
+        let expected_entries = [
+            (1, 1, "Company Reports Results"),
+            (1, 2, "Outlook"),
+            (1, 2, "Conference Call"),
+            (2, 2, "About the Company"),
+        ];
+        assert_eq!(entries(&doc), expected(&expected_entries));
+    }
+
+    #[test]
+    fn title_of_numbered_paper_is_a_sibling() {
+        let mut doc = Doc::new(3);
+        doc.add(0, line("On the Depth of Trees").size(18.0).bold());
+        doc.add(0, line("Ann Author and Ben Author").size(12.0).italic());
+        doc.prose(0, 10.0, 8);
+        for (page, title) in [(0, "1. Introduction"), (1, "2. Method"), (2, "3. Results")] {
+            doc.section(page, title);
+        }
+        let shape: Vec<u16> = entries(&doc).iter().map(|entry| entry.1).collect();
+        assert_eq!(shape, [1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn names_below_signatures_are_not_sections() {
+        let mut doc = Doc::new(3);
+        for (page, title) in [(0, "Overview"), (1, "Results"), (2, "Contacts")] {
+            doc.section(page, title);
+        }
+        doc.add(2, line("JANE ROE").size(10.0).bold());
+        doc.prose(2, 10.0, 2);
+        assert_eq!(
+            entries(&doc).last().map(|entry| entry.2.as_str()),
+            Some("Contacts")
+        );
+    }
+    #[test]
+    fn company_name_over_statement_is_not_a_heading() {
+        let mut doc = Doc::new(2);
+        for page in 0..2 {
+            doc.add(page, line("Example Holdings, Inc.").bold().at(250.0, 60.0));
+            doc.add(
+                page,
+                line("Consolidated Balance Sheets").bold().at(240.0, 76.0),
+            );
+            doc.prose(page, 10.0, 4);
+        }
+        assert!(
+            entries(&doc)
+                .iter()
+                .all(|entry| entry.2 == "Consolidated Balance Sheets")
+        );
+    }
+
+    #[test]
+    fn title_repeated_on_next_page_is_one_section() {
+        let mut doc = Doc::new(4);
+        for (page, title) in [
+            (0, "Overview"),
+            (1, "Balance Sheet"),
+            (2, "Balance Sheet"),
+            (3, "Overview"),
+        ] {
+            doc.section(page, title);
+        }
+        let titles: Vec<(u32, String)> = entries(&doc)
+            .into_iter()
+            .map(|(page, _, title)| (page, title))
+            .collect();
+        assert_eq!(
+            titles,
+            [
+                (1, "Overview".into()),
+                (2, "Balance Sheet".into()),
+                (4, "Overview".into())
+            ]
+        );
+    }
+}

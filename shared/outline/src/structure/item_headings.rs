@@ -1,0 +1,762 @@
+//! PART and Item lines: reading them, and finding the chain of them that is the body of a filing.
+//!
+//! An Item line is a candidate only if nothing stands left of it and the words after its number start like a title:
+//! `Item 7 of this report` and `Item 1A, Risk` are references.
+
+use super::forms::{FormItem, ItemNumber, SecForm};
+use super::line_features::{LineFeatures, LineTable, is_finished};
+use super::monotone_chain::{self, Placement};
+use super::numbering;
+use super::titles::{self, TitleKeys};
+
+/// The front of a PART or Item line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ItemHeading<'a> {
+    pub(super) part: Option<u8>,
+    /// The Items; several for a combined one; empty for a PART line.
+    pub(super) tags: Vec<ItemNumber>,
+    /// Whether Items are numbered `n.nn`.
+    pub(super) current: bool,
+    /// The number as written.
+    pub(super) number: &'a str,
+    /// The title behind it.
+    pub(super) rest: &'a str,
+}
+
+/// How much of a line is read as the head of a PART or Item, in bytes.
+const HEAD_BYTES: usize = 400;
+
+/// Reads the front of a line; `None` when it is neither PART nor Item or reads like a reference.
+pub(super) fn parse_heading(text: &str) -> Option<ItemHeading<'_>> {
+    let text = titles::truncate_bytes(text, HEAD_BYTES).trim_start();
+    if !text.starts_with(['P', 'I', 'p', 'i']) {
+        return None;
+    }
+    let (part, after_part) = match parse_part(text) {
+        Some((part, number, rest)) => (Some((part, number)), rest),
+        None => (None, text),
+    };
+    if let Some(head) = parse_item(after_part) {
+        return Some(ItemHeading {
+            part: part.map(|(part, _)| part),
+            ..head
+        });
+    }
+    let (part, number) = part?;
+    let titled = after_part.is_empty() || starts_title(after_part);
+    let short =
+        titles::word_count(after_part) <= 8 && !after_part.ends_with('.') || after_part.is_empty();
+    (titled && short).then_some(ItemHeading {
+        part: Some(part),
+        tags: Vec::new(),
+        current: false,
+        number,
+        rest: after_part,
+    })
+}
+
+/// `PART II`, `Part 2`, `PARTII`: its number, the number as written, and what follows separators.
+fn parse_part(text: &str) -> Option<(u8, &str, &str)> {
+    let after = strip_word(text, "part")?;
+    let body = after.trim_start();
+    let length = body
+        .bytes()
+        .take_while(|b| matches!(b, b'I' | b'V' | b'1'..=b'4'))
+        .count();
+    let number = &body[..length];
+    let part = number
+        .parse::<u32>()
+        .ok()
+        .or_else(|| numbering::roman(number))
+        .filter(|part| (1..=4).contains(part))?;
+    let rest = &body[length..];
+    if rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, ',' | ')' | '”' | '"' | '’'))
+        && !rest.starts_with(", I")
+    {
+        return None;
+    }
+    Some((
+        u8::try_from(part).ok()?,
+        number,
+        numbering::skip_separators(rest).trim_start_matches([',', ' ']),
+    ))
+}
+
+/// Takes a word off the front whose letters may be spaced apart (`I TEM`); it must start with a capital.
+fn strip_word<'a>(text: &'a str, expected: &str) -> Option<&'a str> {
+    let mut rest = text;
+    if !rest.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return None;
+    }
+    for letter in expected.chars() {
+        rest = rest.trim_start_matches(' ');
+        let first = rest
+            .chars()
+            .next()
+            .filter(|c| c.eq_ignore_ascii_case(&letter))?;
+        rest = &rest[first.len_utf8()..];
+    }
+    Some(rest)
+}
+
+fn parse_item(text: &str) -> Option<ItemHeading<'_>> {
+    let after = strip_word(text, "item")?;
+    let plural = after
+        .strip_prefix(['s', 'S'])
+        .map(|after| after.strip_prefix("(s)").unwrap_or(after));
+    let body = plural
+        .unwrap_or(after)
+        .trim_start_matches([' ', '\u{a0}', '#']);
+    let mut tags = Vec::new();
+    let mut end = 0;
+    while let Some((tag, length)) = parse_item_number(&body[end..]) {
+        tags.push(tag);
+        end += length;
+        match joiner_length(&body[end..]).filter(|_| tags.len() < 8) {
+            Some(length) => end += length,
+            None => break,
+        }
+    }
+    tags.first()?;
+    let rest = &body[end..];
+    if rest.starts_with([',', ')', '”', '"', '’', ';', '/', '('])
+        || rest.starts_with(char::is_alphanumeric)
+    {
+        return None;
+    }
+    let title = numbering::skip_separators(rest);
+    let current = body[..end].contains('.');
+    let titled = title.is_empty() || starts_title(title);
+    titled.then_some(ItemHeading {
+        part: None,
+        tags,
+        current,
+        number: &body[..end],
+        rest: title,
+    })
+}
+
+/// `7`, `7A`, `5.02`, `7(a)` with its length in bytes.
+fn parse_item_number(text: &str) -> Option<(ItemNumber, usize)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u16 = text[..digits]
+        .parse()
+        .ok()
+        .filter(|n| (1..=20).contains(n))?;
+    let after = &text[digits..];
+    let nn = after
+        .strip_prefix('.')
+        .map(|after| after.bytes().take_while(u8::is_ascii_digit).count());
+    if nn == Some(2) && number <= 9 {
+        return Some(((number, after[1..3].parse().ok()?), digits + 3));
+    }
+    let letter = after.trim_start_matches([' ', '(']);
+    let skipped = after.len() - letter.len();
+    // Form 20-F goes from 16A to 16K.
+    let last = if number == 16 { b'K' } else { b'C' };
+    let mark = letter
+        .bytes()
+        .next()
+        .filter(|b| (b'A'..=last).contains(&b.to_ascii_uppercase()));
+    let alone = !letter[mark.map_or(0, |_| 1)..]
+        .starts_with(|c: char| c.is_alphanumeric() || c == '\'' || c == '’');
+    // `Item 1 A Company` has a title that begins with A; the letter counts only when it touches or a mark follows.
+    let marked = letter
+        .get(1..2)
+        .is_none_or(|next| matches!(next, "." | ":" | ")" | "-" | "—"));
+    match mark.filter(|_| alone && (skipped == 0 || marked)) {
+        Some(mark) => {
+            let closing = usize::from(letter[1..].starts_with(')') && after.starts_with('('));
+            let length = digits + skipped + 1 + closing;
+            Some((
+                (number, u16::from(mark.to_ascii_uppercase() - b'A') + 1),
+                length,
+            ))
+        }
+        None => Some(((number, 0), digits)),
+    }
+}
+
+/// What joins the numbers of a combined Item: `, `, ` and `, ` & `, `, and Item `.
+fn joiner_length(text: &str) -> Option<usize> {
+    let mut rest = text;
+    let mut joined = false;
+    for token in [",", "and", "&", "through", "Item", "ITEM"] {
+        let trimmed = rest.trim_start();
+        if let Some(after) = trimmed
+            .strip_prefix(token)
+            .or_else(|| strip_upper(trimmed, token))
+        {
+            rest = after;
+            joined |= token != "Item" && token != "ITEM";
+        }
+    }
+    let rest = rest.trim_start();
+    let numbered = rest.starts_with(|c: char| c.is_ascii_digit());
+    (joined && numbered).then(|| text.len() - rest.len())
+}
+
+fn strip_upper<'a>(text: &'a str, token: &str) -> Option<&'a str> {
+    text.get(..token.len())
+        .filter(|front| front.eq_ignore_ascii_case(token))
+        .map(|_| &text[token.len()..])
+}
+
+fn starts_title(text: &str) -> bool {
+    text.starts_with(|c: char| {
+        c.is_uppercase() || matches!(c, '[' | '(' | '“' | '"' | '*') || titles::is_cjk(c)
+    })
+}
+
+/// What a contents page or an outline says about one Item of a form.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ItemHint {
+    pub(super) title: String,
+    /// Page (from 0) a link or outline entry points to.
+    pub(super) target: Option<u32>,
+    /// Page (from 0) the printed label stands for.
+    pub(super) predicted: Option<u32>,
+}
+
+/// A PART or Item found in the body.
+#[derive(Debug, Clone)]
+pub(super) struct LocatedItem {
+    /// Index of its first PART or Item in the form's list.
+    pub(super) key: usize,
+    /// Index of its last; more than `key` when combined.
+    pub(super) last_key: usize,
+    /// First and last row of its heading.
+    pub(super) rows: (usize, usize),
+    pub(super) title: String,
+    pub(super) number: String,
+    /// Announced for this place, not read there.
+    pub(super) unconfirmed: bool,
+}
+
+/// Finds which form a stretch of rows is: by its cover, else by the Items it has.
+pub(super) fn form_of(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
+    let first_page = sheet.rows.get(rows.start)?.page;
+    let cover = sheet.rows[rows.clone()]
+        .iter()
+        .take_while(|row| row.page < first_page + 30)
+        .filter(|row| row.words <= 14);
+    for row in cover {
+        // `FORM 10-K/A (Amendment No. 1)` and `SecForm 10-K Annual Report` are covers too; a mention in prose is not.
+        let form = SecForm::ALL.into_iter().find(|form| {
+            let words = form.cover_words();
+            words.contains(&row.key.as_str()) && row.text.starts_with(['F', 'f'])
+        });
+        if form.is_some() {
+            return form;
+        }
+    }
+    form_by_items(sheet, rows)
+}
+
+fn form_by_items(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
+    let mut current = 0;
+    let mut annual = 0;
+    let mut quarterly = 0;
+    let mut foreign = 0;
+    for row in sheet.rows[rows]
+        .iter()
+        .filter(|row| row.words <= 40 && !row.running)
+    {
+        let Some(head) = parse_heading(row.text).filter(|head| !head.tags.is_empty()) else {
+            continue;
+        };
+        current += usize::from(head.current);
+        let title = TitleKeys::new(head.rest);
+        let fits = |form: SecForm| {
+            form.items()
+                .iter()
+                .any(|item| item.tag == Some(head.tags[0]) && title_match(item, &title) > 0.8)
+        };
+        annual += usize::from(!head.current && fits(SecForm::Annual));
+        quarterly += usize::from(!head.current && fits(SecForm::Quarterly));
+        foreign += usize::from(!head.current && fits(SecForm::Foreign));
+    }
+    match (current, annual, quarterly) {
+        (c, a, q) if c >= 1 && c > a && c > q => Some(SecForm::Current),
+        (_, a, q) if foreign >= 4 && foreign > a && foreign > q => Some(SecForm::Foreign),
+        (_, a, q) if a >= 4 && a >= q => Some(SecForm::Annual),
+        (_, _, q) if q >= 4 => Some(SecForm::Quarterly),
+        _ => None,
+    }
+}
+
+fn title_match(item: &FormItem, title: &TitleKeys) -> f32 {
+    let alike = item
+        .titles
+        .iter()
+        .map(|variant| titles::title_similarity(&TitleKeys::new(variant), title));
+    alike.fold(0.0, f32::max)
+}
+
+/// The keys of `form` that `text` names: by number, or by a bare number with the right title (`1A Risk Factors`).
+pub(super) fn keys_of(form: SecForm, text: &str, part: Option<u8>) -> Option<(usize, usize)> {
+    let items = form.items();
+    let prepared = |rest: &str| TitleKeys::new(rest);
+    if let Some(head) = parse_heading(text) {
+        if head.tags.is_empty() {
+            let key = items
+                .iter()
+                .position(|item| item.tag.is_none() && Some(item.part) == head.part)?;
+            return Some((key, key));
+        }
+        let title = prepared(head.rest);
+        let score = |item: &FormItem| {
+            title_match(item, &title)
+                + if head.part.or(part) == Some(item.part) {
+                    0.5
+                } else {
+                    0.0
+                }
+        };
+        let (key, item) = items
+            .iter()
+            .enumerate()
+            .filter(|(_, item): &(usize, &FormItem)| item.tag == Some(head.tags[0]))
+            .max_by(|a, b| score(a.1).total_cmp(&score(b.1)))?;
+        let last = head.tags.last().and_then(|tag| {
+            items
+                .iter()
+                .position(|it| it.tag == Some(*tag) && it.part >= item.part)
+        });
+        return Some((key, last.filter(|last| *last >= key).unwrap_or(key)));
+    }
+    let (tag, rest) = parse_bare_item(text)?;
+    let title = prepared(rest);
+    let key = items.iter().position(|item| {
+        item.tag == Some(tag)
+            && (part.is_none() || part == Some(item.part))
+            && title_match(item, &title) > 0.72
+    })?;
+    Some((key, key))
+}
+
+/// `1A. Risk Factors`: the number as written, and the title.
+pub(super) fn bare_item(text: &str) -> Option<(&str, &str)> {
+    let (_, length) = parse_item_number(text)?;
+    parse_bare_item(text).map(|(_, title)| (&text[..length], title))
+}
+
+/// `1A. Risk Factors`, `7 | Management's …`: an Item without the word.
+fn parse_bare_item(text: &str) -> Option<(ItemNumber, &str)> {
+    let (tag, length) =
+        parse_item_number(text).filter(|_| text.starts_with(|c: char| c.is_ascii_digit()))?;
+    let rest = text.get(length..)?;
+    let spaced = rest.starts_with([' ', '.', ':', '|', '\u{a0}', '-', '–', '—']);
+    let title = numbering::skip_separators(rest);
+    (spaced && starts_title(title)).then_some((tag, title))
+}
+
+/// Finds the PARTs and Items of `form` in `rows`, leaving out `excluded` rows (contents).
+pub(super) fn find_items(
+    sheet: &LineTable<'_>,
+    rows: std::ops::Range<usize>,
+    form: SecForm,
+    hints: &[Option<ItemHint>],
+    excluded: &[bool],
+) -> Vec<LocatedItem> {
+    let title_variants: Vec<Vec<TitleKeys>> = form
+        .items()
+        .iter()
+        .zip(hints)
+        .map(|(item, hint)| {
+            let own = hint.iter().map(|hint| hint.title.as_str());
+            own.chain(item.titles.iter().copied())
+                .map(TitleKeys::new)
+                .collect()
+        })
+        .collect();
+    let search = ItemSearch {
+        sheet,
+        form,
+        hints,
+        title_variants,
+        end: rows.end,
+    };
+    let mut placements = Vec::new();
+    let mut items = Vec::new();
+    for at in rows {
+        if !excluded[at] {
+            search.read_row(at, &mut placements, &mut items);
+        }
+    }
+    monotone_chain::best_chain(&placements)
+        .into_iter()
+        .map(|i| items[i].clone())
+        .collect()
+}
+
+struct ItemSearch<'s, 'a> {
+    sheet: &'s LineTable<'a>,
+    form: SecForm,
+    hints: &'s [Option<ItemHint>],
+    /// Per key the titles it may have.
+    title_variants: Vec<Vec<TitleKeys>>,
+    end: usize,
+}
+
+impl ItemSearch<'_, '_> {
+    fn read_row(&self, at: usize, placements: &mut Vec<Placement>, items: &mut Vec<LocatedItem>) {
+        let row = &self.sheet.rows[at];
+        if row.words > 70 || row.key.is_empty() {
+            return;
+        }
+        let mut push = |found_here: LocatedItem, score: f32| {
+            let keys = (found_here.key as u32, found_here.last_key as u32);
+            placements.push(Placement {
+                at: at as u32,
+                keys,
+                score,
+            });
+            items.push(found_here);
+        };
+        if let Some(head) = parse_heading(row.text) {
+            for (key, last_key) in self.matching_keys(&head) {
+                let (like, last, title) = self.best_title(at, key, head.rest);
+                let (last, title) = if last_key > key {
+                    self.combined_title(at, last, title)
+                } else {
+                    (last, title)
+                };
+                let read = titles::truncate_bytes(row.text, HEAD_BYTES);
+                let front = read[..read.len() - head.rest.len()].trim_end();
+                let title = if title.is_empty() {
+                    row.text.to_string()
+                } else {
+                    format!("{front} {title}")
+                };
+                let base = if head.tags.is_empty() {
+                    0.8
+                } else {
+                    0.7 + 0.6 * like
+                };
+                let prose = if row.prose && like < 0.8 { -0.7 } else { 0.0 };
+                let score =
+                    base + prose + style_score(self.sheet, at) + self.hint_score(key, row.page);
+                push(
+                    LocatedItem {
+                        key,
+                        last_key,
+                        rows: (at, last),
+                        title,
+                        number: head.number.to_string(),
+                        unconfirmed: false,
+                    },
+                    score,
+                );
+            }
+        } else if let Some((tag, rest)) =
+            parse_bare_item(row.text).filter(|_| self.form != SecForm::Current && !row.prose)
+        {
+            for key in (0..self.title_variants.len())
+                .filter(|key| self.form.items()[*key].tag == Some(tag))
+            {
+                let (like, last, title) = self.best_title(at, key, rest);
+                if like > 0.8 {
+                    let number = row.text[..row.text.len() - rest.len()]
+                        .trim_matches(|c: char| !c.is_alphanumeric());
+                    let title = format!(
+                        "{} {title}",
+                        row.text[..row.text.len() - rest.len()].trim_end()
+                    );
+                    let score = 0.3
+                        + 0.6 * like
+                        + style_score(self.sheet, at)
+                        + self.hint_score(key, row.page);
+                    push(
+                        LocatedItem {
+                            key,
+                            last_key: key,
+                            rows: (at, last),
+                            title,
+                            number: number.to_string(),
+                            unconfirmed: false,
+                        },
+                        score,
+                    );
+                }
+            }
+        } else if self.form != SecForm::Current
+            && row.words <= 22
+            && !row.prose
+            && !row.running
+            && !row.table
+        {
+            // The title alone, where it looks like a heading.
+            let heading =
+                row.size > self.sheet.body + 0.8 || (row.bold && !self.sheet.body_bold) || row.caps;
+            for key in (0..self.title_variants.len()).filter(|_| heading) {
+                let exact = self.title_variants[key]
+                    .iter()
+                    .any(|title| title.core == row.key)
+                    && self.form.items()[key].tag.is_some();
+                if exact {
+                    let score = 0.1 + style_score(self.sheet, at) + self.hint_score(key, row.page);
+                    let title = row.text.to_string();
+                    push(
+                        LocatedItem {
+                            key,
+                            last_key: key,
+                            rows: (at, at),
+                            title,
+                            number: String::new(),
+                            unconfirmed: false,
+                        },
+                        score,
+                    );
+                }
+            }
+        }
+    }
+
+    /// Every reading of a head as first and last key of the form.
+    fn matching_keys(&self, head: &ItemHeading<'_>) -> Vec<(usize, usize)> {
+        let items = self.form.items();
+        let fits = |item: &FormItem| match head.tags.first() {
+            None => item.tag.is_none() && Some(item.part) == head.part,
+            Some(tag) => item.tag == Some(*tag) && head.part.is_none_or(|part| part == item.part),
+        };
+        let last = |key: usize| {
+            let tag = head.tags.last().filter(|_| head.tags.len() > 1)?;
+            let position = items
+                .iter()
+                .position(|it| it.tag == Some(*tag) && it.part == items[key].part);
+            position.filter(|last| *last > key)
+        };
+        (0..items.len())
+            .filter(|key| fits(&items[*key]))
+            .map(|key| (key, last(key).unwrap_or(key)))
+            .collect()
+    }
+
+    /// Likeness of the title at `at` to what the key may be called, the row where the title ends, and the title. Lines
+    /// that follow are taken in while the likeness rises.
+    fn best_title(&self, at: usize, key: usize, rest: &str) -> (f32, usize, String) {
+        let rows = &self.sheet.rows;
+        let alike = |title: &str| {
+            let title = TitleKeys::new(title);
+            self.title_variants[key]
+                .iter()
+                .map(|variant| titles::title_similarity(variant, &title))
+                .fold(0.0, f32::max)
+        };
+        let mut title = titles::fold_whitespace(rest);
+        let mut best = (
+            if title.is_empty() { 0.0 } else { alike(&title) },
+            at,
+            title.clone(),
+        );
+        for next in at + 1..self.end.min(at + 5) {
+            let row = &rows[next];
+            let same =
+                row.page == rows[at].page && row.gap < 2.5 && row.words <= 30 && !row.running;
+            if !same || parse_heading(row.text).is_some() || best.0 > 0.995 {
+                break;
+            }
+            title = titles::fold_whitespace(&format!("{title} {}", row.text));
+            let like = alike(&title);
+            if like > best.0 + 0.02 && like > 0.5 {
+                best = (like, next, title.clone());
+            }
+        }
+        best
+    }
+
+    /// The end and the title of a combined Item, whose title is like that of none of its Items: lines of one marked look
+    /// right below each other.
+    fn combined_title(&self, at: usize, mut last: usize, mut title: String) -> (usize, String) {
+        let rows = &self.sheet.rows;
+        for next in last + 1..self.end.min(at + 4) {
+            let row = &rows[next];
+            let marked = (row.bold && !self.sheet.body_bold) || row.caps;
+            let close = row.page == rows[at].page && row.gap < 0.5 && !row.running && !row.prose;
+            if !marked
+                || !close
+                || row.caps != rows[at].caps
+                || !LineTable::same_style(row, &rows[at])
+            {
+                break;
+            }
+            if parse_heading(row.text).is_some() || is_finished(&title) && !title.ends_with(';') {
+                break;
+            }
+            (last, title) = (
+                next,
+                titles::fold_whitespace(&format!("{title} {}", row.text)),
+            );
+        }
+        (last, title)
+    }
+
+    /// What the contents page adds for a row on `page`.
+    fn hint_score(&self, key: usize, page: u32) -> f32 {
+        self.hints[key]
+            .as_ref()
+            .map_or(0.0, |hint| page_score(hint.target, hint.predicted, page))
+    }
+}
+
+/// A link target is a witness, never an order: much on the page, less beside it, a penalty elsewhere.
+pub(super) fn page_score(target: Option<u32>, predicted: Option<u32>, page: u32) -> f32 {
+    let target = target.map_or(0.0, |at| match at.abs_diff(page) {
+        0 => 2.0,
+        1 => 1.0,
+        _ => -0.6,
+    });
+    let predicted = predicted.map_or(0.0, |at| match at.abs_diff(page) {
+        0 => 1.0,
+        1 => 0.6,
+        2 | 3 => 0.1,
+        _ => -0.4,
+    });
+    target + predicted
+}
+
+/// What the look of a line adds: weight, size, capitals, space above; running heads and prose lose.
+pub(super) fn style_score(sheet: &LineTable<'_>, at: usize) -> f32 {
+    let row: &LineFeatures<'_> = &sheet.rows[at];
+    let mut score = 0.0;
+    score += if row.bold && !sheet.body_bold {
+        0.15
+    } else {
+        0.0
+    };
+    score += if row.size > sheet.body + 0.8 {
+        0.15
+    } else {
+        0.0
+    };
+    score += if row.caps { 0.08 } else { 0.0 };
+    score += if row.gap >= 0.5 { 0.08 } else { 0.0 };
+    score -= if row.running { 0.6 } else { 0.0 };
+    score -= if row.size < sheet.body - 1.2 {
+        0.2
+    } else {
+        0.0
+    };
+    // A page number behind the title: a row of an index.
+    score -= if row.figures || row.text.ends_with(|c: char| c.is_ascii_digit()) && row.cells > 1 {
+        0.4
+    } else {
+        0.0
+    };
+    score
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Doc, line};
+    use super::super::{StructureSettings, outline};
+    use super::*;
+
+    #[test]
+    fn item_heading_formats() {
+        for (text, part, tags, rest) in [
+            ("Item 1. Business", None, vec![(1, 0)], "Business"),
+            ("ITEM 1A. RISK FACTORS", None, vec![(1, 1)], "RISK FACTORS"),
+            ("Item 7A.—Quantitative", None, vec![(7, 1)], "Quantitative"),
+            ("Item 1. | Business", None, vec![(1, 0)], "Business"),
+            ("I TEM 9C. Disclosure", None, vec![(9, 3)], "Disclosure"),
+            (
+                "Item 5.02 Departure of Directors",
+                None,
+                vec![(5, 2)],
+                "Departure of Directors",
+            ),
+            (
+                "ITEMS 10, 11, 12 and 13. DIRECTORS",
+                None,
+                vec![(10, 0), (11, 0), (12, 0), (13, 0)],
+                "DIRECTORS",
+            ),
+            (
+                "Items 1 and 2. Business and Properties",
+                None,
+                vec![(1, 0), (2, 0)],
+                "Business and Properties",
+            ),
+            (
+                "PART I—FINANCIAL INFORMATION",
+                Some(1),
+                vec![],
+                "FINANCIAL INFORMATION",
+            ),
+            ("Part II.", Some(2), vec![], ""),
+            (
+                "PART II, Item 1. Legal Proceedings",
+                Some(2),
+                vec![(1, 0)],
+                "Legal Proceedings",
+            ),
+            ("Item 6. [Reserved]", None, vec![(6, 0)], "[Reserved]"),
+            ("Item 1 A Company", None, vec![(1, 0)], "A Company"),
+        ] {
+            let head = parse_heading(text).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(
+                (head.part, head.tags, head.rest),
+                (part, tags, rest),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn references_are_not_headings() {
+        for text in [
+            "Item 7 of this report",
+            "Item 1A, Risk Factors",
+            "Item 8) and",
+            "item 1. Business",
+            "Part of the",
+            "PART I of this Annual Report",
+            "Item 303 of Regulation S-K",
+            "Items",
+        ] {
+            assert_eq!(parse_heading(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn bare_number_needs_item_title() {
+        assert_eq!(
+            keys_of(SecForm::Annual, "1A Risk Factors", None),
+            Some((2, 2))
+        );
+        assert_eq!(keys_of(SecForm::Annual, "1. Business", None), Some((1, 1)));
+        assert_eq!(
+            keys_of(SecForm::Annual, "1. Overview of our markets", None),
+            None
+        );
+        assert_eq!(
+            keys_of(SecForm::Quarterly, "Item 1. Legal Proceedings", None),
+            Some((6, 6))
+        );
+        assert_eq!(
+            keys_of(SecForm::Quarterly, "Item 1.", Some(2)),
+            Some((6, 6))
+        );
+    }
+
+    #[test]
+    fn overlong_heading_is_read() {
+        let mut doc = Doc::new(3);
+        doc.add(0, line("FORM 10-K").bold());
+        doc.section(1, "Item 1. Business");
+        doc.section(2, &format!("Item 6. Exhibit {}", "\u{fffd}".repeat(300)));
+        let draft = outline(&doc.source(), &StructureSettings::default()).unwrap();
+        let titles: Vec<&str> = draft
+            .outline
+            .entries()
+            .iter()
+            .map(|e| e.located.entry.title.as_str())
+            .collect();
+        assert!(
+            titles[1..].iter().all(|title| title.len() < 1_000),
+            "{titles:?}"
+        );
+    }
+}

@@ -1,0 +1,284 @@
+//! Printed page labels: read from the heads and feet, and turned back into pages.
+//!
+//! Printed page ≠ physical page is normal and the difference drifts inside a document, so every page is read by itself
+//! and a label is looked up, never computed through one offset.
+
+use std::collections::BTreeMap;
+
+use stemma_document::{Page, PageLabel};
+
+use super::line_features::LineTable;
+use super::numbering::roman;
+
+/// A label as a series and a number in it: arabic numbers, roman numerals, `F-`, `A-` … each count for themselves.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct SeriesLabel {
+    /// Empty for arabic, `roman`, or the letters before the hyphen.
+    pub(super) series: String,
+    pub(super) number: u32,
+}
+
+impl SeriesLabel {
+    /// Reads `12`, `xiv`, `F-12`, `A3`.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let text = text
+            .trim_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '–' | '—' | '.' | '|'));
+        if text.is_empty() || text.len() > 8 || !text.is_ascii() {
+            return None;
+        }
+        let label = |series: &str, number| {
+            Some(Self {
+                series: series.into(),
+                number,
+            })
+        };
+        if text.bytes().all(|b| b.is_ascii_digit()) {
+            return text
+                .parse()
+                .ok()
+                .filter(|n| *n <= 9_999 && !text.starts_with('0'))
+                .and_then(|n| label("", n));
+        }
+        if let Some(number) = roman(text).filter(|_| text.bytes().all(|b| b.is_ascii_lowercase())) {
+            return label("roman", number);
+        }
+        let letters = text.bytes().take_while(u8::is_ascii_uppercase).count();
+        let digits = text[letters..].trim_start_matches(['-', ' ']);
+        let prefixed = (1..=2).contains(&letters)
+            && !digits.is_empty()
+            && digits.bytes().all(|b| b.is_ascii_digit());
+        let hyphened = text[letters..].starts_with(['-', ' ']);
+        if prefixed && hyphened && digits.len() <= 4 {
+            return label(&text[..letters], digits.parse().ok()?);
+        }
+        None
+    }
+}
+
+/// The labels of all pages.
+#[derive(Debug, Default)]
+pub(super) struct PageLabels {
+    by_page: Vec<Option<SeriesLabel>>,
+    by_label: BTreeMap<SeriesLabel, Vec<u32>>,
+}
+
+impl PageLabels {
+    /// Reads labels off heads and feet. A candidate counts when a neighbour within five pages has one of the same series
+    /// at the same distance between label and page.
+    pub(super) fn read(sheet: &LineTable<'_>, pages: &[Page]) -> Self {
+        let candidates: Vec<Vec<SeriesLabel>> = (0..sheet.pages())
+            .map(|page| label_candidates(sheet, pages, page))
+            .collect();
+        let mut labels = Self {
+            by_page: vec![None; candidates.len()],
+            by_label: BTreeMap::new(),
+        };
+        for page in 0..candidates.len() {
+            let support = |label: &SeriesLabel| {
+                let near = page.saturating_sub(5)..(page + 6).min(candidates.len());
+                near.filter(|other| {
+                    *other != page
+                        && candidates[*other]
+                            .iter()
+                            .any(|it| agrees(label, page, it, *other))
+                })
+                .count()
+            };
+            let best = candidates[page]
+                .iter()
+                .map(|label| (support(label), label))
+                .max_by_key(|(votes, _)| *votes);
+            if let Some((_, label)) = best.filter(|(votes, _)| *votes > 0) {
+                labels
+                    .by_label
+                    .entry(label.clone())
+                    .or_default()
+                    .push(page as u32);
+                labels.by_page[page] = Some(label.clone());
+            }
+        }
+        labels
+    }
+
+    /// The label of each page, as printed.
+    pub(super) fn printed(&self) -> Vec<Option<PageLabel>> {
+        self.by_page
+            .iter()
+            .map(|label| label.as_ref().map(format_label))
+            .collect()
+    }
+
+    /// The page (from 0) inside `pages` that `label` stands for: the one that prints it, else as far behind the nearest
+    /// smaller printed label as the labels differ.
+    pub(super) fn page_of(&self, label: &SeriesLabel, pages: std::ops::Range<u32>) -> Option<u32> {
+        let printed = self
+            .by_label
+            .get(label)
+            .into_iter()
+            .flatten()
+            .find(|page| pages.contains(page));
+        if let Some(page) = printed {
+            return Some(*page);
+        }
+        let start = SeriesLabel {
+            series: label.series.clone(),
+            number: 0,
+        };
+        let inside = |pages_of_label: &Vec<u32>| {
+            pages_of_label
+                .iter()
+                .copied()
+                .find(|page| pages.contains(page))
+        };
+        let below = self
+            .by_label
+            .range(start..label.clone())
+            .rev()
+            .find_map(|(l, at)| Some((l.number, inside(at)?)));
+        if let Some((number, page)) = below.filter(|(number, _)| label.number - number <= 30) {
+            return Some(page + (label.number - number)).filter(|page| pages.contains(page));
+        }
+        let end = SeriesLabel {
+            series: label.series.clone(),
+            number: label.number.saturating_add(30),
+        };
+        let (number, page) = self
+            .by_label
+            .range(label..&end)
+            .find_map(|(l, at)| Some((l.number, inside(at)?)))?;
+        page.checked_sub(number - label.number)
+            .filter(|page| pages.contains(page))
+    }
+
+    /// Whether any label was read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_label.is_empty()
+    }
+}
+
+fn format_label(label: &SeriesLabel) -> PageLabel {
+    match label.series.as_str() {
+        "" => PageLabel(label.number.to_string()),
+        "roman" => PageLabel(lower_roman(label.number)),
+        series => PageLabel(format!("{series}-{}", label.number)),
+    }
+}
+
+fn lower_roman(mut number: u32) -> String {
+    let mut text = String::new();
+    for (value, letters) in [
+        (100, "c"),
+        (90, "xc"),
+        (50, "l"),
+        (40, "xl"),
+        (10, "x"),
+        (9, "ix"),
+        (5, "v"),
+        (4, "iv"),
+        (1, "i"),
+    ] {
+        while number >= value {
+            text.push_str(letters);
+            number -= value;
+        }
+    }
+    text
+}
+
+fn agrees(a: &SeriesLabel, page_a: usize, b: &SeriesLabel, page_b: usize) -> bool {
+    a.series == b.series
+        && i64::from(a.number) - page_a as i64 == i64::from(b.number) - page_b as i64
+}
+
+/// Possible labels of a page: whole lines and first and last words of the lines at its edges.
+fn label_candidates(sheet: &LineTable<'_>, pages: &[Page], page: usize) -> Vec<SeriesLabel> {
+    let height = pages[page].height.points().max(1.0);
+    let mut labels = Vec::new();
+    for at in sheet.rows_on(page) {
+        let row = &sheet.rows[at];
+        if !(row.y1 < 0.12 * height || row.y0 > 0.86 * height) || row.words > 25 {
+            continue;
+        }
+        labels.extend(SeriesLabel::parse(row.text));
+        let mut words = row.text.split_whitespace();
+        let first = words.next();
+        let last = words.next_back();
+        labels.extend(
+            [first, last]
+                .into_iter()
+                .flatten()
+                .filter_map(SeriesLabel::parse),
+        );
+        // `Page 3 of 12`
+        let second = row
+            .text
+            .split_whitespace()
+            .nth(1)
+            .filter(|_| first.is_some_and(|w| w.eq_ignore_ascii_case("page")));
+        labels.extend(second.and_then(SeriesLabel::parse));
+    }
+    labels.sort();
+    labels.dedup();
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Doc, line};
+    use super::*;
+
+    #[test]
+    fn labels_of_all_series_parse() {
+        for (text, series, number) in [
+            ("12", "", 12),
+            ("xiv", "roman", 14),
+            ("F-12", "F", 12),
+            ("- 7 -", "", 7),
+            ("A-3", "A", 3),
+        ] {
+            assert_eq!(
+                SeriesLabel::parse(text),
+                Some(SeriesLabel {
+                    series: series.into(),
+                    number
+                }),
+                "{text}"
+            );
+        }
+        for text in ["", "Page", "1,234", "007", "F", "ABC-1", "99999"] {
+            assert_eq!(SeriesLabel::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn drifting_page_offset_is_followed() {
+        let mut doc = Doc::new(12);
+        for page in 0..12u32 {
+            // Two unnumbered plates behind page 6.
+            let label = if page < 6 {
+                Some(page + 1)
+            } else {
+                (page >= 8).then(|| page - 1)
+            };
+            doc.prose(page as usize, 10.0, 5);
+            if let Some(label) = label {
+                doc.add(page as usize, line(&label.to_string()).at(300.0, 770.0));
+            }
+        }
+        let source = doc.source();
+        let sheet = LineTable::new(doc.pages(&source));
+        let labels = PageLabels::read(&sheet, doc.pages(&source));
+        let page = |number| {
+            labels.page_of(
+                &SeriesLabel {
+                    series: String::new(),
+                    number,
+                },
+                0..12,
+            )
+        };
+        assert_eq!((page(3), page(7), page(10)), (Some(2), Some(8), Some(11)));
+        assert_eq!(page(200), None);
+        assert_eq!(labels.printed()[8], Some(PageLabel("7".into())));
+    }
+}

@@ -1,0 +1,1020 @@
+//! The skeleton: the sections that a form, a table of contents or the embedded outline vouches for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use stemma_document::{
+    Destination, EvidenceSource, Gap, Method, PageNo, PageSpan, Source, SourceBody,
+};
+
+use super::agreements;
+use super::candidates::{self, SectionCandidate};
+use super::cross_index::{self, CrossIndex, IndexRow};
+use super::exhibits::{self, BoundDocument};
+use super::forms::SecForm;
+use super::item_headings::{self, ItemHint, LocatedItem};
+use super::line_features::LineTable;
+use super::locate::{self, LocatedTitle};
+use super::page_labels::PageLabels;
+use super::titles::{self, TitleKeys};
+use super::toc;
+use super::{StructureSettings, layout};
+
+/// A section with its place and what is known about its level.
+#[derive(Debug, Clone)]
+pub(super) struct OutlineHead {
+    /// First and last row of the heading.
+    pub(super) rows: (usize, usize),
+    pub(super) title: String,
+    pub(super) number: Option<String>,
+    pub(super) printed: Option<String>,
+    pub(super) target: Option<Destination>,
+    pub(super) evidence: EvidenceSource,
+    /// The title was not found there.
+    pub(super) unconfirmed: bool,
+    /// Smaller is higher; a section lies in the nearest one before it with a smaller rank.
+    pub(super) rank: u32,
+    /// Nothing lies in it.
+    pub(super) leaf: bool,
+}
+
+/// Distance between two levels of rank.
+pub(super) const RANK_STEP: u32 = 100;
+/// Rank of the highest heading known only by its look.
+pub(super) const LAYOUT_RANK: u32 = 10_000;
+/// Top sections (a preface comes on top) above which signatures and exhibits go under the last PART.
+const MAX_TOP_SECTIONS: usize = 11;
+/// Rows from the start of a document among which the cover of its form stands.
+const COVER_ROWS: usize = 400;
+/// Heads near a new one that it is compared with: a page with more has no sections.
+const NEAR_HEADS: usize = 200;
+/// Links per document that are looked at.
+const MAX_LINKS: usize = 200_000;
+
+/// What the witnesses other than layout say.
+pub(super) struct PrimaryOutline {
+    /// In reading order.
+    pub(super) heads: Vec<OutlineHead>,
+    /// Claims nothing spoke for.
+    pub(super) rejected: Vec<SectionCandidate>,
+    pub(super) gaps: Vec<Gap>,
+    /// Rows that are no headings: contents rows, and what stands before the first Item of a filing.
+    pub(super) excluded: Vec<bool>,
+    pub(super) method: Method,
+    /// Rows of the index that stands in for the Items of the form.
+    pub(super) cross_index: Vec<IndexRow>,
+}
+
+/// Builds the skeleton, block by block.
+pub(super) fn build_primary_outline(
+    source: &Source,
+    sheet: &LineTable<'_>,
+    labels: &PageLabels,
+    settings: &StructureSettings,
+) -> PrimaryOutline {
+    let links = links_by_row(source, sheet);
+    let mut builder = OutlineBuilder {
+        sheet,
+        labels,
+        settings,
+        links,
+        by_page: BTreeMap::new(),
+        titles: BTreeSet::new(),
+        outline: PrimaryOutline {
+            heads: Vec::new(),
+            rejected: Vec::new(),
+            gaps: Vec::new(),
+            excluded: vec![false; sheet.rows.len()],
+            method: Method::Layout,
+            cross_index: Vec::new(),
+        },
+    };
+    let mut documents = exhibits::split_exhibits(sheet);
+    let form = documents
+        .first()
+        .and_then(|main| item_headings::form_of(sheet, main.rows.clone()));
+    // A report stays one, whatever the head of its first page says.
+    documents
+        .iter_mut()
+        .take(1)
+        .filter(|_| form.is_some())
+        .for_each(|main| main.heading = None);
+    let index = builder.detect_cross_index(source, &documents, form);
+    let form = form.filter(|_| index.is_none());
+    let documents = exhibits::split_agreements(sheet, documents, form);
+    let tables: Vec<LocatedCandidates> = documents
+        .iter()
+        .map(|document| builder.locate_toc(document, form))
+        .collect();
+    let bookmarks = builder.locate_bookmarks(source, form);
+    for (document, table) in documents.iter().zip(tables) {
+        builder.add_document(document, form, table, &bookmarks);
+    }
+    builder.add_bookmarks(bookmarks, form);
+    builder.add_index(index);
+    builder
+        .outline
+        .heads
+        .sort_by_key(|head| (head.rows.0, head.rank));
+    if form.is_some() {
+        lower_indexes(&mut builder.outline.heads);
+        limit_top_sections(&mut builder.outline.heads);
+    }
+    builder.outline
+}
+
+/// Claims with where they were found, and whether enough of them were.
+struct LocatedCandidates {
+    candidates: Vec<SectionCandidate>,
+    hits: Vec<Option<LocatedTitle>>,
+    is_reliable: bool,
+    title: Option<usize>,
+}
+
+struct OutlineBuilder<'s, 'a> {
+    sheet: &'s LineTable<'a>,
+    labels: &'s PageLabels,
+    settings: &'s StructureSettings,
+    links: Vec<Option<Destination>>,
+    /// Indices of the heads by page, and their squashed titles.
+    by_page: BTreeMap<u32, Vec<usize>>,
+    titles: BTreeSet<String>,
+    outline: PrimaryOutline,
+}
+
+impl OutlineBuilder<'_, '_> {
+    fn pages_of(&self, rows: &Range<usize>) -> Range<u32> {
+        let first = self.sheet.rows.get(rows.start).map_or(0, |row| row.page);
+        let last = rows
+            .end
+            .checked_sub(1)
+            .and_then(|at| self.sheet.rows.get(at))
+            .map_or(0, |row| row.page);
+        first..last + 1
+    }
+
+    /// The cross-reference index, where the Items it lists do not stand in the document; its rows are no headings.
+    fn detect_cross_index(
+        &mut self,
+        source: &Source,
+        documents: &[BoundDocument],
+        form: Option<SecForm>,
+    ) -> Option<CrossIndex> {
+        let SourceBody::Pages(pages) = &source.body else {
+            return None;
+        };
+        let index = cross_index::find_cross_index(self.sheet, pages, self.labels)?;
+        let mut excluded = vec![false; self.sheet.rows.len()];
+        excluded[index.rows.0..=index.rows.1]
+            .iter_mut()
+            .for_each(|row| *row = true);
+        let items = index
+            .entries
+            .iter()
+            .filter(|entry| !entry.item.contains('.'))
+            .count();
+        let main = documents.first()?.rows.clone();
+        let there = form.map_or(0, |form| {
+            let hints = vec![None; form.items().len()];
+            let located = item_headings::find_items(self.sheet, main, form, &hints, &excluded);
+            located
+                .iter()
+                .filter(|located| form.items()[located.key].tag.is_some())
+                .count()
+        });
+        if there * 2 >= items {
+            return None;
+        }
+        // The cover of the form is no section of the report behind it.
+        if let Some(cover) = (0..index.rows.0.min(COVER_ROWS)).find(|at: &usize| {
+            form.is_some_and(|form| {
+                form.cover_words()
+                    .contains(&self.sheet.rows[*at].key.as_str())
+            })
+        }) {
+            excluded[self.sheet.rows_on(self.sheet.rows[cover].page as usize)]
+                .iter_mut()
+                .for_each(|row| *row = true);
+        }
+        self.outline.excluded = excluded;
+        Some(index)
+    }
+
+    fn add_index(&mut self, index: Option<CrossIndex>) {
+        let Some(index) = index else { return };
+        if let Some(at) = index.title {
+            let head = self.new_head((at, at), self.sheet.rows[at].text, EvidenceSource::Grammar);
+            self.push(OutlineHead {
+                number: None,
+                leaf: true,
+                ..head
+            });
+        }
+        self.outline.cross_index = index.entries;
+    }
+
+    /// The table of contents of a block; a second one further on when the first has neither labels nor links.
+    fn locate_toc(&mut self, document: &BoundDocument, form: Option<SecForm>) -> LocatedCandidates {
+        let pages = self.pages_of(&document.rows);
+        let form = form.filter(|_| document.is_main());
+        let look_at = self.settings.toc_check_pages as usize;
+        let range = pages.start as usize..pages.end as usize;
+        let mut toc = toc::find_toc(
+            self.sheet,
+            range.clone(),
+            look_at,
+            &self.links,
+            &self.outline.excluded,
+        );
+        let bare = |c: &toc::TableOfContents| {
+            c.entries
+                .iter()
+                .all(|e| e.label.is_none() && e.target.is_none())
+        };
+        if let Some(first) = toc.as_ref().filter(|first| bare(first)) {
+            let from = self.sheet.rows[first.rows.1].page as usize + 1;
+            let second = toc::find_toc(
+                self.sheet,
+                from..range.end,
+                look_at,
+                &self.links,
+                &self.outline.excluded,
+            );
+            toc = second.filter(|second| !bare(second)).or(toc);
+        }
+        let Some(contents) = toc else {
+            return LocatedCandidates {
+                candidates: Vec::new(),
+                hits: Vec::new(),
+                is_reliable: false,
+                title: None,
+            };
+        };
+        let listed = if document.is_main() {
+            pages.start..self.sheet.pages() as u32
+        } else {
+            pages
+        };
+        let candidates = candidates::candidates_from_toc(&contents, form, self.labels, listed);
+        let rows = contents.rows.0..=contents.rows.1;
+        let before = self.outline.excluded[rows.clone()].to_vec();
+        self.outline.excluded[rows.clone()].fill(true);
+        let mut hits = locate::locate_titles(
+            self.sheet,
+            document.rows.clone(),
+            &self.outline.excluded,
+            &candidates,
+        );
+        self.locate_behind(document, &candidates, &mut hits);
+        let accuracy = locate::located_share(&candidates, &hits);
+        let is_reliable = accuracy >= self.settings.min_accuracy;
+        // A list taken for contents whose titles are nowhere else keeps its own lines as possible headings.
+        if !is_reliable && bare(&contents) {
+            self.outline.excluded[rows].copy_from_slice(&before);
+        }
+        if !is_reliable {
+            let pages = self.page_span(contents.rows);
+            let share = (accuracy * 100.0).round();
+            let detail = format!(
+                "{share} % of the titles in the table of contents were found, too few to follow it"
+            );
+            self.outline.gaps.push(Gap {
+                code: "structure.contents_rejected".into(),
+                pages,
+                detail,
+            });
+        }
+        LocatedCandidates {
+            candidates,
+            hits,
+            is_reliable,
+            title: contents.title,
+        }
+    }
+
+    /// The contents of a filing may list the sections of its exhibits: what follows the last row that was found inside the
+    /// filing is looked for behind it, and believed when most of it is there.
+    fn locate_behind(
+        &self,
+        document: &BoundDocument,
+        candidates: &[SectionCandidate],
+        hits: &mut [Option<LocatedTitle>],
+    ) {
+        let first = hits
+            .iter()
+            .rposition(Option::is_some)
+            .map_or(0, |at| at + 1);
+        let behind = document.rows.end..self.sheet.rows.len();
+        if !document.is_main() || candidates.len() - first < 3 || behind.is_empty() {
+            return;
+        }
+        let hits_behind = locate::locate_titles(
+            self.sheet,
+            behind,
+            &self.outline.excluded,
+            &candidates[first..],
+        );
+        if locate::located_share(&candidates[first..], &hits_behind) >= self.settings.min_accuracy {
+            hits[first..].clone_from_slice(&hits_behind);
+        }
+    }
+
+    fn page_span(&self, rows: (usize, usize)) -> Option<PageSpan> {
+        let page = |at: usize| Some(PageNo::from_index(self.sheet.rows.get(at)?.page as usize));
+        Some(PageSpan::between(page(rows.0)?, page(rows.1)?))
+    }
+
+    /// The embedded outline, looked for in the whole document.
+    fn locate_bookmarks(&mut self, source: &Source, form: Option<SecForm>) -> LocatedCandidates {
+        let candidates = candidates::candidates_from_outline(&source.outline, form);
+        let hits = locate::locate_titles(
+            self.sheet,
+            0..self.sheet.rows.len(),
+            &self.outline.excluded,
+            &candidates,
+        );
+        let located = hits.iter().flatten().count();
+        let share = located as f32 / source.outline.len().clamp(1, 5_000) as f32;
+        let is_reliable = share >= self.settings.min_accuracy
+            && located >= 2.min(source.outline.len())
+            && located > 0;
+        if !is_reliable && !source.outline.is_empty() {
+            let percent = (share * 100.0).round();
+            let detail = format!(
+                "{percent} % of the titles in the embedded outline were found, too few to follow it"
+            );
+            self.outline.gaps.push(Gap {
+                code: "structure.outline_rejected".into(),
+                pages: None,
+                detail,
+            });
+        }
+        LocatedCandidates {
+            candidates,
+            hits,
+            is_reliable,
+            title: None,
+        }
+    }
+
+    /// The sections of one block: Items by the grammar, then the rows of its contents.
+    fn add_document(
+        &mut self,
+        document: &BoundDocument,
+        form: Option<SecForm>,
+        mut table: LocatedCandidates,
+        bookmarks: &LocatedCandidates,
+    ) {
+        let form = form.filter(|_| document.is_main());
+        let mut below = if document.nested { RANK_STEP } else { 0 };
+        for rows in document
+            .heading
+            .map(|at| (at, at))
+            .into_iter()
+            .chain(document.title)
+        {
+            let text: Vec<&str> = self.sheet.rows[rows.0..=rows.1]
+                .iter()
+                .map(|row| row.text)
+                .collect();
+            self.push(OutlineHead {
+                rank: below + RANK_STEP,
+                ..self.new_head(rows, &text.join(" "), EvidenceSource::Grammar)
+            });
+            below += RANK_STEP;
+        }
+        if let Some(form) = form {
+            self.add_items(document, form, &table, bookmarks);
+        }
+        if table.is_reliable {
+            self.set_contents_method(&table.candidates);
+            let first = table
+                .hits
+                .iter()
+                .flatten()
+                .map(|hit| hit.rows.0)
+                .min()
+                .unwrap_or(document.rows.start);
+            self.outline.excluded[document.rows.start..first]
+                .iter_mut()
+                .for_each(|row| *row = true);
+            locate::place_unlocated(
+                self.sheet,
+                document.rows.clone(),
+                &table.candidates,
+                &mut table.hits,
+                |candidate: &SectionCandidate| {
+                    candidate.target.is_some() && candidate.keys.is_none()
+                },
+            );
+            self.add_table(table, below);
+        }
+        if !document.is_main() {
+            self.add_clauses(document, below);
+        }
+    }
+
+    /// The ARTICLEs and Sections of an agreement that its contents left out, and its annexes with sections of their own.
+    fn add_clauses(&mut self, document: &BoundDocument, below: u32) {
+        let clauses =
+            agreements::find_clauses(self.sheet, document.rows.clone(), &self.outline.excluded);
+        let mut base = below;
+        let mut articles = clauses.iter().any(|clause| clause.depth == 1);
+        for (at, clause) in clauses.iter().enumerate() {
+            let rank = match clause.depth {
+                0 => {
+                    let own = clauses[at + 1..]
+                        .iter()
+                        .take_while(|clause| clause.depth > 0);
+                    articles = own.into_iter().any(|clause| clause.depth == 1);
+                    base = below + RANK_STEP;
+                    base
+                }
+                depth => base + if articles { depth } else { 1 } * RANK_STEP,
+            };
+            self.push(OutlineHead {
+                rank,
+                ..self.new_head(clause.rows, &clause.title, EvidenceSource::Grammar)
+            });
+        }
+    }
+
+    fn set_contents_method(&mut self, candidates: &[SectionCandidate]) {
+        let linked = candidates
+            .iter()
+            .filter(|candidate| candidate.target.is_some())
+            .count()
+            * 2
+            >= candidates.len();
+        let method = if linked {
+            Method::ContentsLinks
+        } else {
+            Method::PrintedContents
+        };
+        self.outline.method = self.outline.method.min(method);
+    }
+
+    fn add_table(&mut self, table: LocatedCandidates, below: u32) {
+        if let Some(at) = table.title.filter(|at| !self.sheet.rows[*at].running) {
+            let head = self.new_head((at, at), self.sheet.rows[at].text, EvidenceSource::Layout);
+            self.push(OutlineHead {
+                rank: RANK_STEP + below,
+                leaf: true,
+                ..head
+            });
+        }
+        for (candidate, hit) in table.candidates.into_iter().zip(table.hits) {
+            match hit {
+                Some(hit) => {
+                    let rank = u32::from(candidate.level) * RANK_STEP + below;
+                    self.push_candidate(&candidate, &hit, rank);
+                }
+                None if candidate.printed.is_some() || candidate.target.is_some() => {
+                    self.record_missing(candidate)
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Records a claim that was not found, unless the grammar has its Item.
+    fn record_missing(&mut self, candidate: SectionCandidate) {
+        if self.titles.contains(&candidate.prepared.full) {
+            return;
+        }
+        let page = candidate
+            .page()
+            .map(|page| PageNo::from_index(page as usize));
+        let detail = format!(
+            "`{}` is announced and was not found",
+            titles::truncate_bytes(&candidate.title, 120)
+        );
+        let pages = page.map(|page| PageSpan::between(page, page));
+        self.outline.gaps.push(Gap {
+            code: "outline.entry_not_found".into(),
+            pages,
+            detail,
+        });
+        self.outline.rejected.push(candidate);
+    }
+
+    fn add_bookmarks(&mut self, mut table: LocatedCandidates, form: Option<SecForm>) {
+        if !table.is_reliable {
+            return;
+        }
+        self.outline.method = Method::Outline;
+        let pages = table
+            .candidates
+            .iter()
+            .filter_map(SectionCandidate::target_page);
+        let distinct = pages.collect::<BTreeSet<_>>().len();
+        if distinct > 1 || self.sheet.pages() == 1 {
+            locate::place_unlocated(
+                self.sheet,
+                0..self.sheet.rows.len(),
+                &table.candidates,
+                &mut table.hits,
+                |candidate| candidate.target.is_some(),
+            );
+        }
+        let item_level = table
+            .candidates
+            .iter()
+            .filter(|candidate| candidate.keys.is_some())
+            .map(|candidate| candidate.level)
+            .max();
+        let item_level = item_level.filter(|_| form.is_some());
+        for (candidate, hit) in table.candidates.into_iter().zip(table.hits) {
+            let Some(hit) = hit else {
+                self.record_missing(candidate);
+                continue;
+            };
+            let rank = match item_level {
+                Some(_) if candidates::is_closing(&candidate.prepared.full) => RANK_STEP,
+                Some(items) if candidate.level >= items && items < 2 => {
+                    u32::from(candidate.level - items + 2) * RANK_STEP
+                }
+                _ => u32::from(candidate.level) * RANK_STEP,
+            };
+            self.push_candidate(&candidate, &hit, rank);
+        }
+    }
+
+    fn push_candidate(&mut self, candidate: &SectionCandidate, hit: &LocatedTitle, rank: u32) {
+        // Contents set their columns close: where the page has the same letters, its spaces are right.
+        let printed = self.sheet.rows[hit.rows.0].text;
+        let spaced = !hit.unconfirmed
+            && hit.rows.0 == hit.rows.1
+            && titles::normalize_key(printed) == titles::normalize_key(&candidate.title);
+        let title = if spaced && titles::word_count(printed) > titles::word_count(&candidate.title)
+        {
+            titles::fold_whitespace(printed)
+        } else {
+            candidate.title.clone()
+        };
+        let head = OutlineHead {
+            rows: hit.rows,
+            title,
+            number: candidate.number.clone(),
+            printed: candidate.printed.clone(),
+            target: candidate.target,
+            evidence: candidate.evidence,
+            unconfirmed: hit.unconfirmed,
+            rank,
+            leaf: toc::is_toc_title(&candidate.prepared.full),
+        };
+        self.push(head);
+    }
+
+    /// Adds a head unless one stands there already, or one of the same title and number near it.
+    fn push(&mut self, head: OutlineHead) {
+        let page = self.sheet.rows[head.rows.0].page;
+        let prepared = TitleKeys::new(&head.title);
+        let near = self
+            .by_page
+            .range(page.saturating_sub(1)..=page + 1)
+            .flat_map(|(_, heads)| heads);
+        let duplicate = near
+            .copied()
+            .take(NEAR_HEADS)
+            .find(|at| self.is_duplicate(&self.outline.heads[*at], &head, &prepared));
+        match duplicate.map(|at| &mut self.outline.heads[at]) {
+            None => self.insert(head),
+            Some(other) if other.unconfirmed && !head.unconfirmed => {
+                (other.rows, other.unconfirmed) = (head.rows, false);
+            }
+            Some(other) => {
+                other.printed = other.printed.take().or(head.printed);
+                other.target = other.target.or(head.target);
+                other.leaf |= head.leaf;
+            }
+        }
+    }
+
+    fn is_duplicate(&self, other: &OutlineHead, head: &OutlineHead, prepared: &TitleKeys) -> bool {
+        let read = !(head.unconfirmed || other.unconfirmed);
+        let overlap = read && other.rows.0 <= head.rows.1 && head.rows.0 <= other.rows.1;
+        let numbers = matches!((&other.number, &head.number), (Some(a), Some(b)) if a != b);
+        let numbers = numbers || differ_in_number(&other.title, &head.title);
+        overlap
+            || (!numbers
+                && titles::title_similarity(&TitleKeys::new(&other.title), prepared) > 0.85)
+    }
+
+    fn insert(&mut self, head: OutlineHead) {
+        let page = self.sheet.rows[head.rows.0].page;
+        self.by_page
+            .entry(page)
+            .or_default()
+            .push(self.outline.heads.len());
+        self.titles.insert(titles::normalize_key(&head.title));
+        self.outline.heads.push(head);
+    }
+
+    fn new_head(&self, rows: (usize, usize), title: &str, evidence: EvidenceSource) -> OutlineHead {
+        let title = titles::fold_whitespace(title);
+        let number = super::numbering::parse_numbers(&title)
+            .first()
+            .map(|number| number.text.to_string());
+        OutlineHead {
+            rows,
+            title,
+            number,
+            printed: None,
+            target: None,
+            evidence,
+            unconfirmed: false,
+            rank: RANK_STEP,
+            leaf: false,
+        }
+    }
+
+    /// PARTs and Items of a filing; a missing PART is supplied at its first Item.
+    fn add_items(
+        &mut self,
+        document: &BoundDocument,
+        form: SecForm,
+        table: &LocatedCandidates,
+        bookmarks: &LocatedCandidates,
+    ) {
+        let hints = item_hints(form, table, bookmarks);
+        let mut items = item_headings::find_items(
+            self.sheet,
+            document.rows.clone(),
+            form,
+            &hints,
+            &self.outline.excluded,
+        );
+        if is_item_index(self.sheet, &items) {
+            items.clear();
+        }
+        self.add_stray_items(document, form, &hints, &mut items);
+        if (table.is_reliable || bookmarks.is_reliable) && items.len() >= 4 {
+            self.add_announced_items(document, form, &hints, &mut items);
+        }
+        let needed = if form == SecForm::Current { 1 } else { 2 };
+        if items.len() < needed {
+            return;
+        }
+        items.sort_by_key(|item| (item.rows.0, item.key));
+        let claimed = table
+            .hits
+            .iter()
+            .flatten()
+            .filter(|_| table.is_reliable)
+            .map(|hit| hit.rows.0)
+            .min();
+        let first = items.first().map_or(0, |item| item.rows.0);
+        let first = claimed.map_or(first, |claimed| claimed.min(first));
+        self.outline.excluded[document.rows.start..first]
+            .iter_mut()
+            .for_each(|row| *row = true);
+        self.add_missing_parts(form, &items);
+        for item in &items {
+            let is_part = form.items()[item.key].tag.is_none();
+            let rank = if is_part || form == SecForm::Current {
+                RANK_STEP
+            } else {
+                2 * RANK_STEP
+            };
+            let number = Some(item.number.clone()).filter(|number| !number.is_empty());
+            let unconfirmed = item.unconfirmed;
+            let head = OutlineHead {
+                rank,
+                number,
+                unconfirmed,
+                ..self.new_head(item.rows, &item.title, EvidenceSource::Grammar)
+            };
+            self.insert(head);
+        }
+        self.add_closing_sections(
+            document,
+            items.iter().map(|item| item.rows.1).max().unwrap_or(first),
+        );
+    }
+
+    /// Items out of form order: taken on the page their link or label names.
+    fn add_stray_items(
+        &self,
+        document: &BoundDocument,
+        form: SecForm,
+        hints: &[Option<ItemHint>],
+        items: &mut Vec<LocatedItem>,
+    ) {
+        for (key, hint) in hints.iter().enumerate() {
+            let there = items
+                .iter()
+                .any(|item| (item.key..=item.last_key).contains(&key));
+            let Some(hint) = hint
+                .as_ref()
+                .filter(|_| !there && form.items()[key].tag.is_some())
+            else {
+                continue;
+            };
+            let Some(page) = hint.target.or(hint.predicted) else {
+                continue;
+            };
+            let title = TitleKeys::new(&hint.title);
+            let near = [page, page + 1].into_iter().chain(page.checked_sub(1));
+            let rows = near
+                .flat_map(|page| self.sheet.rows_on(page as usize))
+                .filter(|at| document.rows.contains(at));
+            let hit = rows.into_iter().find(|at| {
+                let row = &self.sheet.rows[*at];
+                let own = TitleKeys {
+                    full: row.key.clone(),
+                    core: TitleKeys::new(row.text).core,
+                };
+                let fit =
+                    !row.running && !row.table && !self.outline.excluded[*at] && row.words <= 40;
+                let free = !items
+                    .iter()
+                    .any(|item| (item.rows.0..=item.rows.1).contains(at));
+                fit && free && titles::title_similarity(&own, &title) > 0.8
+            });
+            if let Some(at) = hit {
+                let number = super::numbering::parse_numbers(&hint.title)
+                    .first()
+                    .map_or("", |number| number.text)
+                    .to_string();
+                items.push(LocatedItem {
+                    key,
+                    last_key: key,
+                    rows: (at, at),
+                    title: hint.title.clone(),
+                    number,
+                    unconfirmed: false,
+                });
+            }
+        }
+    }
+
+    /// Items that were announced and not found: put on the page they were announced for where that keeps the order of
+    /// the form, or of the pages when the announcements themselves leave the form's order.
+    fn add_announced_items(
+        &self,
+        document: &BoundDocument,
+        form: SecForm,
+        hints: &[Option<ItemHint>],
+        items: &mut Vec<LocatedItem>,
+    ) {
+        let page_of = |hint: &Option<ItemHint>| {
+            hint.as_ref()
+                .and_then(|hint| hint.target.or(hint.predicted))
+        };
+        for (key, announced) in hints.iter().enumerate() {
+            let there = items
+                .iter()
+                .any(|item| (item.key..=item.last_key).contains(&key));
+            let Some(page) =
+                page_of(announced).filter(|_| !there && form.items()[key].tag.is_some())
+            else {
+                continue;
+            };
+            let row_page = |item: &LocatedItem| self.sheet.rows[item.rows.0].page;
+            let before = items
+                .iter()
+                .filter(|item| item.last_key < key)
+                .max_by_key(|item| item.key);
+            let after = items
+                .iter()
+                .filter(|item| item.key > key)
+                .min_by_key(|item| item.key);
+            let apart = hints[..key]
+                .iter()
+                .filter_map(page_of)
+                .any(|earlier| earlier > page);
+            let fits = before.is_none_or(|item| row_page(item) <= page || apart)
+                && after.is_none_or(|item| row_page(item) >= page || apart);
+            let on = self.sheet.rows_on(page as usize);
+            let row = on
+                .clone()
+                .find(|at| !self.sheet.rows[*at].running && document.rows.contains(at));
+            let behind = before.map_or(0, |item| item.rows.1 + 1);
+            let row = row.map(|row| {
+                if on.contains(&behind) {
+                    row.max(behind)
+                } else {
+                    row
+                }
+            });
+            if let (Some(row), true, Some(hint)) = (row, fits, announced) {
+                let number = super::numbering::parse_numbers(&hint.title)
+                    .first()
+                    .map_or("", |number| number.text)
+                    .to_string();
+                let title = hint.title.clone();
+                items.push(LocatedItem {
+                    key,
+                    last_key: key,
+                    rows: (row, row),
+                    title,
+                    number,
+                    unconfirmed: true,
+                });
+            }
+        }
+    }
+
+    fn add_missing_parts(&mut self, form: SecForm, located: &[LocatedItem]) {
+        let items = form.items();
+        let mut present = [false; 8];
+        for item in located.iter().filter(|item| items[item.key].tag.is_none()) {
+            present[usize::from(items[item.key].part)] = true;
+        }
+        for item in located {
+            let part = usize::from(items[item.key].part);
+            if part == 0 || std::mem::replace(&mut present[part], true) {
+                continue;
+            }
+            let numeral = ["", "I", "II", "III", "IV"][part.min(4)];
+            let head = self.new_head(
+                (item.rows.0, item.rows.0),
+                &format!("PART {numeral}"),
+                EvidenceSource::Grammar,
+            );
+            let number = Some(numeral.to_string());
+            self.insert(OutlineHead {
+                rank: RANK_STEP,
+                unconfirmed: true,
+                number,
+                ..head
+            });
+        }
+    }
+
+    /// Signatures and the index of exhibits, behind the last Item.
+    fn add_closing_sections(&mut self, document: &BoundDocument, last: usize) {
+        for at in last + 1..document.rows.end {
+            let row = &self.sheet.rows[at];
+            let stands_out =
+                row.bold || row.caps || row.centered || row.size > self.sheet.body + 0.8;
+            if candidates::is_closing(&row.key)
+                && stands_out
+                && !row.running
+                && !self.outline.excluded[at]
+            {
+                let head = self.new_head((at, at), row.text, EvidenceSource::Grammar);
+                self.push(OutlineHead {
+                    rank: RANK_STEP,
+                    number: None,
+                    ..head
+                });
+            }
+        }
+    }
+}
+
+/// What contents and outline say about each Item; only witnesses that are believed point.
+fn item_hints(
+    form: SecForm,
+    table: &LocatedCandidates,
+    bookmarks: &LocatedCandidates,
+) -> Vec<Option<ItemHint>> {
+    let mut hints: Vec<Option<ItemHint>> = vec![None; form.items().len()];
+    let sources = [(bookmarks, bookmarks.is_reliable), (table, true)];
+    for (table, pointing) in sources {
+        for candidate in table.candidates.iter().filter(|_| pointing) {
+            let Some((key, last)) = candidate.keys else {
+                continue;
+            };
+            for hint in hints.iter_mut().take(last + 1).skip(key) {
+                let hint = hint.get_or_insert_with(ItemHint::default);
+                if hint.title.is_empty() {
+                    hint.title = candidate.title.clone();
+                }
+                hint.target = hint.target.or(candidate.target_page());
+                hint.predicted = hint.predicted.or(candidate.predicted);
+            }
+        }
+    }
+    hints
+}
+
+/// Many Items of different PARTs on one or two pages of a long document are an index of them, not the body.
+fn is_item_index(sheet: &LineTable<'_>, items: &[LocatedItem]) -> bool {
+    if items.len() < 8 || sheet.pages() < 20 {
+        return false;
+    }
+    let page = |item: &LocatedItem| sheet.rows[item.rows.0].page;
+    items.iter().any(|item| {
+        let near = items
+            .iter()
+            .filter(|other| (page(item)..page(item) + 2).contains(&page(other)));
+        let rows: usize = near.clone().count();
+        rows * 10 > items.len() * 8
+    })
+}
+
+/// An index of exhibits that stands before the last Item belongs to the Item above it.
+fn lower_indexes(heads: &mut [OutlineHead]) {
+    let Some(last) = heads.iter().rposition(|head: &OutlineHead| {
+        item_headings::parse_heading(&head.title).is_some_and(|head| !head.tags.is_empty())
+    }) else {
+        return;
+    };
+    for head in heads[..last]
+        .iter_mut()
+        .filter(|head| candidates::is_closing(&titles::normalize_key(&head.title)))
+    {
+        head.rank = 3 * RANK_STEP;
+    }
+}
+
+/// Whether two titles differ first in a number: `Amendment II` is not `Amendment III`.
+fn differ_in_number(one: &str, other: &str) -> bool {
+    let number = |word: &str| {
+        word.parse::<u32>()
+            .ok()
+            .or_else(|| super::numbering::roman(word))
+    };
+    let differ = one
+        .split_whitespace()
+        .zip(other.split_whitespace())
+        .find(|(a, b)| !a.eq_ignore_ascii_case(b));
+    one.split_whitespace().count() == other.split_whitespace().count()
+        && differ.is_some_and(|(a, b)| number(a).zip(number(b)).is_some_and(|(a, b)| a != b))
+}
+
+/// Too many top sections in a filing: signatures and exhibits go under the last PART.
+fn limit_top_sections(heads: &mut [OutlineHead]) {
+    let top = heads.iter().filter(|head| head.rank == RANK_STEP).count();
+    let Some(last_part) = heads
+        .iter()
+        .rposition(|head: &OutlineHead| {
+            head.rank == RANK_STEP
+                && item_headings::parse_heading(&head.title).is_some_and(|h| h.tags.is_empty())
+        })
+        .filter(|_| top > MAX_TOP_SECTIONS)
+    else {
+        return;
+    };
+    // The Items of the last PART stay; the first section at its own level ends them, and what follows moves with it.
+    let mut behind = false;
+    for head in &mut heads[last_part + 1..] {
+        behind |= head.rank == RANK_STEP;
+        if head.rank < LAYOUT_RANK && (behind || head.evidence != EvidenceSource::Grammar) {
+            head.rank += RANK_STEP;
+        }
+    }
+}
+
+/// The link that lies on each row, if any.
+pub(super) fn links_by_row(source: &Source, sheet: &LineTable<'_>) -> Vec<Option<Destination>> {
+    let mut links = vec![None; sheet.rows.len()];
+    for link in source.links.iter().take(MAX_LINKS) {
+        let y0 = link.rect.y0.points();
+        let y1 = link.rect.y1.points();
+        for at in sheet.rows_on(link.page.index()) {
+            let row = &sheet.rows[at];
+            let middle = (row.y0 + row.y1) / 2.0;
+            let beside =
+                link.rect.x1.points() > row.x0 - 2.0 && link.rect.x0.points() < row.x1 + 2.0;
+            if middle > y0 - 1.0 && middle < y1 + 1.0 && beside && links[at].is_none() {
+                links[at] = Some(link.target);
+            }
+        }
+    }
+    links
+}
+
+/// Headings by look that stand outside the skeleton.
+pub(super) fn remaining_headings(
+    sheet: &LineTable<'_>,
+    primary: &PrimaryOutline,
+) -> Vec<layout::LayoutHeading> {
+    let mut excluded = primary.excluded.clone();
+    for head in primary.heads.iter().filter(|head| !head.unconfirmed) {
+        excluded[head.rows.0..=head.rows.1]
+            .iter_mut()
+            .for_each(|row| *row = true);
+    }
+    let sections: Vec<(usize, &str)> = primary
+        .heads
+        .iter()
+        .map(|head| (head.rows.0, head.title.as_str()))
+        .collect();
+    let parts: BTreeSet<String> = primary
+        .heads
+        .iter()
+        .filter_map(|head| part_key(&head.title))
+        .collect();
+    let mut free = layout::find_headings(sheet, &excluded, &sections);
+    // `PART IV` at the head of pages of that PART, on too few of them to be known as running.
+    let repeats = |heading: &layout::LayoutHeading| {
+        let top = sheet
+            .rows_on(sheet.rows[heading.rows.0].page as usize)
+            .start
+            + 1
+            >= heading.rows.0;
+        top && part_key(&heading.title).is_some_and(|key| parts.contains(&key))
+    };
+    free.retain(|heading| !repeats(heading));
+    free
+}
+
+/// `part4` of a title that is a PART's, whatever it is called.
+fn part_key(title: &str) -> Option<String> {
+    let head = item_headings::parse_heading(title).filter(|head| head.tags.is_empty())?;
+    head.part.map(|part| format!("part{part}"))
+}

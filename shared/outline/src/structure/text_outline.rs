@@ -1,0 +1,324 @@
+//! Texts without pages: the headings the format marks, thinned if asked, large parts split at paragraphs.
+
+use stemma_document::{
+    DraftEntry, EntryVerdict, EvidenceSource, Extent, Gap, Heading, LocatedEntry, Method,
+    OutlineError, SectionStart, TextLines, VerifiedOutline,
+};
+
+use super::{Draft, StructureSettings};
+
+/// A heading with its level among the others and the lines it owns.
+#[derive(Debug, Clone)]
+struct MarkupNode {
+    line: u32,
+    level: u16,
+    title: String,
+    part: bool,
+}
+
+/// The outline of a text.
+pub(super) fn outline(
+    extent: Extent,
+    text: &TextLines,
+    settings: &StructureSettings,
+) -> Result<Draft, OutlineError> {
+    let tokens = LineTokens::new(text);
+    let mut nodes = nest_headings(&text.headings, text.lines.len());
+    if settings.thin_below_tokens > 0 {
+        nodes = merge_small(nodes, &tokens, settings.thin_below_tokens);
+    }
+    let nodes = split_leaves(&nodes, text, &tokens, settings.max_tokens_per_node);
+    let gaps = parts_gap(&nodes);
+    let method = Method::Markup;
+    let outline = VerifiedOutline::new(extent, nodes.into_iter().map(located_entry).collect())?;
+    Ok(Draft {
+        outline,
+        method,
+        labels: Vec::new(),
+        gaps,
+        cross_index: Vec::new(),
+    })
+}
+
+/// Tokens before each line, so that any range is one subtraction.
+struct LineTokens(Vec<u64>);
+
+impl LineTokens {
+    fn new(text: &TextLines) -> Self {
+        let mut sums = Vec::with_capacity(text.lines.len() + 1);
+        let mut sum = 0u64;
+        for (at, line) in text.lines.iter().enumerate() {
+            sums.push(sum);
+            let estimate = u64::try_from(line.len() / 4 + 1).unwrap_or(u64::MAX);
+            sum = sum.saturating_add(
+                text.tokens
+                    .get(at)
+                    .map_or(estimate, |tokens| u64::from(*tokens)),
+            );
+        }
+        sums.push(sum);
+        Self(sums)
+    }
+
+    /// Tokens of lines `from..to`, counted from 1.
+    fn between(&self, from: u32, to: u32) -> u64 {
+        let at = |line: u32| self.0[(line.max(1) as usize - 1).min(self.0.len() - 1)];
+        at(to).saturating_sub(at(from))
+    }
+
+    fn end(&self) -> u32 {
+        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// Levels without gaps: a skipped level nests under the nearest shallower heading. Headings outside the text are left out.
+fn nest_headings(headings: &[Heading], lines: usize) -> Vec<MarkupNode> {
+    let mut stack: Vec<u16> = Vec::new();
+    let mut nodes: Vec<MarkupNode> = Vec::with_capacity(headings.len());
+    for heading in headings
+        .iter()
+        .filter(|heading| (1..=lines).contains(&(heading.line as usize)))
+    {
+        while stack.last().is_some_and(|top| *top >= heading.level) {
+            stack.pop();
+        }
+        stack.push(heading.level);
+        let level = u16::try_from(stack.len()).unwrap_or(u16::MAX);
+        nodes.push(MarkupNode {
+            line: heading.line,
+            level,
+            title: heading.title.clone(),
+            part: false,
+        });
+    }
+    nodes.sort_by_key(|node| node.line);
+    nodes
+}
+
+/// Takes the descendants of every node whose subtree has fewer than `below` tokens into it.
+fn merge_small(nodes: Vec<MarkupNode>, tokens: &LineTokens, below: u32) -> Vec<MarkupNode> {
+    let ends = subtree_ends(&nodes, tokens.end());
+    let mut remaining: Vec<MarkupNode> = Vec::with_capacity(nodes.len());
+    let mut inside: Option<u32> = None;
+    for (node, end) in nodes.into_iter().zip(ends) {
+        if inside.is_some_and(|until| node.line < until) {
+            continue;
+        }
+        inside = (tokens.between(node.line, end) < u64::from(below)).then_some(end);
+        remaining.push(node);
+    }
+    remaining
+}
+
+/// The line behind each node's subtree.
+fn subtree_ends(nodes: &[MarkupNode], end: u32) -> Vec<u32> {
+    let mut ends = vec![end; nodes.len()];
+    let mut open: Vec<usize> = Vec::new();
+    for (at, node) in nodes.iter().enumerate() {
+        while let Some(top) = open
+            .last()
+            .copied()
+            .filter(|top| nodes[*top].level >= node.level)
+        {
+            ends[top] = node.line;
+            open.pop();
+        }
+        open.push(at);
+    }
+    ends
+}
+
+/// Splits leaves over `limit` tokens at empty lines into numbered parts.
+fn split_leaves(
+    nodes: &[MarkupNode],
+    text: &TextLines,
+    tokens: &LineTokens,
+    limit: u32,
+) -> Vec<MarkupNode> {
+    let mut all: Vec<MarkupNode> = Vec::with_capacity(nodes.len());
+    for at in 0..nodes.len() {
+        let node = &nodes[at];
+        let next = nodes.get(at + 1);
+        let end = next.map_or(tokens.end(), |next| next.line);
+        all.push(node.clone());
+        let leaf = next.is_none_or(|next| next.level <= node.level);
+        if leaf && tokens.between(node.line, end) > u64::from(limit) {
+            all.extend(split_into_parts(node, end, text, tokens, limit));
+        }
+    }
+    all
+}
+
+fn split_into_parts(
+    node: &MarkupNode,
+    end: u32,
+    text: &TextLines,
+    tokens: &LineTokens,
+    limit: u32,
+) -> Vec<MarkupNode> {
+    let mut starts = vec![node.line];
+    let mut last_break = node.line;
+    for line in node.line + 1..end {
+        let start = starts.last().copied().unwrap_or(node.line);
+        let blank_above = text
+            .lines
+            .get(line as usize - 2)
+            .is_some_and(|above| above.trim().is_empty());
+        if blank_above {
+            last_break = line;
+        }
+        if tokens.between(start, line + 1) > u64::from(limit) {
+            // At the last paragraph, or right here when the paragraph alone is too long.
+            let cut = if last_break > start { last_break } else { line };
+            starts.push(cut);
+        }
+    }
+    if starts.len() < 2 {
+        return Vec::new();
+    }
+    starts
+        .iter()
+        .enumerate()
+        .map(|(at, line): (usize, &u32)| MarkupNode {
+            line: *line,
+            level: node.level.saturating_add(1),
+            title: format!("{} (part {})", node.title, at + 1),
+            part: true,
+        })
+        .collect()
+}
+
+fn parts_gap(nodes: &[MarkupNode]) -> Vec<Gap> {
+    let count = nodes.iter().filter(|node| node.part).count();
+    let detail = format!("sections without sub-headings were split into {count} numbered parts");
+    let gap = Gap {
+        code: "structure.parts".into(),
+        pages: None,
+        detail,
+    };
+    if count == 0 { Vec::new() } else { vec![gap] }
+}
+
+fn located_entry(node: MarkupNode) -> (LocatedEntry, EntryVerdict) {
+    let number = super::numbering::parse_numbers(&node.title)
+        .first()
+        .map(|number| number.text.to_string());
+    let verdict = if node.part {
+        EntryVerdict::Declared
+    } else {
+        EntryVerdict::Confirmed { starts_page: true }
+    };
+    let evidence = if node.part {
+        EvidenceSource::Window
+    } else {
+        EvidenceSource::Markup
+    };
+    let entry = DraftEntry {
+        number,
+        title: node.title,
+        label: None,
+        target: None,
+        level: node.level,
+        evidence,
+    };
+    (
+        LocatedEntry {
+            entry,
+            place: SectionStart::Line(node.line),
+        },
+        verdict,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::text;
+    use super::super::{StructureSettings, outline};
+    use stemma_document::{EntryVerdict, SectionStart, Source};
+
+    fn entries(source: &Source, settings: &StructureSettings) -> Vec<(u32, u16, String)> {
+        let draft = outline(source, settings).unwrap();
+        draft
+            .outline
+            .entries()
+            .iter()
+            .map(|e: &stemma_document::VerifiedEntry| match e.located.place {
+                SectionStart::Line(line) => {
+                    (line, e.located.entry.level, e.located.entry.title.clone())
+                }
+                SectionStart::Page(_) => panic!("a page in a text"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn skipped_levels_nest_under_shallower_heading() {
+        let source = text(
+            &["x"; 12],
+            &[
+                (1, 3, "A"),
+                (3, 1, "B"),
+                (5, 4, "C"),
+                (7, 2, "D"),
+                (99, 1, "outside"),
+            ],
+        );
+        let levels: Vec<_> = entries(&source, &StructureSettings::default())
+            .into_iter()
+            .map(|e| e.1)
+            .collect();
+        assert_eq!(levels, [1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn small_subtrees_are_merged() {
+        let source = text(
+            &["some words"; 20],
+            &[(1, 1, "A"), (3, 2, "B"), (5, 1, "C"), (12, 2, "D")],
+        );
+        let settings = StructureSettings {
+            thin_below_tokens: 20,
+            ..StructureSettings::default()
+        };
+        let titles: Vec<_> = entries(&source, &settings)
+            .into_iter()
+            .map(|e| e.2)
+            .collect();
+        assert_eq!(titles, ["A", "C", "D"]);
+    }
+
+    #[test]
+    fn large_leaves_split_into_numbered_parts() {
+        let mut lines = vec!["# A"];
+        for _ in 0..10 {
+            lines.extend(["a paragraph of some length", ""]);
+        }
+        let source = text(&lines, &[(1, 1, "A")]);
+        let settings = StructureSettings {
+            max_tokens_per_node: 30,
+            ..StructureSettings::default()
+        };
+        let draft = outline(&source, &settings).unwrap();
+        let parts: Vec<_> = draft
+            .outline
+            .entries()
+            .iter()
+            .filter(|e| e.verdict == EntryVerdict::Declared)
+            .collect();
+        assert!(parts.len() >= 2);
+        assert_eq!(parts[1].located.entry.title, "A (part 2)");
+        for part in &parts[1..] {
+            let SectionStart::Line(line) = part.located.place else {
+                panic!()
+            };
+            assert_eq!(lines[line as usize - 2], "");
+        }
+        assert_eq!(draft.gaps[0].code, "structure.parts");
+    }
+
+    #[test]
+    fn a_text_without_headings_has_no_entries() {
+        assert!(entries(&text(&["prose"; 5], &[]), &StructureSettings::default()).is_empty());
+        assert!(entries(&text(&[], &[(1, 1, "x")]), &StructureSettings::default()).is_empty());
+    }
+}

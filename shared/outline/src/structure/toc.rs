@@ -1,0 +1,564 @@
+//! Printed tables of contents: which pages they stand on, and what their rows say.
+
+use stemma_document::Destination;
+
+use super::line_features::{LineFeatures, LineTable};
+use super::numbering::{self, NumberClass};
+use super::page_labels::SeriesLabel;
+use super::titles;
+
+/// A row (or several, joined) of a table of contents.
+#[derive(Debug, Clone)]
+pub(super) struct ContentsRow {
+    pub(super) title: String,
+    pub(super) label: Option<SeriesLabel>,
+    /// The label as printed.
+    pub(super) printed: Option<String>,
+    pub(super) target: Option<Destination>,
+    pub(super) indent: f32,
+    pub(super) bold: bool,
+    pub(super) centered: bool,
+    /// First and last row it was read from.
+    pub(super) rows: (usize, usize),
+}
+
+/// A table of contents.
+#[derive(Debug, Clone)]
+pub(super) struct TableOfContents {
+    /// The line that says so.
+    pub(super) title: Option<usize>,
+    pub(super) entries: Vec<ContentsRow>,
+    /// First and last row of the table.
+    pub(super) rows: (usize, usize),
+}
+
+/// Page words over the columns of a contents page, squashed.
+const COLUMN_WORDS: [&str; 10] = [
+    "page",
+    "pageno",
+    "pagenumber",
+    "pages",
+    "itemnumberpage",
+    "itempage",
+    "item",
+    "itemno",
+    "descriptionpage",
+    "form10k",
+];
+/// Lines of prose that are asked where the lines of a document end.
+const PROSE_ROWS: usize = 200;
+const LIST_TITLES: [&str; 8] = [
+    "listoffigures",
+    "listoftables",
+    "figures",
+    "tables",
+    "listofabbreviations",
+    "listofcharts",
+    "notation",
+    "listofboxes",
+];
+
+/// Whether a squashed line is the title of a table of contents.
+pub(super) fn is_toc_title(key: &str) -> bool {
+    matches!(
+        key,
+        "tableofcontents"
+            | "contents"
+            | "目录"
+            | "目錄"
+            | "目次"
+            | "tableofcontentspage"
+            | "contentspage"
+            | "index"
+    ) || (key.ends_with("tableofcontents") && key.len() < 40)
+}
+
+/// Finds the first table of contents among `pages` (from 0), looking at `look_at` pages and not at `excluded` rows.
+pub(super) fn find_toc(
+    sheet: &LineTable<'_>,
+    pages: std::ops::Range<usize>,
+    look_at: usize,
+    links: &[Option<Destination>],
+    excluded: &[bool],
+) -> Option<TableOfContents> {
+    let reader = TocReader {
+        sheet,
+        links,
+        excluded,
+        last_label: sheet.pages() as u32 + 60,
+    };
+    let mut window = pages.start..pages.end.min(pages.start + look_at);
+    let first = window.find(|page| reader.last_label_on(*page, None).is_some())?;
+    let mut last = first;
+    let mut end = reader.last_label_on(first, None)?;
+    while last + 1 < pages.end && last < first + 40 {
+        let Some(more) = reader.last_label_on(last + 1, Some(end)) else {
+            break;
+        };
+        (last, end) = (last + 1, more);
+    }
+    reader.read_toc(first, last)
+}
+
+/// For each of `pages` (from 0), whether it surely is, or is not, (part of) a table of contents; `None`: hard to tell.
+pub(super) fn classify_pages(
+    sheet: &LineTable<'_>,
+    pages: std::ops::Range<usize>,
+    links: &[Option<Destination>],
+) -> Vec<Option<bool>> {
+    let excluded = vec![false; sheet.rows.len()];
+    let reader = TocReader {
+        sheet,
+        links,
+        excluded: &excluded,
+        last_label: sheet.pages() as u32 + 60,
+    };
+    let mut before = None;
+    pages
+        .map(|page| {
+            before = before
+                .and_then(|label| reader.last_label_on(page, Some(label)))
+                .or_else(|| reader.last_label_on(page, None));
+            if before.is_some() {
+                Some(true)
+            } else {
+                (!reader.might_be_toc(page)).then_some(false)
+            }
+        })
+        .collect()
+}
+
+/// A row as the table sees it.
+struct TocLine<'a> {
+    at: usize,
+    title: &'a str,
+    label: Option<(SeriesLabel, &'a str)>,
+    leaders: bool,
+    target: Option<Destination>,
+}
+
+struct TocReader<'s, 'a> {
+    sheet: &'s LineTable<'a>,
+    links: &'s [Option<Destination>],
+    /// Rows that are known to be something else.
+    excluded: &'s [bool],
+    /// Arabic labels above this are years and amounts.
+    last_label: u32,
+}
+
+impl<'a> TocReader<'_, 'a> {
+    fn toc_line(&self, at: usize) -> Option<TocLine<'a>> {
+        let row = &self.sheet.rows[at];
+        let dull =
+            self.excluded[at] || row.running || row.key.is_empty() && !row.text.contains("..");
+        if dull {
+            return None;
+        }
+        let (title, label, leaders) = split_label(row.text);
+        let label = label.filter(|(label, _)| label.number <= self.last_label);
+        let title = if label.is_some() || leaders {
+            title
+        } else {
+            row.text
+        };
+        Some(TocLine {
+            at,
+            title,
+            label,
+            leaders,
+            target: self.links.get(at).copied().flatten(),
+        })
+    }
+
+    /// Whether a page is (or, behind `before`, continues) a table of contents; gives the largest label on it.
+    fn last_label_on(&self, page: usize, before: Option<u32>) -> Option<u32> {
+        let pieces: Vec<TocLine<'_>> = self
+            .sheet
+            .rows_on(page)
+            .filter_map(|at| self.toc_line(at))
+            .collect();
+        let titled = pieces
+            .iter()
+            .take(12)
+            .position(|p| is_toc_title(&self.sheet.rows[p.at].key))
+            .filter(|_| before.is_none());
+        let body = &pieces[titled.map_or(0, |at| at + 1)..];
+        let entries = body
+            .iter()
+            .filter(|p| p.label.is_some() || p.target.is_some())
+            .count();
+        let labels: Vec<u32> = body
+            .iter()
+            .filter_map(|p| p.label.as_ref())
+            .filter(|(l, _)| l.series.is_empty())
+            .map(|(l, _)| l.number)
+            .collect();
+        let rising = labels.windows(2).filter(|pair| pair[0] <= pair[1]).count();
+        let monotone = labels.len() < 2 || rising * 10 >= (labels.len() - 1) * 6;
+        let leaders = body.iter().filter(|p| p.leaders).count() * 2 >= entries;
+        let linked = body.iter().filter(|p| p.target.is_some()).count() * 2 >= entries;
+        let dense = entries * 10 >= body.len() * 4;
+        let prose = body
+            .iter()
+            .filter(|p| self.sheet.rows[p.at].prose && !p.leaders && p.target.is_none())
+            .count();
+        let tabular = body
+            .iter()
+            .filter(|p| self.sheet.rows[p.at].cells >= 4)
+            .count()
+            * 5
+            > body.len().max(1);
+        let last = labels.iter().copied().max().unwrap_or(0);
+        let yes = match before {
+            Some(_) if tabular || prose * 3 > body.len() => false,
+            Some(before) => {
+                let goes_on =
+                    labels.first().is_some_and(|first| *first + 1 >= before) && labels.len() >= 2;
+                entries >= 2 && dense && monotone && (leaders || linked || goes_on)
+            }
+            None if titled.is_some() => {
+                let bare = body.len() >= 4 && prose * 10 <= body.len() && !tabular && entries == 0;
+                (entries >= 3 && monotone && entries * 10 >= body.len() * 2) || bare
+            }
+            None => {
+                entries >= 6
+                    && dense
+                    && monotone
+                    && (leaders || linked)
+                    && !tabular
+                    && prose * 5 <= body.len()
+            }
+        };
+        yes.then_some(last.max(before.unwrap_or(0)))
+    }
+
+    /// Whether a page that was not judged a table of contents has something of one: its title, or rows with page numbers.
+    fn might_be_toc(&self, page: usize) -> bool {
+        let pieces: Vec<TocLine<'_>> = self
+            .sheet
+            .rows_on(page)
+            .filter_map(|at| self.toc_line(at))
+            .collect();
+        let titled = pieces
+            .iter()
+            .take(12)
+            .any(|p| is_toc_title(&self.sheet.rows[p.at].key));
+        let tabular = pieces
+            .iter()
+            .filter(|p| self.sheet.rows[p.at].cells >= 4)
+            .count()
+            * 5
+            > pieces.len();
+        let listed = pieces
+            .iter()
+            .filter(|p| p.leaders || p.label.is_some() && !self.sheet.rows[p.at].prose)
+            .count();
+        titled || (!tabular && listed >= 4 && listed * 3 >= pieces.len())
+    }
+
+    fn read_toc(&self, first: usize, last: usize) -> Option<TableOfContents> {
+        let rows = self.sheet.rows_on(first).start..self.sheet.rows_on(last).end;
+        let title = rows
+            .clone()
+            .filter(|at| !self.excluded[*at] && !self.sheet.rows[*at].running)
+            .take(14)
+            .find(|at| is_toc_title(&self.sheet.rows[*at].key));
+        let start = title.map_or(rows.start, |at| at + 1);
+        let mut pieces: Vec<TocLine<'_>> = (start..rows.end)
+            .filter_map(|at| self.toc_line(at))
+            .collect();
+        self.drop_stray_labels(&mut pieces);
+        let end = pieces
+            .iter()
+            .rposition(|p| p.label.is_some() || p.target.is_some())
+            .map_or(pieces.len(), |at| at + 1);
+        pieces.truncate(end.max(if end == pieces.len() { end } else { 0 }));
+        let bounds = (title.unwrap_or(pieces.first()?.at), pieces.last()?.at);
+        let entries = self.join_rows(pieces);
+        (entries.len() >= 2).then_some(TableOfContents {
+            title,
+            entries,
+            rows: bounds,
+        })
+    }
+
+    /// A number at the end of a title (`December 31`) is no label when it does not stand in the column of labels.
+    fn drop_stray_labels(&self, pieces: &mut [TocLine<'a>]) {
+        let mut edges: Vec<f32> = pieces
+            .iter()
+            .filter(|p| p.label.is_some())
+            .map(|p| self.sheet.rows[p.at].x1)
+            .collect();
+        edges.sort_by(f32::total_cmp);
+        let Some(edge) = edges.get(edges.len() / 2).copied() else {
+            return;
+        };
+        for piece in pieces
+            .iter_mut()
+            .filter(|p| p.label.is_some() && !p.leaders)
+        {
+            if (self.sheet.rows[piece.at].x1 - edge).abs() > 30.0 {
+                piece.label = None;
+                piece.title = self.sheet.rows[piece.at].text;
+            }
+        }
+    }
+
+    /// Joins the rows of wrapped titles; leaves out column heads and lists of figures and tables.
+    fn join_rows(&self, pieces: Vec<TocLine<'_>>) -> Vec<ContentsRow> {
+        let full = self.wrap_edge(&pieces);
+        let mut entries: Vec<ContentsRow> = Vec::new();
+        let mut listing = false;
+        for piece in pieces {
+            let row = &self.sheet.rows[piece.at];
+            let key = titles::normalize_key(piece.title);
+            if is_toc_title(&key)
+                || (COLUMN_WORDS.contains(&key.as_str()) && piece.target.is_none())
+            {
+                listing = false;
+                continue;
+            }
+            listing |= LIST_TITLES.contains(&key.as_str());
+            let figure = numbering::parse_numbers(piece.title)
+                .first()
+                .is_some_and(|n| n.class == NumberClass::Figure);
+            if listing
+                || figure
+                || !key.chars().any(char::is_alphabetic) && !row.text.contains("Item")
+            {
+                continue;
+            }
+            match entries
+                .last_mut()
+                .filter(|last| self.continues_row(last, &piece, full))
+            {
+                Some(last) => {
+                    last.title = strip_page_word(&format!("{} {}", last.title, piece.title));
+                    last.target = last.target.or(piece.target);
+                    if let Some((label, printed)) = piece.label {
+                        (last.label, last.printed) = (Some(label), Some(printed.to_string()));
+                    }
+                    last.rows.1 = piece.at;
+                }
+                None => entries.push(contents_row(row, &piece)),
+            }
+        }
+        entries.retain(|entry| !entry.title.is_empty());
+        entries
+    }
+
+    /// How far right, in points, a row reaches whose title wraps: toward the labels or, without labels, toward where
+    /// paragraphs end.
+    fn wrap_edge(&self, pieces: &[TocLine<'_>]) -> f32 {
+        let listed = pieces
+            .iter()
+            .map(|piece| self.sheet.rows[piece.at].x1)
+            .fold(0.0, f32::max);
+        if pieces
+            .iter()
+            .any(|piece| piece.label.is_some() || piece.leaders)
+        {
+            return 0.62 * listed;
+        }
+        let prose = self
+            .sheet
+            .rows
+            .iter()
+            .filter(|row| row.prose && row.cells == 1)
+            .take(PROSE_ROWS);
+        0.8 * prose.map(|row| row.x1).fold(listed, f32::max)
+    }
+
+    fn continues_row(&self, last: &ContentsRow, piece: &TocLine<'_>, full: f32) -> bool {
+        let above = &self.sheet.rows[last.rows.1];
+        let row = &self.sheet.rows[piece.at];
+        let other_target = matches!((last.target, piece.target), (Some(a), Some(b)) if a != b);
+        let close = above.page == row.page && row.gap < 1.0;
+        let bare = super::item_headings::parse_heading(&last.title)
+            .is_some_and(|head| head.rest.is_empty())
+            || numbering::parse_numbers(&last.title)
+                .first()
+                .is_some_and(|n| n.rest.is_empty());
+        let near = above.page == row.page && row.gap < 2.5 && bare && last.label.is_none();
+        if !(close || near) || other_target || last.title.len() > 300 {
+            return false;
+        }
+        let lower = piece.title.starts_with(char::is_lowercase);
+        if last.label.is_some() {
+            return piece.label.is_none() && lower;
+        }
+        let numbers = numbering::parse_numbers(piece.title);
+        let numbered =
+            !numbers.is_empty() || super::item_headings::parse_heading(piece.title).is_some();
+        let wide = above.x1 > full && row.x0 >= above.x0 - 2.0;
+        !numbered && ((close && (lower || wide)) || (bare && (above.centered == row.centered)))
+    }
+}
+
+fn contents_row(row: &LineFeatures<'_>, piece: &TocLine<'_>) -> ContentsRow {
+    ContentsRow {
+        title: strip_page_word(piece.title),
+        label: piece.label.as_ref().map(|(label, _)| label.clone()),
+        printed: piece
+            .label
+            .as_ref()
+            .map(|(_, printed)| (*printed).to_string()),
+        target: piece.target,
+        indent: row.x0,
+        bold: row.bold,
+        centered: row.centered,
+        rows: (piece.at, piece.at),
+    }
+}
+
+/// Takes the column word `Page` off the end of a title.
+fn strip_page_word(title: &str) -> String {
+    let title = titles::fold_whitespace(title);
+    match title
+        .strip_suffix(" Page")
+        .or_else(|| title.strip_suffix(" PAGE"))
+    {
+        Some(front) if front.len() > 3 => front.to_string(),
+        _ => title,
+    }
+}
+
+/// Splits a row into title and page label; says whether leaders stood between. One pass from the right, so that 400,000
+/// dots cost no more than reading them.
+fn split_label(text: &str) -> (&str, Option<(SeriesLabel, &str)>, bool) {
+    let end = text.trim_end();
+    let start = end
+        .rfind(|c: char| c.is_whitespace() || matches!(c, '.' | '…' | '⋯' | '·' | '_' | '\u{f0b7}'))
+        .map_or(0, |at| {
+            at + end[at..].chars().next().map_or(1, char::len_utf8)
+        });
+    let token = &end[start..];
+    // A range of pages: its first number. `F-12` is no range.
+    let first = token.split(['–', '—', ',']).next().unwrap_or(token);
+    let first = match first.split_once('-') {
+        Some((low, high))
+            if low.bytes().all(|b| b.is_ascii_digit())
+                && high.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            low
+        }
+        _ => first,
+    };
+    let front = end[..start].trim_end();
+    let title = front.trim_end_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '.' | '…' | '⋯' | '·' | '_' | '\u{f0b7}')
+    });
+    let filler = &front[title.len()..];
+    let leaders = filler
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .take(4)
+        .count()
+        >= 3
+        || filler.contains(['…', '⋯']);
+    let label = SeriesLabel::parse(first).map(|label| (label, first));
+    let lettered = title.chars().filter(|c| c.is_alphabetic()).take(2).count() == 2;
+    match label {
+        Some(label) if lettered => (if leaders { title } else { front }, Some(label), leaders),
+        _ if token.is_empty() || leaders => (title, None, leaders),
+        _ => (text, None, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Doc, line};
+    use super::*;
+
+    #[test]
+    fn page_labels_are_split_from_rows() {
+        for (text, title, label) in [
+            ("Overview ........ 12", "Overview", Some("12")),
+            ("Overview........12", "Overview", Some("12")),
+            ("Item 1. Business 4", "Item 1. Business", Some("4")),
+            (
+                "Index to statements F-1",
+                "Index to statements",
+                Some("F-1"),
+            ),
+            ("Preface . . . . . xii", "Preface", Some("xii")),
+            ("Risk Factors 12-15", "Risk Factors", Some("12")),
+            ("Item 6. [Reserved]", "Item 6. [Reserved]", None),
+        ] {
+            let (parsed_title, printed, _) = split_label(text);
+            assert_eq!(
+                (parsed_title, printed.map(|(_, printed)| printed)),
+                (title, label),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn long_leaders_are_linear() {
+        let text = format!("Title {} 7", ".".repeat(400_000));
+        assert_eq!(split_label(&text).0, "Title");
+    }
+
+    fn titles_of(doc: &Doc) -> Vec<(String, Option<u32>)> {
+        let source = doc.source();
+        let sheet = LineTable::new(doc.pages(&source));
+        let rows = sheet.rows.len();
+        let contents = find_toc(
+            &sheet,
+            0..sheet.pages(),
+            20,
+            &vec![None; rows],
+            &vec![false; rows],
+        );
+        let entries = contents
+            .map(|contents| contents.entries)
+            .unwrap_or_default();
+        entries
+            .into_iter()
+            .map(|entry| (entry.title, entry.label.map(|label| label.number)))
+            .collect()
+    }
+
+    #[test]
+    fn wrapped_titles_join_and_figure_lists_are_skipped() {
+        let mut doc = Doc::new(30);
+        doc.add(0, line("Contents").size(16.0).bold());
+        doc.add(0, line("1 Overview of a company that makes goods and has a title which goes on and on ... 3"));
+        doc.add(
+            0,
+            line("2 Changes in and disagreements with accountants on accounting and on financial"),
+        );
+        doc.add(
+            0,
+            line("disclosure ............................................................ 9")
+                .indent(12.0),
+        );
+        doc.add(
+            0,
+            line("3 Results ................................................................. 12"),
+        );
+        doc.add(0, line("List of Figures").bold());
+        doc.add(
+            0,
+            line("Figure 1 Sales ............................................................ 13"),
+        );
+        let titles = titles_of(&doc);
+        assert_eq!(titles.len(), 3);
+        assert!(titles[1].0.ends_with("financial disclosure"));
+        assert_eq!(
+            titles.iter().map(|t| t.1).collect::<Vec<_>>(),
+            [Some(3), Some(9), Some(12)]
+        );
+    }
+
+    #[test]
+    fn page_of_figures_is_not_a_toc() {
+        let mut doc = Doc::new(10);
+        doc.add(0, line("Balance sheet").size(16.0).bold());
+        for amount in ["10", "7", "30", "2", "8", "1", "12", "4"] {
+            doc.add(0, line("Cash and other things").cells(&[amount]));
+        }
+        assert!(titles_of(&doc).is_empty());
+    }
+}

@@ -1,0 +1,573 @@
+//! Sections that someone names, held against the paper: where their titles stand, which pages their labels mean, and where
+//! text without a section is too long. Whoever names them, the rules here decide what is there.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use stemma_document::{
+    DraftEntry, EntryVerdict, EvidenceSource, Extent, Gap, LocatedEntry, Method, OutlineError,
+    Page, PageLabel, PageNo, PageSpan, Position, Pt, SectionStart, Source, VerifiedOutline,
+};
+
+use super::candidates::SectionCandidate;
+use super::line_features::{LineFeatures, LineTable};
+use super::locate::{self, LocatedTitle};
+use super::oversized_sections::{self, PageTokens};
+use super::page_labels::{PageLabels, SeriesLabel};
+use super::primary_outline::{self, OutlineHead, RANK_STEP};
+use super::titles::{self, TitleKeys};
+use super::{Draft, StructureSettings, levels, numbering, paged_outline, toc, windows};
+
+/// Votes for one distance between printed and physical page numbers that make it the offset of a series.
+const MIN_OFFSET_VOTES: usize = 2;
+/// Lines of a contents page that are its own entries, from which on they are left out of the search.
+const MIN_TOC_LINES: usize = 3;
+/// Letters of a title that a line may begin with and go on.
+const MIN_PREFIX_LETTERS: usize = 8;
+/// Likeness from which on a line is the entry of a table of contents.
+const TOC_SIMILARITY: f32 = 0.85;
+
+/// The pages of a document as rules see them.
+pub struct PageAnalysis<'a> {
+    pages: &'a [Page],
+    sheet: LineTable<'a>,
+    labels: PageLabels,
+    tokens: PageTokens,
+    settings: &'a StructureSettings,
+    /// Tokens of pages that one question shows at most.
+    window_tokens: u32,
+    source: &'a Source,
+}
+
+/// A section that someone names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProposedSection {
+    /// As it should be shown, number included.
+    pub title: String,
+    /// The page number printed beside it.
+    pub label: Option<String>,
+    /// 1 is the highest.
+    pub level: u16,
+    /// The page it is said to begin on.
+    pub page: Option<PageNo>,
+    /// Who names it.
+    pub evidence: EvidenceSource,
+}
+
+/// Where a heading stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HeadingRows {
+    /// First and last row.
+    rows: (usize, usize),
+}
+
+/// A section with its place and what is known about it.
+#[derive(Debug, Clone)]
+pub struct LocatedSection {
+    pub entry: DraftEntry,
+    pub spot: HeadingRows,
+    pub verdict: EntryVerdict,
+}
+
+/// Text without a section of its own that is too long.
+#[derive(Debug, Clone)]
+pub struct LongSpan {
+    rows: Range<usize>,
+    /// The pages it lies on.
+    pub pages: PageSpan,
+}
+
+impl<'a> PageAnalysis<'a> {
+    /// `most_tokens`: what one question may show of pages, where that is less than a window.
+    pub fn new(
+        source: &'a Source,
+        pages: &'a [Page],
+        settings: &'a StructureSettings,
+        most_tokens: u32,
+    ) -> Self {
+        let sheet = LineTable::new(pages);
+        let labels = PageLabels::read(&sheet, pages);
+        let window_tokens = settings.window_tokens.min(most_tokens);
+        Self {
+            pages,
+            sheet,
+            labels,
+            tokens: PageTokens::new(pages),
+            settings,
+            window_tokens,
+            source,
+        }
+    }
+
+    /// Number of pages.
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// All pages; `None` where there are none.
+    pub fn all_pages(&self) -> Option<PageSpan> {
+        let last = self.len().checked_sub(1)?;
+        Some(PageSpan::between(PageNo::FIRST, PageNo::from_index(last)))
+    }
+
+    /// The first pages that have text, each with whether it surely is (or is not) a table of contents.
+    pub fn front_pages(&self) -> Vec<(PageNo, Option<bool>)> {
+        let links = primary_outline::links_by_row(self.source, &self.sheet);
+        let front = self.len().min(self.settings.toc_check_pages as usize);
+        let verdicts = toc::classify_pages(&self.sheet, 0..front, &links);
+        (0..front)
+            .filter(|page: &usize| {
+                self.pages[*page]
+                    .lines
+                    .iter()
+                    .any(|line| !line.text.trim().is_empty())
+            })
+            .map(|page| (PageNo::from_index(page), verdicts[page]))
+            .collect()
+    }
+
+    /// Whether a title is printed on the pages, in whatever lines.
+    pub fn contains_title(&self, title: &str, pages: PageSpan) -> bool {
+        let title = TitleKeys::new(title);
+        let keys: Vec<&str> = pages
+            .pages()
+            .flat_map(|page| self.sheet.rows_on(page.index()))
+            .map(|at| self.key(at))
+            .collect();
+        let all = keys.concat();
+        let inside = |key: &str| !key.is_empty() && all.contains(key);
+        inside(&title.full)
+            || inside(&title.core)
+            || keys
+                .iter()
+                .any(|key: &&str| titles::key_similarity(key, &title.full) > TOC_SIMILARITY)
+    }
+
+    fn key(&self, at: usize) -> &str {
+        &self.sheet.rows[at].key
+    }
+
+    /// Where each of `named`, in reading order, stands, and the page its witness puts it on. What stands on the pages of
+    /// `toc` is looked at only behind its entries. `labeled`: whether printed labels count.
+    pub fn locate(
+        &self,
+        proposed: &[ProposedSection],
+        contents: Option<PageSpan>,
+        labeled: bool,
+    ) -> Vec<(Option<HeadingRows>, Option<PageNo>)> {
+        let mut candidates: Vec<SectionCandidate> = proposed.iter().map(to_candidate).collect();
+        let excluded = self.toc_rows(&candidates, contents);
+        if labeled {
+            self.predict_pages(&mut candidates, &excluded);
+        }
+        let hits = locate::locate_titles(
+            &self.sheet,
+            0..self.sheet.rows.len(),
+            &excluded,
+            &candidates,
+        );
+        let page = |candidate: &SectionCandidate| {
+            candidate
+                .page()
+                .map(|page| PageNo::from_index(page as usize))
+        };
+        hits.iter()
+            .zip(&candidates)
+            .map(|(hit, candidate)| (hit.as_ref().map(heading_rows), page(candidate)))
+            .collect()
+    }
+
+    /// Puts each claim on the page its label stands for: the one that prints it, else the one that most found titles of
+    /// the same series of labels vote for.
+    fn predict_pages(&self, candidates: &mut [SectionCandidate], excluded: &[bool]) {
+        let all = 0..u32::try_from(self.len()).unwrap_or(u32::MAX);
+        let labels: Vec<Option<SeriesLabel>> = candidates
+            .iter()
+            .map(|candidate| candidate.printed.as_deref().and_then(SeriesLabel::parse))
+            .collect();
+        let printed: Vec<_> = labels
+            .iter()
+            .map(|label| {
+                label
+                    .as_ref()
+                    .and_then(|label| self.labels.page_of(label, all.clone()))
+            })
+            .collect();
+        let mut offsets = BTreeMap::new();
+        if labels
+            .iter()
+            .zip(&printed)
+            .any(|(label, page)| label.is_some() && page.is_none())
+        {
+            let hits =
+                locate::locate_titles(&self.sheet, 0..self.sheet.rows.len(), excluded, candidates);
+            offsets = self.offsets(&labels, &hits);
+        }
+        for ((candidate, label), printed) in candidates.iter_mut().zip(&labels).zip(printed) {
+            let voted = label.as_ref().and_then(|label| {
+                let offset = offsets.get(label.series.as_str())?;
+                u32::try_from(i64::from(label.number) + offset)
+                    .ok()
+                    .filter(|page| all.contains(page))
+            });
+            candidate.predicted = candidate.predicted.or(printed).or(voted);
+        }
+    }
+
+    /// For each series of labels, how far the (0-based) page lies behind the label, by a vote of the titles found.
+    fn offsets<'l>(
+        &self,
+        labels: &'l [Option<SeriesLabel>],
+        hits: &[Option<LocatedTitle>],
+    ) -> BTreeMap<&'l str, i64> {
+        let mut votes: BTreeMap<&str, BTreeMap<i64, usize>> = BTreeMap::new();
+        for (label, hit) in labels.iter().zip(hits) {
+            let (Some(label), Some(hit)) = (label, hit) else {
+                continue;
+            };
+            let offset = i64::from(self.sheet.rows[hit.rows.0].page) - i64::from(label.number);
+            *votes
+                .entry(label.series.as_str())
+                .or_default()
+                .entry(offset)
+                .or_default() += 1;
+        }
+        let most = |votes: BTreeMap<i64, usize>| {
+            votes
+                .into_iter()
+                .max_by_key(|(offset, count)| (*count, -offset))
+        };
+        let enough = votes.into_iter().filter_map(|(series, votes)| {
+            most(votes)
+                .filter(|(_, count)| *count >= MIN_OFFSET_VOTES)
+                .map(|(offset, _)| (series, offset))
+        });
+        enough.collect()
+    }
+
+    /// Marks the rows of a table of contents: from the first to the last line there that reads like one of the claims.
+    fn toc_rows(&self, candidates: &[SectionCandidate], contents: Option<PageSpan>) -> Vec<bool> {
+        let mut excluded = vec![false; self.sheet.rows.len()];
+        let Some(contents) = contents else {
+            return excluded;
+        };
+        for page in contents.pages() {
+            let on = self.sheet.rows_on(page.index());
+            let rows: Vec<usize> = on
+                .filter(|at: &usize| {
+                    let key = self.key(*at);
+                    key.len() >= 3
+                        && candidates
+                            .iter()
+                            .any(|candidate| is_toc_line(key, &candidate.prepared))
+                })
+                .collect();
+            if let (true, Some(first), Some(last)) =
+                (rows.len() >= MIN_TOC_LINES, rows.first(), rows.last())
+            {
+                excluded[*first..=*last].fill(true);
+            }
+        }
+        excluded
+    }
+
+    /// Where some of `named`, in reading order, stand on one page.
+    pub fn locate_on_page(
+        &self,
+        proposed: &[&ProposedSection],
+        page: PageNo,
+    ) -> Vec<Option<HeadingRows>> {
+        let candidates: Vec<SectionCandidate> = proposed
+            .iter()
+            .map(|proposed| to_candidate(proposed))
+            .collect();
+        let excluded = vec![false; self.sheet.rows.len()];
+        let hits = locate::locate_titles(
+            &self.sheet,
+            self.sheet.rows_on(page.index()),
+            &excluded,
+            &candidates,
+        );
+        hits.iter()
+            .zip(&candidates)
+            .map(
+                |(hit, candidate): (&Option<LocatedTitle>, &SectionCandidate)| {
+                    hit.as_ref()
+                        .map(heading_rows)
+                        .or_else(|| self.locate_prefix(candidate, page))
+                },
+            )
+            .collect()
+    }
+
+    /// The line of a page that begins with a title and goes on with something else: figures of a table, or its paragraph.
+    fn locate_prefix(&self, candidate: &SectionCandidate, page: PageNo) -> Option<HeadingRows> {
+        let TitleKeys { full, core } = &candidate.prepared;
+        let begins =
+            |key: &str, title: &str| title.len() >= MIN_PREFIX_LETTERS && key.starts_with(title);
+        self.sheet
+            .rows_on(page.index())
+            .find(|at: &usize| {
+                let first = titles::normalize_key(self.sheet.rows[*at].first_cell);
+                !first.is_empty() && (first == *full || first == *core)
+                    || begins(self.key(*at), full)
+            })
+            .map(|at| HeadingRows { rows: (at, at) })
+    }
+
+    /// The first line of a page that is no running head; `None`: it has none.
+    pub fn first_line(&self, page: PageNo) -> Option<HeadingRows> {
+        self.sheet
+            .rows_on(page.index())
+            .find(|at: &usize| !self.sheet.rows[*at].running && !self.key(*at).is_empty())
+            .map(|at| HeadingRows { rows: (at, at) })
+    }
+
+    /// The heading that stands at a place rules found.
+    pub fn heading_at(&self, place: SectionStart) -> Option<HeadingRows> {
+        let SectionStart::Page(position) = place else {
+            return None;
+        };
+        self.sheet
+            .rows_on(position.page.index())
+            .find(|at: &usize| self.sheet.rows[*at].line == position.line)
+            .map(|at| HeadingRows { rows: (at, at) })
+    }
+
+    pub fn page(&self, spot: HeadingRows) -> PageNo {
+        PageNo::from_index(self.row(spot).page as usize)
+    }
+
+    pub fn place(&self, spot: HeadingRows) -> SectionStart {
+        let row = self.row(spot);
+        SectionStart::Page(Position {
+            page: self.page(spot),
+            line: row.line,
+            y: Pt::new(row.y0),
+        })
+    }
+
+    /// Whether nothing but running heads stands above it on its page.
+    pub fn starts_page(&self, spot: HeadingRows) -> bool {
+        self.sheet.starts_page(spot.rows.0)
+    }
+
+    fn row(&self, spot: HeadingRows) -> &LineFeatures<'a> {
+        &self.sheet.rows[spot.rows.0]
+    }
+
+    /// A title as the page prints it, where it prints nothing else with it; else as it was named.
+    pub fn printed_title(&self, spot: HeadingRows, title: &str) -> String {
+        let rows = &self.sheet.rows[spot.rows.0..=spot.rows.1];
+        let text = titles::fold_whitespace(
+            &rows
+                .iter()
+                .map(|row| row.text)
+                .collect::<Vec<_>>()
+                .join(" "),
+        );
+        let own = TitleKeys::new(&text);
+        let proposed = TitleKeys::new(title);
+        let same = own.full == proposed.full || own.core == proposed.core && own.core != own.full;
+        if same { text } else { title.to_string() }
+    }
+
+    /// Stretches of whole pages of at most a window's tokens, cut by their content.
+    pub fn windows(&self, pages: PageSpan) -> Vec<PageSpan> {
+        let cut = windows::cut_windows(
+            self.pages,
+            pages.start().index()..pages.end().index() + 1,
+            self.window_tokens,
+        );
+        cut.into_iter()
+            .map(|cut: Range<usize>| {
+                PageSpan::between(
+                    PageNo::from_index(cut.start),
+                    PageNo::from_index(cut.end - 1),
+                )
+            })
+            .collect()
+    }
+
+    /// Text that is too long and has no section of its own, where sections begin at `spots` (in reading order).
+    pub fn long_spans(&self, spots: &[HeadingRows]) -> Vec<LongSpan> {
+        let mut starts: Vec<usize> = std::iter::once(0)
+            .chain(spots.iter().map(|spot| spot.rows.0))
+            .collect();
+        starts.push(self.sheet.rows.len());
+        let stretches =
+            oversized_sections::large_ranges(&self.sheet, &self.tokens, &starts, self.settings);
+        let page = |row: usize| PageNo::from_index(self.sheet.rows[row].page as usize);
+        stretches
+            .into_iter()
+            .map(|rows: Range<usize>| LongSpan {
+                pages: PageSpan::between(page(rows.start), page(rows.end - 1)),
+                rows,
+            })
+            .collect()
+    }
+
+    /// The outline of settled sections, with those `dropped` that nothing speaks for: windows where text is still too
+    /// long, levels without gaps.
+    ///
+    /// # Errors
+    /// [`OutlineError`] when one lies outside the document; this does not happen for spots of this paper.
+    pub fn draft(
+        &self,
+        located: Vec<LocatedSection>,
+        dropped: Vec<DraftEntry>,
+        mut gaps: Vec<Gap>,
+        method: Method,
+        rules: &Draft,
+    ) -> Result<Draft, OutlineError> {
+        let verdicts: BTreeMap<(usize, String), EntryVerdict> = located
+            .iter()
+            .map(|one| ((one.spot.rows.0, one.entry.title.clone()), one.verdict))
+            .collect();
+        let mut heads: Vec<OutlineHead> = located.into_iter().map(to_head).collect();
+        heads.sort_by_key(|head| (head.rows.0, head.rank));
+        paged_outline::add_windows(
+            &self.sheet,
+            (self.pages, &self.tokens),
+            &mut heads,
+            &mut gaps,
+            self.settings,
+        );
+        let levels = levels::assign_levels(&heads);
+        let judged = heads.into_iter().zip(levels).map(|(head, level)| {
+            let spot = HeadingRows { rows: head.rows };
+            let verdict = verdicts
+                .get(&(head.rows.0, head.title.clone()))
+                .copied()
+                .unwrap_or(EntryVerdict::Declared);
+            let entry = DraftEntry {
+                number: head.number,
+                title: head.title,
+                label: head.printed.map(PageLabel),
+                target: head.target,
+                level,
+                evidence: head.evidence,
+            };
+            (
+                LocatedEntry {
+                    entry,
+                    place: self.place(spot),
+                },
+                verdict,
+            )
+        });
+        let nowhere = SectionStart::Page(Position {
+            page: PageNo::FIRST,
+            line: 0,
+            y: Pt::new(0.0),
+        });
+        let dropped = dropped.into_iter().map(|entry| {
+            (
+                LocatedEntry {
+                    entry,
+                    place: nowhere,
+                },
+                EntryVerdict::Rejected,
+            )
+        });
+        let extent = Extent::Pages(u32::try_from(self.len()).unwrap_or(u32::MAX));
+        let outline = VerifiedOutline::new(extent, judged.chain(dropped).collect())?;
+        Ok(Draft {
+            outline,
+            method,
+            labels: rules.labels.clone(),
+            gaps,
+            cross_index: rules.cross_index.clone(),
+        })
+    }
+}
+
+impl LongSpan {
+    /// Whether a heading stands inside, behind the one that opens it.
+    pub fn contains(&self, spot: HeadingRows) -> bool {
+        self.rows.start < spot.rows.0 && spot.rows.0 < self.rows.end
+    }
+
+    /// Whether it begins with this heading.
+    pub fn opens_with(&self, spot: HeadingRows) -> bool {
+        self.rows.start == spot.rows.0
+    }
+}
+
+impl HeadingRows {
+    /// Whether two headings share a line.
+    pub fn overlaps(self, other: HeadingRows) -> bool {
+        self.rows.0 <= other.rows.1 && other.rows.0 <= self.rows.1
+    }
+}
+
+/// How alike two titles are (0–1).
+pub fn title_similarity(one: &str, other: &str) -> f32 {
+    titles::title_similarity(&TitleKeys::new(one), &TitleKeys::new(other))
+}
+
+/// A title on one line, without control characters and of a title's length; `None`: it has no letters.
+pub fn clean_title(number: &str, title: &str) -> Option<String> {
+    let number = titles::fold_whitespace(number);
+    let title = titles::fold_whitespace(title);
+    let key = titles::normalize_key(&number);
+    let has_number = key.is_empty()
+        || titles::normalize_key(&title).starts_with(&key)
+        || !numbering::parse_numbers(&title).is_empty();
+    let whole = if has_number {
+        title
+    } else {
+        format!("{number} {title}")
+    };
+    let whole = titles::truncate_bytes(&whole, 400).trim().to_string();
+    whole.chars().any(char::is_alphabetic).then_some(whole)
+}
+
+/// Whether a line of a table of contents is (the beginning of) an entry.
+fn is_toc_line(key: &str, title: &TitleKeys) -> bool {
+    let begins =
+        |title: &str| title.len() >= 4 && key.starts_with(title) && key.len() <= title.len() + 8;
+    let wraps = key.len() >= 8 && title.full.starts_with(key);
+    begins(&title.full)
+        || begins(&title.core)
+        || wraps
+        || titles::key_similarity(key, &title.full) > TOC_SIMILARITY
+}
+
+fn to_candidate(proposed: &ProposedSection) -> SectionCandidate {
+    let mut candidate = SectionCandidate::new(&proposed.title, proposed.evidence);
+    candidate.level = proposed.level.max(1);
+    candidate.printed = proposed.label.clone();
+    candidate.predicted = proposed.page.map(|page| page.get() - 1);
+    candidate
+}
+
+fn heading_rows(hit: &LocatedTitle) -> HeadingRows {
+    HeadingRows { rows: hit.rows }
+}
+
+fn to_head(located: LocatedSection) -> OutlineHead {
+    let LocatedSection {
+        entry,
+        spot,
+        verdict,
+    } = located;
+    OutlineHead {
+        rows: spot.rows,
+        title: entry.title,
+        number: entry.number,
+        printed: entry.label.map(|label| label.0),
+        target: entry.target,
+        evidence: entry.evidence,
+        unconfirmed: matches!(verdict, EntryVerdict::Unconfirmed { .. }),
+        rank: u32::from(entry.level.clamp(1, 64)) * RANK_STEP,
+        leaf: false,
+    }
+}
+
+/// The number a title begins with, as written.
+pub fn leading_number(title: &str) -> Option<String> {
+    numbering::parse_numbers(title)
+        .first()
+        .map(|number| number.text.to_string())
+}

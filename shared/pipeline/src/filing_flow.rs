@@ -1,0 +1,116 @@
+//! The walk of a document on one screen.
+
+use async_trait::async_trait;
+use stemma_document::{Digest, DocumentVersion, Origin};
+use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
+use stemma_engine::message::RunOutcome;
+use stemma_engine::replay::{FlowStop, Replay};
+use stemma_engine::stage::Stage;
+use stemma_engine::{Env, Failure, FailureRecord, PortError, Ports, RunHeader, TaskKey};
+
+use crate::FilingFlow;
+use crate::settings::StructureMode;
+use crate::stages::{MODEL_REVISIONS, Outline, Paginate, Publish, REVISIONS, Withdraw};
+use crate::{llm, versions};
+
+/// Raised when the flow itself changes. Neither it nor the revision of a stage ever falls.
+pub(crate) const FLOW_REVISION: u32 = 1;
+
+#[async_trait]
+impl Flow for FilingFlow {
+    /// Rises with the flow and with each of its stages, so that the next ingest makes anew what older ones published.
+    const REVISION: u32 = FLOW_REVISION + sum(&REVISIONS) + sum_increments(&MODEL_REVISIONS);
+
+    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop> {
+        let version = document_version(run)
+            .map_err(|failure| FlowStop::Failed(FailureRecord::new(failure, "submit", 1, 0)))?;
+        if version.origin == Origin::Removed {
+            replay.outcome(&Withdraw {
+                doc: version.doc,
+                seq: version.seq,
+            })?;
+            return Ok(FlowOutput { gaps: 0 });
+        }
+
+        let paginate = Paginate::for_version(&version);
+        let text = replay.outcome(&paginate)?;
+
+        let source = paginate.key(replay.settings());
+        let (tree, outline) = match (replay.settings().structure, &replay.settings().model) {
+            (StructureMode::Layout, _) | (StructureMode::Auto, None) => {
+                tree_by_rules(replay, text.digest, source)?
+            }
+            (StructureMode::Llm, _) | (StructureMode::Auto, Some(_)) => {
+                llm::tree_by_llm(replay, text.digest, source)?
+            }
+        };
+
+        let publish = Publish {
+            doc: version.doc,
+            seq: version.seq,
+            tree,
+            outline,
+            text: source,
+        };
+        let published = replay.outcome(&publish)?;
+        Ok(FlowOutput {
+            gaps: published.gaps,
+        })
+    }
+
+    async fn claim(
+        env: &Env,
+        ports: &Ports,
+        job: &JobManifest,
+        entry: &JobEntry,
+    ) -> Result<ClaimOutcome, PortError> {
+        versions::claim_version(env, ports, job, entry).await
+    }
+
+    async fn run_outcome(
+        env: &Env,
+        ports: &Ports,
+        run: &RunHeader,
+    ) -> Result<Option<RunOutcome>, PortError> {
+        versions::run_outcome(env, ports, run).await
+    }
+}
+
+/// The tree of a text under `source`, found by rules: its digest, and the artifact whose blob `tree_by_llm` holds it.
+fn tree_by_rules(
+    replay: &mut Replay<'_, FilingFlow>,
+    text: Digest,
+    source: TaskKey,
+) -> Result<(Digest, TaskKey), FlowStop> {
+    let outline = Outline {
+        text,
+        artifact: source,
+    };
+    let tree = replay.outcome(&outline)?;
+    Ok((tree.digest, outline.key(replay.settings())))
+}
+
+const fn sum(stages: &[(&str, u32)]) -> u32 {
+    match stages {
+        [] => 0,
+        [(_, revision), rest @ ..] => *revision + sum(rest),
+    }
+}
+
+/// By how much stages rose above their first revision: one that is new raises nothing, for nothing was published under it.
+const fn sum_increments(stages: &[(&str, u32)]) -> u32 {
+    match stages {
+        [] => 0,
+        [(_, revision), rest @ ..] => *revision - 1 + sum_increments(rest),
+    }
+}
+
+/// The version a run is about.
+pub(crate) fn document_version(run: &RunHeader) -> Result<DocumentVersion, Failure> {
+    serde_json::from_value(run.input.clone()).map_err(|error| {
+        Failure::permanent(
+            "engine.header_invalid",
+            format!("{}: {error}", run.at.header),
+        )
+    })
+}

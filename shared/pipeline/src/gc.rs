@@ -1,0 +1,397 @@
+//! Garbage: what no tree that can still be asked for, and no open run, stands on (architecture §5).
+//!
+//! Kept: the last two trees of each document with their text, every claim, everything of a document whose newest claim
+//! has no tree yet, and whatever became superfluous less than seven days ago. When that was is known from change
+//! records and job reports: stores do not say how old an object is. Answers of models are kept as long as their document
+//! is: which tree they went into is not written down, and they are what was paid for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use stemma_document::{Change, ChangeKind, Collection, DocId, TreeObject, blob_keys};
+use stemma_engine::blobs::{Blobs, list_all};
+use stemma_engine::env::Millis;
+use stemma_engine::{JobId, PortError, jobs};
+
+/// How long after it became superfluous an object stays.
+pub const GRACE_MS: Millis = 7 * 24 * 3_600_000;
+/// Trees of a document that are kept.
+const RETAINED_TREES: usize = 2;
+/// Objects read at once.
+const MAX_CONCURRENT_READS: usize = 32;
+
+/// An object that nothing stands on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GarbageObject {
+    /// Its key.
+    pub key: String,
+    /// What it was: `superseded tree`, `superseded text`, `removed document` or `ended job`.
+    pub reason: &'static str,
+}
+
+/// What happened to a document, by version number: when, and whether it was removed.
+type DocumentHistory = BTreeMap<u64, (Millis, bool)>;
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GarbageReport {
+    /// What nothing stands on.
+    pub garbage: Vec<GarbageObject>,
+    /// When a document was removed the last time.
+    pub removed_ms: Option<Millis>,
+}
+
+/// The garbage of a collection as of `now_ms`. Removes nothing.
+///
+/// # Errors
+/// [`PortError`] when the store is away.
+pub async fn find_garbage(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    now_ms: Millis,
+) -> Result<GarbageReport, PortError> {
+    let histories = load_histories(blobs, collection).await?;
+    let removals = histories
+        .values()
+        .flat_map(BTreeMap::values)
+        .filter(|(_, removed)| *removed);
+    let removed_ms = removals.map(|(at_ms, _)| *at_ms).max();
+    let of_documents = stream::iter(histories)
+        .map(|(doc, history)| document_garbage(blobs, collection, doc, history, now_ms));
+    let of_documents: Vec<Vec<GarbageObject>> = of_documents
+        .buffered(MAX_CONCURRENT_READS)
+        .try_collect()
+        .await?;
+    let mut garbage: Vec<GarbageObject> = of_documents.into_iter().flatten().collect();
+    garbage.extend(job_garbage(blobs, collection, now_ms).await?);
+    Ok(GarbageReport {
+        garbage,
+        removed_ms,
+    })
+}
+
+async fn load_histories(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+) -> Result<BTreeMap<DocId, DocumentHistory>, PortError> {
+    let keys = list_all(blobs, &blob_keys::changes_prefix(collection)).await?;
+    let mut changes = stream::iter(keys)
+        .map(|key: String| async move { blobs.get(&key).await })
+        .buffered(MAX_CONCURRENT_READS);
+    let mut histories: BTreeMap<DocId, DocumentHistory> = BTreeMap::new();
+    while let Some(json) = changes.try_next().await? {
+        let Some(change) = json.and_then(|json| serde_json::from_slice::<Change>(&json).ok())
+        else {
+            continue;
+        };
+        let (doc, seq, removed) = match change.kind {
+            ChangeKind::Published(entry) => (entry.version.doc, entry.version.seq, false),
+            ChangeKind::Removed { doc, seq } => (doc, seq, true),
+        };
+        // Published twice (a crash between tree and record): the later record counts, to be sure.
+        let recorded = histories
+            .entry(doc)
+            .or_default()
+            .entry(seq)
+            .or_insert((change.at_ms, removed));
+        recorded.0 = recorded.0.max(change.at_ms);
+    }
+    Ok(histories)
+}
+
+async fn document_garbage(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    doc: DocId,
+    history: DocumentHistory,
+    now_ms: Millis,
+) -> Result<Vec<GarbageObject>, PortError> {
+    let old = |at_ms: Millis| at_ms + GRACE_MS < now_ms;
+    let Some((last, (last_ms, removed))) =
+        history.last_key_value().map(|(seq, last)| (*seq, *last))
+    else {
+        return Ok(Vec::new());
+    };
+    let claims = list_all(blobs, &blob_keys::versions_prefix(collection, doc)).await?;
+    let claimed = claims
+        .last()
+        .and_then(|key| blob_keys::parse_seq(key))
+        .unwrap_or(0);
+    if claimed > last {
+        return Ok(Vec::new()); // open, or failed and to be tried again: it may want any of it
+    }
+    if removed {
+        return if old(last_ms) {
+            removed_document_garbage(blobs, collection, doc, last).await
+        } else {
+            Ok(Vec::new())
+        };
+    }
+    // A tree is superfluous from when so many newer ones were there.
+    let seqs: Vec<u64> = history.keys().copied().collect();
+    let superseded = |n: usize| {
+        seqs.get(n + RETAINED_TREES)
+            .is_some_and(|newer| old(history[newer].0))
+    };
+    let mut retained_texts = Vec::new();
+    let mut superseded_trees = Vec::new();
+    for (n, seq) in seqs.iter().enumerate() {
+        let key = blob_keys::tree_key(collection, doc, *seq);
+        let Some(json) = blobs.get(&key).await? else {
+            continue;
+        };
+        let text = match serde_json::from_slice::<TreeObject>(&json) {
+            Ok(TreeObject::Published(tree)) => Some(tree.text_artifact),
+            Ok(TreeObject::Removed) => None,
+            Err(_) => return Ok(Vec::new()), // not ours to judge
+        };
+        if superseded(n) {
+            superseded_trees.push((key, text))
+        } else {
+            retained_texts.extend(text)
+        }
+    }
+    let mut garbage = BTreeSet::new();
+    for (key, text) in superseded_trees {
+        garbage.insert(GarbageObject {
+            key,
+            reason: "superseded tree",
+        });
+        let text = text.filter(|text| !text.is_empty() && !retained_texts.contains(text));
+        let text =
+            text.map(|text| format!("{}/a/{text}", blob_keys::document_scope(collection, doc)));
+        garbage.extend(text.map(|key| GarbageObject {
+            key,
+            reason: "superseded text",
+        }));
+    }
+    Ok(garbage.into_iter().collect())
+}
+
+/// Everything of a removed document but its claims and the tombstone, which say that it was there, and where version
+/// numbers go on.
+async fn removed_document_garbage(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    doc: DocId,
+    tombstone: u64,
+) -> Result<Vec<GarbageObject>, PortError> {
+    let artifacts = list_all(
+        blobs,
+        &format!("{}/a/", blob_keys::document_scope(collection, doc)),
+    )
+    .await?;
+    let trees = list_all(blobs, &blob_keys::trees_prefix(collection, doc)).await?;
+    let trees = trees
+        .into_iter()
+        .filter(|key| blob_keys::parse_seq(key).is_some_and(|seq| seq < tombstone));
+    Ok(artifacts
+        .into_iter()
+        .chain(trees)
+        .map(|key| GarbageObject {
+            key,
+            reason: "removed document",
+        })
+        .collect())
+}
+
+/// Entries and cursors of jobs that ended; manifests and reports stay.
+async fn job_garbage(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    now_ms: Millis,
+) -> Result<Vec<GarbageObject>, PortError> {
+    const PAGE: usize = 1_000;
+    let mut garbage = Vec::new();
+    let mut after: Option<JobId> = None;
+    loop {
+        let page = jobs::list(blobs, after.as_ref(), PAGE).await?;
+        let Some(last) = page.last().cloned() else {
+            return Ok(garbage);
+        };
+        for job in page {
+            let Some(report) = jobs::report(blobs, &job).await? else {
+                continue;
+            };
+            let manifest = jobs::manifest(blobs, &job).await?;
+            let ours = manifest.is_some_and(|manifest| manifest.collection == collection.as_str());
+            if ours && report.ended_ms + GRACE_MS < now_ms {
+                for part in ["entries", "cursor"] {
+                    let keys = list_all(blobs, &format!("jobs/{job}/{part}/")).await?;
+                    garbage.extend(keys.into_iter().map(|key| GarbageObject {
+                        key,
+                        reason: "ended job",
+                    }));
+                }
+            }
+        }
+        after = Some(last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_document::{
+        CatalogEntry, Digest, DocumentVersion, Extent, Method, Origin, PublishedTree, SectionTree,
+        VerifiedOutline,
+    };
+    use stemma_engine::blobs::MemoryBlobs;
+
+    use super::*;
+
+    const NOW: Millis = 100 * 24 * 3_600_000;
+
+    struct GcFixture {
+        blobs: MemoryBlobs,
+        collection: Collection,
+        doc: DocId,
+    }
+
+    impl GcFixture {
+        fn new() -> Self {
+            let collection = Collection::default();
+            let doc = DocId::new(&collection, "file:///a.md");
+            Self {
+                blobs: MemoryBlobs::default(),
+                collection,
+                doc,
+            }
+        }
+
+        async fn put(&self, key: &str, json: &impl serde::Serialize) {
+            self.blobs
+                .put(key, serde_json::to_vec(json).unwrap().into())
+                .await
+                .unwrap();
+        }
+
+        async fn claim(&self, seq: u64) {
+            self.put(
+                &blob_keys::version_key(&self.collection, self.doc, seq),
+                &seq,
+            )
+            .await;
+        }
+
+        async fn change(&self, kind: ChangeKind, days_ago: u64) {
+            let at_ms = NOW - days_ago * 24 * 3_600_000;
+            self.put(
+                &blob_keys::change_key(&self.collection, at_ms, at_ms),
+                &Change { at_ms, kind },
+            )
+            .await;
+        }
+
+        /// A version with its tree, its text under `text`, and its change record.
+        async fn publish(&self, seq: u64, text: &str, days_ago: u64) {
+            self.claim(seq).await;
+            let version = DocumentVersion {
+                doc: self.doc,
+                seq,
+                uri: "file:///a.md".into(),
+                name: "a.md".into(),
+                path: "a.md".into(),
+                source: Digest::from_content(&seq.to_le_bytes()),
+                origin: Origin::Content,
+                size_bytes: 1,
+                settings: "s".into(),
+                sidecar_facts: BTreeMap::new(),
+            };
+            let tree = tree();
+            let published = PublishedTree {
+                version,
+                text_artifact: text.into(),
+                tree,
+            };
+            let entry = CatalogEntry::from_tree(&published);
+            let key = blob_keys::tree_key(&self.collection, self.doc, seq);
+            self.put(&key, &TreeObject::Published(Box::new(published)))
+                .await;
+            self.put(
+                &format!(
+                    "{}/a/{text}",
+                    blob_keys::document_scope(&self.collection, self.doc)
+                ),
+                &0,
+            )
+            .await;
+            self.change(ChangeKind::Published(Box::new(entry)), days_ago)
+                .await;
+        }
+
+        async fn garbage(&self) -> Vec<String> {
+            let objects = find_garbage(&self.blobs, &self.collection, NOW)
+                .await
+                .unwrap()
+                .garbage;
+            let scope = blob_keys::document_scope(&self.collection, self.doc);
+            objects
+                .into_iter()
+                .map(|garbage| garbage.key.replace(&scope, ""))
+                .collect()
+        }
+    }
+
+    fn tree() -> SectionTree {
+        let outline = VerifiedOutline::new(Extent::Lines(3), Vec::new()).unwrap();
+        SectionTree::build(&outline, Method::Markup, Vec::new())
+    }
+
+    fn tree_suffix(seq: u64) -> String {
+        format!("/trees/{seq:012}.json")
+    }
+
+    #[tokio::test]
+    async fn last_two_trees_and_recent_objects_are_retained() {
+        let fixture = GcFixture::new();
+        for (seq, text, days_ago) in [(1, "t1", 60), (2, "t2", 50), (3, "t1", 40), (4, "t4", 3)] {
+            fixture.publish(seq, text, days_ago).await;
+        }
+        // The first was superseded by the third, 40 days ago, which reads the same text; the second three days ago.
+        assert_eq!(fixture.garbage().await, [tree_suffix(1)]);
+        fixture.publish(5, "t5", 8).await;
+        assert_eq!(
+            fixture.garbage().await,
+            ["/a/t1".into(), tree_suffix(1), tree_suffix(3)]
+        );
+    }
+
+    #[tokio::test]
+    async fn open_version_retains_all_objects() {
+        let fixture = GcFixture::new();
+        for seq in 1..=4 {
+            fixture.publish(seq, &format!("t{seq}"), 90 - seq).await;
+        }
+        assert_eq!(
+            fixture.garbage().await,
+            [
+                "/a/t1".into(),
+                "/a/t2".into(),
+                tree_suffix(1),
+                tree_suffix(2)
+            ]
+        );
+        fixture.claim(5).await;
+        assert_eq!(fixture.garbage().await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn removed_document_retains_claims_and_tombstone() {
+        let fixture = GcFixture::new();
+        fixture.publish(1, "t1", 60).await;
+        let key = blob_keys::tree_key(&fixture.collection, fixture.doc, 2);
+        fixture.put(&key, &TreeObject::Removed).await;
+        fixture
+            .change(
+                ChangeKind::Removed {
+                    doc: fixture.doc,
+                    seq: 2,
+                },
+                8,
+            )
+            .await;
+        assert_eq!(fixture.garbage().await, ["/a/t1".into(), tree_suffix(1)]);
+        fixture.claim(3).await;
+        assert_eq!(fixture.garbage().await, [""; 0]);
+    }
+}

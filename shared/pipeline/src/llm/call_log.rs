@@ -1,0 +1,196 @@
+//! The line in the call log of each reply: who asked, and what it cost; and who pays for it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use stemma_engine::flow::JobManifest;
+use stemma_engine::jobs::{BudgetOwner, BudgetRegistry, PauseReason, SpendAmount, SpendLog};
+use stemma_engine::port_error::with_long_retry;
+use stemma_engine::stage::TaskContext;
+use stemma_engine::{Env, Failure, PortError, Ports, RunRef, TaskKey};
+use stemma_llm::calls::{self, CallRecord};
+use stemma_llm::client::{ModelClient, ReplyStats};
+use stemma_llm::prices::CallBudget;
+use stemma_llm::request::LlmRequest;
+use stemma_llm::structured::CallLog;
+
+use crate::FilingFlow;
+
+/// Writes the call log for one task. It borrows nothing of the task, for a reply may come when that has gone.
+#[derive(Clone)]
+pub(crate) struct TaskCallLog {
+    env: Env,
+    ports: Ports,
+    budgets: Arc<BudgetRegistry>,
+    models: BTreeMap<String, Arc<ModelClient>>,
+    /// Who pays, as far as that was asked.
+    owners: Arc<Mutex<Arc<Vec<BudgetOwner>>>>,
+    /// Blob prefix of the tenant.
+    collection: String,
+    run: RunRef,
+    task: TaskKey,
+    stage: &'static str,
+    attempt: u32,
+}
+
+impl TaskCallLog {
+    /// The log of a task of `stage`.
+    pub(crate) fn for_task(task: &TaskContext<'_, FilingFlow>, stage: &'static str) -> Self {
+        // `c/{collection}/d/{doc}`: the log is the tenant's.
+        let collection = task
+            .run
+            .scope
+            .split("/d/")
+            .next()
+            .unwrap_or(&task.run.scope)
+            .to_string();
+        let env = task.env.clone();
+        let ports = task.ports.clone();
+        let run = task.run.clone();
+        let attempt = task.attempt;
+        let budgets = Arc::clone(&task.tools.budgets);
+        let models = task.tools.models.clone();
+        Self {
+            env,
+            ports,
+            budgets: budgets,
+            models,
+            owners: Arc::default(),
+            collection,
+            run,
+            task: task.key,
+            stage,
+            attempt,
+        }
+    }
+
+    /// The line of a reply to `request`, and the blob key it is kept under.
+    pub(crate) fn record(
+        &self,
+        request: &LlmRequest,
+        reply: &ReplyStats,
+        useful: bool,
+    ) -> Result<(String, Bytes), Failure> {
+        let record = CallRecord {
+            at_ms: reply.at_ms,
+            run: self.run.run.clone(),
+            task: self.task,
+            stage: self.stage.into(),
+            attempt: self.attempt,
+            request: request.digest(),
+            model: request.model.clone(),
+            usage: reply.usage,
+            took_ms: reply.took_ms,
+            useful,
+            jobs: self
+                .budget_owners()
+                .iter()
+                .map(|owner| owner.job.job.clone())
+                .collect(),
+        };
+        let json = serde_json::to_vec(&record)
+            .map_err(|error| Failure::permanent("model.call_record", error.to_string()))?;
+        Ok((record.key(&self.collection, self.env.random()), json.into()))
+    }
+
+    /// Writes the line of a reply.
+    pub(crate) async fn write(
+        &self,
+        request: &LlmRequest,
+        reply: &ReplyStats,
+        useful: bool,
+    ) -> Result<(), Failure> {
+        let (key, bytes) = self.record(request, reply, useful)?;
+        with_long_retry(&self.env, || self.ports.blobs.put(&key, bytes.clone())).await?;
+        Ok(())
+    }
+}
+
+impl TaskCallLog {
+    /// What happens to a task whose inquiry failed: where the provider serves no one, its jobs are paused, once.
+    pub(crate) async fn handle_failure(&self, failure: Failure) -> Failure {
+        if failure.code == "model.configuration" {
+            let paused = self
+                .budgets
+                .pause(
+                    &self.env,
+                    &self.ports,
+                    &self.budget_owners(),
+                    PauseReason::Credentials,
+                )
+                .await;
+            if let Err(error) = paused {
+                tracing::warn!(run = %self.run.run, %error, "a job that no provider serves could not be paused");
+            }
+        }
+        failure
+    }
+
+    fn budget_owners(&self) -> Arc<Vec<BudgetOwner>> {
+        Arc::clone(&self.owners.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl CallBudget for TaskCallLog {
+    async fn reserve(&self, most: SpendAmount) -> Result<(), Failure> {
+        let owners = self
+            .budgets
+            .owners(&self.env, &self.ports, &self.run)
+            .await?;
+        *self.owners.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&owners);
+        self.budgets
+            .reserve(&self.env, &self.ports, &owners, most, self)
+            .await
+    }
+
+    async fn settle(&self, most: SpendAmount, used: SpendAmount) {
+        self.budgets
+            .settle(&self.env, &self.ports, &self.budget_owners(), most, used)
+            .await;
+    }
+}
+
+#[async_trait]
+impl SpendLog for TaskCallLog {
+    async fn total_spend(&self, job: &JobManifest) -> Result<SpendAmount, PortError> {
+        let mut tokens = 0_u64;
+        let mut nanodollars = Some(0_u64);
+        calls::read(
+            self.ports.blobs.as_ref(),
+            &self.collection,
+            job.submitted_ms,
+            |record: CallRecord| {
+                if record.jobs.contains(&job.job) {
+                    let cost = self
+                        .models
+                        .get(&record.model)
+                        .map(|client| client.cost(record.usage))
+                        .unwrap_or_default();
+                    tokens += u64::from(record.usage.total());
+                    nanodollars = nanodollars
+                        .zip(cost.nanodollars)
+                        .map(|(sum, more)| sum + more);
+                }
+            },
+        )
+        .await?;
+        Ok(SpendAmount {
+            nanodollars,
+            tokens,
+        })
+    }
+}
+
+#[async_trait]
+impl CallLog for TaskCallLog {
+    async fn record_rejected(
+        &self,
+        request: &LlmRequest,
+        reply: &ReplyStats,
+    ) -> Result<(), Failure> {
+        self.write(request, reply, false).await
+    }
+}

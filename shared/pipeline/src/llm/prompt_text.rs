@@ -1,0 +1,293 @@
+//! What a model is shown of a section, and how text that is too long for one prompt is cut.
+
+use stemma_document::{Digest, Section};
+use stemma_engine::stage::TaskContext;
+use stemma_engine::{Failure, TaskKey};
+use stemma_llm::tokens;
+
+use super::InputDigest;
+use crate::FilingFlow;
+use stemma_outline::enrich::normalize_key;
+
+/// Bytes that the section above is shown of a summary: about twelve words, or twenty-six ideographs.
+const LEAD_BYTES: usize = 80;
+/// Bytes of its title.
+const TITLE_BYTES: usize = 80;
+/// Bytes from which on a line is so long that the next one goes on with it, though that begins like a sentence.
+const LONG_BYTES: usize = 60;
+/// Words from which on a line is prose.
+const PROSE_WORDS: usize = 5;
+/// The share of a stretch, from its end, in which the end of a paragraph is looked for: a quarter.
+const SLACK: usize = 4;
+
+/// Digest of something that has a title and a text.
+pub(crate) fn title_digest(title: &str, text: &str) -> Digest {
+    Digest::from_content(format!("{}:{title}{text}", title.len()).as_bytes())
+}
+
+/// A text under its title; most begin with it.
+pub(crate) fn with_title(title: &str, text: &str) -> String {
+    let begins = normalize_key(
+        &text
+            .chars()
+            .take(2 * title.chars().count())
+            .collect::<String>(),
+    );
+    let text = rejoin_lines(text);
+    if begins.starts_with(&normalize_key(title)) {
+        text
+    } else {
+        format!("{title}\n{text}")
+    }
+}
+
+/// The text with the lines of a sentence put together, as far as letters tell: what was broken by a page's width costs a
+/// token per line. Headings, tables and the ends of sentences keep their lines.
+fn rejoin_lines(text: &str) -> String {
+    let mut joined = String::with_capacity(text.len());
+    let mut last = "";
+    for (at, line) in text.split('\n').enumerate() {
+        if at > 0 {
+            joined.push(if continues_on(last, line) { ' ' } else { '\n' });
+        }
+        joined.push_str(line);
+        last = line;
+    }
+    joined
+}
+
+/// Whether a sentence runs from one line into the next.
+fn continues_on(line: &str, next: &str) -> bool {
+    let open = line.ends_with(|c: char| c.is_ascii_alphanumeric() || c == ',');
+    let begins = next.starts_with(|c: char| c.is_ascii_lowercase());
+    let continues = next.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && line.len() >= LONG_BYTES
+        && is_prose(next);
+    open && (begins || continues) && is_prose(line)
+}
+
+/// Words, and hardly a figure.
+fn is_prose(line: &str) -> bool {
+    let mut letters = 0;
+    let mut digits = 0;
+    for c in line.chars() {
+        letters += usize::from(c.is_alphabetic());
+        digits += usize::from(c.is_ascii_digit());
+    }
+    digits * 6 < letters && line.split_whitespace().count() >= PROSE_WORDS
+}
+
+/// What the section above is shown of a summary: its first sentence, cut where that is long.
+pub(crate) fn first_sentence(summary: &str) -> &str {
+    let end = summary
+        .match_indices(". ")
+        .map(|(at, _)| at + 1)
+        .chain(summary.find('。').map(|at| at + '。'.len_utf8()));
+    truncate_at_space(&summary[..end.min().unwrap_or(summary.len())], LEAD_BYTES)
+}
+
+/// The beginning of a line, cut at a space.
+fn truncate_at_space(line: &str, most: usize) -> &str {
+    if line.len() <= most {
+        return line;
+    }
+    let beginning = &line[..line.floor_char_boundary(most)];
+    beginning
+        .rfind(' ')
+        .map_or(beginning, |space| &beginning[..space])
+}
+
+/// What a model wrote, on one line and without control characters.
+///
+/// # Errors
+/// Why it is nothing that was asked for: it is empty, or has more than `most` characters.
+pub(crate) fn single_line(written: &str, most: usize) -> Result<String, String> {
+    let words: Vec<&str> = written
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let line = words.join(" ");
+    match line.chars().count() {
+        0 => Err("the text is empty".into()),
+        n if n > most => Err(format!("the text has {n} characters")),
+        _ => Ok(line),
+    }
+}
+
+/// A summary another task wrote.
+pub(crate) async fn load_summary(
+    task: &TaskContext<'_, FilingFlow>,
+    key: &TaskKey,
+) -> Result<String, Failure> {
+    let summary = task.blob(key, "summary").await?;
+    Ok(String::from_utf8_lossy(&summary).into_owned())
+}
+
+/// The sections `children`, one below the other: of those in `summaries` (by index) title and lead; of others the text
+/// where they are small and `text_cache` asks for it, else the title alone. What was read is added to `reads`.
+pub(crate) async fn part_summaries(
+    task: &TaskContext<'_, FilingFlow>,
+    source: &TaskKey,
+    children: &[Section],
+    summaries: &[(u32, TaskKey)],
+    texts: bool,
+    reads: &mut InputDigest,
+) -> Result<String, Failure> {
+    let limit = task.settings.sections.summary_tokens_verbatim;
+    let mut block = String::new();
+    let mut summaries = summaries.iter().peekable();
+    for (at, child) in children.iter().enumerate() {
+        if let Some((_, key)) = summaries.next_if(|(part, _)| *part as usize == at) {
+            let summary = load_summary(task, key).await?;
+            reads.add_part(title_digest(&child.title, first_sentence(&summary)));
+            block.push_str(&format!(
+                "\n- {}: {}",
+                truncate_at_space(&child.title, TITLE_BYTES),
+                first_sentence(&summary)
+            ));
+            continue;
+        }
+        let small = child.tokens < limit;
+        let text = task
+            .tools
+            .text_cache
+            .section(task, source, child, small)
+            .await?;
+        reads.add_part(title_digest(&child.title, &text));
+        let line = if small && texts {
+            with_title(&child.title, &text)
+        } else {
+            format!("- {}", truncate_at_space(&child.title, TITLE_BYTES))
+        };
+        block.push_str(&format!("\n{line}"));
+    }
+    Ok(block)
+}
+
+/// A text cut into stretches of about `room` tokens at most, behind the end of a paragraph where there is one near, else behind a
+/// line; together they are the text. A line that has more tokens by itself is cut at spaces.
+pub(crate) fn stretches(text: &str, room: u32) -> Vec<&str> {
+    let mut stretches = Vec::new();
+    let mut start = 0;
+    let mut at = 0;
+    let mut tokens = 0;
+    // Behind the last paragraph that ended, and the tokens from there on.
+    let mut paragraph = 0;
+    let mut since = 0;
+    for line in text
+        .split_inclusive('\n')
+        .flat_map(|line| split_long_line(line, room))
+    {
+        let more = tokens::count(line);
+        if tokens + more > room && at > start {
+            let near = paragraph > start + (at - start) / SLACK * (SLACK - 1);
+            let (end, remaining) = if near && since + more <= room {
+                (paragraph, since)
+            } else {
+                (at, 0)
+            };
+            stretches.push(&text[start..end]);
+            (start, tokens) = (end, remaining);
+        }
+        at += line.len();
+        tokens += more;
+        since += more;
+        if line.trim_end().is_empty()
+            || line.trim_end().ends_with(['.', '!', '?', '。', '！', '？'])
+        {
+            (paragraph, since) = (at, 0);
+        }
+    }
+    if start < text.len() {
+        stretches.push(&text[start..]);
+    }
+    stretches
+}
+
+/// A line, cut at spaces where it has more than `room` tokens; a token is a byte or more.
+fn split_long_line(line: &str, room: u32) -> Vec<&str> {
+    let most = (room as usize).max(4);
+    if line.len() <= most || tokens::count(line) <= room {
+        return vec![line];
+    }
+    let mut pieces = Vec::new();
+    let mut rest = line;
+    while rest.len() > most {
+        let cut = rest.floor_char_boundary(most);
+        let (bit, tail) = rest.split_at(rest[..cut].rfind(' ').map_or(cut, |space| space + 1));
+        pieces.push(bit);
+        rest = tail;
+    }
+    pieces.push(rest);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_sentence_is_bounded() {
+        assert_eq!(first_sentence("Sales rose. Costs fell."), "Sales rose.");
+        assert_eq!(first_sentence("营业收入增长。成本下降。"), "营业收入增长。");
+        assert_eq!(first_sentence(&"word ".repeat(99)).len(), 79);
+        assert!(first_sentence(&"营".repeat(99)).len() <= LEAD_BYTES);
+        assert_eq!(first_sentence("no end"), "no end");
+    }
+
+    #[test]
+    fn empty_or_long_text_is_rejected() {
+        assert_eq!(single_line(" a\n\u{7}b\tc ", 9).unwrap(), "a b c");
+        assert!(single_line(" \n", 9).is_err() && single_line(&"x".repeat(10), 9).is_err());
+    }
+
+    #[test]
+    fn leading_title_is_not_repeated() {
+        assert_eq!(
+            with_title("Risk Factors", "RISK\nFACTORS\nWe may fail."),
+            "RISK\nFACTORS\nWe may fail."
+        );
+        assert_eq!(
+            with_title("Preface", "Once upon a time"),
+            "Preface\nOnce upon a time"
+        );
+    }
+
+    #[test]
+    fn only_lines_of_one_sentence_are_rejoined() {
+        let text = "Item 1. Business\nWe make anvils for coyotes in\nforty countries, and rockets too,\nas well as traps.\nNet sales 1,200 1,100\nCosts 900 800";
+        let expected = "Item 1. Business\nWe make anvils for coyotes in forty countries, and rockets too, as well as traps.\nNet sales 1,200 1,100\nCosts 900 800";
+        assert_eq!(super::rejoin_lines(text), expected);
+        assert_eq!(
+            super::rejoin_lines("营业收入增长\n成本下降"),
+            "营业收入增长\n成本下降"
+        );
+    }
+
+    #[test]
+    fn long_text_is_split_after_paragraphs() {
+        let paragraph = "One of the lines of it\nand another one which ends it.\n";
+        let text = paragraph.repeat(40);
+        let cut = stretches(&text, 100);
+        assert!(
+            cut.len() > 3 && cut.iter().all(|stretch| stretch.ends_with("ends it.\n")),
+            "{cut:?}"
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn stretches_are_the_text_and_fit(
+            words in proptest::collection::vec("[a-z年]{1,12}[ .\n]{0,2}", 0..300),
+            room in 8u32..200,
+        ) {
+            let text = words.concat();
+            let cut = stretches(&text, room);
+            proptest::prop_assert_eq!(&cut.concat(), &text);
+            for stretch in cut {
+                // Tokens of lines do not quite add up: one may join what the other would cut.
+                proptest::prop_assert!(!stretch.is_empty() && tokens::count(stretch) <= room + room / 20 + 2);
+            }
+        }
+    }
+}

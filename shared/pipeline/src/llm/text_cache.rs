@@ -1,0 +1,347 @@
+//! The text that questions are about: read from packed sources, and kept for the next question about the same pages.
+//!
+//! A hundred questions about one document fetch its source once and unpack each chunk once. Kept text is bounded in
+//! bytes; what was not used for longest goes first.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use stemma_document::{
+    Extent, Page, PageNo, PageSpan, Position, Section, SectionSpan, SourceBody, TextLines, text,
+};
+use stemma_engine::stage::TaskContext;
+use stemma_engine::{Failure, TaskKey};
+use stemma_extract::{CodecError, EncodedSource, PAGES_PER_CHUNK};
+use tokio::sync::OnceCell;
+
+use super::questions::{QuestionText, StructureQuestion};
+use super::summary_plan::DraftBlob;
+use crate::FilingFlow;
+
+/// Bytes that are kept, where nothing else is said.
+const DEFAULT_BUDGET_BYTES: usize = 256 << 20;
+/// Lines below a heading that show whether it is one, in texts without pages.
+const EXCERPT_LINES: u32 = 20;
+/// What a line takes in memory beside its text, roughly.
+const LINE_BYTES: usize = 160;
+
+/// Texts and drafts at hand. One per worker.
+pub struct TextCache {
+    budget_bytes: usize,
+    state: Mutex<TextCacheState>,
+}
+
+#[derive(Default)]
+struct TextCacheState {
+    entries: HashMap<String, CachedText>,
+    bytes: usize,
+    /// Counts uses: the clock of who was used last.
+    uses: u64,
+}
+
+/// Something that is made once, however many ask for it at the same time.
+#[derive(Default)]
+struct CachedText {
+    cell: Arc<OnceCell<Arc<dyn Any + Send + Sync>>>,
+    /// 0 until it is made.
+    bytes: usize,
+    last_use: u64,
+}
+
+impl Default for TextCache {
+    fn default() -> Self {
+        Self::with_budget(DEFAULT_BUDGET_BYTES)
+    }
+}
+
+impl TextCache {
+    /// Keeps at most about `budget_bytes`.
+    pub fn with_budget(budget_bytes: usize) -> Self {
+        Self {
+            budget_bytes,
+            state: Mutex::default(),
+        }
+    }
+
+    /// What a question about structure puts before the model.
+    pub(crate) async fn prompt(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+        source: &TaskKey,
+        question: &StructureQuestion,
+    ) -> Result<String, Failure> {
+        match question.pages() {
+            Some(span) => {
+                let pages = self.pages(task, source, span.start(), span.end()).await?;
+                Ok(question.prompt(&QuestionText::Pages(span.start(), &pages)))
+            }
+            None => Ok(question.prompt(&QuestionText::Lines(&self.lines(task, source).await?))),
+        }
+    }
+
+    /// The questions of a round, read once.
+    pub(crate) async fn questions(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+        round: &TaskKey,
+    ) -> Result<Arc<Vec<StructureQuestion>>, Failure> {
+        let make = async {
+            let json = task.blob(round, "asks").await?;
+            let questions: Vec<StructureQuestion> =
+                serde_json::from_slice(&json).map_err(|error| {
+                    Failure::permanent(
+                        "model.asks",
+                        format!("the questions cannot be read: {error}"),
+                    )
+                })?;
+            Ok((questions, 2 * json.len()))
+        };
+        self.get_or_load(cache_key(task, round, "asks"), make).await
+    }
+
+    /// The text of a section: its own, or with its descendants'.
+    pub(crate) async fn section(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+        source: &TaskKey,
+        section: &Section,
+        full: bool,
+    ) -> Result<String, Failure> {
+        match section.span {
+            SectionSpan::Lines { .. } => {
+                let lines = self.lines(task, source).await?;
+                let body = SourceBody::Lines(TextLines {
+                    lines: lines.to_vec(),
+                    ..TextLines::default()
+                });
+                Ok(text::text_in_excerpt(section, &body, PageNo::FIRST, full))
+            }
+            SectionSpan::Pages { from, to, .. } => {
+                let child = section
+                    .children
+                    .first()
+                    .filter(|_| !full)
+                    .and_then(|child| start(child.span));
+                let end = match child.or(to) {
+                    Some(end) => end.page,
+                    None => last_page(self.packed(task, source).await?.extent()),
+                };
+                let pages = self.pages(task, source, from.page, end).await?;
+                Ok(text::text_in_excerpt(
+                    section,
+                    &SourceBody::Pages(pages),
+                    from.page,
+                    full,
+                ))
+            }
+        }
+    }
+
+    /// The draft of a document, read once.
+    pub(crate) async fn draft(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+        draft: &TaskKey,
+    ) -> Result<Arc<DraftBlob>, Failure> {
+        let make = async {
+            let json = task.blob(draft, "draft").await?;
+            let draft: DraftBlob = serde_json::from_slice(&json).map_err(|error| {
+                Failure::permanent(
+                    "structure.draft",
+                    format!("the draft cannot be read: {error}"),
+                )
+            })?;
+            Ok((draft, 2 * json.len()))
+        };
+        self.get_or_load(cache_key(task, draft, "draft"), make)
+            .await
+    }
+
+    /// Pages `first..=last`, without what only structure looks at.
+    async fn pages(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+        source: &TaskKey,
+        first: PageNo,
+        last: PageNo,
+    ) -> Result<Vec<Page>, Failure> {
+        let mut pages = Vec::new();
+        for index in first.index() / PAGES_PER_CHUNK..=last.index() / PAGES_PER_CHUNK {
+            let chunk = self.chunk(task, source, index).await?;
+            let start = index * PAGES_PER_CHUNK;
+            let within =
+                first.index().saturating_sub(start)..(last.index() + 1 - start).min(chunk.len());
+            pages.extend(chunk.get(within).unwrap_or_default().iter().cloned());
+        }
+        Ok(pages)
+    }
+
+    async fn chunk(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+        source: &TaskKey,
+        index: usize,
+    ) -> Result<Arc<Vec<Page>>, Failure> {
+        let make = async {
+            let packed = self.packed(task, source).await?;
+            let first = PageNo::from_index(index * PAGES_PER_CHUNK);
+            let last = PageNo::from_index((index + 1) * PAGES_PER_CHUNK - 1)
+                .min(last_page(packed.extent()));
+            let mut pages = packed
+                .pages(PageSpan::between(first, last))
+                .map_err(|error| source_error(&error))?;
+            for line in pages.iter_mut().flat_map(|page| &mut page.lines) {
+                (line.words, line.runs) = (Vec::new(), Vec::new());
+            }
+            let bytes = pages
+                .iter()
+                .flat_map(|page| &page.lines)
+                .map(|line| line.text.len() + LINE_BYTES)
+                .sum();
+            Ok((pages, bytes))
+        };
+        self.get_or_load(cache_key(task, source, &format!("pages-{index}")), make)
+            .await
+    }
+
+    async fn lines(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+        source: &TaskKey,
+    ) -> Result<Arc<Vec<String>>, Failure> {
+        let make = async {
+            let packed = self.packed(task, source).await?;
+            let lines = match packed.extent() {
+                Extent::Lines(count) if count > 0 => packed
+                    .lines(1, count)
+                    .map_err(|error| source_error(&error))?,
+                _ => Vec::new(),
+            };
+            let bytes = lines.iter().map(|line| line.len() + LINE_BYTES).sum();
+            Ok((lines, bytes))
+        };
+        self.get_or_load(cache_key(task, source, "lines"), make)
+            .await
+    }
+
+    async fn packed(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+        source: &TaskKey,
+    ) -> Result<Arc<EncodedSource>, Failure> {
+        let make = async {
+            let bytes = task.blob(source, "source").await?;
+            let size = bytes.len();
+            Ok((
+                EncodedSource::open(bytes).map_err(|error| source_error(&error))?,
+                size,
+            ))
+        };
+        self.get_or_load(cache_key(task, source, "source"), make)
+            .await
+    }
+
+    /// What is kept under `cache_key`; made first, by one of those who ask, where there is nothing yet.
+    async fn get_or_load<T: Any + Send + Sync>(
+        &self,
+        name: String,
+        make: impl Future<Output = Result<(T, usize), Failure>>,
+    ) -> Result<Arc<T>, Failure> {
+        let cell = self.state().cell(&name);
+        let mut bytes = 0;
+        let make = async {
+            let (loaded, size) = make.await?;
+            bytes = size.max(1);
+            Ok::<_, Failure>(Arc::new(loaded) as Arc<dyn Any + Send + Sync>)
+        };
+        let loaded = cell.get_or_try_init(|| make).await.cloned();
+        self.state()
+            .record_size(&name, bytes, loaded.is_err(), self.budget_bytes);
+        loaded?.downcast::<T>().map_err(|_| {
+            Failure::permanent("model.texts", format!("{name} is kept as something else"))
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, TextCacheState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TextCacheState {
+    fn cell(&mut self, name: &str) -> Arc<OnceCell<Arc<dyn Any + Send + Sync>>> {
+        self.uses += 1;
+        let entry = self.entries.entry(name.into()).or_default();
+        entry.last_use = self.uses;
+        Arc::clone(&entry.cell)
+    }
+
+    /// Notes that it was made (or could not be), and lets go of what was not used for longest.
+    fn record_size(&mut self, name: &str, bytes: usize, failed: bool, budget: usize) {
+        if failed {
+            self.evict(name);
+        } else if let Some(entry) = self.entries.get_mut(name).filter(|_| bytes > 0) {
+            self.bytes += bytes - entry.bytes.min(bytes);
+            entry.bytes = bytes;
+        }
+        while self.bytes > budget {
+            let loaded = self.entries.iter().filter(|(_, entry)| entry.bytes > 0);
+            let Some(oldest) = loaded
+                .min_by_key(|(_, entry)| entry.last_use)
+                .map(|(name, _)| name.clone())
+            else {
+                return;
+            };
+            self.evict(&oldest);
+        }
+    }
+
+    fn evict(&mut self, name: &str) {
+        self.bytes -= self.entries.remove(name).map_or(0, |entry| entry.bytes);
+    }
+}
+
+fn cache_key(task: &TaskContext<'_, FilingFlow>, key: &TaskKey, part: &str) -> String {
+    format!("{}/{key}/{part}", task.run.scope)
+}
+
+fn source_error(error: &CodecError) -> Failure {
+    Failure::permanent("structure.source", error.to_string())
+}
+
+/// The text of a page as questions read it: without running heads and feet, so that a page that moved reads the same; but
+/// with line `entries` (an index), which someone takes for a heading.
+pub(crate) fn page_text(page: &Page, keep_line: Option<u32>) -> String {
+    let keep_line = keep_line.map(|line| line as usize);
+    let lines = page
+        .lines
+        .iter()
+        .enumerate()
+        .filter(|(index, line)| !line.is_furniture() || Some(*index) == keep_line);
+    lines
+        .map(|(_, line)| line.text.as_str())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// A line and the lines below it.
+pub(super) fn excerpt_lines(lines: &[String], line: u32) -> String {
+    let first = (line.saturating_sub(1) as usize).min(lines.len());
+    let last = (first + EXCERPT_LINES as usize).min(lines.len());
+    lines[first..last].join("\n")
+}
+
+fn start(span: SectionSpan) -> Option<Position> {
+    match span {
+        SectionSpan::Pages { from, .. } => Some(from),
+        SectionSpan::Lines { .. } => None,
+    }
+}
+
+fn last_page(extent: Extent) -> PageNo {
+    match extent {
+        Extent::Pages(count) => PageNo::new(count).unwrap_or(PageNo::FIRST),
+        Extent::Lines(_) => PageNo::FIRST,
+    }
+}

@@ -1,0 +1,60 @@
+//! What is told to whoever listens outside: a hint, that the change records repeat (`docs/REINDEX.md`).
+
+use serde::Serialize;
+use stemma_document::{Change, ChangeKind, Collection, DocId};
+use stemma_engine::Ports;
+use stemma_engine::message::encode;
+
+/// An event as it travels.
+#[derive(Serialize)]
+struct ChangeEvent<'a> {
+    event: &'static str,
+    collection: &'a Collection,
+    doc: DocId,
+    seq: u64,
+    at_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gaps: Option<usize>,
+}
+
+/// Tells of a change that is on record. That no one hears it harms no one, so it is not tried again.
+pub(crate) async fn notify_change(ports: &Ports, collection: &Collection, change: &Change) {
+    let event = change_event(collection, change);
+    let sent = match encode(&event) {
+        Ok(message) => ports.queue.announce(event.event, message).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = sent {
+        tracing::info!(event = event.event, doc = %event.doc, %error, "an event was not told; its change record stands");
+    }
+}
+
+fn change_event<'a>(collection: &'a Collection, change: &'a Change) -> ChangeEvent<'a> {
+    let at_ms = change.at_ms;
+    match &change.kind {
+        ChangeKind::Published(entry) => ChangeEvent {
+            event: "document.published",
+            collection,
+            doc: entry.version.doc,
+            seq: entry.version.seq,
+            at_ms,
+            uri: Some(&entry.version.uri),
+            path: Some(&entry.version.path),
+            gaps: Some(entry.gaps.len()),
+        },
+        ChangeKind::Removed { doc, seq } => ChangeEvent {
+            event: "document.removed",
+            collection,
+            doc: *doc,
+            seq: *seq,
+            at_ms,
+            uri: None,
+            path: None,
+            gaps: None,
+        },
+    }
+}

@@ -1,0 +1,143 @@
+//! Originals in the store: put there at submission, where workers run on other machines than the files.
+
+use bytes::Bytes;
+use stemma_document::{Collection, Digest, DocumentVersion, blob_keys};
+use stemma_engine::blobs::{Blobs, PutOutcome};
+use stemma_engine::port_error::with_retry;
+use stemma_engine::{Env, Failure, PortError};
+
+/// Puts the bytes of a document into the store, under their digest and so once, however often they are submitted.
+///
+/// # Errors
+/// [`PortError`] when the store is away, and a lasting one when `bytes` are not what `digest` says.
+pub async fn store_source(
+    env: &Env,
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    digest: Digest,
+    bytes: Bytes,
+) -> Result<PutOutcome, PortError> {
+    if Digest::from_content(&bytes) != digest {
+        return Err(PortError::permanent(
+            "blobs",
+            "put",
+            "the document changed while it was submitted",
+        ));
+    }
+    let key = blob_keys::original_key(collection, digest);
+    // Looking costs less than sending it all again.
+    if with_retry(env, || blobs.size(&key)).await? == Some(bytes.len() as u64) {
+        return Ok(PutOutcome::Exists);
+    }
+    with_retry(env, || blobs.put(&key, bytes.clone())).await
+}
+
+/// The stored bytes of a version; `None` where there are none. What a power loss tore is removed, and counts as none.
+pub(super) async fn read_stored(
+    env: &Env,
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    version: &DocumentVersion,
+    max_bytes: u64,
+) -> Result<Option<Bytes>, Failure> {
+    let key = blob_keys::original_key(collection, version.source);
+    match with_retry(env, || blobs.size(&key)).await? {
+        None => return Ok(None),
+        Some(size_bytes) if size_bytes > max_bytes => {
+            return Err(super::too_large_error("document", size_bytes, max_bytes));
+        }
+        Some(_) => {}
+    }
+    let bytes = with_retry(env, || blobs.get(&key)).await?;
+    if bytes
+        .as_ref()
+        .is_some_and(|bytes| Digest::from_content(bytes) != version.source)
+    {
+        tracing::warn!(
+            original = key,
+            "torn original removed; submit its document again"
+        );
+        with_retry(env, || blobs.delete(&key)).await?;
+        return Ok(None);
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_engine::blobs::MemoryBlobs;
+
+    use super::super::tests::version;
+    use super::*;
+
+    #[tokio::test]
+    async fn stored_source_is_read_without_its_file() {
+        let env = Env::system();
+        let blobs = MemoryBlobs::default();
+        let collection = Collection::default();
+        let bytes = Bytes::from_static(b"the text");
+        let other = "tenant".parse().unwrap();
+        let version = version("file:///elsewhere/a.md", &bytes);
+        assert_eq!(
+            read_stored(&env, &blobs, &collection, &version, 100)
+                .await
+                .unwrap(),
+            None
+        );
+        let put = || store_source(&env, &blobs, &collection, version.source, bytes.clone());
+        assert_eq!(put().await.unwrap(), PutOutcome::Created);
+        assert_eq!(put().await.unwrap(), PutOutcome::Exists);
+        assert_eq!(
+            read_stored(&env, &blobs, &collection, &version, 100)
+                .await
+                .unwrap(),
+            Some(bytes.clone())
+        );
+        assert_eq!(
+            read_stored(&env, &blobs, &other, &version, 100)
+                .await
+                .unwrap(),
+            None,
+            "nothing crosses collections"
+        );
+        assert_eq!(
+            read_stored(&env, &blobs, &collection, &version, 7)
+                .await
+                .unwrap_err()
+                .code,
+            "limits.bytes"
+        );
+        let wrong = store_source(
+            &env,
+            &blobs,
+            &collection,
+            Digest::from_content(b"another text"),
+            bytes,
+        )
+        .await;
+        assert!(wrong.is_err_and(|error| !error.transient));
+    }
+
+    #[tokio::test]
+    async fn torn_source_is_removed() {
+        let env = Env::system();
+        let blobs = MemoryBlobs::default();
+        let collection = Collection::default();
+        let version = version("file:///elsewhere/a.md", b"the text");
+        let key = blob_keys::original_key(&collection, version.source);
+        blobs.put(&key, Bytes::from_static(b"the")).await.unwrap();
+        assert_eq!(
+            read_stored(&env, &blobs, &collection, &version, 100)
+                .await
+                .unwrap(),
+            None
+        );
+        let bytes = Bytes::from_static(b"the text");
+        assert_eq!(
+            store_source(&env, &blobs, &collection, version.source, bytes)
+                .await
+                .unwrap(),
+            PutOutcome::Created
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! Where the bytes of documents come from: files of this machine, objects in buckets, and the store, into which a
+//! submission may put them.
+
+mod blob_sources;
+mod local;
+mod s3;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use stemma_document::{Digest, DocumentVersion, Origin, blob_keys};
+use stemma_engine::Failure;
+use stemma_engine::s3::S3Settings;
+use stemma_engine::stage::TaskContext;
+
+pub use blob_sources::store_source;
+pub use local::{LocalFiles, file_path, file_uri, open_regular};
+pub use s3::{BucketObjects, object_uri, parse_object_uri};
+
+use crate::FilingFlow;
+
+/// A place that holds documents.
+#[async_trait]
+pub trait SourceStore: Send + Sync {
+    /// Reads the bytes of a version from where its URI says, at most `max_bytes`. An object that has another ETag than
+    /// the version is refused; whether bytes have the version's digest is for the caller to see.
+    ///
+    /// # Errors
+    /// Permanent `input.*` failures when the document is gone, too large or of a kind that is not read; uncounted ones
+    /// when the place is away.
+    async fn read(&self, version: &DocumentVersion, max_bytes: u64) -> Result<Bytes, Failure>;
+}
+
+/// Endings of documents in folders and buckets.
+const EXTENSIONS: [&str; 5] = ["pdf", "md", "markdown", "txt", "text"];
+
+/// Whether a path or key is called like a document; what is named one by one may be called anything.
+pub fn is_document(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let extension = name
+        .rsplit_once('.')
+        .filter(|(stem, _)| !stem.is_empty())
+        .map(|(_, extension)| extension.to_lowercase());
+    extension.is_some_and(|extension| EXTENSIONS.contains(&extension.as_str()))
+}
+
+/// Files of this machine and objects in buckets, by the scheme of the URI. What may be submitted from where is decided
+/// at submission: a network never names paths.
+pub struct SchemeRouter {
+    files: LocalFiles,
+    objects: BucketObjects,
+}
+
+impl SchemeRouter {
+    /// Reads files as this process may, and objects as these settings may.
+    pub fn new(s3: S3Settings) -> Self {
+        Self {
+            files: LocalFiles,
+            objects: BucketObjects::new(s3),
+        }
+    }
+}
+
+#[async_trait]
+impl SourceStore for SchemeRouter {
+    async fn read(&self, version: &DocumentVersion, max_bytes: u64) -> Result<Bytes, Failure> {
+        match version.uri.split_once("://") {
+            Some(("file", _)) => self.files.read(version, max_bytes).await,
+            Some(("s3", _)) => self.objects.read(version, max_bytes).await,
+            _ => Err(Failure::permanent(
+                "input.unreachable",
+                format!("there is no way to read {}", version.uri),
+            )
+            .with_next("submit a file, or an object in a bucket")),
+        }
+    }
+}
+
+/// The bytes of a version: what was stored at submission, else what lies where its URI says, if it is still the same.
+///
+/// # Errors
+/// As [`SourceStore::read`]; `input.changed_error` when the bytes are others than were submitted.
+pub(crate) async fn read_source(
+    task: &TaskContext<'_, FilingFlow>,
+    version: &DocumentVersion,
+) -> Result<Bytes, Failure> {
+    let max_bytes = task.settings.limits.max_bytes;
+    if version.origin != Origin::Content {
+        return task.tools.sources.read(version, max_bytes).await;
+    }
+    let collection = blob_keys::parse_collection(&task.run.scope)
+        .map_err(|error| Failure::permanent("engine.header_invalid", error.to_string()))?;
+    if let Some(bytes) = blob_sources::read_stored(
+        task.env,
+        task.ports.blobs.as_ref(),
+        &collection,
+        version,
+        max_bytes,
+    )
+    .await?
+    {
+        return Ok(bytes);
+    }
+    let bytes = task.tools.sources.read(version, max_bytes).await?;
+    if Digest::from_content(&bytes) == version.source {
+        Ok(bytes)
+    } else {
+        Err(changed_error("file"))
+    }
+}
+
+fn changed_error(what: &str) -> Failure {
+    Failure::permanent(
+        "input.changed",
+        format!("the {what} changed after it was submitted"),
+    )
+    .with_next("submit it again")
+}
+
+fn too_large_error(what: &str, size_bytes: u64, max_bytes: u64) -> Failure {
+    let message = format!("the {what} has {size_bytes} bytes, over the limit of {max_bytes}");
+    Failure::permanent("limits.bytes", message).with_next("raise limits.max_bytes")
+}
+
+/// Bytes as they stand in the path of a URI: all but unreserved ones and `/` percent-encoded (RFC 3986 §2.1).
+fn percent_encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                text.push(char::from(*byte))
+            }
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// The bytes that [`percent_encode`] encoded; `None` for what is no encoding.
+fn percent_decode(text: &str) -> Option<Vec<u8>> {
+    let mut rest = text.bytes();
+    let mut bytes = Vec::with_capacity(text.len());
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let high = char::from(rest.next()?).to_digit(16)?;
+            let low = char::from(rest.next()?).to_digit(16)?;
+            bytes.push(u8::try_from(high * 16 + low).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn version(uri: &str, bytes: &[u8]) -> DocumentVersion {
+        DocumentVersion {
+            doc: stemma_document::DocId::new(&stemma_document::Collection::default(), uri),
+            seq: 1,
+            uri: uri.into(),
+            name: "a.md".into(),
+            path: "a.md".into(),
+            source: Digest::from_content(bytes),
+            origin: Origin::Content,
+            size_bytes: bytes.len() as u64,
+            settings: "s".into(),
+            sidecar_facts: Default::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn unreadable_uri_has_error_code() {
+        let router = SchemeRouter::new(S3Settings::default());
+        for (uri, code) in [
+            ("https://filings/a.md", "input.unreachable"),
+            ("a.md", "input.unreachable"),
+            ("s3://filings", "input.unreachable"),
+            ("file:///no/such/file", "input.unreadable"),
+        ] {
+            let failure = router.read(&version(uri, b""), 10).await.unwrap_err();
+            assert_eq!(failure.code, code, "{uri}");
+            assert!(failure.next.is_some(), "{failure}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Draft_part: a further part of a plan that is too long for one outcome.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use stemma_document::Digest;
+use stemma_engine::queue::Lane;
+use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
+
+use crate::FilingFlow;
+use crate::llm::PlanPage;
+use crate::settings::RunSettings;
+
+/// Gives one part of a plan. Key: the plan and the part.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LoadPlanPage {
+    /// Digest of the plan.
+    pub plan: Digest,
+    /// The artifact whose blob `plan` holds it.
+    pub draft: TaskKey,
+    /// Counts from 0; the first part is an outcome already.
+    pub part: u32,
+}
+
+#[async_trait]
+impl Stage for LoadPlanPage {
+    type Work = FilingFlow;
+    type Outcome = PlanPage;
+
+    const NAME: &'static str = "draft_part";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Cpu;
+
+    fn identity(&self, _settings: &RunSettings, identity: &mut TaskKeyBuilder) {
+        identity
+            .bytes(self.plan.as_bytes())
+            .number(u64::from(self.part));
+    }
+
+    async fn run(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+    ) -> Result<StageOutput<PlanPage>, Failure> {
+        let json = task.blob(&self.draft, "plan").await?;
+        let unreadable =
+            |error: &dyn std::fmt::Display| Failure::permanent("structure.plan", error.to_string());
+        let parts: Vec<PlanPage> =
+            serde_json::from_slice(&json).map_err(|error| unreadable(&error))?;
+        let part = parts.into_iter().nth(self.part as usize);
+        part.map(StageOutput::from)
+            .ok_or_else(|| unreadable(&format!("the plan has no part {}", self.part)))
+    }
+}

@@ -1,0 +1,503 @@
+//! Claiming: a submitted document becomes one version and one run, whoever submits it how often.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin, TreeObject, blob_keys};
+use stemma_engine::blobs::{PutOutcome, list_all};
+use stemma_engine::coordinator::run_failure_key;
+use stemma_engine::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
+use stemma_engine::message::RunOutcome;
+use stemma_engine::port_error::with_retry;
+use stemma_engine::s3::ObjectMeta;
+use stemma_engine::{Env, PortError, Ports, RunHeader, RunId, RunRef};
+
+use crate::sources::object_uri;
+use crate::stages::{PublishOutcome, publish_outcome};
+use crate::{FilingFlow, llm};
+
+/// A document as submitted: what [`JobEntry::input`] holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Submission {
+    /// Canonical place of the bytes, e.g. `file:///archive/a.pdf` or `s3://filings/a%20b.pdf`.
+    pub uri: String,
+    /// File name, for display.
+    pub name: String,
+    /// Folder path below the place it was submitted from, and the name.
+    pub path: String,
+    /// Identifies the bytes, in the way that `origin` says: another one is another version.
+    pub source: Digest,
+    /// How they are identified: files by content, objects by their ETag.
+    #[serde(skip_serializing_if = "is_content", default)]
+    pub origin: Origin,
+    /// Size of the bytes.
+    pub size_bytes: u64,
+    /// Facts a sidecar states about it, by their names in [`crate::sidecar_facts::NAMES`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub stated: BTreeMap<String, String>,
+    /// Whether a version that failed before, or about which a model left questions unanswered, is tried again, as a new
+    /// version.
+    pub retry_failed: bool,
+}
+
+fn is_content(origin: &Origin) -> bool {
+    *origin == Origin::Content
+}
+
+impl Submission {
+    /// The word that a document at `uri` was removed: its next version is a tombstone.
+    pub fn for_removal(uri: String, path: String) -> Self {
+        Self {
+            name: path.rsplit('/').next().unwrap_or_default().into(),
+            uri,
+            path,
+            source: Digest::from_content(b""),
+            origin: Origin::Removed,
+            size_bytes: 0,
+            stated: BTreeMap::new(),
+            retry_failed: false,
+        }
+    }
+
+    /// An object of a bucket, found below the prefix `below`.
+    pub fn from_object(bucket: &str, below: &str, entry: &ObjectMeta) -> Self {
+        let path = entry
+            .key
+            .strip_prefix(below)
+            .unwrap_or(&entry.key)
+            .trim_start_matches('/');
+        let path = if path.is_empty() {
+            entry.key.as_str()
+        } else {
+            path
+        };
+        Self {
+            uri: object_uri(bucket, &entry.key),
+            name: entry.key.rsplit('/').next().unwrap_or_default().into(),
+            path: path.into(),
+            source: Digest::from_object(&entry.etag, entry.size_bytes),
+            origin: Origin::Object {
+                etag: entry.etag.clone(),
+                version: entry.version.clone(),
+            },
+            size_bytes: entry.size_bytes,
+            stated: BTreeMap::new(),
+            retry_failed: false,
+        }
+    }
+}
+
+impl Submission {
+    /// What to submit to have the document of a run again; `None` where the run is of no document.
+    pub fn resubmit(run: &RunHeader) -> Option<Self> {
+        let version: DocumentVersion = serde_json::from_value(run.input.clone()).ok()?;
+        let DocumentVersion {
+            uri,
+            name,
+            path,
+            source,
+            origin,
+            size_bytes,
+            sidecar_facts: stated,
+            ..
+        } = version;
+        Some(Self {
+            uri,
+            name,
+            path,
+            source,
+            origin,
+            size_bytes,
+            stated,
+            retry_failed: true,
+        })
+    }
+}
+
+/// The name of a run.
+pub fn run_id(doc: DocId, seq: u64) -> RunId {
+    RunId(format!("{doc}-{seq}"))
+}
+
+/// Where the header of a run lies that [`run_id`] named; `None` for another name.
+pub fn header_key(collection: &str, run: &RunId) -> Option<String> {
+    let (doc, seq) = run.0.rsplit_once('-')?;
+    Some(blob_keys::version_key(
+        &collection.parse().ok()?,
+        doc.parse().ok()?,
+        seq.parse().ok()?,
+    ))
+}
+
+/// What is known of a document's versions.
+struct VersionState {
+    /// The newest claim.
+    newest: Option<RunHeader>,
+    /// The next free number: above all claims and tombstones.
+    next: u64,
+    /// Whether the document was removed after the newest claim.
+    removed: bool,
+}
+
+pub(crate) async fn claim_version(
+    env: &Env,
+    ports: &Ports,
+    job: &JobManifest,
+    entry: &JobEntry,
+) -> Result<ClaimOutcome, PortError> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        PortError::permanent("blobs", "claim", format!("job {}: {error}", job.job))
+    };
+    let submission: Submission =
+        serde_json::from_value(entry.input.clone()).map_err(|error| wrong(&error))?;
+    let collection: Collection = job.collection.parse().map_err(|error| wrong(&error))?;
+    let doc = DocId::new(&collection, &submission.uri);
+    loop {
+        let versions = load_versions(env, ports, &collection, doc).await?;
+        if let Some(newest) = versions
+            .newest
+            .filter(|newest| !versions.removed && is_same_version(newest, &submission, job))
+        {
+            match run_outcome(env, ports, &newest).await? {
+                None => return Ok(ClaimOutcome::Run(newest)),
+                // Its run is over; a new version goes on from what it made.
+                Some(RunOutcome::Cancelled) => {}
+                Some(RunOutcome::Failed(_))
+                    if submission.retry_failed && newest.opened_by != job.job => {}
+                Some(RunOutcome::DoneWithGaps(_))
+                    if submission.retry_failed
+                        && newest.opened_by != job.job
+                        && has_unanswered_gaps(env, ports, &collection, &newest).await? => {}
+                Some(ended @ RunOutcome::Failed(_)) => return Ok(ClaimOutcome::Ended(ended)),
+                Some(ended) if newest.opened_by == job.job => {
+                    return Ok(ClaimOutcome::Ended(ended));
+                }
+                Some(_) => return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged)),
+            }
+        }
+        if submission.origin == Origin::Removed && (versions.next == 1 || versions.removed) {
+            return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged)); // nothing is there to be removed
+        }
+        let header = run_header(job, &collection, doc, versions.next, submission.clone())?;
+        let json = serde_json::to_vec(&header).map_err(|error| wrong(&error))?;
+        if with_retry(env, || {
+            ports.blobs.put(&header.at.header, json.clone().into())
+        })
+        .await?
+            == PutOutcome::Created
+        {
+            return Ok(ClaimOutcome::Run(header));
+        }
+        // Someone else claimed this number: look again, it may be the same version.
+    }
+}
+
+/// Whether the tree of a version has gaps because a model did not answer: asked again, it may.
+async fn has_unanswered_gaps(
+    env: &Env,
+    ports: &Ports,
+    collection: &Collection,
+    run: &RunHeader,
+) -> Result<bool, PortError> {
+    let Ok(version) = serde_json::from_value::<DocumentVersion>(run.input.clone()) else {
+        return Ok(false);
+    };
+    let key = blob_keys::tree_key(collection, version.doc, version.seq);
+    let json = with_retry(env, || ports.blobs.get(&key)).await?;
+    Ok(
+        match json.and_then(|json| serde_json::from_slice(&json).ok()) {
+            Some(TreeObject::Published(published)) => published
+                .tree
+                .gaps
+                .iter()
+                .any(|gap| llm::is_unanswered(&gap.code)),
+            Some(TreeObject::Removed) | None => false,
+        },
+    )
+}
+
+/// How a run ended, from the blobs alone.
+pub(crate) async fn run_outcome(
+    env: &Env,
+    ports: &Ports,
+    run: &RunHeader,
+) -> Result<Option<RunOutcome>, PortError> {
+    let version: DocumentVersion = serde_json::from_value(run.input.clone()).map_err(|error| {
+        PortError::permanent(
+            "blobs",
+            "get",
+            format!("run header {}: {error}", run.at.header),
+        )
+    })?;
+    if let Some(PublishOutcome { gaps }) =
+        publish_outcome(env, ports, &run.at.scope, &version).await?
+    {
+        return Ok(Some(if gaps == 0 {
+            RunOutcome::Done
+        } else {
+            RunOutcome::DoneWithGaps(gaps)
+        }));
+    }
+    let key = run_failure_key(&run.at.run);
+    let Some(json) = with_retry(env, || ports.blobs.get(&key)).await? else {
+        return Ok(None);
+    };
+    serde_json::from_slice(&json)
+        .map(|record| Some(RunOutcome::from_record(record)))
+        .map_err(|error| {
+            PortError::permanent("blobs", "get", format!("{key} cannot be read: {error}"))
+        })
+}
+
+/// Whether a run of the document at `uri` is open: its newest claim has neither a tree nor a failure.
+///
+/// # Errors
+/// [`PortError`] when a port is away.
+pub async fn has_open_run(
+    env: &Env,
+    ports: &Ports,
+    collection: &Collection,
+    uri: &str,
+) -> Result<bool, PortError> {
+    let versions = load_versions(env, ports, collection, DocId::new(collection, uri)).await?;
+    match versions.newest.filter(|_| !versions.removed) {
+        Some(newest) => Ok(run_outcome(env, ports, &newest).await?.is_none()),
+        None => Ok(false),
+    }
+}
+
+/// The next free version number of a document: above all claims, trees and tombstones.
+pub(crate) async fn next_version(
+    env: &Env,
+    ports: &Ports,
+    collection: &Collection,
+    doc: DocId,
+) -> Result<u64, PortError> {
+    Ok(load_versions(env, ports, collection, doc).await?.next)
+}
+
+async fn load_versions(
+    env: &Env,
+    ports: &Ports,
+    collection: &Collection,
+    doc: DocId,
+) -> Result<VersionState, PortError> {
+    let blobs = ports.blobs.as_ref();
+    let claims = blob_keys::versions_prefix(collection, doc);
+    let trees = blob_keys::trees_prefix(collection, doc);
+    let claims = with_retry(env, || list_all(blobs, &claims)).await?;
+    let trees = with_retry(env, || list_all(blobs, &trees)).await?;
+    let highest = |keys: &[String]| {
+        keys.last()
+            .and_then(|key| blob_keys::parse_seq(key))
+            .unwrap_or(0)
+    };
+    let claimed = highest(&claims);
+    let finished = highest(&trees);
+    let newest = match claims.last() {
+        // A claim that a power loss tore is passed over: the next number is claimed instead.
+        Some(key) => with_retry(env, || blobs.get(key))
+            .await?
+            .and_then(|json| serde_json::from_slice(&json).ok()),
+        None => None,
+    };
+    Ok(VersionState {
+        newest,
+        next: claimed.max(finished) + 1,
+        removed: finished > claimed,
+    })
+}
+
+/// Whether a claim is of the same bytes, stated to be the same, under the same settings.
+fn is_same_version(newest: &RunHeader, submission: &Submission, job: &JobManifest) -> bool {
+    let Ok(version) = serde_json::from_value::<DocumentVersion>(newest.input.clone()) else {
+        return false;
+    };
+    let described = version.sidecar_facts == submission.stated;
+    version.source == submission.source
+        && (version.origin == Origin::Removed) == (submission.origin == Origin::Removed)
+        && described
+        && newest.settings == job.settings
+        && newest.flow_revision == FilingFlow::REVISION
+}
+
+fn run_header(
+    job: &JobManifest,
+    collection: &Collection,
+    doc: DocId,
+    seq: u64,
+    submission: Submission,
+) -> Result<RunHeader, PortError> {
+    let Submission {
+        uri,
+        name,
+        path,
+        source,
+        origin,
+        size_bytes,
+        stated,
+        ..
+    } = submission;
+    let wrong = |error: &dyn std::fmt::Display| {
+        PortError::permanent("blobs", "claim", format!("{path}: {error}"))
+    };
+    let settings = job.settings.clone();
+    let version = DocumentVersion {
+        doc,
+        seq,
+        uri,
+        name,
+        path: path.clone(),
+        source,
+        origin,
+        size_bytes,
+        settings,
+        sidecar_facts: stated,
+    };
+    Ok(RunHeader {
+        at: RunRef {
+            run: run_id(doc, seq),
+            header: blob_keys::version_key(collection, doc, seq),
+            scope: blob_keys::document_scope(collection, doc),
+        },
+        settings: job.settings.clone(),
+        flow_revision: FilingFlow::REVISION,
+        class: job.class,
+        opened_by: job.job.clone(),
+        input: serde_json::to_value(version).map_err(|error| wrong(&error))?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_engine::flow::JobOptions;
+    use stemma_engine::{JobId, Priority};
+
+    use super::*;
+
+    fn entry(text: &str) -> JobEntry {
+        let submission = Submission {
+            uri: "file:///a.md".into(),
+            name: "a.md".into(),
+            path: "a.md".into(),
+            source: Digest::from_content(text.as_bytes()),
+            origin: Origin::Content,
+            size_bytes: text.len() as u64,
+            stated: BTreeMap::new(),
+            retry_failed: false,
+        };
+        JobEntry {
+            weight: 1,
+            input: serde_json::to_value(submission).unwrap(),
+        }
+    }
+
+    fn job() -> JobManifest {
+        let collection = Collection::default().to_string();
+        let job = JobId("job".into());
+        let settings = "s".into();
+        JobManifest {
+            job,
+            collection,
+            settings,
+            class: Priority::Bulk,
+            entries: 1,
+            submitted_ms: 0,
+            terms: JobOptions::default(),
+        }
+    }
+
+    async fn claim_run(env: &Env, ports: &Ports, text: &str) -> RunHeader {
+        match claim_version(env, ports, &job(), &entry(text))
+            .await
+            .unwrap()
+        {
+            ClaimOutcome::Run(header) => header,
+            ClaimOutcome::Ended(ending) => panic!("{ending:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn older_flow_revision_is_claimed_again() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory();
+        let first = claim_run(&env, &ports, "text").await;
+        assert_eq!(claim_run(&env, &ports, "text").await, first);
+        assert_eq!(
+            claim_run(&env, &ports, "other text").await.at.run.0,
+            first.at.run.0.replace("-1", "-2")
+        );
+
+        let env = Env::simulated(1);
+        let ports = Ports::memory();
+        let older = RunHeader {
+            flow_revision: first.flow_revision - 1,
+            ..first
+        };
+        ports
+            .blobs
+            .put(&older.at.header, serde_json::to_vec(&older).unwrap().into())
+            .await
+            .unwrap();
+        let anew = claim_run(&env, &ports, "text").await;
+        assert_ne!(anew.at.run, older.at.run);
+        assert_eq!(claim_run(&env, &ports, "text").await, anew);
+    }
+
+    #[tokio::test]
+    async fn object_version_depends_on_etag_and_size() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory();
+        let object = ObjectMeta {
+            key: "in/2022/a b.pdf".into(),
+            size_bytes: 5,
+            etag: "e".into(),
+            modified_ms: 0,
+            version: None,
+        };
+        let versioned = ObjectMeta {
+            modified_ms: 9,
+            version: Some("v2".into()),
+            ..object.clone()
+        };
+        let changed = ObjectMeta {
+            etag: "f".into(),
+            ..object.clone()
+        };
+        let submission = Submission::from_object("filings", "in/", &object);
+        assert_eq!(
+            (submission.uri.as_str(), submission.path.as_str()),
+            ("s3://filings/in/2022/a%20b.pdf", "2022/a b.pdf")
+        );
+        assert_eq!(submission.name, "a b.pdf");
+        let mut runs = Vec::new();
+        for entry in [&object, &versioned, &changed] {
+            let input =
+                serde_json::to_value(Submission::from_object("filings", "in/", entry)).unwrap();
+            match claim_version(&env, &ports, &job(), &JobEntry { weight: 1, input })
+                .await
+                .unwrap()
+            {
+                ClaimOutcome::Run(header) => runs.push(header.at.run),
+                ClaimOutcome::Ended(ending) => panic!("{ending:?}"),
+            }
+        }
+        assert!(runs[0] == runs[1] && runs[1] != runs[2], "{runs:?}");
+    }
+
+    #[test]
+    fn flow_revision_sums_stage_revisions() {
+        let stages: u32 = crate::stages::REVISIONS
+            .iter()
+            .map(|(_, revision)| revision)
+            .sum();
+        let asking: u32 = crate::stages::MODEL_REVISIONS
+            .iter()
+            .map(|(_, revision)| revision - 1)
+            .sum();
+        assert_eq!(
+            FilingFlow::REVISION - stages - asking,
+            crate::filing_flow::FLOW_REVISION
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! What making vectors may cost at most.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use stemma_engine::Failure;
+use stemma_engine::jobs::{JobBudget, SpendAmount};
+use stemma_llm::prices::CallBudget;
+use tokio::sync::Notify;
+
+/// The code of the failure of a call that the budget does not allow.
+pub const BUDGET_EXHAUSTED: &str = "embeddings.budget_used_up";
+
+/// A purse for one making of vectors, in tokens and money.
+#[derive(Debug)]
+pub struct EmbeddingBudget {
+    budget: JobBudget,
+    state: Mutex<SpendState>,
+    settlement: Notify,
+}
+
+#[derive(Debug, Default)]
+struct SpendState {
+    used: SpendSum,
+    reserved: SpendSum,
+    calls_in_flight: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct SpendSum {
+    tokens: u64,
+    nanodollars: u64,
+}
+
+impl SpendSum {
+    fn with_amount(self, amount: SpendAmount) -> Self {
+        let nanodollars = self
+            .nanodollars
+            .saturating_add(amount.nanodollars.unwrap_or_default());
+        Self {
+            tokens: self.tokens.saturating_add(amount.tokens),
+            nanodollars,
+        }
+    }
+
+    fn exceeds(self, budget: JobBudget) -> bool {
+        budget.tokens.is_some_and(|most| self.tokens > most)
+            || budget
+                .nanodollars
+                .is_some_and(|most| self.nanodollars > most)
+    }
+}
+
+impl EmbeddingBudget {
+    /// A purse with `budget` in it.
+    pub fn new(budget: JobBudget) -> Self {
+        Self {
+            budget,
+            state: Mutex::default(),
+            settlement: Notify::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, SpendState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl CallBudget for EmbeddingBudget {
+    /// Where a call would fit but for others under way, those are waited for: they may cost less than was reserved.
+    async fn reserve(&self, most: SpendAmount) -> Result<(), Failure> {
+        loop {
+            let settlement = self.settlement.notified();
+            {
+                let mut state = self.state();
+                if state.used.with_amount(most).exceeds(self.budget) {
+                    let message = format!(
+                        "the budget does not allow a further call of about {} tokens",
+                        most.tokens
+                    );
+                    return Err(Failure::permanent(BUDGET_EXHAUSTED, message).with_next(
+                        "allow more; what was made is kept, and the same command goes on from it",
+                    ));
+                }
+                let reserved = state.reserved;
+                let all = state
+                    .used
+                    .with_amount(SpendAmount {
+                        tokens: reserved.tokens,
+                        nanodollars: Some(reserved.nanodollars),
+                    })
+                    .with_amount(most);
+                if state.calls_in_flight == 0 || !all.exceeds(self.budget) {
+                    state.reserved = state.reserved.with_amount(most);
+                    state.calls_in_flight += 1;
+                    return Ok(());
+                }
+            }
+            settlement.await;
+        }
+    }
+
+    async fn settle(&self, most: SpendAmount, used: SpendAmount) {
+        let mut state = self.state();
+        state.reserved.tokens = state.reserved.tokens.saturating_sub(most.tokens);
+        let nanodollars = most.nanodollars.unwrap_or_default();
+        state.reserved.nanodollars = state.reserved.nanodollars.saturating_sub(nanodollars);
+        state.used = state.used.with_amount(used);
+        state.calls_in_flight = state.calls_in_flight.saturating_sub(1);
+        drop(state);
+        self.settlement.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(tokens: u64) -> SpendAmount {
+        SpendAmount {
+            nanodollars: Some(2 * tokens),
+            tokens,
+        }
+    }
+
+    #[tokio::test]
+    async fn concurrent_calls_do_not_overdraw_the_budget() {
+        let budget = EmbeddingBudget::new(JobBudget {
+            nanodollars: Some(200),
+            tokens: None,
+        });
+        budget.reserve(cost(60)).await.unwrap();
+        // Fits only when the other has cost less than it might.
+        let waiting = async {
+            budget.reserve(cost(60)).await.unwrap();
+            budget.settle(cost(60), cost(50)).await;
+        };
+        let settling = async { budget.settle(cost(60), cost(40)).await };
+        futures::join!(waiting, settling);
+        assert_eq!(
+            budget.reserve(cost(11)).await.unwrap_err().code,
+            BUDGET_EXHAUSTED
+        );
+        budget.reserve(cost(10)).await.unwrap();
+    }
+}

@@ -1,0 +1,344 @@
+//! Bringing vectors up to a catalogue: what is lacking is made, once.
+//!
+//! Each reply is kept before the next one is asked for, that of a part of a long document too: whoever goes on after a kill
+//! pays for no text again, but for the calls that were under way.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::stream::{self, StreamExt};
+use serde::Serialize;
+use stemma_document::{Digest, Section, SectionId, SectionTree, SourceBody, text};
+use stemma_engine::RunId;
+use stemma_llm::prices::CallBudget;
+use stemma_llm::tokens;
+
+use super::vector_index::SectionVector;
+use super::{EmbeddingError, SemanticRouter, knn, run_cpu, truncate_to_tokens};
+use crate::usage::CallUsage;
+use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::document_store::DocumentStore;
+
+/// What bringing vectors up to a catalogue came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct EmbedReport {
+    /// Documents whose vectors were made.
+    pub documents: usize,
+    /// Documents that lack vectors still.
+    #[serde(rename = "left")]
+    pub remaining: usize,
+    /// Sections whose texts were sent.
+    pub sent: usize,
+    /// Sections whose texts were known from before.
+    pub reused: usize,
+    /// Documents that left.
+    pub removed: usize,
+    /// Calls of the endpoint.
+    pub calls: u32,
+    /// Tokens, as the endpoint counts them.
+    pub tokens: u64,
+    /// Billionths of a dollar; `None` where there is no price.
+    pub nanodollars: Option<u64>,
+    /// Vectors kept now.
+    pub vectors: usize,
+}
+
+/// What making all vectors would come to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct EmbedEstimate {
+    /// Documents that lack vectors.
+    pub documents: usize,
+    /// Sections whose texts would be sent.
+    pub sections: usize,
+    /// Their tokens, by our count.
+    pub tokens: u64,
+    /// Billionths of a dollar; `None` where there is no price.
+    pub nanodollars: Option<u64>,
+}
+
+/// How making vectors ended.
+#[derive(Debug)]
+pub struct EmbedOutcome {
+    /// What was made.
+    pub report: EmbedReport,
+    /// Why not all of it was.
+    pub error: Option<EmbeddingError>,
+}
+
+/// What is said on the way.
+pub type OnEmbedProgress<'a> = &'a (dyn Fn(&EmbedReport) + Send + Sync);
+
+/// The texts of a document, and what is known of them.
+struct SectionTexts {
+    texts: Vec<(SectionId, String)>,
+    vectors: HashMap<u64, Vec<f32>>,
+}
+
+impl SectionTexts {
+    /// Texts without a vector.
+    fn missing_texts(&self) -> Vec<&str> {
+        self.texts
+            .iter()
+            .filter(|(_, text): &&(SectionId, String)| {
+                !self.vectors.contains_key(&text_digest(text))
+            })
+            .map(|(_, text)| text.as_str())
+            .collect()
+    }
+
+    /// A row for each text whose vector is known.
+    fn rows(&self) -> Vec<SectionVector> {
+        self.texts
+            .iter()
+            .filter_map(|(section, text): &(SectionId, String)| {
+                let digest = text_digest(text);
+                Some(SectionVector {
+                    section: *section,
+                    digest,
+                    vector: self.vectors.get(&digest)?.clone(),
+                })
+            })
+            .collect()
+    }
+}
+
+impl SemanticRouter {
+    /// Makes what a catalogue has and the vectors lack; what was made stays when it ends early. Sections whose text did not
+    /// change since an earlier version cost nothing. `heard` is told after each document. Only one process at a time makes
+    /// vectors; `None`: another one does.
+    ///
+    /// # Errors
+    /// [`EmbeddingError`] when the vectors cannot be kept; what the endpoint or the purse refuse ends it early.
+    pub async fn sync(
+        &self,
+        catalog: &Catalog,
+        store: &dyn DocumentStore,
+        budget: &dyn CallBudget,
+        on_progress: OnEmbedProgress<'_>,
+    ) -> Result<Option<EmbedOutcome>, EmbeddingError> {
+        let Some(_lock) = self.vectors.lock().await? else {
+            return Ok(None);
+        };
+        let mut report = EmbedReport {
+            nanodollars: Some(0),
+            ..EmbedReport::default()
+        };
+        let versions = self
+            .vectors
+            .versions()
+            .await?
+            .into_keys()
+            .chain(self.vectors.partial_documents().await?);
+        for doc in versions.filter(|doc: &stemma_document::DocId| {
+            catalog
+                .get(*doc)
+                .is_none_or(|document| document.entry().is_none())
+        }) {
+            self.vectors.remove(doc).await?;
+            report.removed += 1;
+        }
+        let lacking = self.outdated(catalog).await?;
+        report.remaining = lacking.len();
+        let stop = AtomicBool::new(false);
+        let report = Mutex::new(report);
+        let work = lacking
+            .iter()
+            .map(|document| self.embed_document(document, store, budget, &stop, &report));
+        let mut working = stream::iter(work)
+            .buffer_unordered(self.embedder.settings().concurrent_documents.max(1));
+        let mut stopped = None;
+        // What is under way when one fails is paid for: it is waited for, and kept.
+        while let Some(ended) = working.next().await {
+            match ended {
+                Ok(()) => on_progress(&report.lock().unwrap_or_else(PoisonError::into_inner)),
+                Err(error) => {
+                    stop.store(true, Ordering::Relaxed);
+                    stopped.get_or_insert(error);
+                }
+            }
+        }
+        drop(working);
+        let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
+        report.vectors = self.vectors.count().await?;
+        Ok(Some(EmbedOutcome {
+            report,
+            error: stopped,
+        }))
+    }
+
+    /// What [`SemanticRouter::sync`] would send: everything is read, and nothing sent.
+    ///
+    /// # Errors
+    /// [`EmbeddingError`] when documents or vectors cannot be read.
+    pub async fn estimate(
+        &self,
+        catalog: &Catalog,
+        store: &dyn DocumentStore,
+    ) -> Result<EmbedEstimate, EmbeddingError> {
+        let mut estimate = EmbedEstimate::default();
+        for document in self.outdated(catalog).await? {
+            let Some(texts) = self.section_texts(document, store).await? else {
+                continue;
+            };
+            let (sections, tokens) = run_cpu(move || {
+                let new = texts.missing_texts();
+                (
+                    new.len(),
+                    new.iter()
+                        .map(|text| u64::from(tokens::count(text)))
+                        .sum::<u64>(),
+                )
+            })
+            .await?;
+            estimate.documents += 1;
+            estimate.sections += sections;
+            estimate.tokens += tokens;
+        }
+        estimate.nanodollars = self.embedder.price(estimate.tokens);
+        Ok(estimate)
+    }
+
+    async fn outdated<'a>(
+        &self,
+        catalog: &'a Catalog,
+    ) -> Result<Vec<&'a CatalogDocument>, EmbeddingError> {
+        let versions = self.vectors.versions().await?;
+        Ok(catalog
+            .documents()
+            .iter()
+            .filter(|document: &&CatalogDocument| {
+                document
+                    .entry()
+                    .is_some_and(|entry| versions.get(&document.doc()) != Some(&entry.version.seq))
+            })
+            .collect())
+    }
+
+    /// The texts of a document; `None` where its tree has gone meanwhile.
+    async fn section_texts(
+        &self,
+        document: &CatalogDocument,
+        store: &dyn DocumentStore,
+    ) -> Result<Option<SectionTexts>, EmbeddingError> {
+        let Some(opened) = store.open(document).await? else {
+            return Ok(None);
+        };
+        let most = self.settings.section_tokens;
+        let texts =
+            run_cpu(move || texts_to_embed(&opened.tree, opened.body.as_ref(), most)).await?;
+        let whole = self.vectors.get(document.doc()).await?;
+        let part = self.vectors.partial(document.doc()).await?;
+        let vectors = whole
+            .into_iter()
+            .chain(part)
+            .map(|row| (row.digest, row.vector))
+            .collect();
+        Ok(Some(SectionTexts { texts, vectors }))
+    }
+
+    /// Makes the vectors of one document, unless all is to stop.
+    async fn embed_document(
+        &self,
+        document: &CatalogDocument,
+        store: &dyn DocumentStore,
+        budget: &dyn CallBudget,
+        stop: &AtomicBool,
+        report: &Mutex<EmbedReport>,
+    ) -> Result<(), EmbeddingError> {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let Some(mut texts) = self.section_texts(document, store).await? else {
+            return Ok(());
+        };
+        let doc = document.doc();
+        let seq = document.version().seq;
+        let run = RunId(format!("{doc}-{seq}"));
+        let new: Vec<String> = texts
+            .missing_texts()
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        let new: Vec<&str> = new.iter().map(String::as_str).collect();
+        let batches = self.embedder.batches(&new)?;
+        let reused = texts.texts.len() - new.len();
+        for (at, batch) in batches.iter().enumerate() {
+            let (vectors, usage) = self.embedder.embed_batch(batch, &run, budget).await?;
+            count_batch(report, batch.texts.len(), usage);
+            let vectors = vectors.into_iter().map(knn::normalize);
+            texts.vectors.extend(
+                batch
+                    .texts
+                    .iter()
+                    .map(|text| text_digest(text))
+                    .zip(vectors),
+            );
+            if at + 1 < batches.len() {
+                self.vectors.put_partial(doc, texts.rows()).await?;
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+            }
+        }
+        self.vectors.put(doc, seq, texts.rows()).await?;
+        let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.documents += 1;
+        report.remaining = report.remaining.saturating_sub(1);
+        report.reused += reused;
+        Ok(())
+    }
+}
+
+fn count_batch(report: &Mutex<EmbedReport>, texts: usize, usage: CallUsage) {
+    let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+    report.sent += texts;
+    report.calls += usage.calls;
+    report.tokens += usage.prompt_tokens;
+    report.nanodollars = report
+        .nanodollars
+        .filter(|_| usage.unpriced_calls == 0)
+        .map(|sum| sum + usage.nanodollars);
+}
+
+/// What is embedded of each section: titles from the top, its summary, the beginning of its own text.
+fn texts_to_embed(
+    tree: &SectionTree,
+    body: Option<&SourceBody>,
+    most: u32,
+) -> Vec<(SectionId, String)> {
+    let of_section = |section: &Section| {
+        let path: Vec<&str> = tree
+            .path_to(section.id)
+            .iter()
+            .map(|section| section.title.as_str())
+            .collect();
+        let own = body
+            .map(|body| text::own_text(section, body))
+            .unwrap_or_default();
+        let summary = section
+            .summary
+            .as_ref()
+            .map(|summary| summary.text.as_str())
+            .unwrap_or_default();
+        let whole = [path.join(" > ").as_str(), summary, own.as_str()].join("\n");
+        (
+            section.id,
+            truncate_to_tokens(whole.trim(), most).to_owned(),
+        )
+    };
+    tree.walk()
+        .map(|(_, section)| of_section(section))
+        .filter(|(_, text)| !text.trim().is_empty())
+        .collect()
+}
+
+/// Tells a text from others of the same document.
+pub(super) fn text_digest(text: &str) -> u64 {
+    let digest = Digest::from_content(text.as_bytes()).to_string();
+    digest
+        .get(..16)
+        .and_then(|hex| u64::from_str_radix(hex, 16).ok())
+        .unwrap_or_default()
+}

@@ -1,0 +1,77 @@
+//! The comparison: the products of one vector with very many, and the greatest of them.
+
+use std::cmp::Ordering;
+
+/// Sums kept side by side, so that a processor adds them at once.
+const LANES: usize = 16;
+
+/// A vector of length 1 in the same direction; one that is zero stays zero.
+#[must_use]
+pub fn normalize(mut vector: Vec<f32>) -> Vec<f32> {
+    let length = vector
+        .iter()
+        .map(|n| f64::from(*n) * f64::from(*n))
+        .sum::<f64>()
+        .sqrt() as f32;
+    if length > 0.0 && length.is_finite() {
+        vector.iter_mut().for_each(|n| *n /= length);
+    }
+    vector
+}
+
+/// The product of two vectors of one length.
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut sums = [0.0_f32; LANES];
+    let mut rest = 0.0_f32;
+    let a_lanes = a.chunks_exact(LANES);
+    let b_lanes = b.chunks_exact(LANES);
+    for (x, y) in a_lanes.remainder().iter().zip(b_lanes.remainder()) {
+        rest += x * y;
+    }
+    for (x, y) in a_lanes.zip(b_lanes) {
+        for lane in 0..LANES {
+            sums[lane] += x[lane] * y[lane];
+        }
+    }
+    sums.iter().sum::<f32>() + rest
+}
+
+/// The places of the `most` rows of `rows` with the greatest product with `vector`, best first; equal ones by `name`.
+/// `rows` is one row after the other; `counts` says which may be among them.
+pub fn top_k<K: Ord>(
+    rows: &[f32],
+    vector: &[f32],
+    most: usize,
+    counts: impl Fn(usize) -> bool,
+    name: impl Fn(usize) -> K,
+) -> Vec<(usize, f32)> {
+    let mut scored: Vec<(usize, f32)> = Vec::new();
+    if vector.is_empty() || most == 0 {
+        return scored;
+    }
+    let order = |a: &(usize, f32), b: &(usize, f32)| -> Ordering {
+        b.1.total_cmp(&a.1).then_with(|| name(a.0).cmp(&name(b.0)))
+    };
+    let mut floor = f32::NEG_INFINITY;
+    for (at, row) in rows.chunks_exact(vector.len()).enumerate() {
+        if !counts(at) {
+            continue;
+        }
+        let score = dot(row, vector);
+        if score >= floor {
+            scored.push((at, score));
+        }
+        // Cut now and then: sorting at each step would cost more than the products.
+        if scored.len() >= 2 * most + 64 {
+            scored.select_nth_unstable_by(most - 1, &order);
+            scored.truncate(most);
+            floor = scored
+                .iter()
+                .map(|(_, score)| *score)
+                .fold(f32::INFINITY, f32::min);
+        }
+    }
+    scored.sort_unstable_by(&order);
+    scored.truncate(most);
+    scored
+}

@@ -1,0 +1,580 @@
+//! Where in a filing things stand: financial statements and kinds of sections, found on pages by their look.
+
+use std::sync::OnceLock;
+
+use crate::tokenizer::content_words;
+
+/// A statement, or a kind of section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PageClass {
+    /// Balance sheet.
+    Balance,
+    /// Income statement.
+    Income,
+    /// Cash flow statement.
+    CashFlow,
+    /// Statement of changes in equity.
+    Equity,
+    /// Segments.
+    Segments,
+    /// Geographic areas.
+    Geography,
+    /// Income taxes.
+    Taxes,
+    /// Legal proceedings and contingencies.
+    Legal,
+    /// Acquisitions and divestitures.
+    Deals,
+    /// Restructuring.
+    Restructuring,
+    /// Debt and borrowing.
+    Debt,
+    /// Leases.
+    Leases,
+    /// Management's discussion of results.
+    Discussion,
+    /// Outlook.
+    Outlook,
+    /// Reconciliation of non-GAAP figures.
+    Reconciliation,
+    /// Business.
+    Business,
+    /// Risk factors.
+    Risks,
+    /// The cover of a form.
+    Cover,
+    /// Votes of holders.
+    Votes,
+    /// Changes of directors and officers.
+    Officers,
+}
+
+impl PageClass {
+    /// All places with the words for them in the vocabulary and in the index.
+    pub const ALL: [(PageClass, &str, &str); 20] = [
+        (PageClass::Balance, "BS", "balance sheet"),
+        (PageClass::Income, "IS", "income statement"),
+        (PageClass::CashFlow, "CF", "cash flow statement"),
+        (PageClass::Equity, "EQ", "equity statement"),
+        (PageClass::Segments, "SEG", "segments"),
+        (PageClass::Geography, "GEO", "geographic areas"),
+        (PageClass::Taxes, "TAX", "income taxes"),
+        (PageClass::Legal, "LEGAL", "legal proceedings"),
+        (PageClass::Deals, "ACQ", "acquisitions"),
+        (PageClass::Restructuring, "RESTR", "restructuring"),
+        (PageClass::Debt, "DEBT", "debt"),
+        (PageClass::Leases, "LEASE", "leases"),
+        (PageClass::Discussion, "MDA", "discussion of results"),
+        (PageClass::Outlook, "GUIDE", "outlook"),
+        (PageClass::Reconciliation, "RECON", "reconciliation"),
+        (PageClass::Business, "BUS", "business"),
+        (PageClass::Risks, "RISK", "risk factors"),
+        (PageClass::Cover, "COVER", "cover page"),
+        (PageClass::Votes, "VOTE", "votes"),
+        (PageClass::Officers, "OFFICER", "directors and officers"),
+    ];
+
+    /// The place of this name in the vocabulary.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|(_, code, _)| *code == name)
+            .map(|(place, ..)| place)
+    }
+
+    /// Its name in the vocabulary and the index.
+    pub fn code(self) -> &'static str {
+        Self::ALL
+            .into_iter()
+            .find(|(place, ..)| *place == self)
+            .map_or("", |(_, code, _)| code)
+    }
+
+    /// Its name for people.
+    pub fn display_name(self) -> &'static str {
+        Self::ALL
+            .into_iter()
+            .find(|(place, ..)| *place == self)
+            .map_or("", |(.., words)| words)
+    }
+
+    /// Whether it is one of the statements.
+    pub fn is_statement(self) -> bool {
+        matches!(
+            self,
+            PageClass::Balance | PageClass::Income | PageClass::CashFlow | PageClass::Equity
+        )
+    }
+}
+
+/// How surely a page is a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Confidence {
+    /// A look-alike (parent only, pro forma, a schedule), or only the path says so.
+    Weak,
+    /// By title and rows, or by a heading on the page.
+    Strong,
+}
+
+/// How statements are titled and what rows they have; words as they are compared.
+struct StatementRule {
+    class: PageClass,
+    titles: &'static [&'static str],
+    rows: &'static [&'static str],
+}
+
+/// Rows needed for a statement, and numbers on its page.
+const MIN_ROWS: usize = 4;
+const MIN_NUMBERS: usize = 15;
+/// Lines in which its title stands.
+const TITLE_LINES: usize = 8;
+
+const STATEMENTS: [StatementRule; 4] = [
+    StatementRule {
+        class: PageClass::Balance,
+        titles: &[
+            "balance sheet",
+            "statement of financial position",
+            "statement of financial condition",
+            "statement of condition",
+        ],
+        rows: &[
+            "total current assets",
+            "total assets",
+            "total current liabilities",
+            "total liabilities",
+            "retained earnings",
+            "accounts payable",
+            "total stockholders equity",
+            "total shareholders equity",
+            "total equity",
+            "receivables",
+            "inventories",
+            "cash and cash equivalents",
+            "goodwill",
+            "long-term debt",
+            "deposits",
+            "accumulated other comprehensive",
+        ],
+    },
+    StatementRule {
+        class: PageClass::Income,
+        titles: &[
+            "statement of income",
+            "statement of operations",
+            "statement of earnings",
+            "income statement",
+            "statement of consolidated income",
+            "statement of consolidated operations",
+            "statement of consolidated earnings",
+            "statement of loss",
+            "statement of comprehensive income",
+            "statement of profit",
+            "results of operations and comprehensive",
+        ],
+        rows: &[
+            "net sales",
+            "total revenue",
+            "revenue",
+            "total net revenue",
+            "cost of sales",
+            "cost of revenue",
+            "cost of goods sold",
+            "gross profit",
+            "gross margin",
+            "operating income",
+            "income from operations",
+            "earnings from operations",
+            "operating profit",
+            "interest expense",
+            "income before",
+            "earnings before",
+            "provision for income taxes",
+            "income tax expense",
+            "net income",
+            "net earnings",
+            "net loss",
+            "selling general administrative",
+            "research development",
+            "basic",
+            "diluted",
+            "total operating expenses",
+            "total expenses",
+        ],
+    },
+    StatementRule {
+        class: PageClass::CashFlow,
+        titles: &[
+            "statement of cash flow",
+            "cash flow statement",
+            "statement of consolidated cash flow",
+        ],
+        rows: &[
+            "operating activities",
+            "investing activities",
+            "financing activities",
+            "depreciation",
+            "purchases of property",
+            "capital expenditures",
+            "expenditures for property",
+            "additions to property",
+            "dividends",
+            "repurchase",
+            "purchase of treasury",
+            "increase decrease in cash",
+            "net change in cash",
+            "effect of exchange",
+            "cash and cash equivalents at",
+            "proceeds",
+        ],
+    },
+    StatementRule {
+        class: PageClass::Equity,
+        titles: &[
+            "statement of stockholders equity",
+            "statement of shareholders equity",
+            "statement of changes in stockholders equity",
+            "statement of changes in shareholders equity",
+            "statement of equity",
+            "statement of changes in equity",
+            "statement of shareholders investment",
+        ],
+        rows: &[
+            "balance at",
+            "balance december",
+            "balance as of",
+            "net income",
+            "other comprehensive",
+            "dividends",
+            "repurchase",
+            "stock-based compensation",
+            "issuance of",
+            "treasury",
+            "noncontrolling",
+        ],
+    },
+];
+
+/// Words of a title at most.
+const TITLE_WORDS: usize = 14;
+
+/// What stands above statements that are not the filer's own of the period.
+const LOOK_ALIKES: [&str; 11] = [
+    "parent company",
+    "parent only",
+    "schedule",
+    "guarantor",
+    "pro forma",
+    "condensed consolidating",
+    "supplemental",
+    "selected",
+    "segment",
+    "obligor",
+    "deconsolidated",
+];
+
+/// Headings that say what kind of section follows.
+const HEADINGS: [(PageClass, &[&str]); 15] = [
+    (PageClass::Segments, &["segment", "line of business"]),
+    (
+        PageClass::Geography,
+        &["geographic", "by region", "geography"],
+    ),
+    (
+        PageClass::Taxes,
+        &["income tax", "tax rate", "provision for taxes"],
+    ),
+    (
+        PageClass::Legal,
+        &[
+            "legal proceeding",
+            "contingency",
+            "litigation",
+            "legal matter",
+        ],
+    ),
+    (
+        PageClass::Deals,
+        &[
+            "acquisition",
+            "business combination",
+            "divestiture",
+            "held for sale",
+            "discontinued operation",
+            "merger",
+        ],
+    ),
+    (PageClass::Restructuring, &["restructuring", "exit cost"]),
+    (
+        PageClass::Debt,
+        &[
+            "debt",
+            "borrowing",
+            "credit facility",
+            "indebtedness",
+            "credit agreement",
+        ],
+    ),
+    (PageClass::Leases, &["lease"]),
+    (
+        PageClass::Discussion,
+        &[
+            "results of operations",
+            "management's discussion",
+            "operating results",
+            "financial results",
+            "consolidated results",
+        ],
+    ),
+    (PageClass::Outlook, &["outlook", "guidance"]),
+    (PageClass::Reconciliation, &["reconciliation", "non-gaap"]),
+    (
+        PageClass::Business,
+        &[
+            "item 1 business",
+            "=overview",
+            "=general",
+            "=business",
+            "description of business",
+            "company overview",
+        ],
+    ),
+    (PageClass::Risks, &["risk factors", "risks related"]),
+    (
+        PageClass::Votes,
+        &[
+            "submission of matters to a vote",
+            "annual meeting",
+            "results of voting",
+        ],
+    ),
+    (
+        PageClass::Officers,
+        &[
+            "departure of directors",
+            "appointment of",
+            "election of directors",
+            "executive officers",
+            "succession",
+        ],
+    ),
+];
+
+/// A phrase as words are compared; whether nothing may stand beside it.
+struct WordPattern {
+    words: Vec<String>,
+    is_whole_line: bool,
+}
+
+impl WordPattern {
+    /// `=general` is the whole line.
+    fn new(text: &&str) -> Self {
+        let (is_whole_line, text) = text
+            .strip_prefix('=')
+            .map_or((false, *text), |text| (true, text));
+        Self {
+            words: content_words(text),
+            is_whole_line,
+        }
+    }
+
+    fn matches(&self, line: &[String]) -> bool {
+        let within = || {
+            line.windows(self.words.len().max(1))
+                .any(|part| part == self.words)
+        };
+        if self.is_whole_line {
+            line == self.words
+        } else {
+            within()
+        }
+    }
+}
+
+/// A statement with its patterns: titles, rows.
+type StatementPatterns = (PageClass, Vec<WordPattern>, Vec<WordPattern>);
+
+/// The tables above, cut into words once.
+struct PatternTable {
+    statements: Vec<StatementPatterns>,
+    look_alikes: Vec<WordPattern>,
+    headings: Vec<(PageClass, Vec<WordPattern>)>,
+}
+
+fn patterns() -> &'static PatternTable {
+    static PATTERNS: OnceLock<PatternTable> = OnceLock::new();
+    let all = |texts: &[&str]| texts.iter().map(WordPattern::new).collect::<Vec<_>>();
+    PATTERNS.get_or_init(|| PatternTable {
+        statements: STATEMENTS
+            .iter()
+            .map(|one| (one.class, all(one.titles), all(one.rows)))
+            .collect(),
+        look_alikes: all(&LOOK_ALIKES),
+        headings: HEADINGS
+            .iter()
+            .map(|(place, texts)| (*place, all(texts)))
+            .collect(),
+    })
+}
+
+/// The statements a page is, by its lines without running heads: title among the first lines, rows, numbers.
+pub fn classify_statements(
+    lines: &[&str],
+    labels: &[Vec<String>],
+    numbers: usize,
+) -> Vec<(PageClass, Confidence)> {
+    if numbers < MIN_NUMBERS {
+        return Vec::new();
+    }
+    let cut = |lines: &[&str]| {
+        lines
+            .iter()
+            .map(|line| content_words(line))
+            .collect::<Vec<_>>()
+    };
+    let above = cut(&lines[..lines.len().min(TITLE_LINES + 4)]);
+    let head = title_candidates(&above[..above.len().min(TITLE_LINES)]);
+    let has = |lines: &[Vec<String>], pattern: &WordPattern| {
+        lines.iter().any(|line| pattern.matches(line))
+    };
+    let weak = patterns().look_alikes.iter().any(|like| has(&above, like));
+    let confidence = if weak {
+        Confidence::Weak
+    } else {
+        Confidence::Strong
+    };
+    patterns()
+        .statements
+        .iter()
+        .filter(|(_, titles, rows): &&StatementPatterns| {
+            titles.iter().any(|title| has(&head, title))
+                && rows.iter().filter(|row| has(labels, row)).count() >= MIN_ROWS
+        })
+        .map(|(place, ..)| (*place, confidence))
+        .collect()
+}
+
+/// Lines that may be titles, and pairs of them: short, without the words that stand in all of them.
+fn title_candidates(lines: &[Vec<String>]) -> Vec<Vec<String>> {
+    let short: Vec<Vec<String>> = lines
+        .iter()
+        .filter(|line| line.len() <= TITLE_WORDS)
+        .map(|line: &Vec<String>| {
+            line.iter()
+                .filter(|word| !matches!(word.as_str(), "consolid" | "condens"))
+                .cloned()
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let pairs: Vec<Vec<String>> = short.windows(2).map(|pair| pair.concat()).collect();
+    [short, pairs].concat()
+}
+
+/// The kinds of sections a heading or title announces.
+pub fn classes_of_heading(heading: &str) -> Vec<PageClass> {
+    let words = content_words(heading);
+    patterns()
+        .headings
+        .iter()
+        .filter(|(_, patterns): &&(PageClass, Vec<WordPattern>)| {
+            patterns.iter().any(|pattern| pattern.matches(&words))
+        })
+        .map(|(place, _)| *place)
+        .collect()
+}
+
+/// Whether this is the cover of a form.
+pub fn is_cover(lines: &[&str], page: u32) -> bool {
+    let contains = |text: &str| lines.iter().any(|line| line.to_lowercase().contains(text));
+    page <= 3
+        && (contains("securities registered pursuant to section 12")
+            || contains("exact name of registrant"))
+}
+
+/// Whether most lines of a page end in page numbers that rise, as a table of contents has them.
+pub fn is_toc(lines: &[&str]) -> bool {
+    let titled = lines.iter().take(TITLE_LINES).any(|line| {
+        let lower = line.to_lowercase();
+        lower.contains("table of contents") || matches!(lower.trim(), "contents" | "index")
+    });
+    let numbers: Vec<u32> = lines
+        .iter()
+        .filter_map(|line: &&str| -> Option<u32> {
+            let (text, last) = line.trim_end().rsplit_once(char::is_whitespace)?;
+            let digits = line.bytes().filter(u8::is_ascii_digit).count();
+            (last.len() <= 4 && digits <= 8 && text.contains(char::is_alphabetic))
+                .then(|| last.parse().ok())?
+        })
+        .collect();
+    let rising = numbers.windows(2).filter(|pair| pair[0] <= pair[1]).count();
+    let ordered = rising * 5 >= numbers.len().saturating_sub(1) * 4;
+    numbers.len() >= 6
+        && ordered
+        && (numbers.len() * 2 > lines.len() || titled && numbers.len() * 3 > lines.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHEET: [&str; 12] = [
+        "ACME Company and Subsidiaries",
+        "Consolidated Balance Sheets",
+        "(in millions)",
+        "2022 2021",
+        "Cash and cash equivalents $ 10 $ 11",
+        "Inventories 3 4",
+        "Total current assets 20 22",
+        "Total assets 90 95",
+        "Accounts payable 5 6",
+        "Total current liabilities 9 8",
+        "Total liabilities 40 41",
+        "Total equity 50 54",
+    ];
+
+    fn labels(lines: &[&str]) -> Vec<Vec<String>> {
+        lines.iter().map(|line| content_words(line)).collect()
+    }
+
+    #[test]
+    fn a_statement_has_a_title_rows_and_numbers() {
+        assert_eq!(
+            classify_statements(&SHEET, &labels(&SHEET), 18),
+            [(PageClass::Balance, Confidence::Strong)]
+        );
+        assert!(classify_statements(&SHEET, &labels(&SHEET), 3).is_empty());
+        assert!(classify_statements(&SHEET[2..], &labels(&SHEET), 18).is_empty());
+        let mut parent = SHEET.to_vec();
+        parent[0] = "ACME Company (Parent Company Only)";
+        assert_eq!(
+            classify_statements(&parent, &labels(&parent), 18),
+            [(PageClass::Balance, Confidence::Weak)]
+        );
+    }
+
+    #[test]
+    fn headings_name_section_classes() {
+        assert_eq!(
+            classes_of_heading("Note 17. Business Segments"),
+            [PageClass::Segments]
+        );
+        assert_eq!(
+            classes_of_heading("NOTE 8 – Income Taxes"),
+            [PageClass::Taxes]
+        );
+        assert!(classes_of_heading("Signatures").is_empty());
+    }
+
+    #[test]
+    fn toc_pages_are_recognized_by_rising_page_numbers() {
+        let contents: Vec<String> = (1..10)
+            .map(|n| format!("Item {n}. Something {n}"))
+            .collect();
+        let lines: Vec<&str> = contents.iter().map(String::as_str).collect();
+        assert!(is_toc(&lines) && !is_toc(&SHEET));
+        assert!(
+            is_cover(&["Securities registered pursuant to Section 12(b)"], 1)
+                && !is_cover(&["x"], 1)
+        );
+    }
+}

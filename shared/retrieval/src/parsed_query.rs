@@ -1,0 +1,547 @@
+//! What a question says: its words and how much each counts, what it is about, where in a filing that stands, and which
+//! years, quarters, forms and Items it names.
+
+use std::collections::BTreeMap;
+
+use crate::page_class::PageClass;
+use crate::search::ItemRef;
+use crate::synonyms::{Synonyms, TriggeredGroup};
+use crate::tokenizer::{content_words, is_stop_word, tokenize};
+
+/// Words of a question; later ones are ignored.
+const MAX_WORDS: usize = 40;
+/// What a word counts that almost every question has.
+const GENERIC_WEIGHT: f32 = 0.2;
+/// What a place counts that the question names, and others beside it.
+const NAMED_WEIGHT: f32 = 2.0;
+const BESIDE_WEIGHT: f32 = 0.3;
+
+/// Words of questions rather than of what is asked, as they are compared.
+const GENERIC_WORDS: [&str; 71] = [
+    "amount",
+    "analyst",
+    "answer",
+    "ask",
+    "assum",
+    "base",
+    "bank",
+    "best",
+    "busi",
+    "calcul",
+    "chang",
+    "compani",
+    "compar",
+    "data",
+    "decreas",
+    "declin",
+    "defin",
+    "detail",
+    "did",
+    "drop",
+    "end",
+    "expla",
+    "explain",
+    "financi",
+    "fiscal",
+    "follow",
+    "give",
+    "histor",
+    "high",
+    "highest",
+    "improv",
+    "increas",
+    "inform",
+    "invest",
+    "largest",
+    "list",
+    "low",
+    "lowest",
+    "main",
+    "major",
+    "measur",
+    "metric",
+    "million",
+    "billion",
+    "mention",
+    "name",
+    "number",
+    "percent",
+    "perform",
+    "period",
+    "primari",
+    "primarili",
+    "profil",
+    "provid",
+    "quarter",
+    "question",
+    "relev",
+    "report",
+    "rough",
+    "roughli",
+    "round",
+    "state",
+    "term",
+    "total",
+    "type",
+    "usd",
+    "use",
+    "year",
+    "yearend",
+    "worst",
+    "valu",
+];
+
+/// A question, understood.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ParsedQuery {
+    /// Its words, as they are compared, and what each counts (0–1); most important first in no order.
+    pub words: Vec<(String, f32)>,
+    /// Phrases of pages that would answer it, by the group of the vocabulary that says so.
+    pub phrase_groups: Vec<PhraseGroup>,
+    /// Where that stands, and how surely (0–2).
+    pub page_classes: BTreeMap<PageClass, f32>,
+    /// Years it names, in order.
+    pub years: Vec<u16>,
+    /// The quarter it names: 1 to 4.
+    pub quarter: Option<u8>,
+    /// The form it names, lower case: `10-k`.
+    pub form: Option<String>,
+    /// Whether it asks for amendments.
+    pub wants_amendments: bool,
+    /// The Item it names, and the words that do.
+    pub item: Option<(ItemRef, String)>,
+    /// Whether its answer is likely a number.
+    pub wants_number: bool,
+}
+
+/// Phrases that say the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhraseGroup {
+    /// Index terms.
+    pub phrases: Vec<String>,
+    /// What the group counts (0–1).
+    pub weight: f32,
+}
+
+impl ParsedQuery {
+    /// Reads a question. `issuer` are words that name the issuer, as they are compared: they find documents, not pages.
+    pub fn parse(text: &str, issuer: &[String]) -> Self {
+        let normalized = text.replace('’', "'");
+        let cleaned = strip_instructions(&normalized);
+        let synonyms = Synonyms::get();
+        let content = content_words(&cleaned);
+        let triggered = synonyms.triggered_groups(&content);
+        let mut parsed = Self {
+            words: weighted_words(&cleaned, issuer),
+            ..Self::default()
+        };
+        parsed.phrase_groups = triggered.iter().map(phrase_group).collect();
+        parsed.page_classes = page_classes(&triggered, &normalized);
+        (parsed.years, parsed.quarter) = parse_dates(&normalized);
+        parsed.form = parse_form(&normalized);
+        parsed.wants_amendments = parsed
+            .form
+            .as_ref()
+            .is_some_and(|form| form.ends_with("/a"))
+            || normalized.to_lowercase().contains("amend");
+        parsed.item = parse_item(&normalized);
+        parsed.wants_number = wants_number(&normalized)
+            || parsed
+                .page_classes
+                .iter()
+                .any(|(place, _)| place.is_statement());
+        parsed
+    }
+}
+
+/// Sentences as they were asked, cut at what ends one; "U.S. net" is not cut.
+fn sentences(text: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
+    let mut start = 0;
+    for (at, c) in text.char_indices() {
+        let rest = &text[at + c.len_utf8()..];
+        let ends = match c {
+            '?' | '!' | '\n' => true,
+            '.' => {
+                rest.starts_with(char::is_whitespace)
+                    && rest.trim_start().starts_with(char::is_uppercase)
+            }
+            ':' => rest.starts_with(char::is_whitespace),
+            _ => false,
+        };
+        if ends {
+            sentences.push(&text[start..at + c.len_utf8()]);
+            start = at + c.len_utf8();
+        }
+    }
+    sentences.push(&text[start..]);
+    sentences
+        .into_iter()
+        .map(str::trim)
+        .filter(|sentence| !sentence.is_empty())
+        .collect()
+}
+
+/// Beginnings of sentences that speak to the reader of documents, not of them.
+const INSTRUCTIONS: [&str; 22] = [
+    "you are",
+    "your only",
+    "answer in",
+    "answer the",
+    "answer with",
+    "please answer",
+    "round",
+    "give your",
+    "give a",
+    "give the answer",
+    "express",
+    "respond",
+    "state your",
+    "use only",
+    "here's the question",
+    "here is the question",
+    "base your",
+    "basing your",
+    "assume you",
+    "adopt the",
+    "we are",
+    "provide your",
+];
+
+/// Clauses that say where to look: the places in them count, the words do not.
+const SOURCES: [&str; 9] = [
+    "based on",
+    "basing your",
+    "based off",
+    "by relying on",
+    "relying on",
+    "using only",
+    "according to",
+    "from the perspective",
+    "by using",
+];
+
+/// The question without instructions; never less than two content words.
+fn strip_instructions(text: &str) -> String {
+    let mut remaining: Vec<String> = Vec::new();
+    for sentence in sentences(text) {
+        let lower = sentence.to_lowercase();
+        let conditional = lower.starts_with("if ")
+            && ["state", "explain", "answer", "mention"]
+                .iter()
+                .any(|word| lower.contains(word));
+        let (instruction, rest) = match INSTRUCTIONS.iter().find(|start| lower.starts_with(*start))
+        {
+            // "Basing your judgments off of the balance sheet, what is …": the clause goes, the question stays.
+            Some(_) => (
+                true,
+                sentence
+                    .split_once(", ")
+                    .map(|(_, rest)| rest)
+                    .filter(|rest| has_question_word(rest)),
+            ),
+            None => (conditional, None),
+        };
+        match (instruction, rest) {
+            (false, _) => remaining.push(strip_sources(sentence)),
+            (true, Some(rest)) => remaining.push(rest.to_owned()),
+            (true, None) => {}
+        }
+    }
+    let remaining = remaining.join(" ");
+    if content_words(&remaining).len() < 2 {
+        text.to_owned()
+    } else {
+        remaining
+    }
+}
+
+fn has_question_word(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let starts = [
+        "what", "which", "who", "how", "is ", "are ", "was", "were", "do", "did", "has", "have",
+        "when", "where", "why",
+    ];
+    starts.iter().any(|start| lower.starts_with(start))
+}
+
+/// Leaves out `based on …` up to the next comma or the end, where enough of the sentence remains.
+fn strip_sources(sentence: &str) -> String {
+    let lower = sentence.to_ascii_lowercase();
+    let start = SOURCES.iter().filter_map(|source| lower.find(source)).min();
+    let Some(at) = start.filter(|at| sentence.is_char_boundary(*at)) else {
+        return sentence.to_owned();
+    };
+    let end = sentence[at..]
+        .find([',', '?'])
+        .map_or(sentence.len(), |end| at + end);
+    let rest = format!("{} {}", &sentence[..at], &sentence[end..]);
+    if content_words(&rest).len() < 2 {
+        sentence.to_owned()
+    } else {
+        rest
+    }
+}
+
+/// Distinct words and what each counts.
+fn weighted_words(text: &str, issuer: &[String]) -> Vec<(String, f32)> {
+    let mut weighted: Vec<(String, f32)> = Vec::new();
+    let all = tokenize(text);
+    let any = all.iter().any(|word| !is_stop_word(word));
+    for word in all {
+        if any && is_stop_word(&word)
+            || weighted.iter().any(|(existing, _)| *existing == word)
+            || weighted.len() == MAX_WORDS
+        {
+            continue;
+        }
+        let year = word.len() == 4
+            && word
+                .parse::<u16>()
+                .is_ok_and(|year| (1980..2050).contains(&year));
+        let quarter = matches!(word.as_str(), "q1" | "q2" | "q3" | "q4");
+        let generic =
+            year || quarter || issuer.contains(&word) || GENERIC_WORDS.contains(&word.as_str());
+        weighted.push((word, if generic { GENERIC_WEIGHT } else { 1.0 }));
+    }
+    if weighted.iter().all(|(_, weight)| *weight < 1.0) {
+        weighted.iter_mut().for_each(|(_, weight)| *weight = 1.0);
+    }
+    weighted
+}
+
+/// One word is a weaker sign than two.
+fn phrase_group(triggered: &TriggeredGroup<'_>) -> PhraseGroup {
+    let weight = if triggered.from.len() > 1 { 1.0 } else { 0.75 };
+    PhraseGroup {
+        phrases: triggered.group.phrases.clone(),
+        weight,
+    }
+}
+
+/// Names of statements and places that a question may use itself.
+const NAMES: [(&str, PageClass); 19] = [
+    ("balance sheet", PageClass::Balance),
+    ("statement of financial position", PageClass::Balance),
+    ("statement of financial condition", PageClass::Balance),
+    ("income statement", PageClass::Income),
+    ("statement of income", PageClass::Income),
+    ("statement of operations", PageClass::Income),
+    ("statement of earnings", PageClass::Income),
+    ("p&l", PageClass::Income),
+    ("cash flow statement", PageClass::CashFlow),
+    ("statement of cash flow", PageClass::CashFlow),
+    ("statements of cash flow", PageClass::CashFlow),
+    ("statement of changes in equity", PageClass::Equity),
+    ("statement of stockholders' equity", PageClass::Equity),
+    ("statement of shareholders' equity", PageClass::Equity),
+    ("md&a", PageClass::Discussion),
+    ("management's discussion", PageClass::Discussion),
+    ("risk factors", PageClass::Risks),
+    ("legal proceedings", PageClass::Legal),
+    ("cover page", PageClass::Cover),
+];
+
+fn page_classes(triggered: &[TriggeredGroup<'_>], text: &str) -> BTreeMap<PageClass, f32> {
+    let mut places: BTreeMap<PageClass, f32> = BTreeMap::new();
+    for (place, share) in triggered.iter().flat_map(|one| &one.group.page_classes) {
+        let best = places.entry(*place).or_default();
+        *best = best.max(*share);
+    }
+    let lower = text.to_lowercase();
+    let named_classes: Vec<PageClass> = NAMES
+        .iter()
+        .filter(|(name, _)| lower.contains(name))
+        .map(|(_, place)| *place)
+        .collect();
+    if named_classes.iter().any(|place| place.is_statement()) {
+        places
+            .iter_mut()
+            .for_each(|(_, share)| *share *= BESIDE_WEIGHT);
+    }
+    for place in named_classes {
+        places.insert(place, NAMED_WEIGHT);
+    }
+    places
+}
+
+/// Years in order, and the quarter.
+fn parse_dates(text: &str) -> (Vec<u16>, Option<u8>) {
+    let lower = text.to_lowercase();
+    let mut years: Vec<u16> = Vec::new();
+    let mut quarter = None;
+    for word in tokenize(&lower) {
+        if word.len() == 4
+            && let Some(year) = word
+                .parse::<u16>()
+                .ok()
+                .filter(|year| (1980..2050).contains(year))
+        {
+            years.push(year);
+        }
+        // `Q2`, `2Q`, `2Q23`.
+        let digits: Vec<char> = word.chars().collect();
+        let parsed_year = match digits.as_slice() {
+            ['q', n] | [n, 'q', ..] => n.to_digit(10),
+            _ => None,
+        };
+        quarter = quarter.or(parsed_year
+            .and_then(|n| u8::try_from(n).ok())
+            .filter(|n| (1..=4).contains(n)));
+    }
+    let named_quarters = [
+        ("first quarter", 1),
+        ("second quarter", 2),
+        ("third quarter", 3),
+        ("fourth quarter", 4),
+    ];
+    quarter = quarter.or(named_quarters
+        .iter()
+        .find(|(name, _)| lower.contains(name))
+        .map(|(_, n)| *n));
+    years.sort_unstable();
+    years.dedup();
+    (years, quarter)
+}
+
+/// Forms as people write them, and as facets have them.
+const FORMS: [(&str, &str); 16] = [
+    ("10-k/a", "10-k/a"),
+    ("10-q/a", "10-q/a"),
+    ("8-k/a", "8-k/a"),
+    ("10-k", "10-k"),
+    ("10k", "10-k"),
+    ("10-q", "10-q"),
+    ("10q", "10-q"),
+    ("8-k", "8-k"),
+    ("8k", "8-k"),
+    ("20-f", "20-f"),
+    ("40-f", "40-f"),
+    ("6-k", "6-k"),
+    ("s-1", "s-1"),
+    ("def 14a", "def 14a"),
+    ("earnings release", "earnings_release"),
+    ("press release", "earnings_release"),
+];
+
+fn parse_form(text: &str) -> Option<String> {
+    let lower = format!(" {} ", text.to_lowercase());
+    let whole = |name: &str| {
+        lower.match_indices(name).any(|(at, _)| {
+            let end = lower[at + name.len()..].chars().next();
+            let before = lower[..at].chars().next_back();
+            !before.is_some_and(char::is_alphanumeric)
+                && !end.is_some_and(|c| c.is_alphanumeric() || c == '-')
+        })
+    };
+    FORMS
+        .iter()
+        .find(|(name, _)| whole(name))
+        .map(|(_, form)| (*form).to_owned())
+}
+
+/// `Item 7A`.
+fn parse_item(text: &str) -> Option<(ItemRef, String)> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.windows(2).find_map(|pair| {
+        let number = pair[1].trim_matches(|c: char| !c.is_alphanumeric());
+        let is_item = pair[0].eq_ignore_ascii_case("item")
+            && number.starts_with(|c: char| c.is_ascii_digit());
+        let item = number.parse().ok().filter(|_| is_item)?;
+        Some((item, format!("{} {number}", pair[0])))
+    })
+}
+
+fn wants_number(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let signs = [
+        "how much",
+        "how many",
+        "what is the",
+        "what was",
+        "ratio",
+        "percent",
+        "amount",
+        "margin",
+        "growth",
+        "rate",
+        "highest",
+        "lowest",
+    ];
+    signs.iter().any(|sign| lower.contains(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> ParsedQuery {
+        ParsedQuery::parse(text, &[])
+    }
+
+    fn weight_of(question: &ParsedQuery, word: &str) -> f32 {
+        question
+            .words
+            .iter()
+            .find(|(existing, _)| existing == word)
+            .map_or(0.0, |(_, weight)| *weight)
+    }
+
+    #[test]
+    fn instructions_are_stripped_and_definitions_kept() {
+        let question = read(
+            "You are an analyst and may only use the balance sheet. What is the FY22 quick ratio for ACME? Quick ratio is defined as: \
+             (cash + receivables) / total current liabilities. Round your answer to two decimals. If this is not a useful metric, then explain why.",
+        );
+        assert_eq!(weight_of(&question, "decim"), 0.0);
+        assert!(weight_of(&question, "receiv") > 0.0 && weight_of(&question, "quick") > 0.0);
+        assert_eq!(question.page_classes[&PageClass::Balance], 2.0);
+        assert_eq!((question.years, question.wants_number), (vec![2022], true));
+    }
+
+    #[test]
+    fn source_clauses_hint_at_page_classes_only() {
+        let question = read("Based on the cash flow statement, did dividends grow?");
+        assert_eq!(question.page_classes[&PageClass::CashFlow], 2.0);
+        assert_eq!(weight_of(&question, "statement"), 0.0);
+        assert!(weight_of(&question, "dividend") > 0.0);
+        // Nothing would remain: nothing is left out.
+        assert!(!read("based on balance").words.is_empty());
+    }
+
+    #[test]
+    fn dates_forms_and_items_are_parsed() {
+        let question = read("What did Item 1A of the 10-K/A say in Q2 of FY2024 and FY 23?");
+        assert_eq!(
+            (question.years.as_slice(), question.quarter),
+            (&[2023, 2024][..], Some(2))
+        );
+        assert_eq!(
+            (question.form.as_deref(), question.wants_amendments),
+            (Some("10-k/a"), true)
+        );
+        assert_eq!(question.item.unwrap().0.number, "1A");
+        assert_eq!(read("the third quarter of 1998").quarter, Some(3));
+        assert_eq!(read("an item of 10 keys").item, None);
+    }
+
+    #[test]
+    fn generic_words_weigh_little_unless_alone() {
+        let question = ParsedQuery::parse("What drove ACME's margin change?", &["acm".into()]);
+        assert!(weight_of(&question, "margin") > weight_of(&question, "chang"));
+        assert!(
+            read("total value")
+                .words
+                .iter()
+                .all(|(_, weight)| *weight == 1.0)
+        );
+        assert!(read("?!").words.is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_question_panics(text in ".{0,200}") {
+            ParsedQuery::parse(&text, &[]);
+        }
+    }
+}

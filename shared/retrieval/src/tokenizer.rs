@@ -1,0 +1,358 @@
+//! The words of a text as they are compared: the one tokenizer of index, questions and excerpts.
+//!
+//! Text is brought to NFKC and lower case. A word stays whole where people read it as one: `3M's` is `3m`, `R&D` is `r&d`,
+//! `$1,577` is `1577`, `U.S.` is `us`, `10-K` is `10k`; a compound counts joined and as its parts (`non-GAAP` is
+//! `nongaap`, `non`, `gaap`; `normalize_year-end` is `yearend`, `normalize_year`, `end`); a fiscal year is its year (`FY22` is `2022`); a
+//! word cut at a line's end is rejoined. English words are stemmed. Chinese is cut into words by a dictionary that is
+//! loaded when the first such text comes; kana and hangul into pairs of neighboring characters.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use jieba_rs::{Jieba, TokenizeMode};
+use rust_stemmers::{Algorithm, Stemmer};
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
+
+/// Longest word that is looked at, in bytes; longer runs are no words.
+const MAX_WORD_BYTES: usize = 64;
+
+/// Words that people write as one and as two; they count as two.
+const COMPOUNDS: [(&str, [&str; 2]); 4] = [
+    ("cashflow", ["cash", "flow"]),
+    ("cashflows", ["cash", "flow"]),
+    ("topline", ["top", "line"]),
+    ("bottomline", ["bottom", "line"]),
+];
+
+/// Words that say nothing about a subject, as they are compared.
+const STOP_WORDS: [&str; 100] = [
+    "a", "about", "after", "all", "also", "am", "an", "and", "ani", "are", "as", "at", "be",
+    "been", "befor", "being", "between", "both", "but", "by", "can", "could", "did", "do", "doe",
+    "dure", "each", "for", "from", "fy", "had", "has", "have", "how", "i", "if", "in", "into",
+    "is", "it", "itself", "like", "may", "me", "more", "most", "much", "mani", "my", "no", "nor",
+    "not", "of", "on", "one", "onli", "or", "other", "our", "out", "over", "per", "pleas", "s",
+    "should", "so", "some", "such", "t", "tell", "than", "that", "the", "their", "them", "then",
+    "there", "these", "they", "this", "those", "through", "to", "under", "up", "us", "was", "we",
+    "were", "what", "when", "where", "which", "while", "who", "whom", "whi", "will", "with", "you",
+];
+
+/// Whether a word, as it is compared, says nothing about a subject.
+pub fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.contains(&word)
+}
+
+/// Calls `visit` with each word of `text` as it is compared and the bytes it stands on. A compound gives several words on
+/// the same bytes.
+pub fn for_each_word(text: &str, mut visit: impl FnMut(&str, Range<usize>)) {
+    // One allocation per thread would be better still; a stemmer is two words.
+    let stemmer = Stemmer::create(Algorithm::English);
+    let mut fiscal: Option<Range<usize>> = None;
+    for_each_run(text, &mut |run, range| match run {
+        RunKind::Chinese => segment_chinese(&text[range.clone()], range.start, &mut visit),
+        RunKind::Bigrams => bigrams(&text[range.clone()], range.start, &mut visit),
+        RunKind::Word => {
+            let word = normalize_word(&text[range.clone()]);
+            let year = match fiscal.take() {
+                // `FY 22`: the letters are their own word before the year.
+                Some(at) if text[at.end..range.start].trim().is_empty() => normalize_year(&word),
+                _ => None,
+            };
+            match year {
+                Some(year) => visit(&year, range.clone()),
+                None => word_terms(&stemmer, &word, &mut |term| visit(term, range.clone())),
+            }
+            fiscal = (&*word == "fy").then_some(range);
+        }
+    });
+}
+
+/// The words of `text`, in order.
+pub fn tokenize(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for_each_word(text, |word, _| words.push(word.to_owned()));
+    words
+}
+
+/// The words of `text` without stop words: what phrases are made of.
+pub fn content_words(text: &str) -> Vec<String> {
+    let mut words = tokenize(text);
+    words.retain(|word| !is_stop_word(word));
+    words
+}
+
+enum RunKind {
+    Word,
+    Chinese,
+    Bigrams,
+}
+
+fn is_han(c: char) -> bool {
+    matches!(c, '\u{2E80}'..='\u{2FDF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}'
+        | '\u{20000}'..='\u{3134F}')
+}
+
+fn is_bigram_script(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30FF}' | '\u{AC00}'..='\u{D7AF}' | '\u{31F0}'..='\u{31FF}')
+}
+
+fn is_letter(c: char) -> bool {
+    if c.is_ascii() {
+        c.is_ascii_alphanumeric()
+    } else {
+        c.is_alphanumeric() && !is_han(c) && !is_bigram_script(c)
+    }
+}
+
+/// Calls `visit` with each stretch that is a word or written without spaces.
+fn for_each_run(text: &str, visit: &mut impl FnMut(RunKind, Range<usize>)) {
+    let mut chars = text.char_indices().peekable();
+    while let Some((start, c)) = chars.next() {
+        let mut end = start + c.len_utf8();
+        let same: fn(char) -> bool = if is_han(c) {
+            is_han
+        } else if is_bigram_script(c) {
+            is_bigram_script
+        } else if is_letter(c) {
+            let mut last = c;
+            while let Some(&(at, c)) = chars.peek() {
+                if is_letter(c) {
+                    end = at + c.len_utf8();
+                } else if !is_word_joiner(last, c, &text[at + c.len_utf8()..]) {
+                    break;
+                }
+                last = c;
+                chars.next();
+            }
+            if end - start <= MAX_WORD_BYTES {
+                visit(RunKind::Word, start..end);
+            }
+            continue;
+        } else {
+            continue;
+        };
+        while let Some((at, c)) = chars.next_if(|(_, c)| same(*c)) {
+            end = at + c.len_utf8();
+        }
+        visit(
+            if is_han(c) {
+                RunKind::Chinese
+            } else {
+                RunKind::Bigrams
+            },
+            start..end,
+        );
+    }
+}
+
+/// Whether `c` between two characters keeps them one word.
+fn is_word_joiner(before: char, c: char, rest: &str) -> bool {
+    let mut rest = rest.chars();
+    let Some(after) = rest.next() else {
+        return false;
+    };
+    match c {
+        '&' | '\'' | '’' => is_letter(before) && is_letter(after),
+        '-' | '\u{2010}' | '\u{2011}' => {
+            is_letter(before)
+                && (is_letter(after)
+                    || after == '\n' && is_hyphenated_at_line_end(before, rest.next()))
+        }
+        // The line end behind such a hyphen.
+        '\n' => matches!(before, '-' | '\u{2010}' | '\u{2011}') && after.is_lowercase(),
+        '\u{AD}' => true,
+        ',' => before.is_ascii_digit() && after.is_ascii_digit(),
+        '.' => {
+            is_letter(before)
+                && is_letter(after)
+                && before.is_ascii_digit() == after.is_ascii_digit()
+        }
+        _ => false,
+    }
+}
+
+fn is_hyphenated_at_line_end(before: char, next: Option<char>) -> bool {
+    before.is_lowercase() && next.is_some_and(char::is_lowercase)
+}
+
+/// NFKC and lower case, with one kind of hyphen and apostrophe.
+fn normalize_word(word: &str) -> Cow<'_, str> {
+    if word.is_ascii() && !word.contains('\n') {
+        let plain = word.bytes().all(|byte| !byte.is_ascii_uppercase());
+        return if plain {
+            Cow::Borrowed(word)
+        } else {
+            Cow::Owned(word.to_ascii_lowercase())
+        };
+    }
+    let composed: String = if is_nfkc_quick(word.chars()) == IsNormalized::Yes {
+        word.into()
+    } else {
+        word.nfkc().collect()
+    };
+    let composed = composed
+        .replace(['\u{2010}', '\u{2011}'], "-")
+        .replace("-\n", "")
+        .replace('’', "'");
+    Cow::Owned(composed.replace('\u{AD}', "").to_lowercase())
+}
+
+/// Calls `visit` with what a word in lower case stands for.
+fn word_terms(stemmer: &Stemmer, word: &str, visit: &mut impl FnMut(&str)) {
+    let bare = word
+        .strip_suffix("'s")
+        .or_else(|| word.strip_suffix('\''))
+        .unwrap_or(word);
+    if let Some(year) = bare.strip_prefix("fy").and_then(normalize_year) {
+        return visit(&year);
+    }
+    if let Some((_, parts)) = COMPOUNDS.iter().find(|(compound, _)| *compound == bare) {
+        return parts.iter().for_each(|part| visit(part));
+    }
+    if bare.contains('-') {
+        return compound_terms(stemmer, bare, visit);
+    }
+    if bare.starts_with(|c: char| c.is_ascii_digit()) {
+        return visit(&remove_char(bare, ','));
+    }
+    visit(&stem(stemmer, &remove_char(bare, '.')));
+}
+
+/// A compound, joined, and its parts of two letters and more.
+fn compound_terms(stemmer: &Stemmer, word: &str, visit: &mut impl FnMut(&str)) {
+    let joined = remove_char(word, '-');
+    visit(&stem(stemmer, &joined));
+    if joined.len() <= 4 && joined.bytes().any(|byte| byte.is_ascii_digit()) {
+        // `10-K`, `8-K`: the parts say nothing.
+        return;
+    }
+    for part in word.split('-').filter(|part| part.chars().count() > 1) {
+        word_terms(stemmer, part, visit);
+    }
+}
+
+fn remove_char(word: &str, mark: char) -> Cow<'_, str> {
+    if word.contains(mark) {
+        Cow::Owned(word.replace(mark, ""))
+    } else {
+        Cow::Borrowed(word)
+    }
+}
+
+/// `2022` for `22` and `2022`, as they stand behind `FY`.
+fn normalize_year(digits: &str) -> Option<String> {
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    match (digits.len(), digits.parse::<u32>().ok()?) {
+        (2, year) if year < 70 => Some(format!("20{year:02}")),
+        (2, year) => Some(format!("19{year}")),
+        (4, 1900..=2099) => Some(digits.to_owned()),
+        _ => None,
+    }
+}
+
+fn stem<'a>(stemmer: &Stemmer, word: &'a str) -> Cow<'a, str> {
+    if word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        stemmer.stem(word)
+    } else {
+        word.into()
+    }
+}
+
+/// The dictionary of Chinese words: half a second and tens of megabytes, so only where it is needed.
+fn dictionary() -> &'static Jieba {
+    static DICTIONARY: OnceLock<Jieba> = OnceLock::new();
+    DICTIONARY.get_or_init(Jieba::new)
+}
+
+fn segment_chinese(text: &str, offset: usize, visit: &mut impl FnMut(&str, Range<usize>)) {
+    let starts: Vec<usize> = text
+        .char_indices()
+        .map(|(at, _)| at)
+        .chain([text.len()])
+        .collect();
+    for token in dictionary().tokenize(text, TokenizeMode::Search, true) {
+        if let (Some(start), Some(end)) = (starts.get(token.start), starts.get(token.end)) {
+            visit(token.word, offset + start..offset + end);
+        }
+    }
+}
+
+fn bigrams(text: &str, offset: usize, visit: &mut impl FnMut(&str, Range<usize>)) {
+    let starts: Vec<usize> = text
+        .char_indices()
+        .map(|(at, _)| at)
+        .chain([text.len()])
+        .collect();
+    if starts.len() == 2 {
+        return visit(text, offset..offset + text.len());
+    }
+    for pair in starts.windows(3) {
+        visit(&text[pair[0]..pair[2]], offset + pair[0]..offset + pair[2]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn abbreviations_and_compounds_stay_whole() {
+        for (text, expected) in [
+            (
+                "What drove 3M's R&D at year-end?",
+                "what drove 3m r&d at yearend year end",
+            ),
+            ("$1,577 or 7.5% in U.S. dollars", "1577 or 7.5 in us dollar"),
+            (
+                "non-GAAP, FY22, FY 2022 and 10-K",
+                "nongaap non gaap 2022 fy 2022 and 10k",
+            ),
+            ("cashflow; topline", "cash flow top line"),
+            ("the manage-\nment of", "the manag of"),
+            ("ﬁnancial １２３", "financi 123"),
+            ("it’s", "it"),
+            ("..., !", ""),
+        ] {
+            assert_eq!(tokenize(text).join(" "), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn unspaced_scripts_are_segmented() {
+        let chinese = tokenize("营业收入增长了，2022年");
+        assert!(
+            chinese.contains(&"收入".to_owned()) && chinese.contains(&"2022".to_owned()),
+            "{chinese:?}"
+        );
+        assert_eq!(tokenize("カネ"), ["カネ"]);
+        assert_eq!(tokenize("매출액").len(), 2);
+    }
+
+    #[test]
+    fn words_report_their_byte_ranges() {
+        let text = "R&D’s 营业收入, non-GAAP";
+        for_each_word(text, |word, range| {
+            let there = text[range].to_lowercase();
+            assert!(
+                there.contains(word) || there.replace('-', "").contains(word),
+                "{word} in {there}"
+            );
+        });
+    }
+
+    #[test]
+    fn hostile_text_yields_no_words() {
+        assert!(tokenize(&"x".repeat(10_000)).is_empty());
+        assert!(tokenize(&"a-".repeat(10_000)).is_empty());
+        assert!(tokenize("-\n-\n\u{AD}").is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics_and_ranges_are_sound(text in ".{0,60}") {
+            for_each_word(&text, |_, range| assert!(text.get(range).is_some()));
+        }
+    }
+}

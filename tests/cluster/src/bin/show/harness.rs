@@ -1,0 +1,195 @@
+//! What every demonstration stands on: servers, one binary, and fleets that know nothing of each other.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use stemma_cluster::{ServiceFleet, ServiceRole, TestServers, binary};
+use stemma_engine::blobs::S3Blobs;
+use stemma_engine::ledger::RedisLedger;
+use stemma_engine::limit::RedisLimiter;
+use stemma_engine::queue::{RabbitQueue, RabbitSettings};
+use stemma_engine::redis_client::{RedisClient, RedisSettings};
+use stemma_engine::s3::{S3, S3Credentials, S3Settings};
+use stemma_engine::{Env, Ports};
+use stemma_sim::Provider;
+
+const BUCKET: &str = "show";
+/// How long a process may take until it is ready, and a command until it ends.
+pub const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Servers and a binary.
+pub struct DemoHarness {
+    servers: TestServers,
+    binary: PathBuf,
+    deployments: AtomicUsize,
+}
+
+/// A fleet with its own store, queues and keys.
+pub struct Deployment {
+    /// Its processes.
+    pub fleet: ServiceFleet,
+    name: String,
+    settings: Vec<(String, String)>,
+}
+
+impl DemoHarness {
+    /// The named servers, or some of its own.
+    pub async fn start() -> Result<Self> {
+        let servers = match TestServers::from_env()? {
+            Some(servers) => servers,
+            None => TestServers::start().await?,
+        };
+        servers.make_bucket(BUCKET).await?;
+        Ok(Self {
+            servers,
+            binary: binary()?,
+            deployments: AtomicUsize::new(0),
+        })
+    }
+
+    /// A site without processes, on which everything is asked of the simulated model. `settings` are without `STEMMA_`.
+    pub fn deploy(&self, provider: &Provider, settings: &[(&str, &str)]) -> Result<Deployment> {
+        let name = format!(
+            "show{}-{}",
+            std::process::id(),
+            self.deployments.fetch_add(1, Ordering::Relaxed)
+        );
+        let mut all = self.servers.settings(&[])?;
+        let own = [
+            ("STRUCTURE", "llm"),
+            ("MODEL__NAME", "echo"),
+            ("MODEL__API_KEY", "none"),
+            ("LOCAL__CONCURRENCY", "2"),
+            ("BROKER__PREFIX", &name),
+            ("REDIS__PREFIX", &name),
+        ];
+        all.extend(
+            own.iter()
+                .chain(settings)
+                .map(|(key, value)| (format!("STEMMA_{key}"), (*value).to_string())),
+        );
+        let mut fleet = ServiceFleet::new(
+            self.binary.clone(),
+            &format!("s3://{BUCKET}/{name}"),
+            all.clone(),
+        )?;
+        fleet.use_provider(provider.address());
+        Ok(Deployment {
+            fleet,
+            name,
+            settings: all,
+        })
+    }
+}
+
+impl Deployment {
+    /// Starts processes, and waits until all are ready.
+    pub async fn start(&mut self, services: &[(ServiceRole, &[&str])]) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for (role, arguments) in services {
+            names.push(self.fleet.spawn(*role, arguments)?);
+        }
+        for name in &names {
+            self.fleet.wait_until_ready(name, TIMEOUT).await?;
+        }
+        Ok(names)
+    }
+
+    /// Submits a folder; returns the job.
+    pub async fn submit(&self, folder: &Path, arguments: &[&str]) -> Result<String> {
+        let folder = folder
+            .to_str()
+            .context("a folder that can be written down")?;
+        let mut command = vec!["submit", folder, "--json"];
+        command.extend(arguments);
+        let (value, _) = self.run_json(&command).await?;
+        Ok(value["job"]
+            .as_str()
+            .with_context(|| format!("no job in {value}"))?
+            .to_string())
+    }
+
+    /// What a command says in JSON, and how long it takes.
+    pub async fn run_json(&self, command: &[&str]) -> Result<(Value, Duration)> {
+        let started = Instant::now();
+        let output = self.fleet.run(command, TIMEOUT).await?;
+        let took = started.elapsed();
+        let words = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            !output.stdout.is_empty(),
+            "stemma {} says nothing: {words}",
+            command.join(" ")
+        );
+        Ok((serde_json::from_slice(&output.stdout)?, took))
+    }
+
+    /// A job as `status` shows it.
+    pub async fn status(&self, job: &str) -> Result<Value> {
+        Ok(self.run_json(&["status", job, "--json"]).await?.0["jobs"][0].take())
+    }
+
+    /// Waits until a job has ended; returns its last status.
+    pub async fn wait_for_end(&self, job: &str, limit: Duration) -> Result<Value> {
+        let started = Instant::now();
+        loop {
+            let status = self.status(job).await?;
+            if !status["ended_ms"].is_null() {
+                return Ok(status);
+            }
+            ensure!(
+                started.elapsed() < limit,
+                "{job} has not ended after {limit:?}: {status}"
+            );
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+    }
+
+    /// The ports of the site, for what no command does.
+    pub async fn ports(&self) -> Result<(Env, Ports)> {
+        let env = Env::system();
+        let of = |key: &str| self.setting(key);
+        let redis = RedisSettings {
+            prefix: self.name.clone(),
+            ..RedisSettings::new(of("REDIS__URL").into())
+        };
+        let redis = RedisClient::open(&redis)?;
+        let rabbit = RabbitSettings {
+            url: of("BROKER__URL").into(),
+            prefix: self.name.clone(),
+            name: "show".into(),
+        };
+        let s3 = S3Settings {
+            endpoint: Some(of("S3__ENDPOINT").into()),
+            access: S3Credentials::Key {
+                id: of("S3__ACCESS_KEY").into(),
+                secret: of("S3__SECRET_KEY").into(),
+            },
+            force_path_style: true,
+            ..S3Settings::default()
+        };
+        let ports = Ports {
+            queue: Arc::new(RabbitQueue::connect(&rabbit, &env).await?),
+            ledger: Arc::new(RedisLedger::new(redis.clone())),
+            blobs: Arc::new(S3Blobs::new(S3::connect(&s3).await?, BUCKET, &self.name)?),
+            limiter: Arc::new(RedisLimiter::new(redis, env.clone())),
+        };
+        Ok((env, ports))
+    }
+
+    /// The broker's URL, and the prefix of the names at it.
+    pub fn broker(&self) -> (&str, &str) {
+        (self.setting("BROKER__URL"), &self.name)
+    }
+
+    fn setting(&self, key: &str) -> &str {
+        let own = self
+            .settings
+            .iter()
+            .find(|(name, _)| name.strip_prefix("STEMMA_") == Some(key));
+        own.map_or("", |(_, value)| value.as_str())
+    }
+}

@@ -1,0 +1,117 @@
+//! Which faults, in which order: a matter of the seed alone.
+
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+
+/// What is done to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChaosFault {
+    /// `kill -9` of a worker; another one takes its place.
+    KillWorker,
+    /// `kill -9` of a coordinator; another one takes its place.
+    KillCoordinator,
+    /// `kill -9` of an assembler; another one takes its place.
+    KillAssembler,
+    /// `kill -9` of RabbitMQ, which starts again with its data.
+    RestartBroker,
+    /// All connections to RabbitMQ reset at once.
+    CutConnections,
+    /// `FLUSHALL`: Redis forgets everything.
+    FlushRedis,
+    /// `kill -9` of Redis, which starts again empty.
+    RestartRedis,
+    /// A share of requests to S3 answered 503 for a while.
+    RefuseS3,
+    /// A share of requests to S3 slowed for a while.
+    SlowS3,
+    /// A share of requests to S3 reset in mid-body for a while.
+    ResetS3,
+    /// RabbitMQ and Redis gone with their disks, and new ones in their place: only S3 is left.
+    LoseAllButS3,
+    /// `kill -9` of an `ingest` that does everything in one process; it is run again.
+    KillIngest,
+}
+
+impl ChaosFault {
+    /// Every kind that can be done to a cluster.
+    pub const CLUSTER: &[Self] = &[
+        Self::KillWorker,
+        Self::KillCoordinator,
+        Self::KillAssembler,
+        Self::RestartBroker,
+        Self::CutConnections,
+        Self::FlushRedis,
+        Self::RestartRedis,
+        Self::RefuseS3,
+        Self::SlowS3,
+        Self::ResetS3,
+    ];
+    /// What objects alone must survive.
+    pub const LOSS: &[Self] = &[Self::LoseAllButS3];
+    /// Every kind that can be done to the embedded mode.
+    pub const EMBEDDED: &[Self] = &[Self::KillIngest];
+
+    /// For the report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::KillWorker => "kill -9 of a worker",
+            Self::KillCoordinator => "kill -9 of a coordinator",
+            Self::KillAssembler => "kill -9 of an assembler",
+            Self::RestartBroker => "broker killed and restarted",
+            Self::CutConnections => "broker connections cut",
+            Self::FlushRedis => "Redis FLUSHALL",
+            Self::RestartRedis => "Redis killed and restarted",
+            Self::RefuseS3 => "S3 answers 503",
+            Self::SlowS3 => "S3 slow",
+            Self::ResetS3 => "S3 resets in mid-body",
+            Self::LoseAllButS3 => "everything lost but S3",
+            Self::KillIngest => "kill -9 of an ingest",
+        }
+    }
+
+    /// Whether it takes so long that it is done no more often than it has to be.
+    fn is_slow(self) -> bool {
+        self == Self::RestartBroker
+    }
+}
+
+/// At least `total` faults of these kinds in random order, every kind at least `each` times.
+pub fn fault_plan(kinds: &[ChaosFault], seed: u64, total: usize, each: usize) -> Vec<ChaosFault> {
+    let mut dice = SmallRng::seed_from_u64(seed);
+    let mut faults: Vec<_> = kinds
+        .iter()
+        .flat_map(|fault| std::iter::repeat_n(*fault, each))
+        .collect();
+    let cheap: Vec<_> = kinds
+        .iter()
+        .copied()
+        .filter(|fault| !fault.is_slow())
+        .collect();
+    while faults.len() < total {
+        faults.push(cheap[dice.random_range(0..cheap.len())]);
+    }
+    faults.shuffle(&mut dice);
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_seeded_and_contain_every_kind() {
+        let faults = fault_plan(ChaosFault::CLUSTER, 1, 100, 5);
+        assert_eq!(faults.len(), 100);
+        for kind in ChaosFault::CLUSTER {
+            assert!(
+                faults.iter().filter(|fault| *fault == kind).count() >= 5,
+                "{}",
+                kind.name()
+            );
+        }
+        assert_eq!(faults, fault_plan(ChaosFault::CLUSTER, 1, 100, 5));
+        assert_ne!(faults, fault_plan(ChaosFault::CLUSTER, 2, 100, 5));
+        assert_eq!(fault_plan(ChaosFault::CLUSTER, 1, 0, 2).len(), 20);
+    }
+}

@@ -1,0 +1,222 @@
+//! What was asked of a provider, judged: whether a reply that somebody already had was asked for again, and how many
+//! requests fell into any one window of time.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use stemma_sim::RequestRecord;
+
+/// How much longer a process has to live for the reply it got to count as had: so long storing one may take.
+pub const MIN_SURVIVAL: Duration = Duration::from_millis(100);
+
+/// A process that was killed. Names are not used twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KilledProcess {
+    /// Its name.
+    pub process: String,
+    /// When the signal was sent.
+    pub at: Instant,
+}
+
+/// What came of all requests of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallSummary {
+    /// All.
+    pub requests: usize,
+    /// Different ones.
+    pub digests: usize,
+    /// Answered 429 or 5xx.
+    pub refused: usize,
+    /// Useful replies delivered to a peer that lived on.
+    pub delivered: usize,
+    /// Requests for what had been had as often as it is needed: paid twice without need.
+    pub repeated: usize,
+    /// Useful replies lost with their peers, or asked for by two at a time: paid twice, and not to be helped.
+    pub lost_in_flight: usize,
+}
+
+impl CallSummary {
+    /// Judges requests in order of arrival. `needed` says how often a digest is asked in a run that nothing disturbs,
+    /// where that is not once: two documents may have a page in common.
+    pub fn from_requests(
+        asks: &[RequestRecord],
+        deaths: &[KilledProcess],
+        needed: &HashMap<blake3::Hash, usize>,
+    ) -> Self {
+        let deaths: HashMap<_, _> = deaths
+            .iter()
+            .map(|death| (death.process.as_str(), death.at))
+            .collect();
+        let mut by_digest: HashMap<_, Vec<&RequestRecord>> = HashMap::new();
+        for ask in asks {
+            by_digest.entry(ask.digest).or_default().push(ask);
+        }
+        let mut summary = Self {
+            requests: asks.len(),
+            digests: by_digest.len(),
+            ..Self::default()
+        };
+        for (digest, asks) in by_digest {
+            let needed = needed.get(&digest).copied().unwrap_or(1);
+            let had: Vec<_> = asks
+                .iter()
+                .filter_map(|ask| delivered_at(ask, &deaths))
+                .collect();
+            let again = asks
+                .iter()
+                .filter(|ask| had.iter().filter(|at| **at <= ask.arrived).count() >= needed)
+                .count();
+            let refused = asks.iter().filter(|ask| ask.status != 200).count();
+            summary.delivered += had.len();
+            summary.repeated += again;
+            summary.refused += refused;
+            summary.lost_in_flight += (asks.len() - refused).saturating_sub(needed + again);
+        }
+        summary
+    }
+
+    /// The share of replies had that were asked for again.
+    pub fn repeated_share(&self) -> f64 {
+        self.repeated as f64 / self.delivered.max(1) as f64
+    }
+}
+
+/// When the peer had a useful reply, if it lived to use it.
+fn delivered_at(ask: &RequestRecord, deaths: &HashMap<&str, Instant>) -> Option<Instant> {
+    let delivered = ask.delivered.filter(|_| ask.status == 200)?;
+    let lived = deaths
+        .get(ask.process.as_str())
+        .is_none_or(|death| *death >= delivered + MIN_SURVIVAL);
+    lived.then_some(delivered)
+}
+
+/// How often each digest was asked: what a quiet run needs.
+pub fn calls_per_digest(asks: &[RequestRecord]) -> HashMap<blake3::Hash, usize> {
+    let mut counts = HashMap::new();
+    for ask in asks.iter().filter(|ask| ask.status == 200) {
+        *counts.entry(ask.digest).or_default() += 1;
+    }
+    counts
+}
+
+/// The most requests that were let through within any `window`.
+pub fn peak_in_window(asks: &[RequestRecord], window: Duration) -> usize {
+    let mut times: Vec<_> = asks
+        .iter()
+        .filter(|ask| ask.status != 429)
+        .map(|ask| ask.arrived)
+        .collect();
+    times.sort_unstable();
+    let mut first = 0;
+    let mut most = 0;
+    for (last, time) in times.iter().enumerate() {
+        while time.duration_since(times[first]) >= window {
+            first += 1;
+        }
+        most = most.max(last + 1 - first);
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct RequestLog(Instant, Vec<RequestRecord>);
+
+    impl RequestLog {
+        /// A request at `arrived`, its reply at `delivered`, both in milliseconds.
+        fn request(
+            mut self,
+            what: &str,
+            process: &str,
+            arrived: u64,
+            delivered: Option<u64>,
+        ) -> Self {
+            let at = |ms| self.0 + Duration::from_millis(ms);
+            let record = RequestRecord::new(blake3::hash(what.as_bytes()), process, at(arrived));
+            self.1.push(RequestRecord {
+                delivered: delivered.map(at),
+                ..record
+            });
+            self
+        }
+
+        fn summary(&self, deaths: &[(&str, u64)]) -> CallSummary {
+            let deaths: Vec<_> = deaths
+                .iter()
+                .map(|(process, at): &(&str, u64)| KilledProcess {
+                    process: (*process).into(),
+                    at: self.0 + Duration::from_millis(*at),
+                })
+                .collect();
+            CallSummary::from_requests(&self.1, &deaths, &HashMap::new())
+        }
+    }
+
+    fn log() -> RequestLog {
+        RequestLog(Instant::now(), Vec::new())
+    }
+
+    #[test]
+    fn repeating_a_delivered_call_counts() {
+        let log = log()
+            .request("a", "w1", 0, Some(300))
+            .request("b", "w1", 0, Some(300))
+            .request("a", "w2", 900, Some(1200));
+        let summary = log.summary(&[]);
+        assert_eq!(
+            (
+                summary.digests,
+                summary.delivered,
+                summary.repeated,
+                summary.lost_in_flight
+            ),
+            (2, 3, 1, 0)
+        );
+        assert!((summary.repeated_share() - 1.0 / 3.0).abs() < 1e-9);
+        // The process lived long enough, and later died of something else.
+        assert_eq!(log.summary(&[("w1", 400)]).repeated, 1);
+    }
+
+    #[test]
+    fn replies_to_killed_processes_are_lost_in_flight() {
+        let log = log()
+            .request("a", "w1", 0, Some(300))
+            .request("a", "w2", 900, Some(1200));
+        let summary = log.summary(&[("w1", 399)]);
+        assert_eq!(
+            (summary.delivered, summary.repeated, summary.lost_in_flight),
+            (1, 0, 1)
+        );
+        // Two that ask at the same time are no repetition of what was had either.
+        let log = self::log()
+            .request("a", "w1", 0, Some(300))
+            .request("a", "w2", 200, Some(500));
+        let summary = log.summary(&[]);
+        assert_eq!(
+            (summary.delivered, summary.repeated, summary.lost_in_flight),
+            (2, 0, 1)
+        );
+    }
+
+    #[test]
+    fn calls_repeated_in_the_baseline_are_allowed() {
+        let log = log()
+            .request("a", "w1", 0, Some(300))
+            .request("a", "w1", 500, Some(800))
+            .request("a", "w1", 900, None);
+        let needed = HashMap::from([(blake3::hash(b"a"), 2)]);
+        assert_eq!(CallSummary::from_requests(&log.1, &[], &needed).repeated, 1);
+        assert_eq!(calls_per_digest(&log.1)[&blake3::hash(b"a")], 3);
+    }
+
+    #[test]
+    fn peak_window_slides() {
+        let log = [0, 10, 900, 1000, 1005, 1900]
+            .into_iter()
+            .fold(log(), |log, at| log.request("a", "w", at, None));
+        assert_eq!(peak_in_window(&log.1, Duration::from_secs(1)), 4);
+        assert_eq!(peak_in_window(&[], Duration::from_secs(1)), 0);
+    }
+}
