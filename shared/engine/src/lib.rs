@@ -40,6 +40,7 @@ pub mod s3;
 pub mod secret;
 pub mod settings;
 pub mod stage;
+pub mod tls;
 mod trace;
 
 pub use env::Env;

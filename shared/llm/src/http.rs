@@ -111,6 +111,7 @@ impl HttpTransport {
         let host = base
             .port()
             .map_or_else(|| host.to_string(), |port| format!("{host}:{port}"));
+        stemma_engine::tls::install_crypto_provider();
         let client = Client::builder()
             .redirect(Policy::none())
             .no_proxy()

@@ -217,6 +217,7 @@ impl TestServers {
     pub fn s3(&self) -> Client {
         let credentials = Credentials::new(&self.access_key, &self.secret_key, None, None, "tests");
         let config = aws_sdk_s3::Config::builder()
+            .http_client(stemma_engine::s3::http_client())
             .behavior_version(BehaviorVersion::latest())
             .endpoint_url(&self.endpoint)
             .region(Region::from_static(REGION))

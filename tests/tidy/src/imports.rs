@@ -100,6 +100,7 @@ pub const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("lapin", &["stemma-engine"]),
     ("redis", &["stemma-engine"]),
     ("aws-", &["stemma-engine"]),
+    ("rustls", &["stemma-engine"]),
     ("reqwest", &["stemma-llm"]),
     ("bpe-openai", &["stemma-llm"]),
     ("clap", &["stemma-boot", "stemma"]),

@@ -5,11 +5,10 @@
 
 mod bucket_reader;
 mod error;
+mod http_client;
 
 use std::time::Duration;
 
-use aws_config::default_provider::credentials::DefaultCredentialsChain;
-use aws_config::default_provider::region::DefaultRegionChain;
 use aws_sdk_s3::config::retry::RetryConfig;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{
@@ -24,6 +23,7 @@ use bytes::{Bytes, BytesMut};
 
 pub use bucket_reader::{BucketReader, FetchOutcome, ObjectMeta, ObjectRequest};
 pub(crate) use error::{S3Error, S3Operation};
+pub use http_client::http_client;
 
 use crate::port_error::PortError;
 use crate::secret::Secret;
@@ -192,6 +192,7 @@ async fn config(settings: &S3Settings) -> Result<Config, PortError> {
         .build();
     let mut config = Builder::new()
         .behavior_version(BehaviorVersion::latest())
+        .http_client(http_client())
         .region(region.unwrap_or(Region::from_static(DEFAULT_REGION)))
         .credentials_provider(credentials)
         .identity_cache(
@@ -216,14 +217,12 @@ async fn config(settings: &S3Settings) -> Result<Config, PortError> {
 async fn load_credential_chain(
     region: Option<Region>,
 ) -> Result<(SharedCredentialsProvider, Option<Region>), PortError> {
-    let region = match region {
-        Some(region) => Some(region),
-        None => DefaultRegionChain::builder().build().region().await,
-    };
-    let chain = DefaultCredentialsChain::builder()
-        .region(region.clone())
-        .build()
-        .await;
+    let mut standard = aws_config::defaults(BehaviorVersion::latest()).http_client(http_client());
+    if let Some(region) = region {
+        standard = standard.region(region);
+    }
+    let loaded = standard.load().await;
+    let region = loaded.region().cloned();
     let missing = |message: String| {
         let next = "configure a key, or give this process a role (AWS_WEB_IDENTITY_TOKEN_FILE, a profile, …)";
         PortError::permanent(
@@ -232,8 +231,11 @@ async fn load_credential_chain(
             format!("no S3 credentials: {message}; {next}"),
         )
     };
+    let Some(chain) = loaded.credentials_provider() else {
+        return Err(missing("there is no chain".into()));
+    };
     match tokio::time::timeout(CREDENTIALS_TIMEOUT, chain.provide_credentials()).await {
-        Ok(Ok(_)) => Ok((SharedCredentialsProvider::new(chain), region)),
+        Ok(Ok(_)) => Ok((chain, region)),
         Ok(Err(error)) => Err(missing(error::error_chain(&error))),
         Err(_) => Err(missing(format!(
             "nothing found within {} s",

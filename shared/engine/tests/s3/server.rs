@@ -69,6 +69,7 @@ impl S3TestServer {
             panic!("no key")
         };
         let config = aws_sdk_s3::Config::builder()
+            .http_client(stemma_engine::s3::http_client())
             .endpoint_url(self.settings.endpoint.clone().unwrap())
             .credentials_provider(aws_sdk_s3::config::Credentials::new(
                 id.reveal(),
