@@ -12,6 +12,7 @@ const ALLOWED_TOP_LEVEL: &[&str] = &[
     "deploy",
     "docs",
     "k8s",
+    "rust-toolchain.toml",
     "services",
     "shared",
     "tests",
