@@ -106,7 +106,7 @@ impl TerminalSink {
 impl EventSink for TerminalSink {
     fn send(&mut self, event: AnswerEvent) {
         self.ended |= is_terminal(&event);
-        self.sender.send(event);
+        EventSink::send(&mut self.sender, event);
     }
 }
 
