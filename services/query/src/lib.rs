@@ -1,60 +1,156 @@
-//! The read side: everything that is answered from published trees, as a library for the command line and for servers.
+//! The query server: one process that mounts the REST, compatibility and MCP surfaces over the same archives.
 //!
-//! A [`Archive`] opens a collection; its methods answer with plain structs that serialize to the documented JSON
-//! (snake_case, both page numbers where they differ, ids, locators that can be pasted back). It reads blobs and nothing
-//! else: no queue, no ledger, and never the ingestion path.
-//!
-//! What it refuses to do: guess. A name that fits two documents, an Item that is there twice, a page past the end: each
-//! is a [`ApiError`] that says what to ask for instead.
+//! Handlers read from a snapshot of each collection that is refreshed in the background. Access control runs before every
+//! handler. A client error is a 4xx that says what to do; an unreachable store is a 503.
 
-mod answer_service;
-mod archive;
-mod collection_cache;
-mod compare;
-mod documents;
-mod error;
-pub mod eval;
-mod export;
-mod files;
-mod grep;
-mod items;
-mod list;
-pub mod mcp;
-mod read;
-mod search;
-mod searcher;
-pub mod server;
-mod status;
 #[cfg(test)]
-mod tests;
-mod tree;
-mod tree_search;
+mod answer_service_tests;
+#[cfg(test)]
+mod answers_tests;
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod mcp_tests;
+#[cfg(test)]
+mod model_access_tests;
+#[cfg(test)]
+mod openai_tests;
+#[cfg(test)]
+mod openapi_tests;
+#[cfg(test)]
+mod pageindex_tests;
+mod router;
+#[cfg(test)]
+mod server_tests;
 
-pub use answer_service::{AnswerService, AnswerSettings};
-pub use archive::Archive;
-pub use collection_cache::CollectionCache;
-pub use compare::{
-    ChangedSentence, CompareRequest, ComparedSide, Comparison, ItemTextChurn, MAX_SENTENCES,
-    OutcomeCounts, PairedSection, RewordedSentence, SectionPair, TextChurn,
-};
-pub use documents::{DocumentInfo, FailureInfo, PageContent, SectionInfo};
-pub use error::{ApiError, is_store_error};
-pub use export::{ExportFormat, ExportedFile};
-pub use files::{FileEntry, FileEntryKind, FileListing, FilesOptions};
-pub use grep::{GrepHit, GrepOptions, GrepResponse, GrepSection, GrepSectionsResponse, MAX_HITS};
-pub use items::{FilingItems, ItemContent, ItemInfo};
-pub use list::{FacetEntry, FolderEntry, FolderListing};
-pub use read::{SectionDetails, StatResponse, TextResponse, TextScope};
-pub use search::{
-    BrowseHit, BrowseResponse, HitCount, SearchHit, SearchHitPage, SearchRequest, SearchResponse,
-    SearchSnippet,
-};
-pub use status::{FailureReport, FailureRow, ReasonRow, StateExplanation};
-pub use stemma_catalog::filter::Filter;
-pub use tree::{TreeResponse, TreeRow};
-pub use tree_search::{TreeSearchOptions, TreeSearchReport, TreeSearchStep, VisitedSection};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-/// The document part of a locator: `3M_2022_10K` of `3M_2022_10K#item-1A`.
-pub fn document_part(locator: &str) -> String {
-    stemma_catalog::locator::Locator::parse(locator).document
+use stemma_answers::tree_search::AnswerModel;
+use stemma_boot::health::{self, Health, HealthServer};
+use stemma_boot::telemetry::Metrics;
+use stemma_document::Collection;
+use stemma_engine::Env;
+use stemma_engine::blobs::Blobs;
+use tokio_util::sync::CancellationToken;
+
+use stemma_archive::collections::Collections;
+use stemma_gateway::access_control::AccessControl;
+use stemma_gateway::auth::{ApiKeys, InvalidKey};
+use stemma_gateway::host_guard::HostGuard;
+pub use stemma_gateway::{AppState, QuerySettings, ServerDeps};
+use stemma_mcp::McpServer;
+
+/// What a server answers, to whom and where.
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    /// Where it listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The collections it answers from; the first is meant where a request names none.
+    pub collections: Vec<Collection>,
+    /// The configuration.
+    pub query: QuerySettings,
+    /// Whether anyone may read although others than this machine can connect.
+    pub allow_anonymous: bool,
+    /// Where this machine keeps the index.
+    pub cache: PathBuf,
+    /// The model that questions may be answered with; `None`: no model is asked.
+    pub model: Option<AnswerModel>,
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Others could connect, and no one is asked for a key.
+    #[error("{listen} can be reached from other machines, and no keys are configured")]
+    Anonymous {
+        /// The address.
+        listen: SocketAddr,
+    },
+    /// A key that is not a digest.
+    #[error(transparent)]
+    Key(#[from] InvalidKey),
+    /// No collection to answer from.
+    #[error("no collection to answer from")]
+    NoCollection,
+    /// The address cannot be listened on.
+    #[error("{listen}: {error}")]
+    Listen {
+        /// The address.
+        listen: SocketAddr,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}
+
+/// Serves `/v1`, `/mcp`, `/livez`, `/readyz` and `/metrics` until `stop`. Reads from `blobs` alone; with a model it also
+/// adds to them what was paid for: call log, replies and answers.
+///
+/// # Errors
+/// [`ServeError`] before anything is served.
+pub async fn serve(
+    env: Env,
+    blobs: Arc<dyn Blobs>,
+    settings: ServerSettings,
+    means: ServerDeps,
+    health: Health,
+    metrics: Option<Metrics>,
+    stop: CancellationToken,
+) -> Result<HealthServer, ServeError> {
+    let ServerSettings {
+        listen,
+        collections,
+        query,
+        allow_anonymous,
+        cache,
+        model,
+    } = settings;
+    let keys = ApiKeys::from_settings(&query.keys)?;
+    if keys.is_empty() && !listen.ip().is_loopback() && !allow_anonymous {
+        return Err(ServeError::Anonymous { listen });
+    }
+    if collections.is_empty() {
+        return Err(ServeError::NoCollection);
+    }
+    if model.is_some() && keys.is_asking_disabled() {
+        tracing::info!(
+            "a model is configured, and no key of query.keys has the scope `ask`: no question is answered by it"
+        );
+    } else if model.is_some() && keys.is_empty() && !listen.ip().is_loopback() {
+        tracing::warn!(%listen, "no keys are configured: whoever can connect has the model asked, which costs money");
+    }
+    let archive = Collections::start(
+        &env,
+        &blobs,
+        collections,
+        &means.semantic_routers,
+        &cache,
+        model.as_ref(),
+        &stop,
+    );
+    let host_guard = HostGuard::new(listen, &query.hosts, &query.origins);
+    let control = AccessControl::new(
+        env.clone(),
+        keys,
+        listen.ip().is_loopback(),
+        &host_guard,
+        &query,
+    );
+    // Who calls tools has a model of its own: without one here, searching serves it better than asking.
+    let answering = means.answerers.clone().filter(|_| model.is_some());
+    let mcp_server =
+        McpServer::with_access_control(env.clone(), Arc::clone(&archive)).with_answerers(answering);
+    let mcp = stemma_mcp::service(mcp_server, &host_guard, query.max_body_bytes, &stop);
+    let router = router::router(
+        AppState {
+            env,
+            collections: archive,
+            deps: means,
+        },
+        control,
+        mcp,
+    );
+    let serving = health::serve(listen, health, metrics, router, stop).await;
+    serving.map_err(|error| ServeError::Listen { listen, error })
 }

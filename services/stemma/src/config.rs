@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use stemma_answers::tree_search::TreeSearchSettings;
+use stemma_archive::AnswerSettings;
 use stemma_boot::backends::BackendConfig;
 use stemma_boot::telemetry;
 use stemma_coordinator::reindex::ReindexSource;
 use stemma_document::Collection;
+use stemma_gateway::settings::QuerySettings;
 use stemma_pipeline::prompts::Instructions;
 use stemma_pipeline::{RunSettings, StructureMode};
-use stemma_query::AnswerSettings;
-use stemma_query::server::QuerySettings;
 
 use crate::context::CommandError;
 use crate::embeddings::EmbeddingsConfig;

@@ -1,6 +1,6 @@
 //! `stemma browse`: documents that fit a question.
 
-use stemma_query::{BrowseHit, BrowseResponse, SearchRequest};
+use stemma_archive::{BrowseHit, BrowseResponse, SearchRequest};
 
 use crate::commands::open::{filter, highlight, identity, open_indexed, page_or_line_range};
 use crate::context::{CommandError, Context, Exit};

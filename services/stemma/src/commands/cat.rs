@@ -1,6 +1,6 @@
 //! `stemma cat`: the text of sections, Items and pages.
 
-use stemma_query::{Archive, TextResponse, TextScope};
+use stemma_archive::{Archive, TextResponse, TextScope};
 
 use crate::commands::open::{links_line, open, word};
 use crate::commands::tree::{self, TreeArgs};
@@ -103,9 +103,9 @@ async fn read(
     let Some(fragment) = fragment else {
         return Ok(reader.text(locator, part).await?);
     };
-    let document = stemma_query::document_part(locator);
+    let document = stemma_archive::document_part(locator);
     let whole = format!("{document}#{fragment}");
-    if stemma_query::document_part(&whole) != document {
+    if stemma_archive::document_part(&whole) != document {
         return Err(CommandError::new(
             "cat.what",
             format!("`{fragment}` names no part of a document"),

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use stemma_diff::DiffStatus;
-use stemma_query::{
+use stemma_archive::{
     ChangedSentence, CompareRequest, ComparedSide, Comparison, PairedSection, SectionPair,
     TextChurn,
 };
+use stemma_diff::DiffStatus;
 
 use crate::commands::open::{identity, open, page_or_line_range};
 use crate::context::{CommandError, Context, Exit};

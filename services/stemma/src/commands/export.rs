@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use stemma_query::{ApiError, ExportFormat, ExportedFile};
+use stemma_archive::{ApiError, ExportFormat, ExportedFile};
 
 use crate::commands::open::open;
 use crate::context::{CommandError, Context, Exit};

@@ -1,9 +1,9 @@
 //! `stemma failures`: what failed, and why.
 
 use serde::Serialize;
+use stemma_archive::{Archive, FailureReport};
 use stemma_engine::flow::JobManifest;
 use stemma_engine::{FailureRecord, JobId, jobs};
-use stemma_query::{Archive, FailureReport};
 
 use crate::commands::jobs::JobContext;
 use crate::context::{CommandError, Context, Exit};

@@ -1,6 +1,6 @@
 //! `stemma grep`: lines that match a pattern.
 
-use stemma_query::{Archive, GrepHit, GrepOptions, GrepResponse, GrepSectionsResponse};
+use stemma_archive::{Archive, GrepHit, GrepOptions, GrepResponse, GrepSectionsResponse};
 
 use crate::commands::open::{highlight, open};
 use crate::context::{CommandError, Context, Exit};
@@ -76,7 +76,7 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError
         });
     }
     let limit = if args.count {
-        stemma_query::MAX_HITS
+        stemma_archive::MAX_HITS
     } else {
         args.max_count.unwrap_or(LINES)
     };

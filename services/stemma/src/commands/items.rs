@@ -1,6 +1,6 @@
 //! `stemma items`: the Item map of a filing.
 
-use stemma_query::{FilingItems, ItemInfo};
+use stemma_archive::{FilingItems, ItemInfo};
 
 use crate::commands::open::{badge, identity, links_line, open, page_or_line_range};
 use crate::context::{CommandError, Context, Exit};

@@ -1,6 +1,6 @@
 //! `stemma ls`: folders, documents and axes.
 
-use stemma_query::{DocumentInfo, FolderListing};
+use stemma_archive::{DocumentInfo, FolderListing};
 
 use crate::commands::open::{filter, open, word};
 use crate::commands::tree::{self, TreeArgs};

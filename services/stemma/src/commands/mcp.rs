@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use stemma_boot::shutdown;
 use stemma_engine::Env;
-use stemma_query::mcp::{McpOptions, Preset, serve_stdio};
+use stemma_mcp::{McpOptions, Preset, serve_stdio};
 
 use crate::context::{CommandError, Context, Exit};
 use crate::models::answer_model;

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use stemma_archive::Filter;
+use stemma_archive::{ApiError, Archive, CollectionCache, DocumentInfo, ItemContent};
 use stemma_document::{EmptyReason, ItemStatus};
 use stemma_engine::Env;
-use stemma_query::{ApiError, Archive, CollectionCache, DocumentInfo, Filter, ItemContent};
 
 use crate::commands::index;
 use crate::context::{CommandError, Context};

@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, IsTerminal};
 
+use stemma_archive::Archive;
 use stemma_engine::Env;
-use stemma_query::Archive;
 
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;

@@ -1,7 +1,7 @@
 //! `stemma stat`: what is known of a document or a section.
 
+use stemma_archive::{SectionDetails, StatResponse};
 use stemma_document::FactSource;
-use stemma_query::{SectionDetails, StatResponse};
 
 use crate::commands::items;
 use crate::commands::open::{identity, length, open, page_or_line_range, word};

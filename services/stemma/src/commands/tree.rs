@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use stemma_archive::{Archive, ExportFormat, FileEntry, FilesOptions, TreeResponse, TreeRow};
 use stemma_document::{CatalogEntry, SectionKind};
-use stemma_query::{Archive, ExportFormat, FileEntry, FilesOptions, TreeResponse, TreeRow};
 
 use crate::commands::open::{badge, identity, length, links_line, open, page_or_line_range, word};
 use crate::context::{CommandError, Context, Exit};
@@ -81,7 +81,7 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
         return folder(&reader, &args, output).await;
     }
     if args.format == TreeFormat::Pageindex {
-        let locator = stemma_query::document_part(&args.locator);
+        let locator = stemma_archive::document_part(&args.locator);
         let listed = reader.documents_in_scope(&locator)?;
         let [listed] = listed.as_slice() else {
             return Err(CommandError::new("tree.one", "a tree is of one document")

@@ -8,10 +8,10 @@ use stemma_answers::{
     self, Answer, AnswerError, AnswerEvent, AnswerLimits, AnswerMode, AnswerOutcome, Answerer,
     CitationPolicy, EventSink, RetrievalStrategy, StepKind,
 };
+use stemma_archive::AnswererFactory;
+use stemma_archive::{AnswerService, Archive, SearchRequest};
 use stemma_catalog::filter::Filter;
 use stemma_engine::Env;
-use stemma_query::server::AnswererFactory;
-use stemma_query::{AnswerService, Archive, SearchRequest};
 
 use crate::commands::open::open_indexed;
 use crate::context::{CommandError, Context, Exit};
@@ -185,9 +185,13 @@ impl AskSession {
     pub async fn open(context: &Context) -> Result<Self, CommandError> {
         let store = context.open_store().await?;
         let reader = Arc::new(open_indexed(context).await?);
-        let answerer =
-            AnswerService::new(Env::system(), store.blobs, context.config()?.config.answer)
-                .answerer(&reader);
+        let answerer = AnswerService::new(
+            Env::system(),
+            store.blobs,
+            context.config()?.config.answer,
+            stemma_mcp::agent_tools,
+        )
+        .answerer(&reader);
         Ok(Self { reader, answerer })
     }
 
@@ -224,7 +228,7 @@ impl AskSession {
 
 fn answer_error(error: AnswerError) -> CommandError {
     match error {
-        AnswerError::Search(error) => stemma_query::ApiError::from(error).into(),
+        AnswerError::Search(error) => stemma_archive::ApiError::from(error).into(),
         other => CommandError::new(other.code(), other.to_string()),
     }
 }

@@ -1,7 +1,7 @@
 //! Answers for people.
 
 use stemma_answers::{Answer, AnswerOutcome, Citation, QuoteMatch, ReadSection, StepKind};
-use stemma_query::{Archive, TextScope};
+use stemma_archive::{Archive, TextScope};
 
 use crate::context::CommandError;
 use crate::cost::money;

@@ -10,11 +10,11 @@ use std::time::Instant;
 use futures::{StreamExt, stream};
 use stemma_answers::tree_search::{LlmClient, QuestionBudget, SessionError};
 use stemma_answers::{self, AnswerLimits, AnswerMode, AnswerOutcome, RetrievalStrategy};
+use stemma_archive::{SearchRequest, is_store_error};
+use stemma_evaluation::answers::{AnswerMeans, AnswerRow, AnswersEval, QuestionTarget};
+use stemma_evaluation::question::QuestionTruth;
 use stemma_llm::request::TokenUsage;
 use stemma_pipeline::Purpose;
-use stemma_query::eval::answers::{AnswerMeans, AnswerRow, AnswersEval, QuestionTarget};
-use stemma_query::eval::question::QuestionTruth;
-use stemma_query::{SearchRequest, is_store_error};
 
 use super::budget::{EvalBudget, Expense};
 use super::judge::judge;
@@ -83,7 +83,10 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
     let mut unscored = Vec::new();
     for (truth, placed) in questions
         .iter()
-        .zip(session.reader.eval_targets(&questions))
+        .zip(stemma_evaluation::answers::eval_targets(
+            &session.reader,
+            &questions,
+        ))
     {
         match (
             previous

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::json;
 use stemma_answers::tree_search::{LlmSession, Prompt, SessionError};
+use stemma_evaluation::answers::{AnswerVerdict, Judgement};
 use stemma_llm::request::OutputSchema;
-use stemma_query::eval::answers::{AnswerVerdict, Judgement};
 
 /// What a judge is told. Question, reference and answer follow as data.
 const JUDGE: &str = "You compare an answer to a question with the reference answer of an expert. The answer is right when \

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use stemma_query::eval::truth::{self, MetadataTruth, PageTextTruth, StructureTruth};
-use stemma_query::eval::{MetadataEval, SkippedTruth, StructureEval, TextEval};
+use stemma_evaluation::truth::{self, MetadataTruth, PageTextTruth, StructureTruth};
+use stemma_evaluation::{MetadataEval, SkippedTruth, StructureEval, TextEval};
 
 use crate::commands::open::open;
 use crate::context::{CommandError, Context, Exit};
@@ -98,10 +98,12 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
     match args.what {
         EvalCommand::Structure(truths) => {
             let read: Vec<StructureTruth> = truths.read()?;
-            let mut eval = open(context)
-                .await?
-                .eval_structure(&read, truths.count_missing)
-                .await?;
+            let mut eval = stemma_evaluation::eval_structure(
+                &open(context).await?,
+                &read,
+                truths.count_missing,
+            )
+            .await?;
             if !truths.details {
                 for row in &mut eval.documents {
                     (row.score.missed, row.score.extra, row.score.moved) = Default::default();
@@ -111,17 +113,18 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
         }
         EvalCommand::Text(truths) => {
             let read: Vec<PageTextTruth> = truths.read()?;
-            let eval = open(context)
-                .await?
-                .eval_text(&read, truths.count_missing)
-                .await?;
+            let eval =
+                stemma_evaluation::eval_text(&open(context).await?, &read, truths.count_missing)
+                    .await?;
             truths.report(&eval, context)
         }
         EvalCommand::Metadata(truths) => {
             let read: Vec<MetadataTruth> = truths.read()?;
-            let eval = open(context)
-                .await?
-                .eval_metadata(&read, truths.count_missing);
+            let eval = stemma_evaluation::eval_metadata(
+                &open(context).await?,
+                &read,
+                truths.count_missing,
+            );
             truths.report(&eval, context)
         }
         EvalCommand::Retrieval(args) => questions::retrieval(args, context).await,

@@ -1,8 +1,8 @@
 //! Questions whose pages and answers are known: `eval retrieval`.
 
-use stemma_query::SearchRequest;
-use stemma_query::eval::question::QuestionTruth;
-use stemma_query::eval::retrieval::{DEPTHS, RetrievalEval, RetrievalMeans, RetrievalRow};
+use stemma_archive::SearchRequest;
+use stemma_evaluation::question::QuestionTruth;
+use stemma_evaluation::retrieval::{DEPTHS, RetrievalEval, RetrievalMeans, RetrievalRow};
 use stemma_retrieval::RankingStrategy;
 
 use super::{Evaluation, SkippedTruth, TruthArgs};
@@ -35,15 +35,15 @@ pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, C
         strategy: args.strategy,
         ..SearchRequest::default()
     };
-    let eval = reader
-        .eval_retrieval(
-            &reader,
-            &questions,
-            &template,
-            args.everywhere,
-            args.truths.count_missing,
-        )
-        .await?;
+    let eval = stemma_evaluation::retrieval::eval_retrieval(
+        &reader,
+        &reader,
+        &questions,
+        &template,
+        args.everywhere,
+        args.truths.count_missing,
+    )
+    .await?;
     args.truths.report(&eval, context)
 }
 

@@ -1,7 +1,7 @@
 //! Evaluations as tables.
 
-use stemma_query::eval::text::TextScore;
-use stemma_query::eval::{StructureMeans, StructureRow};
+use stemma_evaluation::text::TextScore;
+use stemma_evaluation::{StructureMeans, StructureRow};
 
 use super::{Evaluation, MetadataEval, SkippedTruth, StructureEval, TextEval};
 use crate::output::{Output, clean};
@@ -220,7 +220,7 @@ impl Evaluation for TextEval {
             let mut worst: Vec<_> = pages.collect();
             worst.sort_by(|(_, a), (_, b)| a.score.words.total_cmp(&b.score.words));
             lines.extend(worst.iter().take(MAX_DETAILS).map(
-                |(doc, page): &(&String, &stemma_query::eval::PageScore)| {
+                |(doc, page): &(&String, &stemma_evaluation::PageScore)| {
                     format!(
                         "  {:.3} words {:.3} ordered  {} p {}",
                         page.score.words,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use serde::Serialize;
+use stemma_archive::CollectionCache;
 use stemma_boot::health::{self, Health, HealthServer};
 use stemma_boot::telemetry::Metrics;
 use stemma_boot::{process_name, shutdown};
@@ -16,7 +17,6 @@ use stemma_catalog::watcher::CatalogWatcher;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_query::CollectionCache;
 use stemma_retrieval::index::builder::{BuildOutcome, build};
 use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
 use stemma_retrieval::index::snapshot::SnapshotUpload;

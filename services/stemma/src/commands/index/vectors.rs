@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use stemma_archive::Archive;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_llm::prices::{CallBudget, UnlimitedBudget};
-use stemma_query::Archive;
 use stemma_retrieval::embedding::budget::{BUDGET_EXHAUSTED, EmbeddingBudget};
 use stemma_retrieval::embedding::embed::{EmbedEstimate, EmbedOutcome, EmbedReport};
 use stemma_retrieval::embedding::{EmbeddingError, SemanticRouter};

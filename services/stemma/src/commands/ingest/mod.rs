@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
+use stemma_archive::Archive;
 use stemma_boot::shutdown;
 use stemma_coordinator::SubmitRequest;
 use stemma_document::{Digest, Origin};
@@ -20,7 +21,6 @@ use stemma_engine::jobs::{JobControl, JobEndReason, PauseReason, load_control};
 use stemma_engine::{Env, JobId, Priority};
 use stemma_pipeline::sources::{file_path, file_uri};
 use stemma_pipeline::{OnModelFailure, Submission};
-use stemma_query::Archive;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 

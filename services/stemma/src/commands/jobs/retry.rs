@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
+use stemma_archive::{Archive, FailureRow};
 use stemma_coordinator::SubmitRequest;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::{Priority, RunHeader};
 use stemma_pipeline::Submission;
-use stemma_query::{Archive, FailureRow};
 
 use super::JobContext;
 use super::runner::JobRunner;

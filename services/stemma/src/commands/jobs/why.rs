@@ -2,11 +2,11 @@
 
 use futures::future::try_join_all;
 use serde::Serialize;
+use stemma_archive::{Archive, StateExplanation};
 use stemma_engine::diagnosis::{self, Cause, Diagnosis, DiagnosisContext};
 use stemma_engine::flow::{Flow, JobManifest};
 use stemma_engine::{JobId, RunHeader, RunId};
 use stemma_pipeline::FilingFlow;
-use stemma_query::{Archive, StateExplanation};
 
 use super::JobContext;
 use super::eta::duration;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use stemma_query::{Archive, SearchRequest, TreeSearchReport, is_store_error};
+use stemma_archive::{Archive, SearchRequest, TreeSearchReport, is_store_error};
 
 use crate::context::{CommandError, Context, Exit};
 
@@ -139,7 +139,7 @@ async fn answer_line(
             .collect()
     };
     let sections = view.reasoning.is_some().then(sections);
-    let ranked_pages = view.ranked_pages();
+    let ranked_pages = stemma_evaluation::retrieval::ranked_pages(&view);
     Ok(BatchAnswer {
         id: input.id,
         ranked_pages,

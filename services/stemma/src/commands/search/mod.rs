@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use stemma_answers::tree_search;
+use stemma_archive::{HitCount, SearchHit, SearchRequest, SearchResponse, TreeSearchOptions};
 use stemma_catalog::filter::Filter;
-use stemma_query::{HitCount, SearchHit, SearchRequest, SearchResponse, TreeSearchOptions};
 use stemma_retrieval::RankingStrategy;
 use stemma_retrieval::search::RankingFeature;
 

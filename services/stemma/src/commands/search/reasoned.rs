@@ -1,6 +1,6 @@
 //! What is shown of a search that asked a model.
 
-use stemma_query::TreeSearchReport;
+use stemma_archive::TreeSearchReport;
 
 use crate::output::{Output, OutputFormat, clean};
 
@@ -40,7 +40,7 @@ pub(super) fn show(reasoning: &TreeSearchReport, output: &Output) {
     }
 }
 
-fn step(step: &stemma_query::TreeSearchStep, output: &Output) {
+fn step(step: &stemma_archive::TreeSearchStep, output: &Output) {
     let place = step
         .document
         .as_ref()

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use stemma_answers::tree_search::AnswerModel;
+use stemma_archive::AnswerService;
 use stemma_boot::health::Health;
 use stemma_boot::telemetry::Metrics;
 use stemma_boot::{process_name, shutdown};
@@ -11,8 +12,7 @@ use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_query::AnswerService;
-use stemma_query::server::{ServeError, ServerDeps, ServerSettings, serve};
+pub use stemma_query::{ServeError, ServerDeps, ServerSettings, serve};
 use stemma_retrieval::embedding::SemanticRouter;
 
 use super::ServiceArgs;
@@ -74,7 +74,12 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
         ..ServerDeps::default()
     };
     let listen = settings.listen;
-    let librarians = AnswerService::new(env.clone(), Arc::clone(&store.blobs), config.answer);
+    let librarians = AnswerService::new(
+        env.clone(),
+        Arc::clone(&store.blobs),
+        config.answer,
+        stemma_mcp::agent_tools,
+    );
     let means = ServerDeps {
         answerers: Some(Arc::new(librarians)),
         ..means
@@ -123,7 +128,7 @@ pub(super) fn semantic_routers(
 fn settings(
     args: QueryArgs,
     context: &Context,
-    query: stemma_query::server::QuerySettings,
+    query: stemma_gateway::settings::QuerySettings,
     model: Option<AnswerModel>,
 ) -> ServerSettings {
     let mut collections = vec![context.collection.clone()];

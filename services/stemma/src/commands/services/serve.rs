@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use stemma_archive::AnswererFactory;
+use stemma_archive::{AnswerService, ApiError};
 use stemma_boot::health::Health;
 use stemma_boot::process_name;
 use stemma_boot::telemetry::Metrics;
@@ -13,13 +15,12 @@ use stemma_document::{Collection, Digest, DocId, Origin};
 use stemma_engine::flow::JobOptions;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::{Env, Ports, Priority};
+use stemma_gateway::ServerDeps;
+use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt};
 use stemma_pipeline::external_metadata::{FACT_NAMES, canonicalize};
 use stemma_pipeline::sources::{is_document, store_source};
 use stemma_pipeline::{RunSettings, Submission};
-use stemma_query::server::{
-    AnswererFactory, ServerDeps, ServerSettings, Upload, UploadPort, UploadReceipt, serve,
-};
-use stemma_query::{AnswerService, ApiError};
+use stemma_query::{ServerSettings, serve};
 
 use super::query::{semantic_routers, serve_error};
 use crate::commands::jobs::runner::JobRunner;
@@ -108,6 +109,7 @@ async fn serve_until_stopped(
         env.clone(),
         Arc::clone(&blobs),
         config.answer,
+        stemma_mcp::agent_tools,
     ));
     let means = ServerDeps {
         semantic_routers: meaning,

@@ -1,0 +1,401 @@
+//! A collection opened for reading.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use stemma_answers::tree_search::TreeSearcher;
+use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::document_store::{DocumentStore, OpenDocument};
+use stemma_catalog::filter::Filter;
+use stemma_catalog::locator::Fragment;
+use stemma_catalog::path::{DocumentPart, ResolvedPath};
+use stemma_document::{
+    Collection, DocId, Extent, Page, PageNo, PageSpan, PublishedTree, SectionTree, SourceBody,
+    TextLines, TreeObject, blob_keys,
+};
+use stemma_engine::blobs::Blobs;
+use stemma_engine::{PortError, TaskKey, artifact};
+use stemma_extract::EncodedSource;
+use stemma_retrieval::DocumentScope;
+
+use crate::error::shell_quoted;
+use crate::{ApiError, CollectionCache};
+
+/// Pages that are unpacked together, about.
+const CHUNK_PAGES: usize = 64;
+
+/// A collection opened for reading: its catalogue as it was when opened, and the store behind it.
+pub struct Archive {
+    pub(crate) blobs: Arc<dyn Blobs>,
+    pub collection: Collection,
+    pub catalog: Catalog,
+    /// What outlives it; `None` for a reader without an index.
+    pub(crate) cache: Option<Arc<CollectionCache>>,
+    /// The only documents it holds, where it was narrowed to some: searches look nowhere else.
+    pub(crate) only: Option<Arc<BTreeSet<DocId>>>,
+}
+
+impl Archive {
+    /// Reads the catalogue of a collection.
+    ///
+    /// # Errors
+    /// [`ApiError`] when the store cannot be read.
+    pub async fn open(blobs: Arc<dyn Blobs>, collection: Collection) -> Result<Self, ApiError> {
+        let catalog = Catalog::load(blobs.as_ref(), &collection).await?;
+        Ok(Self::new(blobs, collection, catalog))
+    }
+
+    /// A reader of a catalogue that was read elsewhere.
+    pub fn new(blobs: Arc<dyn Blobs>, collection: Collection, catalog: Catalog) -> Self {
+        Self {
+            blobs,
+            collection,
+            catalog: catalog,
+            cache: None,
+            only: None,
+        }
+    }
+
+    /// The same with an index, and with what earlier readers left.
+    #[must_use]
+    pub fn with_cache(self, cache: Arc<CollectionCache>) -> Self {
+        Self {
+            cache: Some(cache),
+            ..self
+        }
+    }
+
+    /// What walks trees with a model, and the way to it; `None` where no model is configured.
+    pub fn reasoner(&self) -> Option<&Arc<TreeSearcher>> {
+        self.cache.as_ref().and_then(|cache| cache.reasoner())
+    }
+
+    /// A reader that holds nothing but these documents, under the names they have here: whatever is asked of it, and by whom,
+    /// comes from them.
+    #[must_use]
+    pub fn restricted(&self, within: &DocumentScope, filter: &Filter) -> Self {
+        let docs: Option<BTreeSet<DocId>> = match within {
+            DocumentScope::All => None,
+            DocumentScope::Documents(docs) => Some(docs.iter().copied().collect()),
+        };
+        let all = docs.is_none() && self.only.is_none() && filter.is_empty();
+        let catalog = if all {
+            self.catalog.clone()
+        } else {
+            self.catalog.filtered(|listed: &CatalogDocument| {
+                docs.as_ref()
+                    .is_none_or(|docs| docs.contains(&listed.doc()))
+                    && self
+                        .only
+                        .as_ref()
+                        .is_none_or(|only| only.contains(&listed.doc()))
+                    && filter.matches(listed)
+            })
+        };
+        let allowed = catalog
+            .documents()
+            .iter()
+            .map(CatalogDocument::doc)
+            .collect();
+        let only = (!all).then(|| Arc::new(allowed));
+        let blobs = Arc::clone(&self.blobs);
+        let collection = self.collection.clone();
+        let cache = self.cache.clone();
+        Self {
+            blobs,
+            collection,
+            catalog,
+            cache,
+            only,
+        }
+    }
+
+    /// The documents of the collection.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// The documents in `scope`: a document's locator, a folder, or an axis path; empty or `/` for all.
+    ///
+    /// # Errors
+    /// [`ApiError`] when it names nothing, or two things.
+    pub fn documents_in_scope(&self, scope: &str) -> Result<Vec<&CatalogDocument>, ApiError> {
+        match self.catalog.resolve_path(scope)? {
+            ResolvedPath::Folder(scope) => Ok(self
+                .catalog
+                .documents()
+                .iter()
+                .filter(|listed| scope.contains(listed))
+                .collect()),
+            ResolvedPath::Document { listed, .. } => Ok(vec![listed]),
+        }
+    }
+
+    /// The document a locator or path names, and what of it; a folder is none.
+    ///
+    /// # Errors
+    /// [`ApiError`] when it names nothing, two things, or a folder.
+    pub(crate) fn locate(
+        &self,
+        text: &str,
+    ) -> Result<(&CatalogDocument, Option<Fragment>), ApiError> {
+        let (next, list) = match self.catalog.resolve_path(text)? {
+            ResolvedPath::Document {
+                listed,
+                inside: None,
+            } => return Ok((listed, None)),
+            ResolvedPath::Document {
+                listed,
+                inside: Some(DocumentPart::Fragment(part)),
+            } => return Ok((listed, Some(part))),
+            ResolvedPath::Document {
+                listed,
+                inside: Some(DocumentPart::Items),
+            } => ("stemma items", listed.label.clone()),
+            ResolvedPath::Document {
+                listed,
+                inside: Some(DocumentPart::Pages),
+            } => ("stemma stat", listed.label.clone()),
+            ResolvedPath::Folder(scope) => ("stemma tree", scope.path()),
+        };
+        let message = format!("`{text}` is a folder, and one document is asked for");
+        Err(ApiError::new(
+            "locator.folder",
+            message,
+            format!("{next} {}", shell_quoted(&list)),
+        ))
+    }
+
+    /// The document a locator names, its published tree, and what of it is meant.
+    pub(crate) async fn load_published(
+        &self,
+        locator: &str,
+    ) -> Result<(&CatalogDocument, PublishedTree, Option<Fragment>), ApiError> {
+        let (listed, part) = self.locate(locator)?;
+        match self.load_tree(listed).await? {
+            Some(published) => Ok((listed, published, part)),
+            None => Err(no_tree(listed)),
+        }
+    }
+
+    /// The latest tree of a listed document; `None` when it has none (yet, or any more).
+    pub async fn load_tree(
+        &self,
+        listed: &CatalogDocument,
+    ) -> Result<Option<PublishedTree>, PortError> {
+        let Some(entry) = listed.entry() else {
+            return Ok(None);
+        };
+        let doc = entry.version.doc;
+        let seq = entry.version.seq;
+        if let Some(tree) = self.cache.as_ref().and_then(|cache| cache.tree(doc, seq)) {
+            return Ok(Some(PublishedTree::clone(&tree)));
+        }
+        let key = blob_keys::tree_key(&self.collection, doc, seq);
+        let Some(bytes) = self.blobs.get(&key).await? else {
+            return Ok(None);
+        };
+        let json_bytes = bytes.len();
+        match spawn_cpu(move || serde_json::from_slice::<TreeObject>(&bytes)).await? {
+            Ok(TreeObject::Published(published)) => {
+                if let Some(cache) = &self.cache {
+                    cache.put_tree(&published, json_bytes);
+                }
+                Ok(Some(*published))
+            }
+            Ok(TreeObject::Removed) => Ok(None),
+            Err(error) => Err(PortError::permanent(
+                "blobs",
+                "get",
+                format!("{key}: {error}"),
+            )),
+        }
+    }
+
+    /// The file a document was read from; `None` where it is not in the store, or was torn by a power loss.
+    pub async fn original(
+        &self,
+        listed: &CatalogDocument,
+    ) -> Result<Option<OriginalFile>, PortError> {
+        let version = listed.version();
+        let key = blob_keys::original_key(&self.collection, version.source);
+        let size_bytes = self
+            .blobs
+            .size(&key)
+            .await?
+            .filter(|size_bytes| *size_bytes == version.size_bytes);
+        Ok(size_bytes.map(|size_bytes| OriginalFile {
+            blobs: Arc::clone(&self.blobs),
+            key,
+            size_bytes,
+        }))
+    }
+
+    /// The packed text of a tree; `None` when the store does not have it (an imported tree).
+    pub async fn load_source(
+        &self,
+        published: &PublishedTree,
+    ) -> Result<Option<EncodedSource>, PortError> {
+        let Ok(key) = published.text_artifact.parse::<TaskKey>() else {
+            return Ok(None);
+        };
+        let scope = blob_keys::document_scope(&self.collection, published.version.doc);
+        let Some(bytes) = artifact::blob(self.blobs.as_ref(), &scope, &key, "source").await? else {
+            return Ok(None);
+        };
+        EncodedSource::open(bytes)
+            .map(Some)
+            .map_err(|error: stemma_extract::CodecError| {
+                PortError::permanent("blobs", "get", format!("{scope}: {error}"))
+            })
+    }
+
+    /// The whole text of a tree; `None` when the store does not have it.
+    pub async fn load_body(
+        &self,
+        published: &PublishedTree,
+    ) -> Result<Option<SourceBody>, PortError> {
+        let Some(packed) = self.load_source(published).await? else {
+            return Ok(None);
+        };
+        match spawn_cpu(move || packed.decode()).await? {
+            Ok(source) => Ok(Some(source.body)),
+            Err(error) => Err(PortError::permanent(
+                "blobs",
+                "get",
+                format!("{}: {error}", published.version.name),
+            )),
+        }
+    }
+}
+
+/// The chunk of a packed text in which a page lies.
+fn chunk_index(number: u32) -> usize {
+    (number as usize - 1) / CHUNK_PAGES
+}
+
+/// The bytes of a document, as they lie in the store.
+pub struct OriginalFile {
+    blobs: Arc<dyn Blobs>,
+    key: String,
+    /// How many.
+    pub size_bytes: u64,
+}
+
+impl OriginalFile {
+    /// Some of them; `None` when they were removed meanwhile.
+    pub async fn read(
+        &self,
+        range: std::ops::Range<u64>,
+    ) -> Result<Option<bytes::Bytes>, PortError> {
+        self.blobs.get_range(&self.key, range).await
+    }
+}
+
+/// Work that keeps a core busy, off the threads that serve IO.
+pub async fn spawn_cpu<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, PortError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| PortError::permanent("query", "compute", error.to_string()))
+}
+
+/// A document that is listed and has no tree: its state says why.
+pub(crate) fn no_tree(listed: &CatalogDocument) -> ApiError {
+    let label = &listed.label;
+    let message = match &listed.failure {
+        Some(failure) => format!("`{label}` has no tree: {}", failure.message),
+        None => format!("`{label}` has no tree yet: {}", listed.state.as_str()),
+    };
+    ApiError::new(
+        "document.no_tree",
+        message,
+        format!("stemma why {}", shell_quoted(label)),
+    )
+    .with_document(label)
+}
+
+/// A document whose tree is there and whose text is not.
+pub fn no_text(listed: &CatalogDocument) -> ApiError {
+    let label = &listed.label;
+    let message = format!("the text of `{label}` is not in the store");
+    ApiError::new(
+        "document.no_text",
+        message,
+        "stemma ingest the file to have its text",
+    )
+    .with_document(label)
+}
+
+#[async_trait]
+impl DocumentStore for Archive {
+    async fn tree(&self, listed: &CatalogDocument) -> Result<Option<Arc<SectionTree>>, PortError> {
+        Ok(self
+            .load_tree(listed)
+            .await?
+            .map(|published| Arc::new(published.tree)))
+    }
+
+    async fn open(&self, listed: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
+        let Some(published) = self.load_tree(listed).await? else {
+            return Ok(None);
+        };
+        let body = self.load_body(&published).await?;
+        Ok(Some(OpenDocument {
+            tree: published.tree,
+            body,
+        }))
+    }
+
+    async fn pages(
+        &self,
+        listed: &CatalogDocument,
+        numbers: &[u32],
+    ) -> Result<Vec<(u32, Page)>, PortError> {
+        let Some(published) = self.load_tree(listed).await? else {
+            return Ok(Vec::new());
+        };
+        let Some(packed) = self.load_source(&published).await? else {
+            return Ok(Vec::new());
+        };
+        let name = published.version.name.clone();
+        let last = match published.tree.extent {
+            Extent::Pages(count) => count,
+            Extent::Lines(_) => 0,
+        };
+        let requested: BTreeSet<u32> = numbers
+            .iter()
+            .copied()
+            .filter(|number| (1..=last).contains(number))
+            .collect();
+        spawn_cpu(move || {
+            let mut pages = Vec::new();
+            // What lies in one chunk is unpacked once.
+            let requested: Vec<u32> = requested.into_iter().collect();
+            for near in requested.chunk_by(|one, other| chunk_index(*one) == chunk_index(*other)) {
+                let Some(span) = PageSpan::new(near[0], near[near.len() - 1]) else {
+                    continue;
+                };
+                let read = packed.pages(span).map_err(|error| {
+                    PortError::permanent("blobs", "get", format!("{name}: {error}"))
+                })?;
+                let numbered = span.pages().map(PageNo::get).zip(read);
+                pages.extend(numbered.filter(|(number, _)| near.contains(number)));
+            }
+            Ok(pages)
+        })
+        .await?
+    }
+
+    async fn lines(&self, listed: &CatalogDocument) -> Result<Option<Arc<TextLines>>, PortError> {
+        let Some(published) = self.load_tree(listed).await? else {
+            return Ok(None);
+        };
+        match self.load_body(&published).await? {
+            Some(SourceBody::Lines(lines)) => Ok(Some(Arc::new(lines))),
+            _ => Ok(None),
+        }
+    }
+}

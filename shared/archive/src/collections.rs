@@ -1,0 +1,237 @@
+//! The collections a server answers from: a snapshot of each, replaced as documents are published.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use stemma_answers::tree_search::AnswerModel;
+use stemma_catalog::watcher::CatalogWatcher;
+use stemma_document::Collection;
+use stemma_engine::blobs::Blobs;
+use stemma_engine::{Env, PortError};
+use stemma_retrieval::embedding::SemanticRouter;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Archive, CollectionCache};
+
+/// How often new change records are looked for: what is published shows within two seconds.
+const POLL_INTERVAL: Duration = Duration::from_millis(700);
+/// Glances after which everything is looked at: late records, documents in work.
+const POLLS_PER_FULL_SCAN: u32 = 40;
+/// Making a catalogue anew may take up to this part of the time.
+const REFRESH_PAUSE_FACTOR: u32 = 2;
+
+/// Readers by collection; those not read yet are missing.
+pub struct Collections {
+    collections: Vec<Collection>,
+    caches: HashMap<Collection, Arc<CollectionCache>>,
+    /// Wakes who follows a collection.
+    refresh_requests: HashMap<Collection, Notify>,
+    archives: RwLock<HashMap<Collection, Arc<Archive>>>,
+}
+
+impl Collections {
+    /// Reads the collections and keeps them up to date until `stop`, beside the caller.
+    pub fn start(
+        env: &Env,
+        blobs: &Arc<dyn Blobs>,
+        collections: Vec<Collection>,
+        meaning: &[(Collection, Arc<SemanticRouter>)],
+        cache: &Path,
+        model: Option<&AnswerModel>,
+        stop: &CancellationToken,
+    ) -> Arc<Self> {
+        let caches = |collection: &Collection| {
+            let meaning = meaning
+                .iter()
+                .find(|(of, _)| of == collection)
+                .map(|(_, meaning)| Arc::clone(meaning));
+            CollectionCache::with_models(env.clone(), cache, blobs, collection, meaning, model)
+        };
+        let caches = collections
+            .iter()
+            .map(|collection| (collection.clone(), caches(collection)))
+            .collect();
+        let wakes = collections
+            .iter()
+            .map(|collection| (collection.clone(), Notify::new()))
+            .collect();
+        let archive = Arc::new(Self {
+            collections: collections.clone(),
+            caches,
+            refresh_requests: wakes,
+            archives: RwLock::default(),
+        });
+        for collection in collections {
+            let world = env.clone();
+            let changes = watch::Sender::new(());
+            let changed = changes.subscribe();
+            let ended = stop.clone();
+            let readers = Arc::clone(&archive);
+            let of = collection.clone();
+            let clock = env.clone();
+            let indexing = async move { readers.sync_index(&clock, &of, changed, &ended).await };
+            drop(world.spawn(indexing)); // ends with `stop`
+            let env = env.clone();
+            let blobs = Arc::clone(blobs);
+            let archive = Arc::clone(&archive);
+            let stop = stop.clone();
+            let following = async move {
+                archive
+                    .follow_catalog(&env, &blobs, &collection, &changes, &stop)
+                    .await
+            };
+            drop(world.spawn(following)); // ends with `stop`
+        }
+        archive
+    }
+
+    /// Brings the index up to the newest catalogue whenever there is one. Answers about documents do not wait for it.
+    async fn sync_index(
+        &self,
+        env: &Env,
+        collection: &Collection,
+        mut changed: watch::Receiver<()>,
+        stop: &CancellationToken,
+    ) {
+        let Some(cache) = self.caches.get(collection) else {
+            return;
+        };
+        if let Err(error) = cache.index().open().await {
+            tracing::warn!(%collection, %error, "the index cannot be opened");
+        }
+        loop {
+            let mut again = false;
+            if let Some(archive) = self.get(collection) {
+                let began = Instant::now();
+                match cache.index().sync(archive.catalog(), &|_| {}).await {
+                    Ok(report) if report.missing > 0 => again = true, // another process of this machine is at it
+                    Ok(report) if report.indexed + report.removed > 0 => {
+                        let entered = report.indexed;
+                        let removed = report.removed;
+                        let millis = began.elapsed().as_millis();
+                        tracing::info!(%collection, entered, removed, millis, "index brought up to date");
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::warn!(%collection, %error, "the index cannot be brought up to date; answering from what it has");
+                        again = true;
+                    }
+                }
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = env.sleep(POLL_INTERVAL), if again => {}
+                heard = changed.changed() => if heard.is_err() { return },
+            }
+        }
+    }
+
+    /// The collections there are.
+    pub fn collections(&self) -> &[Collection] {
+        &self.collections
+    }
+
+    /// The newest snapshot of a collection; `None` before it was read the first time.
+    pub fn get(&self, collection: &Collection) -> Option<Arc<Archive>> {
+        self.archives
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(collection)
+            .cloned()
+    }
+
+    /// Has a collection looked through soon: something was done to it from here.
+    pub fn refresh_soon(&self, collection: &Collection) {
+        if let Some(wake) = self.refresh_requests.get(collection) {
+            wake.notify_one();
+        }
+    }
+
+    async fn refresh_requested(&self, collection: &Collection) {
+        match self.refresh_requests.get(collection) {
+            Some(wake) => wake.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn follow_catalog(
+        &self,
+        env: &Env,
+        blobs: &Arc<dyn Blobs>,
+        collection: &Collection,
+        changes: &watch::Sender<()>,
+        stop: &CancellationToken,
+    ) {
+        let mut follower = None;
+        let mut glances = 0;
+        let mut readable = true;
+        loop {
+            let began = Instant::now();
+            glances += 1;
+            let refreshed = self
+                .refresh(env, blobs, collection, &mut follower, &mut glances)
+                .await;
+            if let Ok(true) = refreshed {
+                changes.send_replace(());
+            }
+            match &refreshed {
+                Err(error) if readable => {
+                    tracing::warn!(%collection, %error, "the catalogue cannot be read; answering from what is known");
+                }
+                Ok(_) if !readable => {
+                    tracing::info!(%collection, "the catalogue can be read again")
+                }
+                _ => {}
+            }
+            readable = refreshed.is_ok();
+            let pause = POLL_INTERVAL
+                .saturating_sub(began.elapsed())
+                .max(began.elapsed() * REFRESH_PAUSE_FACTOR);
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = self.refresh_requested(collection) => glances = POLLS_PER_FULL_SCAN,
+                () = env.sleep(pause.min(30 * POLL_INTERVAL)) => {}
+            }
+        }
+    }
+
+    async fn refresh(
+        &self,
+        env: &Env,
+        blobs: &Arc<dyn Blobs>,
+        collection: &Collection,
+        follower: &mut Option<CatalogWatcher>,
+        glances: &mut u32,
+    ) -> Result<bool, PortError> {
+        let changed = match follower {
+            None => {
+                let (new, catalog) =
+                    CatalogWatcher::start(blobs.as_ref(), collection.clone()).await?;
+                *follower = Some(new);
+                Some(catalog)
+            }
+            Some(follower) if *glances >= POLLS_PER_FULL_SCAN => {
+                *glances = 0;
+                follower.full_scan(blobs.as_ref()).await?
+            }
+            Some(follower) => follower.poll(blobs.as_ref(), env.now_ms()).await?,
+        };
+        let Some(catalog) = changed else {
+            return Ok(false);
+        };
+        let mut archive = Archive::new(Arc::clone(blobs), collection.clone(), catalog);
+        if let Some(cache) = self.caches.get(collection) {
+            archive = archive.with_cache(Arc::clone(cache));
+        }
+        self.archives
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(collection.clone(), Arc::new(archive));
+        Ok(true)
+    }
+}

@@ -1,0 +1,217 @@
+//! The shapes documents, sections and pages have in answers.
+
+use serde::Serialize;
+use stemma_catalog::catalog::{CatalogDocument, DocumentState};
+use stemma_document::{
+    Extent, FilingFacts, Method, Page, PageNo, Section, SectionKind, SectionSpan,
+};
+use stemma_engine::FailureRecord;
+use utoipa::ToSchema;
+
+/// A document in an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct DocumentInfo {
+    /// Its id.
+    pub doc_id: String,
+    /// File name, for display.
+    pub name: String,
+    /// What to paste back.
+    pub locator: String,
+    /// Path as ingested.
+    pub path: String,
+    /// Its state.
+    #[schema(value_type = String)]
+    pub state: DocumentState,
+    /// Version number.
+    pub version: u64,
+    /// Pages; `None` for texts without pages.
+    pub pages: Option<u32>,
+    /// Lines; `None` for documents with pages.
+    pub lines: Option<u32>,
+    /// Sections of its tree.
+    pub sections: Option<u32>,
+    /// Tokens of its text (o200k).
+    pub tokens: Option<u32>,
+    /// How its tree was made.
+    #[schema(value_type = Option<String>)]
+    pub method: Option<Method>,
+    /// Share of titles found where they were located (0–1).
+    pub accuracy: Option<f64>,
+    /// Codes of gaps in its tree.
+    pub gaps: Vec<String>,
+    /// What it says about itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub facts: Option<FilingFacts>,
+    /// One sentence.
+    pub description: Option<String>,
+    /// How its newest run failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureInfo>,
+}
+
+impl DocumentInfo {
+    /// The view of a listed document.
+    pub fn from_catalog(listed: &CatalogDocument) -> Self {
+        let version = listed.version();
+        let entry = listed.entry();
+        let extent = entry.map(|entry| entry.extent);
+        Self {
+            doc_id: version.doc.to_string(),
+            name: version.name.clone(),
+            locator: listed.label.clone(),
+            path: version.path.clone(),
+            state: listed.state,
+            version: version.seq,
+            pages: extent.and_then(|extent| {
+                if let Extent::Pages(n) = extent {
+                    Some(n)
+                } else {
+                    None
+                }
+            }),
+            lines: extent.and_then(|extent| {
+                if let Extent::Lines(n) = extent {
+                    Some(n)
+                } else {
+                    None
+                }
+            }),
+            sections: entry.map(|entry| entry.sections),
+            tokens: entry.map(|entry| entry.tokens),
+            method: entry.map(|entry| entry.method),
+            accuracy: entry.map(|entry| rounded_share(entry.accuracy)),
+            gaps: entry.map(|entry| entry.gaps.clone()).unwrap_or_default(),
+            facts: entry.map(|entry| entry.facts.clone()),
+            description: entry.and_then(|entry| entry.description.clone()),
+            failure: listed.failure.as_deref().map(FailureInfo::from_record),
+        }
+    }
+}
+
+/// A recorded failure in an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FailureInfo {
+    /// Stable code.
+    pub code: String,
+    /// One sentence.
+    pub message: String,
+    /// What to do.
+    pub next: Option<String>,
+    /// The stage that failed.
+    pub stage: String,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+}
+
+impl FailureInfo {
+    /// The view of a record.
+    pub fn from_record(record: &FailureRecord) -> Self {
+        let FailureRecord {
+            code,
+            message,
+            next,
+            stage,
+            attempts,
+            at_ms,
+        } = record.clone();
+        Self {
+            code,
+            message,
+            next,
+            stage,
+            attempts,
+            at_ms,
+        }
+    }
+}
+
+/// A section in an answer, without its text and children.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct SectionInfo {
+    /// Its id in this version of the tree.
+    pub section_id: String,
+    /// Its place: `1.2.3`.
+    pub structure: String,
+    /// Its title.
+    pub title: String,
+    /// What to paste back.
+    pub locator: String,
+    /// What kind of node it is.
+    #[schema(value_type = String)]
+    pub kind: SectionKind,
+    /// First and last physical page.
+    pub pages: Option<(u32, u32)>,
+    /// First and last line of a text.
+    pub lines: Option<(u32, u32)>,
+    /// Tokens with all sub-sections.
+    pub tokens: u32,
+    /// Whether its title was found where it was located.
+    pub verified: bool,
+}
+
+impl SectionInfo {
+    /// The view of a section of the document labelled `label`.
+    pub fn new(section: &Section, label: &str) -> Self {
+        let (pages, lines) = match section.span {
+            SectionSpan::Pages { pages, .. } => {
+                (Some((pages.start().get(), pages.end().get())), None)
+            }
+            SectionSpan::Lines { start, end } => (None, Some((start, end))),
+        };
+        Self {
+            section_id: section.id.to_string(),
+            structure: section.structure.clone(),
+            title: section.title.clone(),
+            locator: stemma_catalog::locator::section_locator(label, section.id),
+            kind: section.kind,
+            pages,
+            lines,
+            tokens: section.tokens,
+            verified: section.verified,
+        }
+    }
+}
+
+/// A page in an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct PageContent {
+    /// Physical page, from 1.
+    pub page: u32,
+    /// What the page is called, where that differs from its number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// What to paste back.
+    pub locator: String,
+    /// Tokens of its text.
+    pub tokens: u32,
+    /// Its text.
+    pub text: String,
+}
+
+impl PageContent {
+    pub(crate) fn new(number: PageNo, page: &Page, locator: &str) -> Self {
+        Self {
+            page: number.get(),
+            label: printed_label(number, page),
+            locator: stemma_catalog::locator::page_locator(locator, number),
+            tokens: page.tokens(),
+            text: page.text(),
+        }
+    }
+}
+
+/// The label of a page where it differs from its number.
+pub fn printed_label(number: PageNo, page: &Page) -> Option<String> {
+    page.label
+        .as_ref()
+        .map(|label| label.0.clone())
+        .filter(|label| *label != number.to_string())
+}
+
+/// A 32-bit 0.973 would print as 0.9729999899864197.
+pub fn rounded_share(share: f32) -> f64 {
+    (f64::from(share) * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,354 @@
+//! Lines that match a pattern, with their sections and pages.
+
+use futures::stream::{self, StreamExt};
+use regex::RegexBuilder;
+use serde::Serialize;
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_catalog::document_store::{DocumentStore, OpenDocument};
+use stemma_catalog::locator::Fragment;
+use stemma_document::{PageNo, SourceBody, text};
+use stemma_engine::PortError;
+
+use crate::documents::printed_label;
+use crate::tree::resolve_section;
+use crate::{ApiError, Archive};
+
+/// Matches returned at most, whatever is asked.
+pub const MAX_HITS: usize = 100_000;
+/// Lines from which sections are ranked.
+const MAX_RANKED_LINES: usize = 20_000;
+/// Lines shown of each section.
+const LINES_PER_SECTION: usize = 3;
+/// Size of a compiled pattern, in bytes.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+/// Characters of a line that are shown.
+const MAX_LINE_CHARS: usize = 300;
+/// Documents read at once.
+const MAX_CONCURRENT_READS: usize = 2;
+
+/// What to look for.
+#[derive(Debug, Clone)]
+pub struct GrepOptions {
+    /// A regular expression (without backreferences: time is linear in the text), or words.
+    pub pattern: String,
+    /// Without regard to case.
+    pub ignore_case: bool,
+    /// The pattern is text, not an expression.
+    pub fixed: bool,
+    /// Matches returned; reading stops there.
+    pub limit: usize,
+}
+
+/// Lines that match.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GrepResponse {
+    /// The pattern.
+    pub pattern: String,
+    /// Where it was looked for.
+    pub scope: String,
+    /// Documents read.
+    pub documents_read: usize,
+    /// Documents that match.
+    pub documents_matching: usize,
+    /// Documents in scope whose text is not in the store, or that have no tree yet.
+    pub documents_without_text: usize,
+    /// Whether there may be more: the limit was reached.
+    pub truncated: bool,
+    /// The lines, in order of documents and places.
+    pub hits: Vec<GrepHit>,
+}
+
+/// A line that matches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GrepHit {
+    /// The document.
+    pub doc_id: String,
+    /// The section it stands in, to paste back.
+    pub locator: String,
+    /// The section.
+    pub section_id: String,
+    /// Its title.
+    pub title: String,
+    /// Physical page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page: Option<u32>,
+    /// What the page is called, where that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Line on its page, or in the text, from 1.
+    pub line: u32,
+    /// The line, cut around the first match.
+    pub text: String,
+    /// Bytes of `text` that match.
+    pub marks: Vec<(usize, usize)>,
+}
+
+/// Sections whose lines match.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GrepSectionsResponse {
+    /// The pattern.
+    pub pattern: String,
+    /// Where it was looked for.
+    pub scope: String,
+    /// Documents read.
+    pub documents_read: usize,
+    /// Documents that match.
+    pub documents_matching: usize,
+    /// Documents in scope whose text is not in the store, or that have no tree yet.
+    pub documents_without_text: usize,
+    /// Sections that match.
+    pub sections_matching: usize,
+    /// Whether there may be more: reading stopped after 20,000 lines.
+    pub truncated: bool,
+    /// Those with most matching lines first, then in order of documents and places.
+    pub sections: Vec<GrepSection>,
+}
+
+/// A section whose lines match.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GrepSection {
+    /// The document.
+    pub doc_id: String,
+    /// The section, to paste back.
+    pub locator: String,
+    /// The section.
+    pub section_id: String,
+    /// Its title.
+    pub title: String,
+    /// Lines of its own text that match.
+    pub matches: usize,
+    /// The first of them.
+    pub first: Vec<GrepHit>,
+}
+
+impl Archive {
+    /// Sections in `scope` with lines that match, those with most first; at most `options.limit`.
+    ///
+    /// # Errors
+    /// As [`Archive::grep`].
+    pub async fn grep_sections(
+        &self,
+        scope: &str,
+        options: &GrepOptions,
+    ) -> Result<GrepSectionsResponse, ApiError> {
+        let matched_sections = self
+            .grep(
+                scope,
+                &GrepOptions {
+                    limit: MAX_RANKED_LINES,
+                    ..options.clone()
+                },
+            )
+            .await?;
+        let mut sections: Vec<GrepSection> = Vec::new();
+        for hit in matched_sections.hits {
+            match sections
+                .last_mut()
+                .filter(|last| last.locator == hit.locator)
+            {
+                Some(last) => {
+                    last.matches += 1;
+                    if last.first.len() < LINES_PER_SECTION {
+                        last.first.push(hit);
+                    }
+                }
+                None => sections.push(GrepSection {
+                    doc_id: hit.doc_id.clone(),
+                    locator: hit.locator.clone(),
+                    section_id: hit.section_id.clone(),
+                    title: hit.title.clone(),
+                    matches: 1,
+                    first: vec![hit],
+                }),
+            }
+        }
+        // Stable: equal sections stay in order of documents and places.
+        sections.sort_by_key(|section| std::cmp::Reverse(section.matches));
+        let sections_matching = sections.len();
+        sections.truncate(options.limit.max(1));
+        Ok(GrepSectionsResponse {
+            pattern: matched_sections.pattern,
+            scope: matched_sections.scope,
+            documents_read: matched_sections.documents_read,
+            documents_matching: matched_sections.documents_matching,
+            documents_without_text: matched_sections.documents_without_text,
+            sections_matching,
+            truncated: matched_sections.truncated,
+            sections,
+        })
+    }
+
+    /// Lines in `scope` (a document, a part of one, a folder or an axis path) that match.
+    ///
+    /// # Errors
+    /// [`ApiError`] when the pattern or the scope is none, or the store cannot be read.
+    pub async fn grep(&self, scope: &str, options: &GrepOptions) -> Result<GrepResponse, ApiError> {
+        let pattern = if options.fixed {
+            regex::escape(&options.pattern)
+        } else {
+            options.pattern.clone()
+        };
+        let built = RegexBuilder::new(&pattern)
+            .case_insensitive(options.ignore_case)
+            .size_limit(MAX_PATTERN_BYTES)
+            .build();
+        let pattern = built.map_err(|error| {
+            let message = format!(
+                "`{}` is not a pattern: {}",
+                options.pattern,
+                last_line(&error.to_string())
+            );
+            ApiError::new(
+                "grep.pattern",
+                message,
+                "search for plain text with --fixed-strings",
+            )
+        })?;
+        let (documents, fragment) = match self.locate(scope) {
+            Ok((listed, fragment)) => (vec![listed], fragment),
+            Err(refusal) if refusal.code == "locator.folder" => {
+                (self.documents_in_scope(scope)?, None)
+            }
+            Err(refusal) => return Err(refusal),
+        };
+        let limit = options.limit.clamp(1, MAX_HITS);
+        let mut view = GrepResponse {
+            pattern: options.pattern.clone(),
+            scope: scope.into(),
+            documents_read: 0,
+            documents_matching: 0,
+            documents_without_text: 0,
+            truncated: false,
+            hits: Vec::new(),
+        };
+        // Made beforehand: a closure that makes them would tie this future to one lifetime, and it could not be sent.
+        let mut reads = Vec::with_capacity(documents.len());
+        for listed in &documents {
+            reads.push(self.grep_document(listed, pattern.clone(), fragment.clone(), limit));
+        }
+        let mut reads = stream::iter(reads).buffered(MAX_CONCURRENT_READS);
+        while let Some(matches) = reads.next().await {
+            let Some(hits) = matches? else {
+                view.documents_without_text += 1;
+                continue;
+            };
+            view.documents_read += 1;
+            view.documents_matching += usize::from(!hits.is_empty());
+            view.hits.extend(hits);
+            if view.hits.len() >= limit {
+                view.truncated = view.hits.len() > limit || view.documents_read < documents.len();
+                view.hits.truncate(limit);
+                break;
+            }
+        }
+        Ok(view)
+    }
+
+    /// One more than `limit` at most, so that one knows whether there are more.
+    async fn grep_document(
+        &self,
+        listed: &CatalogDocument,
+        pattern: regex::Regex,
+        fragment: Option<Fragment>,
+        limit: usize,
+    ) -> Result<Option<Vec<GrepHit>>, ApiError> {
+        let Some(OpenDocument {
+            tree,
+            body: Some(body),
+        }) = self.open_with_text(listed).await?
+        else {
+            return Ok(None);
+        };
+        let (pages, within) = match &fragment {
+            Some(Fragment::Pages(spans)) => (Some(spans.clone()), None),
+            Some(fragment) => (None, Some(resolve_section(&tree, &listed.label, fragment)?)),
+            None => (None, None),
+        };
+        let label = listed.label.clone();
+        let doc = listed.doc().to_string();
+        let hits = tokio::task::spawn_blocking(move || {
+            let mut hits = Vec::new();
+            for (_, section) in tree.walk() {
+                if within
+                    .is_some_and(|id| !tree.path_to(section.id).iter().any(|above| above.id == id))
+                {
+                    continue;
+                }
+                for line in text::own_lines(section, &body) {
+                    if !line.page.is_none_or(|page: PageNo| {
+                        pages
+                            .as_ref()
+                            .is_none_or(|spans| spans.iter().any(|span| span.contains(page)))
+                    }) || !pattern.is_match(line.text)
+                    {
+                        continue;
+                    }
+                    let (text, marks) = line_snippet(line.text, &pattern);
+                    hits.push(GrepHit {
+                        doc_id: doc.clone(),
+                        locator: stemma_catalog::locator::section_locator(&label, section.id),
+                        section_id: section.id.to_string(),
+                        title: section.title.clone(),
+                        page: line.page.map(PageNo::get),
+                        label: line.page.and_then(|page| page_label(&body, page)),
+                        line: line.number,
+                        text,
+                        marks,
+                    });
+                    if hits.len() > limit {
+                        return hits;
+                    }
+                }
+            }
+            hits
+        })
+        .await;
+        hits.map(Some)
+            .map_err(|error| PortError::permanent("query", "grep", error.to_string()).into())
+    }
+
+    pub(crate) async fn open_with_text(
+        &self,
+        listed: &CatalogDocument,
+    ) -> Result<Option<OpenDocument>, PortError> {
+        DocumentStore::open(self, listed).await
+    }
+}
+
+/// The label of a page where it differs from its number.
+pub fn page_label(body: &SourceBody, page: PageNo) -> Option<String> {
+    match body {
+        SourceBody::Pages(pages) => pages
+            .get(page.index())
+            .and_then(|page_text| printed_label(page, page_text)),
+        SourceBody::Lines(_) => None,
+    }
+}
+
+/// The line, or what stands around its first match, and where it matches.
+fn line_snippet(line: &str, pattern: &regex::Regex) -> (String, Vec<(usize, usize)>) {
+    let first = pattern.find(line).map_or(0, |span| span.start());
+    let start = if first > MAX_LINE_CHARS / 2 {
+        line.floor_char_boundary(first - MAX_LINE_CHARS / 4)
+    } else {
+        0
+    };
+    let end = line[start..]
+        .char_indices()
+        .nth(MAX_LINE_CHARS)
+        .map_or(line.len(), |(at, _)| start + at);
+    let text = line[start..end].to_owned();
+    let marks = pattern
+        .find_iter(&text)
+        .filter(|span| !span.is_empty())
+        .map(|span| (span.start(), span.end()));
+    let marks = marks.take(100).collect();
+    (text, marks)
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines()
+        .last()
+        .unwrap_or_default()
+        .trim_start_matches("error: ")
+}

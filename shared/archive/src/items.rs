@@ -1,0 +1,210 @@
+//! The Items of a filing in answers.
+
+use serde::Serialize;
+use stemma_catalog::items;
+use stemma_catalog::locator::{format_pages, section_locator};
+use stemma_document::{
+    Boundary, EmptyReason, FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, SectionId,
+    SectionTree,
+};
+use utoipa::ToSchema;
+
+use crate::{ApiError, Archive, DocumentInfo};
+
+/// The Item map of a document.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct FilingItems {
+    /// The document.
+    pub document: DocumentInfo,
+    /// The Items of its form, in the order of the form; empty where it is on no form whose Items are known.
+    pub items: Vec<ItemInfo>,
+}
+
+/// An Item of a filing.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct ItemInfo {
+    /// Form, Part and number: `10-K.II.7A`; `None` where the tree has no Item map.
+    pub id: Option<String>,
+    /// `1A`.
+    pub item: String,
+    /// The Part it stands in.
+    pub part: Option<String>,
+    /// What to paste back; `None` when the document does not have it.
+    pub locator: Option<String>,
+    /// The section under its heading.
+    pub section_id: Option<String>,
+    /// Its title.
+    pub title: String,
+    /// How the document answers it; `None` where the tree has no Item map.
+    #[schema(value_type = Option<String>)]
+    pub status: Option<ItemStatus>,
+    /// What stands there instead of an answer, where there is none to give.
+    #[schema(value_type = Option<String>)]
+    pub nothing: Option<EmptyReason>,
+    /// First and last physical page.
+    pub pages: Option<(u32, u32)>,
+    /// Tokens with all sub-sections.
+    pub tokens: u32,
+    /// Whether its heading, or the one that ends it, was not found on paper.
+    pub boundary_unverifiable: bool,
+    /// The headings between which it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub boundary: Option<Boundary>,
+    /// Where its content is, when it is not under its heading.
+    pub content: Vec<ItemContent>,
+}
+
+/// Where content of an Item is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ItemContent {
+    /// The words that say so.
+    pub text: String,
+    /// Locator of a section or of pages of this document; `None` for what is not in it.
+    pub to: Option<String>,
+    /// What is meant where it is not in this document: `proxy statement`, `Exhibit 13`.
+    pub outside: Option<String>,
+}
+
+impl ItemInfo {
+    fn from_item_map(item: &FilingItem, tree: &SectionTree, label: &str) -> Self {
+        let there = item.status != ItemStatus::Absent;
+        Self {
+            id: Some(item.id.clone()),
+            item: item.number.clone(),
+            part: item.part.clone(),
+            locator: there.then(|| format!("{label}#{}", items::item_fragment(item, &tree.items))),
+            section_id: item.section.map(|id| id.to_string()),
+            title: item.title.clone(),
+            status: Some(item.status),
+            nothing: item.empty_reason,
+            pages: item
+                .pages
+                .map(|span| (span.start().get(), span.end().get())),
+            tokens: item.tokens,
+            boundary_unverifiable: item.boundary_unverifiable,
+            boundary: item.boundary.clone(),
+            content: item
+                .content
+                .iter()
+                .map(|link| ItemContent::from_link(link, label))
+                .collect(),
+        }
+    }
+
+    fn from_titles(
+        item: &items::SectionItem,
+        all: &[items::SectionItem],
+        tree: &SectionTree,
+        label: &str,
+    ) -> Option<Self> {
+        let section = tree.section(item.section)?;
+        Some(Self {
+            id: None,
+            item: item.number.clone(),
+            part: item.part.clone(),
+            locator: Some(format!("{label}#{}", item.fragment(all))),
+            section_id: Some(section.id.to_string()),
+            title: section.title.clone(),
+            status: None,
+            nothing: None,
+            pages: section
+                .span
+                .pages()
+                .map(|span| (span.start().get(), span.end().get())),
+            tokens: section.tokens,
+            boundary_unverifiable: false,
+            boundary: None,
+            content: Vec::new(),
+        })
+    }
+}
+
+impl ItemContent {
+    fn from_link(link: &ItemLink, label: &str) -> Self {
+        let (to, outside) = match &link.target {
+            ItemTarget::Section(id) => (Some(section_locator(label, *id)), None),
+            ItemTarget::Pages(pages) => {
+                (Some(format!("{label}#p={}", format_pages(&[*pages]))), None)
+            }
+            ItemTarget::Outside(document) => (None, Some(document.clone())),
+            ItemTarget::Unresolved => (None, None),
+        };
+        Self {
+            text: link.text.clone(),
+            to,
+            outside,
+        }
+    }
+}
+
+impl Archive {
+    /// The Item map of a document.
+    ///
+    /// # Errors
+    /// [`ApiError`] when the locator names nothing, two things, or a document without a tree.
+    pub async fn items(&self, locator: &str) -> Result<FilingItems, ApiError> {
+        let (listed, published, _) = self.load_published(locator).await?;
+        Ok(FilingItems {
+            document: DocumentInfo::from_catalog(listed),
+            items: list_items(&published.tree, &listed.label),
+        })
+    }
+}
+
+/// The Items of a tree: its map, or what its titles say where it has none.
+pub(crate) fn list_items(tree: &SectionTree, label: &str) -> Vec<ItemInfo> {
+    if !tree.items.is_empty() {
+        return tree
+            .items
+            .iter()
+            .map(|item| ItemInfo::from_item_map(item, tree, label))
+            .collect();
+    }
+    let all = items::section_items(tree);
+    all.iter()
+        .filter_map(|item| ItemInfo::from_titles(item, &all, tree, label))
+        .collect()
+}
+
+/// The Item that a section is: the first, where its heading stands for several.
+pub fn item_at_section(tree: &SectionTree, label: &str, section: SectionId) -> Option<ItemInfo> {
+    let item = tree
+        .items
+        .iter()
+        .find(|item| item.section == Some(section))?;
+    Some(ItemInfo::from_item_map(item, tree, label))
+}
+
+/// The Item that a number names alone.
+pub(crate) fn find_item(
+    tree: &SectionTree,
+    label: &str,
+    part: Option<&str>,
+    number: &str,
+) -> Option<ItemInfo> {
+    items::find_in_map(tree, part, number).map(|item| ItemInfo::from_item_map(item, tree, label))
+}
+
+/// The Item a fragment names, as far as the map knows it, and the pages on which an index has it.
+pub fn find_indexed_item(
+    tree: &SectionTree,
+    label: &str,
+    part: Option<&str>,
+    number: &str,
+) -> Option<(ItemInfo, Vec<PageSpan>)> {
+    let item = items::find_in_map(tree, part, number).filter(|item| item.section.is_none())?;
+    Some((
+        ItemInfo::from_item_map(item, tree, label),
+        item.content
+            .iter()
+            .filter_map(|link: &ItemLink| {
+                if let ItemTarget::Pages(pages) = link.target {
+                    Some(pages)
+                } else {
+                    None
+                }
+            })
+            .collect(),
+    ))
+}

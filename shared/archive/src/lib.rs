@@ -1,0 +1,61 @@
+//! The read facade: every question that published trees can answer, with one request, response and error type for all
+//! surfaces.
+//!
+//! An [`Archive`] is a collection opened for reading at one state of its catalog. Its methods take typed requests, resolve
+//! scopes and filters, and return plain structs that serialize to the documented JSON (snake_case, physical and printed
+//! page numbers where they differ, ids, locators that can be pasted back). [`AnswerService`] answers questions in words.
+//! [`collections::Collections`] keeps archives current for as long as a server runs.
+//!
+//! This crate reads blobs and nothing else: no queue, no ledger. It never guesses: a name that fits two documents, an Item
+//! that occurs twice or a page past the end is an [`ApiError`] that says what to ask for instead.
+
+pub mod answer_service;
+pub mod archive;
+mod collection_cache;
+pub mod collections;
+mod compare;
+pub mod documents;
+mod error;
+mod export;
+mod files;
+pub mod grep;
+pub mod items;
+pub mod list;
+pub mod pageindex_fields;
+mod read;
+mod search;
+mod searcher;
+mod status;
+#[cfg(test)]
+mod tests;
+pub mod tree;
+mod tree_search;
+
+pub use answer_service::{AgentToolsFn, AnswerService, AnswerSettings, AnswererFactory};
+pub use archive::Archive;
+pub use collection_cache::CollectionCache;
+pub use compare::{
+    ChangedSentence, CompareRequest, ComparedSide, Comparison, ItemTextChurn, MAX_SENTENCES,
+    OutcomeCounts, PairedSection, RewordedSentence, SectionPair, TextChurn,
+};
+pub use documents::{DocumentInfo, FailureInfo, PageContent, SectionInfo};
+pub use error::{ApiError, is_store_error};
+pub use export::{ExportFormat, ExportedFile};
+pub use files::{FileEntry, FileEntryKind, FileListing, FilesOptions};
+pub use grep::{GrepHit, GrepOptions, GrepResponse, GrepSection, GrepSectionsResponse, MAX_HITS};
+pub use items::{FilingItems, ItemContent, ItemInfo};
+pub use list::{FacetEntry, FolderEntry, FolderListing};
+pub use read::{SectionDetails, StatResponse, TextResponse, TextScope};
+pub use search::{
+    BrowseHit, BrowseResponse, HitCount, SearchHit, SearchHitPage, SearchRequest, SearchResponse,
+    SearchSnippet,
+};
+pub use status::{FailureReport, FailureRow, ReasonRow, StateExplanation};
+pub use stemma_catalog::filter::Filter;
+pub use tree::{TreeResponse, TreeRow};
+pub use tree_search::{TreeSearchOptions, TreeSearchReport, TreeSearchStep, VisitedSection};
+
+/// The document part of a locator: `3M_2022_10K` of `3M_2022_10K#item-1A`.
+pub fn document_part(locator: &str) -> String {
+    stemma_catalog::locator::Locator::parse(locator).document
+}

@@ -1,0 +1,580 @@
+//! Tests over a hand-made store: two filings, a text, a failed document and a queued one.
+
+use std::sync::Arc;
+
+use stemma_document::{ChangeKind, Collection, FilingFacts};
+use stemma_engine::blobs::Blobs;
+
+use crate::{Archive, CollectionCache, ExportFormat, GrepOptions, SearchRequest, TextScope};
+pub use stemma_sample_store::*;
+
+async fn archive() -> Archive {
+    Archive::open(store().await, Collection::default())
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn documents_without_tree_are_listed_with_their_state() {
+    let archive = archive().await;
+    let view = archive.list("/", true).unwrap();
+    let rows: Vec<String> = view
+        .documents
+        .iter()
+        .map(|d| format!("{} {} {}", d.path, d.locator, d.state.as_str()))
+        .collect();
+    insta::assert_snapshot!(rows.join("\n"), @r"
+    10-K/ACME_2021.pdf ACME_2021 done
+    10-K/ACME_2022.pdf ACME_2022 done
+    8-K/BROKEN.pdf BROKEN failed
+    8-K/QUEUED.pdf QUEUED queued
+    manual.md manual done
+    ");
+    let folders = archive.list("/", false).unwrap();
+    insta::assert_json_snapshot!((folders.folders, folders.axes), @r#"
+    [
+      [
+        {
+          "name": "10-K",
+          "locator": "/10-K",
+          "documents": 2
+        },
+        {
+          "name": "8-K",
+          "locator": "/8-K",
+          "documents": 2
+        }
+      ],
+      [
+        {
+          "axis": "fiscal_year",
+          "locator": "/@fiscal_year",
+          "values": 2
+        },
+        {
+          "axis": "status",
+          "locator": "/@status",
+          "values": 3
+        }
+      ]
+    ]
+    "#);
+}
+
+#[tokio::test]
+async fn a_listed_document_has_the_documented_shape() {
+    let archive = archive().await;
+    insta::assert_json_snapshot!(archive.list("/@company/acme/@fiscal_year/2022", false).unwrap().documents, @r#"
+    [
+      {
+        "doc_id": "ade0cc517417a4a865cef893d845c4c5",
+        "name": "ACME_2022.pdf",
+        "locator": "ACME_2022",
+        "path": "10-K/ACME_2022.pdf",
+        "state": "done",
+        "version": 1,
+        "pages": 5,
+        "lines": null,
+        "sections": 6,
+        "tokens": 0,
+        "method": "layout",
+        "accuracy": 1.0,
+        "gaps": [],
+        "facts": {
+          "issuer": {
+            "value": "ACME INC",
+            "page": 1
+          },
+          "form": {
+            "value": "10-K",
+            "page": 1
+          },
+          "fiscal_year": {
+            "value": "2022",
+            "page": 1
+          }
+        },
+        "description": "About 10-K/ACME_2022.pdf"
+      }
+    ]
+    "#);
+}
+
+#[tokio::test]
+async fn removed_documents_are_gone() {
+    let blobs = store().await;
+    let doc = version("manual.md", 1).doc;
+    change(blobs.as_ref(), ChangeKind::Removed { doc, seq: 2 }, 255).await;
+    let archive = Archive::open(blobs, Collection::default()).await.unwrap();
+    assert_eq!(
+        archive.catalog().resolve("manual").unwrap_err().to_string(),
+        "no document `manual`"
+    );
+}
+
+#[tokio::test]
+async fn trees_list_depths_items_and_locators() {
+    let archive = archive().await;
+    let view = archive.tree("ACME_2022", None, false).await.unwrap();
+    let rows = view.sections.iter().map(|row| {
+        let item = row.item.as_deref().unwrap_or("-");
+        format!(
+            "{} {} {:?} {item} {}",
+            row.depth,
+            row.section.locator,
+            row.section.pages.unwrap(),
+            row.section.title
+        )
+    });
+    insta::assert_snapshot!(rows.collect::<Vec<_>>().join("\n"), @r"
+    1 ACME_2022#0000 (1, 1) - Preface
+    1 ACME_2022#0001 (2, 4) - PART I
+    2 ACME_2022#0002 (2, 2) item-1 Item 1. Business
+    2 ACME_2022#0003 (3, 4) item-1A Item 1A. Risk Factors
+    1 ACME_2022#0004 (5, 5) - PART II
+    2 ACME_2022#0005 (5, 5) item-7 Item 7. Management's Discussion
+    ");
+    assert_eq!((view.covered, view.hidden), (5, 0));
+    let part = archive
+        .tree("ACME_2022#0001", Some(1), false)
+        .await
+        .unwrap();
+    assert_eq!((part.sections.len(), part.hidden), (1, 2));
+}
+
+#[tokio::test]
+async fn printed_locators_resolve() {
+    let archive = archive().await;
+    for listed in archive
+        .list("/", true)
+        .unwrap()
+        .documents
+        .iter()
+        .filter(|d| d.sections.is_some())
+    {
+        for row in archive
+            .tree(&listed.locator, None, false)
+            .await
+            .unwrap()
+            .sections
+        {
+            let text = archive
+                .text(&row.section.locator, TextScope::Full)
+                .await
+                .unwrap();
+            assert_eq!(text.section.unwrap().section_id, row.section.section_id);
+        }
+    }
+    let (_cache, indexed) = indexed_archive().await;
+    let hit = &search(&indexed, "hedging").await.hits[0];
+    let page = archive
+        .text(&hit.best_pages[0].locator, TextScope::Full)
+        .await
+        .unwrap();
+    assert!(page.pages[0].text.contains("Hedging"), "{page:?}");
+}
+
+#[tokio::test]
+async fn text_reads_sections_items_and_pages() {
+    let archive = archive().await;
+    insta::assert_json_snapshot!(archive.text("acme_2022.PDF#item-1a", TextScope::Full).await.unwrap(), @r#"
+    {
+      "doc_id": "ade0cc517417a4a865cef893d845c4c5",
+      "name": "ACME_2022.pdf",
+      "locator": "ACME_2022#0003",
+      "section": {
+        "section_id": "0003",
+        "structure": "2.2",
+        "title": "Item 1A. Risk Factors",
+        "locator": "ACME_2022#0003",
+        "kind": "heading",
+        "pages": [
+          3,
+          4
+        ],
+        "lines": null,
+        "tokens": 0,
+        "verified": true
+      },
+      "path": [
+        "PART I",
+        "Item 1A. Risk Factors"
+      ],
+      "tokens": 0,
+      "text": "Item 1A. Risk Factors\nForeign currency may move against us.\nHedging reduces but does not remove currency risk."
+    }
+    "#);
+    insta::assert_json_snapshot!(archive.text("ACME_2022#p=3", TextScope::Full).await.unwrap(), @r#"
+    {
+      "doc_id": "ade0cc517417a4a865cef893d845c4c5",
+      "name": "ACME_2022.pdf",
+      "locator": "ACME_2022#p=3",
+      "tokens": 10,
+      "pages": [
+        {
+          "page": 3,
+          "label": "2",
+          "locator": "ACME_2022#p=3",
+          "tokens": 10,
+          "text": "Item 1A. Risk Factors\nForeign currency may move against us."
+        }
+      ]
+    }
+    "#);
+    let manual = archive.text("manual", TextScope::Full).await.unwrap();
+    assert_eq!(
+        manual.text.unwrap(),
+        "# 手册\n营业收入增长\n## Setup\nplug it in"
+    );
+}
+
+#[tokio::test]
+async fn unknown_locators_are_refused_with_a_next_step() {
+    let archive = archive().await;
+    let mut refusals = Vec::new();
+    for locator in [
+        "ACME_2023",
+        "ACME",
+        "ACME_2022#0099",
+        "ACME_2022#item-9",
+        "ACME_2022#p=6",
+        "manual#p=1",
+        "BROKEN",
+    ] {
+        let refusal = archive.text(locator, TextScope::Full).await.unwrap_err();
+        let candidates = refusal.candidates.join(" ");
+        let next = refusal.next.as_deref().unwrap_or_default();
+        refusals.push(format!(
+            "{}: {refusal}; {next} [{candidates}]",
+            refusal.code
+        ));
+    }
+    insta::assert_snapshot!(refusals.join("\n"), @r"
+    locator.not_found: no document `ACME_2023`; stemma stat ACME_2021 [ACME_2021 ACME_2022]
+    locator.not_found: no document `ACME`; stemma stat ACME_2021 [ACME_2021 ACME_2022]
+    locator.no_section: `ACME_2022` has no section 0099; its last is 0005; stemma tree ACME_2022 []
+    locator.no_item: `ACME_2022` has no item-9; stemma tree ACME_2022 [ACME_2022#item-1 ACME_2022#item-1A ACME_2022#item-7]
+    locator.no_page: page 6 lies outside of `ACME_2022`, which has 5 pages; stemma cat 'ACME_2022#p=5' []
+    document.no_pages: `manual` is a text without pages; stemma tree manual []
+    document.no_tree: `BROKEN` has no tree: ends after page 3 of 12; stemma why BROKEN []
+    ");
+}
+
+#[tokio::test]
+async fn grep_names_section_page_and_label() {
+    let archive = archive().await;
+    let options = GrepOptions {
+        pattern: "currency".into(),
+        ignore_case: true,
+        fixed: false,
+        limit: 10,
+    };
+    insta::assert_json_snapshot!(archive.grep("/@form/10-K", &options).await.unwrap(), @r#"
+    {
+      "pattern": "currency",
+      "scope": "/@form/10-K",
+      "documents_read": 2,
+      "documents_matching": 1,
+      "documents_without_text": 0,
+      "truncated": false,
+      "hits": [
+        {
+          "doc_id": "ade0cc517417a4a865cef893d845c4c5",
+          "locator": "ACME_2022#0003",
+          "section_id": "0003",
+          "title": "Item 1A. Risk Factors",
+          "page": 3,
+          "label": "2",
+          "line": 2,
+          "text": "Foreign currency may move against us.",
+          "marks": [
+            [
+              8,
+              16
+            ]
+          ]
+        },
+        {
+          "doc_id": "ade0cc517417a4a865cef893d845c4c5",
+          "locator": "ACME_2022#0003",
+          "section_id": "0003",
+          "title": "Item 1A. Risk Factors",
+          "page": 4,
+          "label": "3",
+          "line": 1,
+          "text": "Hedging reduces but does not remove currency risk.",
+          "marks": [
+            [
+              36,
+              44
+            ]
+          ]
+        }
+      ]
+    }
+    "#);
+    let one = archive
+        .grep(
+            "ACME_2022#p=4",
+            &GrepOptions {
+                limit: 1,
+                ..options.clone()
+            },
+        )
+        .await
+        .unwrap();
+    assert_eq!((one.hits.len(), one.truncated), (1, false));
+    let bad = GrepOptions {
+        pattern: "(".into(),
+        ..options
+    };
+    assert_eq!(
+        archive.grep("/", &bad).await.unwrap_err().code,
+        "grep.pattern"
+    );
+}
+
+async fn indexed_archive() -> (tempfile::TempDir, Archive) {
+    let cache = tempfile::tempdir().unwrap();
+    let blobs: Arc<dyn Blobs> = store().await;
+    let collection_cache = CollectionCache::new(
+        stemma_engine::Env::system(),
+        cache.path(),
+        &blobs,
+        &Collection::default(),
+    );
+    let archive = Archive::open(blobs, Collection::default()).await.unwrap();
+    collection_cache
+        .index()
+        .sync(archive.catalog(), &|_| {})
+        .await
+        .unwrap();
+    (cache, archive.with_cache(collection_cache))
+}
+
+async fn search(archive: &Archive, text: &str) -> crate::SearchResponse {
+    let question = SearchRequest {
+        text: text.into(),
+        limit: 5,
+        rectangles: true,
+        explain: true,
+        ..SearchRequest::default()
+    };
+    archive.search(archive, &question).await.unwrap().0
+}
+
+#[tokio::test]
+async fn search_finds_sections_by_title_body_and_script() {
+    let (_cache, reader) = indexed_archive().await;
+    for strategy in stemma_retrieval::RankingStrategy::ALL {
+        for (query, scope, locator) in [
+            ("risk factors 2022", "/", "ACME_2022#0003"),
+            ("hedged currencies", "/", "ACME_2022#0003"),
+            ("$1,577", "ACME_2021", "ACME_2021#0002"),
+            ("liquidity at year end", "/10-K", "ACME_2022#0005"),
+            ("收入", "/", "manual#0000"),
+        ] {
+            let text = query.to_owned();
+            let scopes = vec![scope.to_owned()];
+            let question = SearchRequest {
+                text,
+                scopes,
+                limit: 5,
+                strategy,
+                ..SearchRequest::default()
+            };
+            let (view, _) = reader.search(&reader, &question).await.unwrap();
+            assert_eq!(
+                view.hits[0].locator, locator,
+                "{query}, {strategy:?}: {view:#?}"
+            );
+        }
+    }
+    let only = |text: &str| SearchRequest {
+        text: text.into(),
+        item: Some("1".into()),
+        limit: 5,
+        ..SearchRequest::default()
+    };
+    assert!(
+        reader
+            .search(&reader, &only("hedging"))
+            .await
+            .unwrap()
+            .0
+            .hits
+            .is_empty()
+    );
+    assert_eq!(
+        reader.search(&reader, &only("?!")).await.unwrap_err().code,
+        "search.no_words"
+    );
+}
+
+#[tokio::test]
+async fn hits_say_where_and_why() {
+    let (_cache, reader) = indexed_archive().await;
+    let view = search(&reader, "hedging currency").await;
+    let hit = &view.hits[0];
+    assert_eq!(
+        (hit.locator.as_str(), hit.pages),
+        ("ACME_2022#0003", Some((3, 4)))
+    );
+    assert_eq!(hit.path, ["PART I", "Item 1A. Risk Factors"]);
+    assert_eq!(
+        (hit.best_pages[0].page, hit.best_pages[0].label.as_deref()),
+        (4, Some("3"))
+    );
+    assert_eq!(
+        hit.excerpt.text,
+        "Hedging reduces but does not remove currency risk."
+    );
+    assert!(
+        hit.excerpt.marks.contains(&(0, 7)),
+        "{:?}",
+        hit.excerpt.marks
+    );
+    let sum: f32 = hit.parts.values().sum();
+    assert!(
+        (f64::from(sum) - hit.score).abs() < 0.01 && hit.parts.contains_key("text"),
+        "{hit:#?}"
+    );
+    assert!(hit.why.contains("currency"), "{}", hit.why);
+    assert_eq!(
+        (view.searched.documents_in_scope, view.searched.documents),
+        (3, 3)
+    );
+}
+
+#[tokio::test]
+async fn issuer_year_and_item_in_a_question_route_it() {
+    let (_cache, reader) = indexed_archive().await;
+    let view = search(
+        &reader,
+        "What does ACME say of its business in Item 1 for 2021?",
+    )
+    .await;
+    assert_eq!(view.hits[0].locator, "ACME_2021#0002", "{view:#?}");
+    let chips: Vec<&str> = view.routed.iter().map(|chip| chip.facet.as_str()).collect();
+    assert_eq!(chips, ["company", "fiscal_year", "item"]);
+    assert!(view.searched.documents < view.searched.documents_in_scope);
+}
+
+#[tokio::test]
+async fn why_and_failures_name_cause_and_remedy() {
+    let archive = archive().await;
+    let why = archive.why("BROKEN").await.unwrap();
+    assert_eq!(
+        why.cause,
+        "pdf.truncated: ends after page 3 of 12 (stage paginate, 1 try)"
+    );
+    assert_eq!(why.next.as_deref(), Some("get the whole file"));
+    insta::assert_json_snapshot!(archive.failures("/").unwrap(), @r#"
+    {
+      "total": 1,
+      "reasons": [
+        {
+          "code": "pdf.truncated",
+          "documents": 1,
+          "example": "BROKEN",
+          "message": "ends after page 3 of 12",
+          "next": "get the whole file"
+        }
+      ],
+      "failures": [
+        {
+          "doc_id": "6041d251af994bdabdc4d38bf45b3267",
+          "locator": "BROKEN",
+          "path": "8-K/BROKEN.pdf",
+          "state": "failed",
+          "code": "pdf.truncated",
+          "message": "ends after page 3 of 12",
+          "next": "get the whole file",
+          "stage": "paginate",
+          "attempts": 1,
+          "at_ms": 7
+        }
+      ]
+    }
+    "#);
+    assert!(
+        archive
+            .why("QUEUED")
+            .await
+            .unwrap()
+            .cause
+            .contains("nothing was made")
+    );
+}
+
+#[tokio::test]
+async fn exports_keep_folders_and_avoid_collisions() {
+    let blobs = store().await;
+    publish(
+        blobs.as_ref(),
+        "10-K/ACME_2022.md",
+        pages(&ANNUAL[..1]),
+        FilingFacts::default(),
+    )
+    .await;
+    let archive = Archive::open(blobs, Collection::default()).await.unwrap();
+    let documents = archive.documents_in_scope("/10-K").unwrap();
+    let paths = archive.export_paths(&documents);
+    assert_eq!(paths[..2], ["10-K/ACME_2021", "10-K/ACME_2022"]);
+    assert!(paths[2].starts_with("10-K/ACME_2022~"), "{paths:?}");
+    let pages = archive
+        .export(documents[0], &paths[0], ExportFormat::Pages)
+        .await
+        .unwrap();
+    assert_eq!(pages.path, "10-K/ACME_2021.jsonl");
+    assert_eq!(
+        pages.content.lines().next().unwrap(),
+        r#"{"doc":"ACME_2021","page":1,"text":"ACME INC\nAnnual report"}"#
+    );
+    let tree = archive
+        .export(
+            documents[0],
+            &paths[0],
+            ExportFormat::PageIndex { text: true },
+        )
+        .await
+        .unwrap();
+    let tree: serde_json::Value = serde_json::from_str(&tree.content).unwrap();
+    assert_eq!(
+        tree["structure"][1]["nodes"][0]["title"],
+        "Item 1. Business"
+    );
+    assert_eq!(tree["structure"][0]["text"], "ACME INC\nAnnual report");
+}
+
+#[tokio::test]
+async fn stat_knows_items_and_sections() {
+    let archive = archive().await;
+    let stat = archive.stat("ACME_2022").await.unwrap();
+    let items: Vec<&str> = stat
+        .items
+        .iter()
+        .filter_map(|item| item.locator.as_deref())
+        .collect();
+    assert_eq!(
+        items,
+        ["ACME_2022#item-1", "ACME_2022#item-1A", "ACME_2022#item-7"]
+    );
+    let section = archive
+        .stat("ACME_2022#item-II.7")
+        .await
+        .unwrap()
+        .section
+        .unwrap();
+    assert_eq!(section.path, ["PART II", "Item 7. Management's Discussion"]);
+    assert_eq!(
+        archive
+            .stat("QUEUED")
+            .await
+            .unwrap()
+            .document
+            .state
+            .as_str(),
+        "queued"
+    );
+}

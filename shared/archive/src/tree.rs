@@ -1,0 +1,174 @@
+//! The tree of a document.
+
+use serde::Serialize;
+use stemma_catalog::items;
+use stemma_catalog::locator::{Fragment, ResolveError, resolve_item};
+use stemma_document::{EmptyReason, Gap, ItemStatus, SectionId, SectionKind, SectionTree};
+use utoipa::ToSchema;
+
+use crate::items::{self as items_of, ItemContent};
+use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
+
+/// A document's tree, or one section of it with what is below.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct TreeResponse {
+    /// The document.
+    pub document: DocumentInfo,
+    /// Sections in reading order with their depths.
+    pub sections: Vec<TreeRow>,
+    /// Sections below `depth` that are not shown.
+    pub hidden: usize,
+    /// Pages (or lines) that a section covers.
+    pub covered: u32,
+    /// What is missing or doubtful, with its reason.
+    #[schema(value_type = Vec<Object>)]
+    pub gaps: Vec<Gap>,
+    /// Sections whose titles were not found where they were located.
+    pub doubtful: usize,
+}
+
+/// A section in a tree.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct TreeRow {
+    /// 1 for top sections.
+    pub depth: usize,
+    /// The section.
+    #[serde(flatten)]
+    pub section: SectionInfo,
+    /// The Item it is: `item-1A`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+    /// How the document answers that Item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub status: Option<ItemStatus>,
+    /// What stands there instead of an answer, where there is none to give.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub nothing: Option<EmptyReason>,
+    /// Where its content is, when it is not under its heading.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<ItemContent>,
+    /// What it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
+impl Archive {
+    /// The tree a locator names: of a document, or of a section or Item of it. `depth` counts shown levels from 1.
+    ///
+    /// # Errors
+    /// [`ApiError`] when the locator names nothing, two things, or a document without a tree.
+    pub async fn tree(
+        &self,
+        locator: &str,
+        depth: Option<usize>,
+        summaries: bool,
+    ) -> Result<TreeResponse, ApiError> {
+        let (listed, published, part) = self.load_published(locator).await?;
+        let tree = &published.tree;
+        let root = match &part {
+            None => None,
+            Some(fragment) => Some(resolve_section(tree, &listed.label, fragment)?),
+        };
+        let all_items = items::section_items(tree);
+        let mut sections = Vec::new();
+        let mut hidden = 0;
+        let mut base = None;
+        for (level, section) in tree.walk() {
+            match (root, base) {
+                (Some(root), None) if section.id == root => base = Some(level - 1),
+                (Some(_), None) => continue,
+                (Some(_), Some(base)) if level <= base + 1 => break,
+                _ => {}
+            }
+            let level = level - base.unwrap_or(0);
+            if depth.is_some_and(|depth| level > depth) {
+                hidden += 1;
+                continue;
+            }
+            let item = all_items
+                .iter()
+                .find(|item| item.section == section.id)
+                .map(|item| item.fragment(&all_items));
+            let summary = section
+                .summary
+                .as_ref()
+                .filter(|_| summaries)
+                .map(|summary| summary.text.clone());
+            let answer = items_of::item_at_section(tree, &listed.label, section.id);
+            sections.push(TreeRow {
+                depth: level,
+                section: SectionInfo::new(section, &listed.label),
+                item,
+                status: answer.as_ref().and_then(|answer| answer.status),
+                nothing: answer.as_ref().and_then(|answer| answer.nothing),
+                content: answer.map(|answer| answer.content).unwrap_or_default(),
+                summary,
+            });
+        }
+        let doubtful = tree
+            .walk()
+            .filter(|(_, section)| !section.verified && section.kind == SectionKind::Heading)
+            .count();
+        let document = DocumentInfo::from_catalog(listed);
+        Ok(TreeResponse {
+            document,
+            sections,
+            hidden,
+            covered: covered_extent(tree),
+            gaps: tree.gaps.clone(),
+            doubtful,
+        })
+    }
+}
+
+/// The section a fragment names; pages name none.
+pub fn resolve_section(
+    tree: &SectionTree,
+    label: &str,
+    fragment: &Fragment,
+) -> Result<SectionId, ApiError> {
+    match fragment {
+        Fragment::Section(id) => match tree.section(*id) {
+            Some(section) => Ok(section.id),
+            None => {
+                let last = tree
+                    .walk()
+                    .last()
+                    .map_or(SectionId(0), |(_, section)| section.id);
+                let document = label.into();
+                Err(ResolveError::NoSection {
+                    document,
+                    section: *id,
+                    last,
+                }
+                .into())
+            }
+        },
+        Fragment::Item { part, number } => Ok(resolve_item(tree, label, part.as_deref(), number)?),
+        Fragment::Pages(_) => {
+            let next = format!("stemma cat '{label}#{fragment}'");
+            Err(
+                ApiError::new("locator.not_a_section", "pages are no section", next)
+                    .with_document(label),
+            )
+        }
+    }
+}
+
+/// Pages or lines that lie in a top section.
+fn covered_extent(tree: &SectionTree) -> u32 {
+    use stemma_document::SectionSpan;
+    let mut last = 0;
+    let mut covered = 0;
+    for section in &tree.sections {
+        let (start, end) = match section.span {
+            SectionSpan::Pages { pages, .. } => (pages.start().get(), pages.end().get()),
+            SectionSpan::Lines { start, end } => (start, end),
+        };
+        covered += (end + 1).saturating_sub(start.max(last + 1));
+        last = last.max(end);
+    }
+    covered
+}

@@ -1,0 +1,111 @@
+//! The shape of OpenAI (`/v1/chat/completions`, `/v1/responses`, `/v1/models`), for clients and chat windows that speak it.
+//!
+//! A model is a collection, or a part of one: `default`, `default/10-K/2022`, `default/@company/3M`,
+//! `default/3M_2022_10K`. What is asked is answered from its documents, with citations in `annotations` as `url_citation`
+//! and whole under `stemma`. Sampling parameters are passed over: how the model is asked is the operator's. The id of a
+//! completion is that of the stored answer.
+
+pub(super) mod chat;
+pub(super) mod models;
+pub(super) mod responses;
+
+use std::sync::Arc;
+
+use axum::extract::DefaultBodyLimit;
+use axum::http::request::Parts;
+use axum::routing::{get, post};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::conversation;
+use crate::render::{CitationMark, NOT_VERIFIED};
+use stemma_archive::Archive;
+use stemma_gateway::auth::CollectionScope;
+use stemma_gateway::problem::Problem;
+use stemma_gateway::state::{AppState, Route};
+
+/// All routes of the dialect.
+pub(super) fn routes() -> Vec<Route> {
+    let conversations = DefaultBodyLimit::max(conversation::MAX_BYTES);
+    vec![
+        ("/v1/models", get(models::list)),
+        ("/v1/models/{*model}", get(models::one)),
+        (
+            "/v1/chat/completions",
+            post(chat::completions).layer(conversations),
+        ),
+        (
+            "/v1/responses",
+            post(responses::create).layer(conversations),
+        ),
+    ]
+}
+
+/// What a model names: a collection the key reaches, and a scope in it; a name that is none of a collection is a scope in
+/// the first one.
+fn resolve_model(
+    site: &AppState,
+    parts: &Parts,
+    model: &str,
+) -> Result<(Arc<Archive>, Vec<String>), Problem> {
+    let reach = CollectionScope::from_parts(parts);
+    let (first, rest) = model.split_once('/').unwrap_or((model, ""));
+    let collection_id = site
+        .visible_collections(reach)
+        .into_iter()
+        .any(|collection| collection.as_str() == first);
+    let (collection, scope) = if collection_id {
+        (Some(first), rest)
+    } else {
+        (None, model)
+    };
+    let archive = site.archive(reach, collection)?;
+    let scope = scope.trim_matches('/');
+    if scope.is_empty() {
+        return Ok((archive, Vec::new()));
+    }
+    // A folder or axis is a path of the file-system view; a document is found by its name as well.
+    let unknown = || {
+        let detail = format!(
+            "there is no model `{}`",
+            model.chars().take(80).collect::<String>()
+        );
+        Problem::new(404, "model_not_found", detail).with_next("GET /v1/models")
+    };
+    let paths = [format!("/{scope}"), scope.to_owned()];
+    let scope_path = paths
+        .into_iter()
+        .find(|path| archive.documents_in_scope(path).is_ok());
+    Ok((archive, vec![scope_path.ok_or_else(unknown)?]))
+}
+
+/// A citation as chat completions have it, or flat, as responses have it. Where sources are listed without the text, its title says
+/// what of it is not borne out.
+fn annotation(parts: &Parts, mark: &CitationMark<'_>) -> UrlCitation {
+    let citation = mark.citation;
+    let doubt = if mark.verified { "" } else { NOT_VERIFIED };
+    let place = citation
+        .page_label
+        .clone()
+        .or_else(|| citation.page.map(|page| page.to_string()));
+    let place = place.map(|page| format!(", p {page}")).unwrap_or_default();
+    UrlCitation {
+        start_index: mark.start,
+        end_index: mark.end,
+        title: format!("{}{place}{doubt}", citation.name),
+        url: conversation::address(parts, &citation.url),
+    }
+}
+
+/// Where a mark of the text leads.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct UrlCitation {
+    /// The first character of the mark, from 0.
+    start_index: usize,
+    /// The character behind the mark.
+    end_index: usize,
+    /// Name and page of the document, and ` (not verified)` where the claim it is cited for is not.
+    title: String,
+    /// The page, on this server.
+    url: String,
+}

@@ -1,0 +1,83 @@
+//! `GET /v1/models`: collections, and the folders at their top.
+
+use axum::extract::{Path, State};
+use axum::http::request::Parts;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::openai::resolve_model;
+use stemma_gateway::auth::CollectionScope;
+use stemma_gateway::extract::{HandlerResult, json as answered};
+use stemma_gateway::state::AppState;
+
+/// Folders of a collection that are listed as models.
+const MAX_FOLDERS: usize = 100;
+
+/// Models.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ModelList {
+    /// `list`.
+    object: &'static str,
+    data: Vec<OpenAiModel>,
+}
+
+/// A collection, or a part of one.
+#[derive(Serialize, ToSchema)]
+pub(super) struct OpenAiModel {
+    /// `default`, `default/10-K/2022`, `default/@company/3M`, `default/3M_2022_10K`.
+    id: String,
+    /// `model`.
+    object: &'static str,
+    /// Always 0.
+    created: u64,
+    /// `stemma`.
+    owned_by: &'static str,
+}
+
+/// List models
+///
+/// Those a key reaches. Every folder, axis path and document is one, too; only collections and the first 100 folders at their
+/// top are listed.
+#[utoipa::path(get, path = "/v1/models", operation_id = "openai_models", tag = "openai", responses((status = 200, body = ModelList)))]
+pub(super) async fn list(site: State<AppState>, parts: Parts) -> HandlerResult {
+    let reach = CollectionScope::from_parts(&parts);
+    let mut models = Vec::new();
+    for collection in site.visible_collections(reach) {
+        models.push(model(collection.as_str()));
+        let Ok(reader) = site.archive(reach, Some(collection.as_str())) else {
+            continue;
+        };
+        let top = reader.list("/", false)?;
+        let folders = top.folders.iter().take(MAX_FOLDERS);
+        models.extend(folders.map(|folder| model(&format!("{collection}{}", folder.locator))));
+    }
+    answered(ModelList {
+        object: "list",
+        data: models,
+    })
+    .await
+}
+
+/// A model
+///
+/// Where it names documents.
+#[utoipa::path(get, path = "/v1/models/{model}", operation_id = "openai_model", tag = "openai",
+    params(("model" = String, Path, description = "a collection, a folder, an axis path or a document")),
+    responses((status = 200, body = OpenAiModel)))]
+pub(super) async fn one(
+    site: State<AppState>,
+    Path(name): Path<String>,
+    parts: Parts,
+) -> HandlerResult {
+    resolve_model(&site, &parts, &name)?;
+    answered(model(&name)).await
+}
+
+fn model(name: &str) -> OpenAiModel {
+    OpenAiModel {
+        id: name.to_owned(),
+        object: "model",
+        created: 0,
+        owned_by: "stemma",
+    }
+}

@@ -1,0 +1,357 @@
+//! `POST /v1/responses`.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::request::Parts;
+use axum::response::sse::Event as Frame;
+use futures::StreamExt;
+use futures::stream;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use stemma_answers::{Answer as Record, AnswerEvent};
+use utoipa::ToSchema;
+
+use crate::conversation::{self, Conversation, InputMessage, StemmaExtension, frame_response};
+use crate::openai::{UrlCitation, annotation, resolve_model};
+use crate::render::RenderedAnswer;
+use stemma_gateway::admission::RequestPermit;
+use stemma_gateway::body::parse_body;
+use stemma_gateway::extract::{HandlerResult, json as answered};
+use stemma_gateway::problem::Problem;
+use stemma_gateway::state::AppState;
+
+/// What is read of a request; everything else is passed over.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ResponseRequest, example = json!({ "model": "default", "input": "What was revenue?" }))]
+pub(crate) struct ResponseRequest {
+    /// A collection, or a part of it, as `GET /v1/models` names them.
+    model: String,
+    input: ResponseInput,
+    /// Tell it as server-sent events.
+    #[serde(default)]
+    stream: bool,
+    /// Refused: conversations are not kept here.
+    #[serde(default)]
+    previous_response_id: Option<String>,
+}
+
+/// A question, or a conversation.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(
+    untagged,
+    expecting = "`input` is a text or a list of messages, each with `role` and `content`"
+)]
+enum ResponseInput {
+    Text(String),
+    Messages(Vec<InputMessage>),
+}
+
+/// An answer as a response.
+#[derive(Clone, Serialize, ToSchema)]
+pub(crate) struct ResponseObject {
+    /// That of the stored answer.
+    id: String,
+    /// `response`.
+    object: &'static str,
+    /// Seconds since 1970-01-01 UTC.
+    created_at: u64,
+    /// `completed`, or `incomplete` where a limit cut the answer short; in a stream first `in_progress`.
+    status: &'static str,
+    /// Always null.
+    error: Option<String>,
+    /// Why it is incomplete.
+    incomplete_details: Option<IncompleteDetails>,
+    /// Always null.
+    instructions: Option<String>,
+    #[schema(value_type = Object)]
+    metadata: Value,
+    /// As it was asked.
+    model: String,
+    /// One message.
+    output: Vec<ResponseMessage>,
+    parallel_tool_calls: bool,
+    /// Always null.
+    temperature: Option<f64>,
+    /// `none`.
+    tool_choice: &'static str,
+    /// Empty.
+    tools: Vec<String>,
+    /// Always null.
+    top_p: Option<f64>,
+    usage: Option<ResponseUsage>,
+    stemma: Option<StemmaExtension>,
+}
+
+/// Why a response is incomplete.
+#[derive(Clone, Serialize, ToSchema)]
+struct IncompleteDetails {
+    /// `max_output_tokens`.
+    reason: &'static str,
+}
+
+/// What is said.
+#[derive(Clone, Serialize, ToSchema)]
+struct ResponseMessage {
+    /// `message`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: String,
+    status: &'static str,
+    /// `assistant`.
+    role: &'static str,
+    /// One text.
+    content: Vec<ResponseText>,
+}
+
+/// The text, and what it rests on.
+#[derive(Clone, Serialize, ToSchema)]
+struct ResponseText {
+    /// `output_text`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The text, with marks `[1]`, and ` (not verified)` behind each claim that is not.
+    text: String,
+    /// One for each mark.
+    annotations: Vec<ResponseAnnotation>,
+    /// Empty.
+    logprobs: Vec<String>,
+}
+
+/// Where a mark leads, as responses say it.
+#[derive(Clone, Serialize, ToSchema)]
+struct ResponseAnnotation {
+    /// `url_citation`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(flatten)]
+    citation: UrlCitation,
+}
+
+/// Tokens of the calls that were made.
+#[derive(Clone, Serialize, ToSchema)]
+struct ResponseUsage {
+    input_tokens: u64,
+    input_tokens_details: InputTokenDetails,
+    output_tokens: u64,
+    output_tokens_details: OutputTokenDetails,
+    total_tokens: u64,
+}
+
+/// Of the tokens of prompts.
+#[derive(Clone, Default, Serialize, ToSchema)]
+struct InputTokenDetails {
+    /// Always 0: not told apart.
+    cached_tokens: u64,
+}
+
+/// Of the tokens of replies.
+#[derive(Clone, Default, Serialize, ToSchema)]
+struct OutputTokenDetails {
+    /// Always 0: not told apart.
+    reasoning_tokens: u64,
+}
+
+/// Answer a question
+///
+/// The same answers in the shape of OpenAI's responses; with `stream` as `text/event-stream`, `response.created` to
+/// `response.completed`. Needs the scope `upgrade_for_model`.
+#[utoipa::path(post, path = "/v1/responses", operation_id = "openai_response", tag = "openai", request_body = ResponseRequest,
+    responses((status = 200, content((ResponseObject = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream")))))]
+pub(crate) async fn create(
+    site: State<AppState>,
+    parts: Parts,
+    body: Result<Bytes, BytesRejection>,
+) -> HandlerResult {
+    let place = RequestPermit::from_parts(&parts)?
+        .upgrade_for_model()
+        .await?;
+    let ResponseRequest {
+        model,
+        input,
+        stream,
+        previous_response_id,
+    } = parse_body(&parts, body)?;
+    if previous_response_id.is_some() {
+        let detail = "conversations are not kept here: send what was said before in `input`";
+        return Err(Problem::parameter(422, "/previous_response_id", detail).into());
+    }
+    let messages = match input {
+        ResponseInput::Text(text) => vec![InputMessage::from_user(text)],
+        ResponseInput::Messages(messages) => messages,
+    };
+    let (archive, scopes) = resolve_model(&site, &parts, &model)?;
+    let dialogue = Conversation::new(&site, place, &archive, scopes, &messages)?;
+    let created = site.env.now_ms() / 1_000;
+    if !stream {
+        let answer = dialogue.answer(&site.env).await?;
+        return answered(response(&parts, &model, created, &answer)).await;
+    }
+    let ended = dialogue.stream(&site.env).filter_map(|event| async {
+        match event {
+            AnswerEvent::Done(answer) => Some(Ok(answer)),
+            AnswerEvent::Error { code, message } => Some(Err((code, message))),
+            _ => None,
+        }
+    });
+    let frames = ended.take(1).flat_map(move |ended| {
+        let events = match ended {
+            Ok(answer) => events(&parts, &model, created, &answer),
+            Err((code, message)) => {
+                vec![json!({ "type": "error", "code": code, "message": message, "param": null })]
+            }
+        };
+        stream::iter(
+            events
+                .into_iter()
+                .enumerate()
+                .map(|(at, event)| numbered_frame(at, event))
+                .collect::<Vec<_>>(),
+        )
+    });
+    Ok(frame_response(frames))
+}
+
+/// An event under its own name, with its place in the stream.
+fn numbered_frame(at: usize, mut event: Value) -> Frame {
+    event["sequence_number"] = json!(at);
+    Frame::default()
+        .event(event["type"].as_str().unwrap_or_default())
+        .data(event.to_string())
+}
+
+fn response(parts: &Parts, model: &str, created: u64, answer: &Record) -> ResponseObject {
+    let cut = conversation::finish_reason(answer) == "length";
+    let input_tokens = answer.usage.prompt_tokens;
+    let output_tokens = answer.usage.output_tokens;
+    ResponseObject {
+        id: answer.id.clone(),
+        object: "response",
+        created_at: created,
+        status: if cut { "incomplete" } else { "completed" },
+        error: None,
+        incomplete_details: cut.then_some(IncompleteDetails {
+            reason: "max_output_tokens",
+        }),
+        instructions: None,
+        metadata: json!({}),
+        model: model.to_owned(),
+        output: vec![item(parts, answer, "completed")],
+        parallel_tool_calls: false,
+        temperature: None,
+        tool_choice: "none",
+        tools: Vec::new(),
+        top_p: None,
+        usage: Some(ResponseUsage {
+            input_tokens,
+            input_tokens_details: InputTokenDetails::default(),
+            output_tokens,
+            output_tokens_details: OutputTokenDetails::default(),
+            total_tokens: input_tokens + output_tokens,
+        }),
+        stemma: Some(conversation::stemma_extension(answer)),
+    }
+}
+
+fn item(parts: &Parts, answer: &Record, status: &'static str) -> ResponseMessage {
+    let id = format!("msg-{}", answer.id);
+    let content = vec![part(parts, answer)];
+    ResponseMessage {
+        kind: "message",
+        id,
+        status,
+        role: "assistant",
+        content,
+    }
+}
+
+fn part(parts: &Parts, answer: &Record) -> ResponseText {
+    let rendered = RenderedAnswer::new(answer);
+    let annotations = annotations(parts, &rendered);
+    ResponseText {
+        kind: "output_text",
+        text: rendered.text,
+        annotations,
+        logprobs: Vec::new(),
+    }
+}
+
+fn annotations(parts: &Parts, rendered: &RenderedAnswer<'_>) -> Vec<ResponseAnnotation> {
+    rendered
+        .marks
+        .iter()
+        .map(|mark| ResponseAnnotation {
+            kind: "url_citation",
+            citation: annotation(parts, mark),
+        })
+        .collect()
+}
+
+/// All events of a response, in their order.
+fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Value> {
+    let whole = response(parts, model, created, answer);
+    let rendered = RenderedAnswer::new(answer);
+    let status = "in_progress";
+    let output = Vec::new();
+    let in_progress = ResponseObject {
+        status,
+        output,
+        incomplete_details: None,
+        usage: None,
+        stemma: None,
+        ..whole.clone()
+    };
+    let id = format!("msg-{}", answer.id);
+    let at = || json!({ "item_id": id, "output_index": 0, "content_index": 0 });
+    let event = |kind: &str, mut fields: Value| {
+        fields["type"] = json!(kind);
+        fields
+    };
+    let with = |name: &str, value: Value| {
+        let mut fields = at();
+        fields[name] = value;
+        fields
+    };
+    let empty = json!({ "type": "output_text", "text": "", "annotations": [], "logprobs": [] });
+    let bare = ResponseMessage {
+        content: Vec::new(),
+        ..item(parts, answer, "in_progress")
+    };
+    let mut events = vec![
+        event("response.created", json!({ "response": in_progress })),
+        event("response.in_progress", json!({ "response": in_progress })),
+        event(
+            "response.output_item.added",
+            json!({ "output_index": 0, "item": bare }),
+        ),
+        event("response.content_part.added", with("part", empty)),
+    ];
+    events.extend(rendered.pieces().map(|piece: &str| {
+        let mut fields = with("delta", json!(piece));
+        fields["logprobs"] = json!([]);
+        event("response.output_text.delta", fields)
+    }));
+    for (number, annotation) in annotations(parts, &rendered).into_iter().enumerate() {
+        let mut fields = with("annotation", json!(annotation));
+        fields["annotation_index"] = json!(number);
+        events.push(event("response.output_text.annotation.added", fields));
+    }
+    let mut done = with("text", json!(rendered.text));
+    done["logprobs"] = json!([]);
+    events.push(event("response.output_text.done", done));
+    events.push(event(
+        "response.content_part.done",
+        with("part", json!(part(parts, answer))),
+    ));
+    events.push(event(
+        "response.output_item.done",
+        json!({ "output_index": 0, "item": item(parts, answer, "completed") }),
+    ));
+    let end = if whole.status == "incomplete" {
+        "response.incomplete"
+    } else {
+        "response.completed"
+    };
+    events.push(event(end, json!({ "response": whole })));
+    events
+}

@@ -1,0 +1,365 @@
+//! `POST /chat/completions/`: a conversation about some documents, a folder, or all.
+//!
+//! With `enable_citations` each citation of a verified claim is written into the text as `<doc=NAME;page=N>`. What is cited for a claim
+//! that is not verified bears nothing out: it is left out of the text, which says ` (not verified)`, and listed.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::request::Parts;
+use axum::response::sse::Event as Frame;
+use futures::{StreamExt, stream};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use stemma_answers::{Answer as Record, AnswerEvent, AnswerStep, Citation, QuoteMatch, StepKind};
+use stemma_document::DocId;
+use utoipa::ToSchema;
+
+use crate::conversation::{
+    self, ChatUsage, Conversation, InputMessage, StemmaExtension, frame, frame_response,
+};
+use crate::render::RenderedAnswer;
+use stemma_archive::Archive;
+use stemma_archive::pageindex_fields::{is_root, name_of};
+use stemma_gateway::admission::RequestPermit;
+use stemma_gateway::auth::CollectionScope;
+use stemma_gateway::body::parse_body;
+use stemma_gateway::extract::{HandlerResult, find_document, json as answered};
+use stemma_gateway::problem::Problem;
+use stemma_gateway::state::AppState;
+
+/// What is read of a request; everything else is passed over.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = PageIndexChatRequest, example = json!({ "messages": [{ "role": "user", "content": "What was revenue?" }], "enable_citations": true }))]
+pub(crate) struct PageIndexChatRequest {
+    /// The conversation. The last message of a user is asked; turns before it are what was said earlier.
+    messages: Vec<InputMessage>,
+    /// Only these documents.
+    #[serde(default)]
+    doc_id: Option<DocumentIds>,
+    /// Only documents of this folder, where no `doc_id` is said.
+    #[serde(default)]
+    folder_id: Option<String>,
+    /// Tell it as server-sent events.
+    #[serde(default)]
+    stream: bool,
+    /// Write citations into the text, and list them.
+    #[serde(default)]
+    enable_citations: bool,
+}
+
+/// An answer.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PageIndexCompletion)]
+pub(crate) struct PageIndexCompletion {
+    /// That of the stored answer.
+    id: String,
+    /// `chat.completion`.
+    object: &'static str,
+    /// Seconds since 1970-01-01 UTC.
+    created: u64,
+    /// `stemma`.
+    model: &'static str,
+    /// One.
+    choices: Vec<PageIndexChoice>,
+    usage: ChatUsage,
+    stemma: StemmaExtension,
+    /// With `enable_citations`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    citations: Option<Vec<PageIndexCitation>>,
+}
+
+/// What is said.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PageIndexChoice)]
+struct PageIndexChoice {
+    /// 0.
+    index: u32,
+    message: PageIndexMessage,
+    /// `end_turn`, or `max_tokens` where a limit cut the answer short.
+    finish_reason: &'static str,
+}
+
+/// The text.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PageIndexMessage)]
+struct PageIndexMessage {
+    /// `assistant`.
+    role: &'static str,
+    /// With marks `[1]`, or with `enable_citations` `<doc=NAME;page=N>`; ` (not verified)` behind each claim that is not.
+    content: String,
+}
+
+/// What the text rests on.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PageIndexCitation)]
+struct PageIndexCitation {
+    /// The name of the document.
+    document: String,
+    doc_id: String,
+    /// Physical page, from 1; null in a text without pages.
+    page: Option<u32>,
+    quote: String,
+    /// Whether the quote stands on its page: `exact`, `normalised`, `number`, `none`.
+    verified: &'static str,
+    /// Whether a verified claim rests on it.
+    bears_out: bool,
+    node_id: String,
+    /// The page, as a path of this server.
+    url: String,
+}
+
+/// One document, or several.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(
+    untagged,
+    expecting = "`doc_id` is the name of a document or a list of names"
+)]
+enum DocumentIds {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// Answer a conversation
+///
+/// About some documents, a folder, or all; whole, or with `stream` as `text/event-stream` in the dialect's chunks, then `[DONE]`.
+/// The answer is that of `POST /v1/answers` to the same question. Needs the scope `upgrade_for_model`.
+#[utoipa::path(post, path = "/chat/completions/", operation_id = "pageindex_chat", tag = "pageindex", request_body = PageIndexChatRequest,
+    responses((status = 200, content((PageIndexCompletion = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream")))))]
+pub(crate) async fn completions(
+    site: State<AppState>,
+    parts: Parts,
+    body: Result<Bytes, BytesRejection>,
+) -> HandlerResult {
+    let place = RequestPermit::from_parts(&parts)?
+        .upgrade_for_model()
+        .await?;
+    let PageIndexChatRequest {
+        messages,
+        doc_id,
+        folder_id,
+        stream,
+        enable_citations,
+    } = parse_body(&parts, body)?;
+    let archive = site.archive(CollectionScope::from_parts(&parts), None)?;
+    let scopes = scopes(&archive, doc_id, folder_id)?;
+    let dialogue = Conversation::new(&site, place, &archive, scopes, &messages)?;
+    let style = CitationStyle {
+        tags: enable_citations,
+        created: site.env.now_ms() / 1_000,
+    };
+    if !stream {
+        let answer = dialogue.answer(&site.env).await?;
+        return answered(style.completion(&archive, &answer)).await;
+    }
+    let events = dialogue.stream(&site.env);
+    let frames = events.flat_map(move |event| {
+        let frames: Vec<Frame> = match event {
+            AnswerEvent::Step(step) => style.step(&step).iter().map(frame).collect(),
+            AnswerEvent::Done(answer) => {
+                let chunks = style.chunks(&archive, &answer);
+                chunks
+                    .iter()
+                    .map(frame)
+                    .chain([Frame::default().data("[DONE]")])
+                    .collect()
+            }
+            AnswerEvent::Error { code, message } => {
+                let error = json!({ "error": { "code": code, "message": message } });
+                vec![frame(&error), Frame::default().data("[DONE]")]
+            }
+            // What is part of the answer is told with its end, under its id.
+            AnswerEvent::Route(_)
+            | AnswerEvent::Section(_)
+            | AnswerEvent::Delta { .. }
+            | AnswerEvent::Citation(_)
+            | AnswerEvent::Usage(_) => Vec::new(),
+        };
+        stream::iter(frames)
+    });
+    Ok(frame_response(frames))
+}
+
+/// Where is looked: in the documents, or else in the folder, or else everywhere.
+fn scopes(
+    archive: &Archive,
+    docs: Option<DocumentIds>,
+    folder: Option<String>,
+) -> Result<Vec<String>, Problem> {
+    let docs = match docs {
+        None => {
+            return Ok(folder
+                .filter(|folder| !is_root(folder))
+                .into_iter()
+                .collect());
+        }
+        Some(DocumentIds::One(doc)) => vec![doc],
+        Some(DocumentIds::Several(docs)) => docs,
+    };
+    if docs.is_empty() {
+        // A list that came out empty does not mean all.
+        return Err(
+            Problem::new(422, "request.doc_id", "`doc_id` names no document")
+                .with_next("leave it out to ask about all"),
+        );
+    }
+    docs.iter()
+        .map(|doc| Ok(find_document(archive, doc)?.label.clone()))
+        .collect()
+}
+
+/// How answers are written.
+#[derive(Debug, Clone, Copy)]
+struct CitationStyle {
+    /// Whether citations stand in the text.
+    tags: bool,
+    /// Seconds since 1970.
+    created: u64,
+}
+
+impl CitationStyle {
+    fn completion(self, archive: &Archive, answer: &Record) -> PageIndexCompletion {
+        let message = PageIndexMessage {
+            role: "assistant",
+            content: self.render(archive, answer).text,
+        };
+        PageIndexCompletion {
+            id: answer.id.clone(),
+            object: "chat.completion",
+            created: self.created,
+            model: "stemma",
+            choices: vec![PageIndexChoice {
+                index: 0,
+                message,
+                finish_reason: finish_reason(answer),
+            }],
+            usage: conversation::usage(answer),
+            stemma: conversation::stemma_extension(answer),
+            citations: self.tags.then(|| page_citations(archive, answer)),
+        }
+    }
+
+    fn chunks(self, archive: &Archive, answer: &Record) -> Vec<Value> {
+        let mut chunks: Vec<Value> = Vec::new();
+        for content in self.render(archive, answer).pieces() {
+            chunks.push(self.chunk(Some(answer), &json!({ "content": content }), None, "text"));
+        }
+        let mut last = self.chunk(
+            Some(answer),
+            &json!({}),
+            Some(finish_reason(answer)),
+            "text",
+        );
+        (last["usage"], last["stemma"]) = (
+            json!(conversation::usage(answer)),
+            json!(conversation::stemma_extension(answer)),
+        );
+        if self.tags {
+            last["citations"] = json!(page_citations(archive, answer));
+        }
+        chunks.push(last);
+        chunks
+    }
+
+    /// What is done on the way, as a call of a tool without arguments: no text of documents or models stands in it.
+    fn step(self, step: &AnswerStep) -> Vec<Value> {
+        let tool = match step.kind {
+            StepKind::Plan => "plan",
+            StepKind::Search => "search",
+            StepKind::Read => "get_page_content",
+            StepKind::Tool => "tool",
+            StepKind::Refused | StepKind::Ask | StepKind::Check | StepKind::Degrade => {
+                return Vec::new();
+            }
+        };
+        let mut start = self.chunk(None, &json!({}), None, "mcp_tool_use_start");
+        start["block_metadata"]["tool_name"] = json!(tool);
+        vec![start, self.chunk(None, &json!({}), None, "tool_use_stop")]
+    }
+
+    fn chunk(
+        self,
+        answer: Option<&Record>,
+        delta: &Value,
+        finish: Option<&str>,
+        block: &str,
+    ) -> Value {
+        json!({
+            "id": answer.map(|answer| &answer.id),
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": "stemma",
+            "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }],
+            "block_metadata": { "type": block },
+        })
+    }
+
+    /// A text with its marks, or with what they stand for.
+    fn render<'a>(self, archive: &Archive, answer: &'a Record) -> RenderedAnswer<'a> {
+        if self.tags {
+            RenderedAnswer::with_marks(answer, |citation, verified| {
+                if verified {
+                    tag(archive, citation)
+                } else {
+                    String::new()
+                }
+            })
+        } else {
+            RenderedAnswer::new(answer)
+        }
+    }
+}
+
+/// `<doc=3M_2022_10K.pdf;page=60>`; nothing for a citation that stands nowhere.
+fn tag(archive: &Archive, citation: &Citation) -> String {
+    let name = name(archive, citation);
+    let plain = !name.contains([';', '<', '>']);
+    match citation.page {
+        Some(page) if plain && citation.verified != QuoteMatch::None => {
+            format!("<doc={name};page={page}>")
+        }
+        _ => String::new(),
+    }
+}
+
+/// The name under which its document is listed.
+fn name(archive: &Archive, citation: &Citation) -> String {
+    let listed = citation
+        .doc_id
+        .parse::<DocId>()
+        .ok()
+        .and_then(|doc| archive.catalog().get(doc));
+    listed.map_or_else(
+        || citation.name.clone(),
+        |listed| name_of(listed).to_owned(),
+    )
+}
+
+fn page_citations(archive: &Archive, answer: &Record) -> Vec<PageIndexCitation> {
+    answer
+        .citations
+        .iter()
+        .map(|citation: &Citation| PageIndexCitation {
+            document: name(archive, citation),
+            doc_id: citation.doc_id.clone(),
+            page: citation.page,
+            quote: citation.quote.clone(),
+            verified: citation.verified.as_str(),
+            bears_out: answer
+                .claims
+                .iter()
+                .any(|claim| claim.verified && claim.citations.contains(&citation.id)),
+            node_id: citation.section_id.clone(),
+            url: citation.url.clone(),
+        })
+        .collect()
+}
+
+/// Why it ends, in the words of the dialect.
+fn finish_reason(answer: &Record) -> &'static str {
+    if conversation::finish_reason(answer) == "length" {
+        "max_tokens"
+    } else {
+        "end_turn"
+    }
+}

@@ -1,0 +1,262 @@
+//! Retrieval: the sections of one document that fit a question, with their text.
+//!
+//! There the work of a retrieval is under way after it was submitted. Here it takes milliseconds and is done when its
+//! result is asked for: its id holds the question, so that any replica answers it, also after a restart.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::request::Parts;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use stemma_document::{DocId, PageNo, PageSpan};
+use stemma_retrieval::search::MAX_QUERY_CHARS;
+use stemma_retrieval::{DocumentScope, Query, SectionHit};
+use utoipa::ToSchema;
+
+use stemma_archive::ApiError;
+use stemma_archive::archive::no_text;
+use stemma_gateway::auth::CollectionScope;
+use stemma_gateway::body::parse_body;
+use stemma_gateway::extract::{ArchiveRequest, HandlerResult, find_document, json as answered};
+use stemma_gateway::problem::Problem;
+use stemma_gateway::state::AppState;
+
+/// Sections of a result.
+const NODES: usize = 5;
+/// Pages of a section whose text is given.
+const PAGES: usize = 3;
+
+/// What `POST /retrieval/` takes; everything else is passed over.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = RetrievalRequest)]
+pub(crate) struct RetrievalRequest {
+    /// An id, a name or a path.
+    doc_id: String,
+    /// The question.
+    #[schema(min_length = 1)]
+    query: String,
+    /// Asked for there so that a model plans first; the ranking is the same here, and no model is asked.
+    #[serde(default)]
+    thinking: bool,
+}
+
+/// A retrieval that was taken.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RetrievalReceipt {
+    /// Asks for its result.
+    retrieval_id: String,
+    /// `completed`.
+    status: &'static str,
+}
+
+/// The result of a retrieval.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RetrievalResponse {
+    retrieval_id: String,
+    doc_id: String,
+    /// `completed`; of a document without a tree its status: `queued`, `processing`, `failed`.
+    status: &'static str,
+    /// The question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    query: Option<String>,
+    /// `ranked`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strategy: Option<&'static str>,
+    /// Sections that fit, best first, five at most: `title`, `node_id`, `path`, `score`, and `relevant_contents` with the text of
+    /// the pages that fit best (`page_index`, `physical_index`, `relevant_content`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>)]
+    retrieved_nodes: Option<Vec<Value>>,
+}
+
+/// What an id says.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct RetrievalId {
+    doc: DocId,
+    query: String,
+}
+
+/// Ask for sections of a document
+///
+/// Takes a question about one document; its id holds it, and any replica answers it. No model is asked.
+#[utoipa::path(post, path = "/retrieval/", operation_id = "pageindex_retrieve", tag = "pageindex", request_body = RetrievalRequest,
+    responses((status = 200, body = RetrievalReceipt)))]
+pub(crate) async fn submit(
+    site: State<AppState>,
+    parts: Parts,
+    body: Result<Bytes, BytesRejection>,
+) -> HandlerResult {
+    let RetrievalRequest {
+        doc_id,
+        query,
+        thinking,
+    } = parse_body(&parts, body)?;
+    if query.trim().is_empty() || query.chars().count() > MAX_QUERY_CHARS {
+        return Err(Problem::parameter(
+            422,
+            "/query",
+            format!("query is of 1 to {MAX_QUERY_CHARS} characters"),
+        )
+        .into());
+    }
+    let archive = site.archive(CollectionScope::from_parts(&parts), None)?;
+    let doc = find_document(&archive, &doc_id)?.doc();
+    tracing::debug!(thinking, "a retrieval was submitted");
+    answered(RetrievalReceipt {
+        retrieval_id: encode_id(&RetrievalId { doc, query }),
+        status: "completed",
+    })
+    .await
+}
+
+/// Sections of a document that fit a question
+///
+/// The result of a retrieval.
+#[utoipa::path(get, path = "/retrieval/{retrieval}/", operation_id = "pageindex_retrieval", tag = "pageindex",
+    params(("retrieval" = String, Path), ("collection" = Option<String>, Query)),
+    responses((status = 200, body = RetrievalResponse)))]
+pub(crate) async fn result(request: ArchiveRequest) -> HandlerResult {
+    let id = request.segment("retrieval");
+    let unknown = || Problem::new(404, "pageindex.no_retrieval", "there is no such retrieval");
+    let RetrievalId { doc, query } = decode_id(id).ok_or_else(unknown)?;
+    let listed = request.archive.catalog().get(doc).ok_or_else(unknown)?;
+    if listed.entry().is_none() {
+        let status = stemma_archive::pageindex_fields::status(listed.state);
+        let retrieval_id = id.to_owned();
+        let doc_id = doc.to_string();
+        let open = RetrievalResponse {
+            retrieval_id,
+            doc_id,
+            status,
+            query: None,
+            strategy: None,
+            retrieved_nodes: None,
+        };
+        return answered(open).await;
+    }
+    let sought = Query {
+        within: DocumentScope::Documents(vec![doc]),
+        limit: NODES,
+        ..Query::new(query.as_str())
+    };
+    let response = stemma_retrieval::SearchService::search(request.archive.as_ref(), &sought)
+        .await
+        .map_err(ApiError::from)?;
+    let published = request
+        .archive
+        .load_tree(listed)
+        .await
+        .map_err(ApiError::from)?;
+    let packed = match &published {
+        Some(published) => request
+            .archive
+            .load_source(published)
+            .await
+            .map_err(ApiError::from)?,
+        None => None,
+    };
+    let packed = packed.ok_or_else(|| no_text(listed))?;
+    let nodes = stemma_archive::archive::spawn_cpu(move || {
+        response
+            .hits
+            .iter()
+            .map(|hit| node(hit, &packed))
+            .collect::<Vec<_>>()
+    });
+    let nodes = nodes.await.map_err(ApiError::from)?;
+    answered(RetrievalResponse {
+        retrieval_id: id.to_owned(),
+        doc_id: doc.to_string(),
+        status: "completed",
+        query: Some(query),
+        strategy: Some("ranked"),
+        retrieved_nodes: Some(nodes),
+    })
+    .await
+}
+
+/// A section that fits, with the text of the pages of it that fit best; an excerpt where it has no pages.
+fn node(hit: &SectionHit, packed: &stemma_extract::EncodedSource) -> Value {
+    let page = |number: u32| {
+        let number = PageNo::new(number)?;
+        let text = packed
+            .pages(PageSpan::between(number, number))
+            .ok()?
+            .first()?
+            .text();
+        // The field has had both names.
+        Some(json!({ "page_index": number, "physical_index": number, "relevant_content": text }))
+    };
+    let pages: Vec<Value> = hit
+        .best_pages
+        .iter()
+        .take(PAGES)
+        .filter_map(|best| page(best.page))
+        .collect();
+    let excerpt = || vec![json!({ "relevant_content": hit.snippet.text })];
+    json!({
+        "title": hit.path.last(),
+        "node_id": hit.section,
+        "path": hit.path,
+        "score": hit.score,
+        "relevant_contents": if pages.is_empty() { excerpt() } else { pages },
+    })
+}
+
+/// An id: the question, and a digest that tells a torn one.
+fn encode_id(retrieval: &RetrievalId) -> String {
+    let text = serde_json::to_string(retrieval).unwrap_or_default();
+    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("rt-{}{hex}", digest(&text))
+}
+
+fn decode_id(id: &str) -> Option<RetrievalId> {
+    let (expected_digest, hex) = id.strip_prefix("rt-")?.split_at_checked(8)?;
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let pairs = hex.as_bytes().chunks(2).map(|pair| match pair {
+        [high, low] => Some(digit(*high)? * 16 + digit(*low)?),
+        _ => None,
+    });
+    let text = String::from_utf8(pairs.collect::<Option<Vec<u8>>>()?).ok()?;
+    if digest(&text) == expected_digest {
+        serde_json::from_str(&text).ok()
+    } else {
+        None
+    }
+}
+
+fn digest(text: &str) -> String {
+    blake3::hash(text.as_bytes())
+        .to_hex()
+        .chars()
+        .take(8)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retrieval_ids_encode_their_question() {
+        let doc = DocId::new(&stemma_document::Collection::default(), "a");
+        let retrieval = RetrievalId {
+            doc,
+            query: "Wie hoch ist die Marge? 边际".into(),
+        };
+        let id = encode_id(&retrieval);
+        assert_eq!(decode_id(&id), Some(retrieval));
+        for wrong in [
+            "",
+            "rt-",
+            "rt-00",
+            &id[..id.len() - 2],
+            &id[3..],
+            "rt-éééééééé",
+            &format!("{id}é"),
+        ] {
+            assert_eq!(decode_id(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Reads JSON bodies and the fields that several requests share.
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::http::header;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use stemma_archive::{ApiError, Filter};
+
+use crate::parameters::Parameters;
+use crate::problem::Problem;
+
+/// The most hits or documents that one reply lists.
+pub const MAX_LIMIT: usize = 500;
+
+/// The body as what it is to be.
+pub fn parse_body<T: DeserializeOwned>(
+    parts: &Parts,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<T, Problem> {
+    Parameters::from_query(parts.uri.query())?.reject_unknown()?;
+    let body = body.map_err(|rejection| {
+        let status = rejection.status().as_u16();
+        Problem::new(
+            status,
+            if status == 413 {
+                "body.too_large"
+            } else {
+                "body.unreadable"
+            },
+            rejection.body_text(),
+        )
+    })?;
+    let kind = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        return Err(Problem::new(
+            415,
+            "body.type",
+            "the body is to be application/json",
+        ));
+    }
+    serde_json::from_slice(&body).map_err(|error| {
+        let status = if error.is_data() { 422 } else { 400 };
+        Problem::parameter(status, "", error.to_string())
+    })
+}
+
+pub fn checked_limit(limit: Option<usize>) -> Result<usize, Problem> {
+    match limit.unwrap_or(10) {
+        limit @ 1..=MAX_LIMIT => Ok(limit),
+        _ => Err(Problem::parameter(
+            422,
+            "/limit",
+            format!("limit is from 1 to {MAX_LIMIT}"),
+        )),
+    }
+}
+
+pub fn parse_filter(filter: Option<serde_json::Value>) -> Result<Filter, ApiError> {
+    use serde_json::Value;
+    Ok(match filter {
+        None | Some(Value::Null) => Filter::default(),
+        Some(Value::String(text)) => Filter::parse(&text)?,
+        Some(value) => Filter::from_json(&value)?,
+    })
+}

@@ -1,0 +1,163 @@
+//! Who may come to a server that asks for no key: this machine, under a name that is its own. A page in a browser could
+//! otherwise lead its own name here (DNS rebinding) and read, spend and remove as if it were the person before it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::Request;
+use axum::http::header;
+
+use crate::problem::Problem;
+
+/// Names that are this machine's wherever it listens.
+const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// The names under which a server is called, and the web pages that may call it.
+#[derive(Debug, Clone)]
+pub struct HostGuard {
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+impl HostGuard {
+    /// Those of a server at `listen`: its own names, `hosts`, and pages of `origins`.
+    pub fn new(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Self {
+        let own = LOOPBACK_HOSTS.map(str::to_owned).into_iter();
+        let address = Some(listen.ip())
+            .filter(|ip| !ip.is_unspecified())
+            .map(|ip| ip.to_string());
+        Self {
+            hosts: own.chain(address).chain(hosts.iter().cloned()).collect(),
+            origins: origins.to_vec(),
+        }
+    }
+
+    /// The names, without ports where any port is meant.
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// The web pages.
+    pub fn origins(&self) -> &[String] {
+        &self.origins
+    }
+
+    /// Lets a request pass that calls the server by one of its names and comes from no other web page.
+    pub fn check(&self, request: &Request) -> Result<(), Problem> {
+        let text = |name| {
+            request
+                .headers()
+                .get(name)
+                .map(|value| value.to_str().unwrap_or("?"))
+        };
+        let host = text(header::HOST).or_else(|| {
+            request
+                .uri()
+                .authority()
+                .map(|authority| authority.as_str())
+        });
+        if host.is_some_and(|host| !self.is_allowed_host(host)) {
+            return Err(
+                Problem::new(403, "request.host", "this server is called by another name")
+                    .with_next("call it localhost, or name it in query.hosts"),
+            );
+        }
+        let is_known = |origin: &str| {
+            let plain = |origin: &str| {
+                origin
+                    .trim_end_matches('/')
+                    .trim_end_matches(":443")
+                    .to_lowercase()
+            };
+            self.origins
+                .iter()
+                .any(|allowed| plain(allowed) == plain(origin))
+        };
+        match text(header::ORIGIN) {
+            Some(origin) if !is_known(origin) => Err(Problem::new(
+                403,
+                "request.origin",
+                "a web page calls, and pages of that origin may not",
+            )
+            .with_next("name it in query.origins")),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_allowed_host(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host.as_str(),
+        };
+        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        // 127.0.0.2 is this machine, too.
+        self.hosts.iter().any(|allowed: &String| {
+            [host.as_str(), name, bare].contains(&allowed.to_ascii_lowercase().as_str())
+        }) || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_status(guard: &HostGuard, head: &[(&str, &str)]) -> Option<u16> {
+        let request = head.iter().fold(
+            Request::builder().uri("/v1/search"),
+            |request, (name, value)| request.header(*name, *value),
+        );
+        let refused = guard.check(&request.body(axum::body::Body::empty()).unwrap());
+        refused.err().map(|problem| {
+            axum::response::IntoResponse::into_response(problem)
+                .status()
+                .as_u16()
+        })
+    }
+
+    #[test]
+    fn foreign_hosts_and_origins_are_refused() {
+        let listen = "127.0.0.1:8080".parse().unwrap();
+        let own = HostGuard::new(listen, &[], &[]);
+        for host in [
+            "localhost",
+            "LOCALHOST:8080",
+            "127.0.0.1:8080",
+            "127.0.0.2",
+            "[::1]:8080",
+            "::1",
+        ] {
+            assert_eq!(check_status(&own, &[("host", host)]), None, "{host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:8080",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+        ] {
+            assert_eq!(check_status(&own, &[("host", host)]), Some(403), "{host}");
+        }
+        for origin in ["null", "http://evil.example", "http://localhost:3000"] {
+            assert_eq!(
+                check_status(&own, &[("host", "localhost"), ("origin", origin)]),
+                Some(403),
+                "{origin}"
+            );
+        }
+        let guard = HostGuard::new(
+            listen,
+            &["stemma.example".into()],
+            &["https://app.example:443".into()],
+        );
+        assert_eq!(
+            check_status(
+                &guard,
+                &[
+                    ("host", "stemma.example:80"),
+                    ("origin", "https://app.example")
+                ]
+            ),
+            None
+        );
+    }
+}

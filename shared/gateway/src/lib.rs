@@ -1,0 +1,27 @@
+//! What every HTTP surface of the query service shares.
+//!
+//! A request passes [`access_control`]: the [`host_guard`], its API key ([`auth`]), a permit among a bounded number of
+//! concurrent requests ([`admission`]) and a deadline. Handlers read their input with [`extract`], [`body`] and
+//! [`parameters`], and fail with a [`problem`] (RFC 9457). Answers stream as server-sent events ([`sse`]).
+//!
+//! The surfaces (`stemma-http`, `stemma-mcp`, `stemma-compat`) depend on this crate and never on each other.
+
+pub mod accept;
+pub mod access_control;
+pub mod admission;
+pub mod auth;
+pub mod body;
+pub mod cursor;
+pub mod extract;
+pub mod host_guard;
+pub mod multipart;
+pub mod parameters;
+pub mod problem;
+pub mod schema;
+pub mod settings;
+pub mod sse;
+pub mod state;
+pub mod uploads;
+
+pub use settings::QuerySettings;
+pub use state::{AppState, Route, ServerDeps};

@@ -1,0 +1,263 @@
+//! What is wrong with a request, as `application/problem+json` (RFC 9457).
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use stemma_answers::AnswerError;
+use stemma_archive::ApiError;
+
+/// An answer that is none: status, stable code, one sentence, what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Problem(Box<ProblemBody>);
+
+/// What is written of a problem.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub struct ProblemBody {
+    /// `https://…/errors/{code}`, relative.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The status in words.
+    title: &'static str,
+    /// The status.
+    status: u16,
+    /// One sentence.
+    detail: String,
+    /// Stable code.
+    code: &'static str,
+    /// What to do: a request, a command or a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+    /// Names the request in the server's log.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    trace_id: String,
+    /// What to choose from, at most five.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates: Vec<String>,
+    /// Which parts of the request are wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<FieldError>,
+    /// Said beside the body.
+    #[serde(skip)]
+    headers: Vec<(HeaderName, String)>,
+    /// What the store said, for the log alone: it may name keys and addresses.
+    #[serde(skip)]
+    cause: Option<String>,
+}
+
+/// A part of a request that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FieldError {
+    /// JSON pointer into the body, or the name of a parameter.
+    pointer: String,
+    /// What is wrong with it.
+    detail: String,
+}
+
+/// A problem in the shape OpenAI's clients read.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OpenAiProblem {
+    error: OpenAiError,
+}
+
+/// What is wrong.
+#[derive(Debug, Serialize, ToSchema)]
+struct OpenAiError {
+    /// One sentence.
+    message: String,
+    /// `invalid_request_error`, `authentication_error`, `permission_error`, `rate_limit_error`, `server_error`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// Our stable code.
+    code: &'static str,
+    /// The part of the request that is wrong.
+    param: Option<String>,
+    /// What to do.
+    next: Option<String>,
+    /// Names the request in the server's log.
+    trace_id: String,
+}
+
+impl Problem {
+    /// A problem of this status.
+    pub fn new(status: u16, code: &'static str, detail: impl Into<String>) -> Self {
+        let title = StatusCode::from_u16(status)
+            .ok()
+            .and_then(|status| status.canonical_reason())
+            .unwrap_or("Error");
+        Self(Box::new(ProblemBody {
+            kind: format!("/errors/{code}"),
+            title,
+            status,
+            detail: detail.into(),
+            code,
+            next: None,
+            trace_id: String::new(),
+            candidates: Vec::new(),
+            errors: Vec::new(),
+            headers: Vec::new(),
+            cause: None,
+        }))
+    }
+
+    /// A parameter, or part of the body, that has the wrong form.
+    pub fn parameter(status: u16, pointer: &str, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        let wrong = FieldError {
+            pointer: pointer.into(),
+            detail: detail.clone(),
+        };
+        let mut problem = Self::new(status, "request.invalid", detail);
+        problem.0.errors.push(wrong);
+        problem
+    }
+
+    /// The same with a next step.
+    #[must_use]
+    pub fn with_next(mut self, next: impl Into<String>) -> Self {
+        self.0.next = Some(next.into());
+        self
+    }
+
+    /// The same with a header.
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+        self.0.headers.push((name, value.into()));
+        self
+    }
+
+    /// The same, to be asked again after so many seconds.
+    #[must_use]
+    pub fn with_retry_after(self, seconds: u64) -> Self {
+        self.with_header(header::RETRY_AFTER, seconds.to_string())
+    }
+
+    /// The same under the name of its request.
+    #[must_use]
+    pub fn with_trace_id(mut self, trace_id: String) -> Self {
+        self.0.trace_id = trace_id;
+        self
+    }
+
+    /// The same in the shape OpenAI's clients read.
+    pub fn as_openai(&self) -> OpenAiProblem {
+        let kind = match self.0.status {
+            401 => "authentication_error",
+            403 => "permission_error",
+            429 => "rate_limit_error",
+            500.. => "server_error",
+            _ => "invalid_request_error",
+        };
+        let param = self
+            .0
+            .errors
+            .first()
+            .map(|wrong| wrong.pointer.trim_start_matches('/').to_owned());
+        let param = param.filter(|param| !param.is_empty());
+        let ProblemBody {
+            detail: message,
+            code,
+            next,
+            trace_id,
+            ..
+        } = (*self.0).clone();
+        OpenAiProblem {
+            error: OpenAiError {
+                message,
+                kind,
+                code,
+                param,
+                next,
+                trace_id,
+            },
+        }
+    }
+
+    /// Its stable code.
+    pub fn code(&self) -> &'static str {
+        self.0.code
+    }
+
+    /// What is for the log alone.
+    pub fn cause(&self) -> &str {
+        self.0.cause.as_deref().unwrap_or(&self.0.detail)
+    }
+
+    /// Whether the server, not the request, is at fault.
+    pub fn is_server_error(&self) -> bool {
+        self.0.status >= 500
+    }
+}
+
+impl From<ApiError> for Problem {
+    fn from(refusal: ApiError) -> Self {
+        let status = match refusal.code {
+            "locator.no_page" => 404,
+            "cursor.invalid" => 400,
+            "store.unreadable" => 503,
+            "store.damaged" => 500,
+            _ if refusal.is_not_found() => 404,
+            _ => 422,
+        };
+        let (detail, cause) = match status {
+            500.. => ("the store cannot be read".to_owned(), Some(refusal.message)),
+            _ => (refusal.message, None),
+        };
+        let mut problem = Self::new(status, refusal.code, detail);
+        problem.0.cause = cause;
+        (problem.0.next, problem.0.candidates) = (refusal.next, refusal.candidates);
+        problem
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status =
+            StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let mut response = (
+            status,
+            [(header::CONTENT_TYPE, "application/problem+json")],
+            body,
+        )
+            .into_response();
+        let headers = response.headers_mut();
+        match status {
+            StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+            }
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            _ => {}
+        }
+        for (name, value) in &self.0.headers {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(name, value);
+            }
+        }
+        response.extensions_mut().insert(self); // the gate writes it again, with the name of the request
+        response
+    }
+}
+
+/// Whether requests to this path are answered, and refused, in this shape.
+pub fn is_openai_path(path: &str) -> bool {
+    matches!(
+        path,
+        "/v1/chat/completions" | "/v1/responses" | "/v1/models"
+    ) || path.starts_with("/v1/models/")
+}
+
+/// A question that is not answered.
+pub fn answer_problem(error: AnswerError) -> Problem {
+    match error {
+        AnswerError::Search(error) => ApiError::from(error).into(),
+        AnswerError::Question { code, message } => Problem::new(422, code, message),
+        AnswerError::Timeout { .. } => Problem::new(504, "answer.timeout", error.to_string()),
+        AnswerError::Internal => Problem::new(500, "answer.failed", error.to_string()),
+    }
+}

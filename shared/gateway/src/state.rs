@@ -1,0 +1,98 @@
+//! What handlers of every surface read from.
+
+use std::sync::Arc;
+
+use axum::routing::MethodRouter;
+use stemma_answers::Answerer;
+use stemma_archive::collections::Collections;
+use stemma_archive::{AnswererFactory, Archive};
+use stemma_document::Collection;
+use stemma_engine::Env;
+use stemma_retrieval::SearchService;
+use stemma_retrieval::embedding::SemanticRouter;
+
+use crate::auth::CollectionScope;
+use crate::problem::Problem;
+use crate::uploads::UploadPort;
+
+/// What a server may use beside the store: without it, routes that need it refuse and say so.
+#[derive(Clone, Default)]
+pub struct ServerDeps {
+    /// Who answers questions in words.
+    pub answerers: Option<Arc<dyn AnswererFactory>>,
+    /// What routes questions by meaning, for each collection that has such.
+    pub semantic_routers: Vec<(Collection, Arc<SemanticRouter>)>,
+    /// Takes documents in, and removes them.
+    pub uploads: Option<Arc<dyn UploadPort>>,
+}
+
+/// What handlers answer from.
+#[derive(Clone)]
+pub struct AppState {
+    pub env: Env,
+    pub collections: Arc<Collections>,
+    pub deps: ServerDeps,
+}
+
+/// A path, and what answers there by its methods.
+pub type Route = (&'static str, MethodRouter<AppState>);
+
+impl AppState {
+    /// The collection a request means, as far as its key reaches.
+    pub fn archive(
+        &self,
+        reach: &CollectionScope,
+        collection: Option<&str>,
+    ) -> Result<Arc<Archive>, Problem> {
+        let all = self.collections.collections();
+        let collection_id = match collection {
+            None => all.iter().find(|collection| reach.allows(collection)),
+            Some(name) => all
+                .iter()
+                .find(|collection| collection.as_str() == name && reach.allows(collection)),
+        };
+        let Some(collection_id) = collection_id else {
+            let detail = "this key reads no such collection";
+            return Err(Problem::new(
+                if *reach == CollectionScope::All {
+                    404
+                } else {
+                    403
+                },
+                "collection.unknown",
+                detail,
+            ));
+        };
+        self.collections.get(collection_id).ok_or_else(|| {
+            Problem::new(503, "catalogue.loading", "the catalogue is being read")
+                .with_next("ask again")
+        })
+    }
+
+    /// Who answers questions in words over the collection of a reader.
+    pub fn answerer(&self, archive: &Arc<Archive>) -> Result<Arc<dyn Answerer>, Problem> {
+        self.deps
+            .answerers
+            .as_ref()
+            .map(|answering| answering.answerer(archive))
+            .ok_or_else(|| {
+            let detail =
+                "this server only searches: it was started without what answers questions in words";
+            Problem::new(501, "answer.not_here", detail).with_next("POST /v1/search")
+        })
+    }
+
+    /// The collections a key reaches.
+    pub fn visible_collections(&self, reach: &CollectionScope) -> Vec<&Collection> {
+        self.collections
+            .collections()
+            .iter()
+            .filter(|collection| reach.allows(collection))
+            .collect()
+    }
+
+    /// What answers questions over the collection of a reader.
+    pub fn searcher<'a>(&self, archive: &'a Archive) -> &'a dyn SearchService {
+        archive
+    }
+}

@@ -1,0 +1,258 @@
+//! Lists of documents, and what they have in common.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_catalog::facets::{FacetField, normalize_value, value_path};
+use stemma_catalog::filter::Filter;
+use stemma_document::DocId;
+use utoipa::ToSchema;
+
+use stemma_archive::{ApiError, DocumentInfo};
+use stemma_gateway::cursor;
+use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json};
+use stemma_gateway::problem::Problem;
+
+/// Which documents are meant; what a cursor stands under.
+struct DocumentSelection {
+    scope: String,
+    filter: Filter,
+    /// Words that name, issuer, form or description hold, lower case.
+    words: Vec<String>,
+    cursor_key: String,
+}
+
+/// Documents, a part of the list.
+#[derive(Serialize, ToSchema)]
+pub(super) struct DocumentList {
+    items: Vec<DocumentInfo>,
+    /// Asks for the next ones; `null` at the end.
+    next_cursor: Option<String>,
+    /// Documents of the whole list.
+    total: usize,
+}
+
+/// What documents have in common.
+#[derive(Serialize, ToSchema)]
+pub(super) struct FacetList {
+    /// Documents that were counted.
+    total: usize,
+    facets: Vec<Facet>,
+}
+
+/// The values of one property.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Facet {
+    /// `form`, `fiscal_year` …
+    field: &'static str,
+    /// Distinct values.
+    distinct: usize,
+    /// Documents that have none.
+    without: usize,
+    /// The values most documents have, first.
+    values: Vec<FacetValue>,
+}
+
+/// A value and how many documents have it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct FacetValue {
+    /// As the first document spells it.
+    value: String,
+    documents: usize,
+    /// To list them: a path of the file-system view.
+    locator: String,
+}
+
+/// List documents
+///
+/// In the order of their paths, then ids. Each parameter that is named like a property narrows the list.
+#[utoipa::path(get, path = "/v1/documents", tag = "documents",
+    params(
+        ("collection" = Option<String>, Query, description = "the collection; the first of the server's without"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "items of the answer, 50 without"),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the answer before"),
+        ("scope" = Option<String>, Query, description = "a folder, an axis path or a document"),
+        ("where" = Option<String>, Query, description = "typed filter: `form=10-K and fiscal_year>=2020`, or JSON"),
+        ("q" = Option<String>, Query, description = "words of name, path, issuer, form or description"),
+        ("company" = Option<String>, Query), ("form" = Option<String>, Query), ("fiscal_year" = Option<String>, Query),
+        ("fiscal_period" = Option<String>, Query), ("period" = Option<String>, Query), ("filed" = Option<String>, Query),
+        ("ticker" = Option<String>, Query), ("cik" = Option<String>, Query), ("language" = Option<String>, Query),
+        ("status" = Option<String>, Query), ("quality" = Option<String>, Query),
+    ),
+    responses((status = 200, body = DocumentList)))]
+pub(super) async fn documents(mut request: ArchiveRequest) -> HandlerResult {
+    let limit = request.limit()?;
+    let cursor = request.parameters.text("cursor");
+    let choice = DocumentSelection::from_request(&mut request)?;
+    request.parameters.reject_unknown()?;
+    let after = cursor
+        .map(|text| cursor::decode(&text, &choice.cursor_key))
+        .transpose()?;
+    let after = after
+        .map(|place| cursor_position(&place).ok_or_else(cursor::invalid))
+        .transpose()?;
+    let selected = choice.documents(&request)?;
+    let mut rest = selected.iter().filter(|listed: &&&CatalogDocument| {
+        after.as_ref().is_none_or(|(doc, path)| {
+            (listed.version().path.as_str(), listed.doc()) > (path.as_str(), *doc)
+        })
+    });
+    let page: Vec<&CatalogDocument> = rest.by_ref().take(limit).copied().collect();
+    let last = page.last().filter(|_| rest.next().is_some());
+    let place = |last: &&CatalogDocument| format!("{}\n{}", last.doc(), last.version().path);
+    let next_cursor = last.map(|last| cursor::encode(&choice.cursor_key, &place(last)));
+    let items = page.into_iter().map(DocumentInfo::from_catalog).collect();
+    json(DocumentList {
+        items,
+        next_cursor,
+        total: selected.len(),
+    })
+    .await
+}
+
+/// Count documents by their properties
+///
+/// Under the same filters as the list of documents.
+#[utoipa::path(get, path = "/v1/facets", tag = "documents",
+    params(
+        ("fields" = String, Query, pattern = "^(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|language|status|quality)(,(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|language|status|quality))*$", description = "properties, with commas between: company, form, fiscal_year, fiscal_period, period, filed, ticker, cik, language, status, quality"),
+        ("collection" = Option<String>, Query),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "values of each property, 50 without"),
+        ("scope" = Option<String>, Query), ("where" = Option<String>, Query), ("q" = Option<String>, Query),
+        ("company" = Option<String>, Query), ("form" = Option<String>, Query), ("fiscal_year" = Option<String>, Query),
+        ("fiscal_period" = Option<String>, Query), ("period" = Option<String>, Query), ("filed" = Option<String>, Query),
+        ("ticker" = Option<String>, Query), ("cik" = Option<String>, Query), ("language" = Option<String>, Query),
+        ("status" = Option<String>, Query), ("quality" = Option<String>, Query),
+    ),
+    responses((status = 200, body = FacetList)))]
+pub(super) async fn facets(mut request: ArchiveRequest) -> HandlerResult {
+    let limit = request.limit()?;
+    let fields = request.parameters.text("fields").unwrap_or_default();
+    let choice = DocumentSelection::from_request(&mut request)?;
+    request.parameters.reject_unknown()?;
+    let axes: Option<Vec<FacetField>> = fields
+        .split(',')
+        .map(|field| FacetField::from_name(field.trim()))
+        .collect();
+    let Some(mut axes) = axes else {
+        let all = FacetField::ALL.map(FacetField::as_str).join(", ");
+        return Err(Problem::parameter(400, "fields", format!("fields are some of {all}")).into());
+    };
+    axes.sort_unstable();
+    axes.dedup();
+    let documents = choice.documents(&request)?;
+    let facets = axes
+        .into_iter()
+        .map(|axis| facet(axis, &documents, limit))
+        .collect();
+    json(FacetList {
+        total: documents.len(),
+        facets,
+    })
+    .await
+}
+
+fn facet(axis: FacetField, documents: &[&CatalogDocument], limit: usize) -> Facet {
+    let mut counted = BTreeMap::<String, (&str, usize)>::new();
+    let mut without = 0;
+    for listed in documents {
+        let values = axis.values(listed);
+        without += usize::from(values.is_empty());
+        for value in values {
+            counted
+                .entry(normalize_value(axis, value))
+                .or_insert((value, 0))
+                .1 += 1;
+        }
+    }
+    let distinct = counted.len();
+    let mut values: Vec<(&str, usize)> = counted.into_values().collect();
+    values.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    Facet {
+        field: axis.as_str(),
+        distinct,
+        without,
+        values: values
+            .into_iter()
+            .take(limit)
+            .map(|(value, documents): (&str, usize)| FacetValue {
+                value: value.into(),
+                documents,
+                locator: value_path(axis, value),
+            })
+            .collect(),
+    }
+}
+
+impl DocumentSelection {
+    fn from_request(request: &mut ArchiveRequest) -> Result<Self, Problem> {
+        let mut scope = request.parameters.text("scope").unwrap_or_default();
+        for axis in FacetField::ALL {
+            if let Some(value) = request.parameters.text(axis.as_str()) {
+                scope = format!(
+                    "{}{}",
+                    scope.trim_end_matches('/'),
+                    value_path(axis, &value)
+                );
+            }
+        }
+        let typed = request.parameters.text("where");
+        let words = request.parameters.text("q").unwrap_or_default();
+        let filter = Filter::parse(typed.as_deref().unwrap_or_default()).map_err(ApiError::from)?;
+        let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+        let under = format!(
+            "{scope}\n{}\n{}",
+            typed.unwrap_or_default(),
+            words.join(" ")
+        );
+        Ok(Self {
+            scope,
+            filter,
+            words,
+            cursor_key: under,
+        })
+    }
+
+    fn documents<'a>(
+        &self,
+        request: &'a ArchiveRequest,
+    ) -> Result<Vec<&'a CatalogDocument>, ApiError> {
+        let selected = match request.archive.documents_in_scope(&self.scope) {
+            Err(refusal) if refusal.is_not_found() && self.scope.contains("/@") => Vec::new(), // nothing has that value
+            selected => selected?,
+        };
+        Ok(selected
+            .into_iter()
+            .filter(|listed: &&CatalogDocument| {
+                self.filter.matches(listed) && self.matches_words(listed)
+            })
+            .collect())
+    }
+
+    /// Whether all words are in what is known of a document.
+    fn matches_words(&self, listed: &CatalogDocument) -> bool {
+        let about = || {
+            let described = listed
+                .entry()
+                .and_then(|entry| entry.description.as_deref());
+            let facts = [FacetField::Company, FacetField::Form, FacetField::Ticker]
+                .into_iter()
+                .flat_map(|axis| axis.values(listed));
+            let searchable = [listed.version().path.as_str()]
+                .into_iter()
+                .chain(described)
+                .chain(facts);
+            searchable.collect::<Vec<_>>().join("\n").to_lowercase()
+        };
+        self.words.is_empty() || {
+            let about = about();
+            self.words.iter().all(|word| about.contains(word.as_str()))
+        }
+    }
+}
+
+fn cursor_position(place: &str) -> Option<(DocId, String)> {
+    let (doc, path) = place.split_once('\n')?;
+    Some((doc.parse().ok()?, path.to_owned()))
+}

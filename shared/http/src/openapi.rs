@@ -1,0 +1,215 @@
+//! `/openapi.json`: the routes as OpenAPI 3.1, made from the handlers and the types they answer with.
+
+use std::borrow::Cow;
+
+use serde_json::json;
+use stemma_answers::AnswerLimits;
+use stemma_gateway::problem::is_openai_path;
+use stemma_gateway::schema::{CitationObject, FrameObject, schema_from_json};
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::schema::{
+    ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
+};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
+use utoipa::{Modify, OpenApi, PartialSchema, ToSchema};
+
+use crate::{answers, compare, documents, files, list, search, source, text};
+use stemma_archive::TreeResponse;
+
+use stemma_gateway::{extract, problem};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Stemma",
+        description = "Filings as section trees: read them, list them, search them, ask them. A model is asked by `POST /v1/answers`, the dialects of other services, and searches with a strategy that needs one; by nothing else.\n\nDocuments, sections, Items and pages are named by locators; whatever an answer prints as `locator` or `path` can be pasted back. A document that is known and has no tree yet is a 200 that says its state.",
+        license(name = "Apache-2.0")
+    ),
+    paths(
+        list::documents,
+        list::facets,
+        documents::document,
+        documents::tree,
+        documents::items,
+        text::item,
+        text::section,
+        text::pages,
+        source::source,
+        search::search,
+        search::browse,
+        compare::compare,
+        answers::ask,
+        answers::stored,
+        files::files,
+    ),
+    components(schemas(problem::ProblemBody, problem::OpenAiProblem, extract::NotReady, TreeResponse, AnswerObject, CitationObject, FrameObject)),
+    tags(
+        (name = "documents", description = "What there is, and how it is built"),
+        (name = "text", description = "Sections, Items, pages, files"),
+        (name = "search", description = "Sections and documents that fit a question"),
+        (name = "answers", description = "Questions answered in words, with citations"),
+        (name = "files", description = "Folders, axes, and documents opened like folders"),
+    )
+)]
+struct Api;
+
+/// Statuses any request may be answered with, and when.
+const PROBLEMS: [(&str, &str); 11] = [
+    ("400", "the request cannot be read, or a cursor is none"),
+    ("401", "a key is needed"),
+    ("403", "the key does not reach that, or lacks a scope"),
+    ("404", "there is no such thing"),
+    ("406", "no form of the answer is acceptable"),
+    ("413", "the body is too large"),
+    ("415", "the body is of another type"),
+    ("422", "the request can be read and makes no sense"),
+    (
+        "429",
+        "the key has asked often enough for now; see Retry-After",
+    ),
+    ("501", "this server was started without what answers that"),
+    (
+        "503",
+        "too much to do, or the store is away; see Retry-After",
+    ),
+];
+
+/// Adds what every route has in common: the version, API keys and error replies.
+pub fn add_common_parts(api: &mut utoipa::openapi::OpenApi) {
+    api.info.version = env!("CARGO_PKG_VERSION").into();
+    let scheme = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("query.keys"))
+        .build();
+    if let Some(components) = &mut api.components {
+        components
+            .security_schemes
+            .insert("key".into(), RefOr::T(SecurityScheme::Http(scheme)));
+    }
+    api.security = Some(vec![SecurityRequirement::new("key", Vec::<String>::new())]);
+    for (path, item) in &mut api.paths.paths {
+        let operations = [&mut item.get, &mut item.post, &mut item.delete]
+            .into_iter()
+            .flatten();
+        operations.for_each(|operation| refusals(operation, is_openai_path(path)));
+    }
+}
+
+/// What any request may be answered with, in the shape of its route.
+fn refusals(operation: &mut Operation, openai: bool) {
+    let (schema, kind) = if openai {
+        ("OpenAiProblem", "application/json")
+    } else {
+        ("Problem", "application/problem+json")
+    };
+    for (status, when) in PROBLEMS {
+        let body = ContentBuilder::new()
+            .schema(Some(Ref::from_schema_name(schema)))
+            .build();
+        let problem = ResponseBuilder::new()
+            .description(when)
+            .content(kind, body)
+            .build();
+        operation
+            .responses
+            .responses
+            .entry(status.into())
+            .or_insert(RefOr::T(problem));
+    }
+}
+
+/// What `…/tree` answers in JSON: never made, only described.
+pub(super) enum TreeAnswer {}
+
+impl PartialSchema for TreeAnswer {
+    fn schema() -> RefOr<Schema> {
+        let text = ObjectBuilder::new().schema_type(SchemaType::new(Type::String));
+        let nodes = ArrayBuilder::new().items(ObjectBuilder::new());
+        let pageindex = ObjectBuilder::new()
+            .property("doc_name", text)
+            .property("structure", nodes);
+        let pageindex = pageindex.required("doc_name").required("structure");
+        let schemas = ["TreeResponse", "NotReady"].map(Ref::from_schema_name);
+        let of = schemas
+            .into_iter()
+            .fold(OneOfBuilder::new(), OneOfBuilder::item);
+        RefOr::T(Schema::OneOf(of.item(pageindex).build()))
+    }
+}
+
+impl ToSchema for TreeAnswer {}
+
+/// An answer: made by another crate, and described here.
+pub(super) enum AnswerObject {}
+
+impl PartialSchema for AnswerObject {
+    fn schema() -> RefOr<Schema> {
+        schema_from_json(&json!({
+            "type": "object",
+            "required": ["id", "question", "outcome", "text", "claims", "citations", "searched", "sections", "steps", "dropped", "usage"],
+            "properties": {
+                "id": { "type": "string", "description": "a digest of question, scope, trees, model, prompts and knowledge" },
+                "question": { "type": "string" },
+                "outcome": { "type": "string", "enum": ["answered", "not_in_documents", "search_only"] },
+                "text": { "type": "string", "description": "the claims as one text, each with the numbers of its citations: [1]" },
+                "claims": { "type": "array", "items": { "type": "object" }, "description": "text, citations, verified" },
+                "citations": { "type": "array", "items": { "$ref": "#/components/schemas/Citation" } },
+                "confidence": { "type": ["number", "null"], "minimum": 0, "maximum": 1 },
+                "model": { "type": ["string", "null"] },
+                "degraded": { "type": ["object", "null"], "description": "code, message, next: why it is less than it could be" },
+                "searched": { "type": "object", "description": "where was looked" },
+                "sections": { "type": "array", "items": { "type": "object" }, "description": "what was put before the model" },
+                "steps": { "type": "array", "items": { "type": "object" }, "description": "how it came to be" },
+                "dropped": { "type": "object", "description": "what the model said that is not shown" },
+                "usage": { "type": "object", "description": "calls, prompt_tokens, output_tokens, nanodollars" },
+                "replayed": { "type": "boolean", "description": "made before, and only read again" }
+            }
+        }))
+    }
+}
+
+impl ToSchema for AnswerObject {
+    fn name() -> Cow<'static, str> {
+        "Answer".into()
+    }
+}
+
+/// What an answer may cost, and what holds where a limit is not said.
+pub(super) fn limits() -> RefOr<Schema> {
+    let number = |least: u32, most: u64, without: u32, about: &str| json!({ "type": "integer", "minimum": least, "maximum": most, "default": without, "description": about });
+    // An operator may have set others.
+    let most = AnswerLimits::MAX;
+    schema_from_json(&json!({
+        "type": ["object", "null"],
+        "additionalProperties": false,
+        "properties": {
+            "calls": number(0, u64::from(most.calls), 16, "calls of the model"),
+            "tokens": number(0, u64::from(most.tokens), 200_000, "tokens of prompts and replies"),
+            "nanodollars": {
+                "type": "integer", "minimum": 0, "default": 0,
+                "description": "billionths of a dollar, where prices are known; 0: no limit but the others"
+            },
+            "context_tokens": number(500, u64::from(most.context_tokens), 12_000, "tokens of document text in one prompt"),
+            "sections": number(1, most.sections as u64, 8, "sections that are read"),
+            "turns": number(0, u64::from(most.turns), 8, "calls of tools, where mode is agent"),
+        }
+    }))
+}
+
+/// Conditions on documents, as text or as an object.
+pub(super) fn conditions() -> Schema {
+    let of = |kind: Type| ObjectBuilder::new().schema_type(SchemaType::new(kind));
+    Schema::OneOf(
+        OneOfBuilder::new()
+            .item(of(Type::String))
+            .item(of(Type::Object))
+            .item(of(Type::Null))
+            .build(),
+    )
+}
+
+/// The REST routes as OpenAPI, without the common parts.
+pub fn describe() -> utoipa::openapi::OpenApi {
+    Api::openapi()
+}

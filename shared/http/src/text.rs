@@ -1,0 +1,147 @@
+//! Text: of sections, Items and pages.
+
+use serde::Serialize;
+use stemma_catalog::locator::{Fragment, format_pages, parse_pages, section_locator};
+use utoipa::ToSchema;
+
+use crate::documents::section_id;
+use stemma_archive::{
+    DocumentInfo, ItemInfo, PageContent, SectionDetails, TextResponse, TextScope,
+};
+use stemma_gateway::extract::{ArchiveRequest, HandlerResult, MaybeReady, json};
+use stemma_gateway::problem::Problem;
+
+/// The most pages of one answer.
+const MAX_PAGES: usize = 200;
+
+/// A section of a document.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SectionResponse {
+    document: DocumentInfo,
+    #[serde(flatten)]
+    section: SectionDetails,
+    /// With all sub-sections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+/// An Item of a filing.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ItemResponse {
+    document: DocumentInfo,
+    item: ItemInfo,
+    /// With all sub-sections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// Its pages, where only an index says where it is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pages: Vec<PageContent>,
+}
+
+/// A section
+///
+/// What is known of it; with `text=true` its text with all sub-sections.
+#[utoipa::path(get, path = "/v1/documents/{doc}/sections/{id}", tag = "text",
+    params(
+        ("doc" = String, Path), ("id" = String, Path, pattern = "^[0-9]{4,9}$", description = "0007"), ("collection" = Option<String>, Query),
+        ("text" = Option<bool>, Query),
+    ),
+    responses((status = 200, body = MaybeReady<SectionResponse>)))]
+pub(super) async fn section(mut request: ArchiveRequest) -> HandlerResult {
+    let with_text = request.parameters.flag("text")?;
+    let id = section_id(request.segment("id"))?;
+    let listed = request.published_document()?;
+    let locator = section_locator(&listed.label, id);
+    let stat = request.archive.stat(&locator).await?;
+    let text = if with_text {
+        request.archive.text(&locator, TextScope::Full).await?.text
+    } else {
+        None
+    };
+    let section = stat
+        .section
+        .ok_or_else(|| Problem::new(404, "locator.no_section", "the tree was removed meanwhile"))?;
+    json(MaybeReady::Yes(SectionResponse {
+        document: stat.document,
+        section,
+        text,
+    }))
+    .await
+}
+
+/// An Item of a filing
+///
+/// How it is answered; with `text=true` its text, or its pages where only an index says where it is.
+#[utoipa::path(get, path = "/v1/documents/{doc}/items/{item}", tag = "text",
+    params(
+        ("doc" = String, Path), ("item" = String, Path, pattern = r"^([IV]{1,3}\.)?[0-9]{1,2}([A-Z]|\.[0-9]{2})?$", description = "1A, II.1A, 2.02"),
+        ("collection" = Option<String>, Query), ("text" = Option<bool>, Query),
+    ),
+    responses((status = 200, body = MaybeReady<ItemResponse>)))]
+pub(super) async fn item(mut request: ArchiveRequest) -> HandlerResult {
+    let with_text = request.parameters.flag("text")?;
+    let name = request.segment("item");
+    let Ok(fragment @ Fragment::Item { .. }) = format!("item-{name}").parse::<Fragment>() else {
+        return Err(Problem::parameter(400, "item", "an Item is written 1A, II.1A or 2.02").into());
+    };
+    let listed = request.published_document()?;
+    let locator = format!("{}#{fragment}", listed.label);
+    let read = request.archive.text(&locator, TextScope::Full).await?;
+    let of_map = match read.item {
+        Some(item) => Some(item),
+        // A tree without a map: what titles say.
+        None => {
+            let all = request.archive.items(&listed.label).await?.items;
+            let section = read
+                .section
+                .as_ref()
+                .map(|section| section.section_id.as_str());
+            all.into_iter()
+                .find(|item| item.section_id.as_deref() == section && section.is_some())
+        }
+    };
+    let item = of_map
+        .ok_or_else(|| Problem::new(404, "locator.no_item", "the document has no such Item"))?;
+    let text = read.text.filter(|_| with_text);
+    let pages = if with_text { read.pages } else { Vec::new() };
+    json(MaybeReady::Yes(ItemResponse {
+        document: DocumentInfo::from_catalog(listed),
+        item,
+        text,
+        pages,
+    }))
+    .await
+}
+
+/// The text of pages
+///
+/// At most 200 pages, counted from the first page of the file.
+#[utoipa::path(get, path = "/v1/documents/{doc}/pages", tag = "text",
+    params(
+        ("doc" = String, Path), ("collection" = Option<String>, Query),
+        ("range" = String, Query, pattern = "^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?(,[1-9][0-9]{0,4})*$", description = "physical pages: 5-7,9"),
+    ),
+    responses((status = 200, body = MaybeReady<TextResponse>)))]
+pub(super) async fn pages(mut request: ArchiveRequest) -> HandlerResult {
+    let range = request.parameters.text("range").unwrap_or_default();
+    let Some(spans) = parse_pages(&range) else {
+        return Err(
+            Problem::parameter(400, "range", "range names physical pages, such as 5-7,9").into(),
+        );
+    };
+    let listed = request.published_document()?;
+    if spans
+        .iter()
+        .map(|span| span.len())
+        .fold(0, usize::saturating_add)
+        > MAX_PAGES
+    {
+        let detail = format!("at most {MAX_PAGES} pages are read at once");
+        return Err(Problem::parameter(422, "range", detail).into());
+    }
+    let locator = format!("{}#p={}", listed.label, format_pages(&spans));
+    json(MaybeReady::Yes(
+        request.archive.text(&locator, TextScope::Full).await?,
+    ))
+    .await
+}

@@ -1,0 +1,235 @@
+//! Why a tool has no answer. It is a result that a model reads, not an error of the protocol, whose texts clients swallow.
+
+use serde_json::{Map, Value, json};
+use stemma_engine::PortError;
+use stemma_retrieval::SearchError;
+
+use crate::tool_context::is_being_indexed;
+use stemma_archive::ApiError;
+use stemma_gateway::admission::AdmissionError;
+
+/// What kind of failure it is; the words are those of the envelope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ToolErrorKind {
+    /// There is no such thing.
+    NotFound,
+    /// More than one thing fits.
+    Ambiguous,
+    /// The arguments are wrong.
+    InvalidInput,
+    /// The key of the request may not do that.
+    Forbidden,
+    /// The document has no tree (yet).
+    NotReady,
+    /// It took too long, or the store is away.
+    Unavailable,
+    /// Stemma is at fault.
+    Internal,
+}
+
+impl ToolErrorKind {
+    /// The word in `errorCode`.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            ToolErrorKind::NotFound => "NOT_FOUND",
+            ToolErrorKind::Ambiguous => "AMBIGUOUS",
+            ToolErrorKind::InvalidInput => "INVALID_INPUT",
+            ToolErrorKind::Forbidden => "FORBIDDEN",
+            ToolErrorKind::NotReady => "NOT_READY",
+            ToolErrorKind::Unavailable => "UNAVAILABLE",
+            ToolErrorKind::Internal => "INTERNAL_ERROR",
+        }
+    }
+}
+
+/// Why a tool has no answer, and what to do instead.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ToolError {
+    /// What kind it is.
+    pub(super) kind: ToolErrorKind,
+    /// Stable code, as on every surface: `locator.ambiguous`.
+    pub(super) code: String,
+    /// One sentence.
+    pub(super) message: String,
+    /// What to choose from, at most five.
+    pub(super) candidates: Vec<String>,
+    /// What to do.
+    options: Vec<String>,
+}
+
+impl ToolError {
+    /// A failure under a stable code.
+    pub(super) fn new(kind: ToolErrorKind, code: &str, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            code: code.into(),
+            message: message.into(),
+            candidates: Vec::new(),
+            options: Vec::new(),
+        }
+    }
+
+    /// Arguments that are wrong.
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::InvalidInput, "request.invalid", message)
+    }
+
+    /// The same with something to do.
+    #[must_use]
+    pub(super) fn with_option(mut self, option: impl Into<String>) -> Self {
+        self.options.push(option.into());
+        self
+    }
+
+    /// The same with what to choose from.
+    #[must_use]
+    pub(super) fn with_candidates(mut self, candidates: Vec<String>) -> Self {
+        self.candidates = candidates;
+        self.candidates.truncate(5);
+        self
+    }
+
+    /// Whether the call asked for what is not there, or not to be had, rather than for something that is away now.
+    pub(super) fn is_caller_error(&self) -> bool {
+        matches!(
+            self.kind,
+            ToolErrorKind::NotFound | ToolErrorKind::InvalidInput
+        )
+    }
+
+    /// The envelope: `{error, errorCode, code, candidates, next_steps}`.
+    pub(super) fn data(&self) -> Value {
+        let mut data = Map::new();
+        data.insert("error".into(), json!(self.message));
+        data.insert("errorCode".into(), json!(self.kind.as_str()));
+        data.insert("code".into(), json!(self.code));
+        if !self.candidates.is_empty() {
+            data.insert("candidates".into(), json!(self.candidates));
+        }
+        data.insert(
+            "next_steps".into(),
+            json!({ "summary": self.summary(), "options": self.next_steps() }),
+        );
+        Value::Object(data)
+    }
+
+    /// The same for reading.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("{}: {}", self.kind.as_str(), self.message);
+        for option in self.next_steps() {
+            text.push_str("\n- ");
+            text.push_str(&option);
+        }
+        text
+    }
+
+    fn summary(&self) -> &'static str {
+        match self.kind {
+            ToolErrorKind::NotFound => "There is nothing of that name",
+            ToolErrorKind::Ambiguous => "More than one thing fits that name; choose one",
+            ToolErrorKind::InvalidInput => "The arguments cannot be used as they are",
+            ToolErrorKind::Forbidden => "The key of this connection may not do that",
+            ToolErrorKind::NotReady => "The document has no section tree to read from",
+            ToolErrorKind::Unavailable => "The answer could not be made now",
+            ToolErrorKind::Internal => "The tool failed",
+        }
+    }
+
+    fn next_steps(&self) -> Vec<String> {
+        let mut options = self.options.clone();
+        if !self.candidates.is_empty() {
+            options.insert(0, format!("Use one of: {}", self.candidates.join(", ")));
+        }
+        if options.is_empty() {
+            options.push(match self.kind {
+                ToolErrorKind::NotFound | ToolErrorKind::Ambiguous => {
+                    "Take a name from browse_documents() or search()".into()
+                }
+                ToolErrorKind::InvalidInput => "Correct the argument and call again".into(),
+                ToolErrorKind::Forbidden => "Use search() and get_page_content()".into(),
+                ToolErrorKind::NotReady => "See get_document() for its status".into(),
+                ToolErrorKind::Unavailable | ToolErrorKind::Internal => {
+                    "Call again in a moment, or ask for less".into()
+                }
+            });
+        }
+        options
+    }
+}
+
+impl From<ApiError> for ToolError {
+    fn from(refusal: ApiError) -> Self {
+        let kind = match refusal.code {
+            "locator.ambiguous" | "locator.item_ambiguous" | "scope.ambiguous" => {
+                ToolErrorKind::Ambiguous
+            }
+            "document.no_tree" => ToolErrorKind::NotReady,
+            "store.unreadable" => return unavailable(&refusal.message),
+            "store.damaged" => ToolErrorKind::Internal,
+            _ if refusal.is_not_found() || refusal.code == "document.no_text" => {
+                ToolErrorKind::NotFound
+            }
+            _ => ToolErrorKind::InvalidInput,
+        };
+        Self::new(kind, refusal.code, refusal.message).with_candidates(refusal.candidates)
+    }
+}
+
+impl From<AdmissionError> for ToolError {
+    fn from(admission_error: AdmissionError) -> Self {
+        let kind = if admission_error == AdmissionError::Busy {
+            ToolErrorKind::Unavailable
+        } else {
+            ToolErrorKind::Forbidden
+        };
+        Self::new(kind, admission_error.code(), admission_error.to_string())
+    }
+}
+
+impl From<PortError> for ToolError {
+    fn from(error: PortError) -> Self {
+        unavailable(&error.to_string())
+    }
+}
+
+impl From<SearchError> for ToolError {
+    fn from(error: SearchError) -> Self {
+        match error {
+            SearchError::Port(error) if is_being_indexed(&error) => Self::new(
+                ToolErrorKind::Unavailable,
+                "index.building",
+                "the index of the documents is still being made",
+            )
+            .with_option(
+                "Call again in a few seconds; names, pages and grep_document() need no index",
+            ),
+            SearchError::Port(error) => error.into(),
+            SearchError::NoWords { .. } => Self::new(
+                ToolErrorKind::InvalidInput,
+                "search.no_words",
+                error.to_string(),
+            )
+            .with_option("grep_document() finds any characters in one document"),
+            SearchError::NoItem { .. } => Self::new(
+                ToolErrorKind::InvalidInput,
+                "search.item",
+                error.to_string(),
+            ),
+            other => Self::new(
+                ToolErrorKind::InvalidInput,
+                "search.invalid",
+                other.to_string(),
+            ),
+        }
+    }
+}
+
+/// What a store says of itself (keys, addresses) is for the log.
+fn unavailable(error: &str) -> ToolError {
+    tracing::warn!(error, "the store cannot be read");
+    ToolError::new(
+        ToolErrorKind::Unavailable,
+        "store.unreadable",
+        "the store cannot be read",
+    )
+}

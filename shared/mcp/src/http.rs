@@ -1,0 +1,36 @@
+//! The Model Context Protocol over HTTP: each request is answered alone, by any replica.
+
+use std::sync::Arc;
+
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio_util::sync::CancellationToken;
+
+use crate::server::McpServer;
+use stemma_gateway::host_guard::HostGuard;
+
+/// What answers at `/mcp`.
+pub type McpService = StreamableHttpService<McpServer, NeverSessionManager>;
+
+/// The service at `/mcp`. A page in a browser that was led to this address under another name (DNS rebinding) is refused
+/// by the name in `Host`; one that says where it comes from, by its `Origin`.
+pub fn service(
+    server: McpServer,
+    host_guard: &HostGuard,
+    max_body_bytes: usize,
+    stop: &CancellationToken,
+) -> McpService {
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_allowed_hosts(host_guard.hosts().to_vec())
+        .with_allowed_origins(host_guard.origins().to_vec())
+        .enforce_origin_validation()
+        .with_max_request_body_bytes(max_body_bytes)
+        .with_cancellation_token(stop.child_token());
+    StreamableHttpService::new(
+        move || Ok(server.clone()),
+        Arc::new(NeverSessionManager::default()),
+        config,
+    )
+}

@@ -1,0 +1,137 @@
+//! The read side over the Model Context Protocol: tools, resources and prompts for models, over stdio and HTTP.
+//!
+//! The first four tools take PageIndex's names and arguments and answer in its envelope, so that prompts written for its
+//! tools work; `search` and `fetch` keep OpenAI's contract. Every tool only reads. What a call gets wrong is a result
+//! that says what to do, never an error of the protocol; no result is larger than a client takes; no call takes longer
+//! than 20 s; text of documents is marked as such.
+//!
+//! [`serve_stdio`] answers one client over the standard streams; over HTTP a `McpServer` answers at `/mcp` of the query
+//! service, without sessions, so that any replica answers any request.
+
+mod agent_tools;
+mod arguments;
+mod ask;
+mod browse_documents;
+mod compare_sections;
+mod error;
+mod fetch;
+mod get_document;
+mod get_document_structure;
+mod get_folder_structure;
+mod get_page_content;
+mod grep_document;
+mod http;
+mod paging;
+mod prompts;
+mod resources;
+mod search;
+mod server;
+#[cfg(test)]
+mod tests;
+mod text_pages;
+mod tool_context;
+mod tool_result;
+mod tools;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rmcp::service::serve_server_with_ct;
+use rmcp::transport::io::stdio_pipes;
+use stemma_document::Collection;
+use stemma_engine::Env;
+use stemma_engine::blobs::Blobs;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+pub use agent_tools::agent_tools;
+pub use http::{McpService, service};
+pub use server::McpServer;
+use stemma_answers::tree_search::AnswerModel;
+use stemma_archive::AnswererFactory;
+use stemma_archive::collections::Collections;
+use stemma_archive::{AnswerService, AnswerSettings};
+use stemma_retrieval::embedding::SemanticRouter;
+pub use tools::Preset;
+
+/// What one client is served.
+pub struct McpOptions<'a> {
+    /// The documents.
+    pub collection: Collection,
+    /// Where this machine keeps the index.
+    pub cache: &'a Path,
+    /// The model that may be asked; `None`: none.
+    pub model: Option<&'a AnswerModel>,
+    /// What routes by meaning; `None` where no endpoint for embeddings is configured.
+    pub meaning: Option<Arc<SemanticRouter>>,
+    /// The tools.
+    pub preset: Preset,
+    /// What answers may cost.
+    pub answer: AnswerSettings,
+}
+
+/// Answers one client over the standard streams until it closes them, or until `stop`.
+///
+/// # Errors
+/// What the client said instead of a greeting, or how the connection broke.
+pub async fn serve_stdio(
+    env: Env,
+    blobs: Arc<dyn Blobs>,
+    served: McpOptions<'_>,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
+    serve(env, blobs, served, stdio_pipes(), stop).await
+}
+
+/// Answers one client over a pair of streams.
+async fn serve<R, W>(
+    env: Env,
+    blobs: Arc<dyn Blobs>,
+    served: McpOptions<'_>,
+    streams: (R, W),
+    stop: CancellationToken,
+) -> std::io::Result<()>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let McpOptions {
+        collection,
+        cache,
+        model,
+        meaning,
+        preset,
+        answer,
+    } = served;
+    let meaning: Vec<_> = meaning
+        .into_iter()
+        .map(|meaning| (collection.clone(), meaning))
+        .collect();
+    let archive = Collections::start(
+        &env,
+        &blobs,
+        vec![collection],
+        &meaning,
+        cache,
+        model,
+        &stop,
+    );
+    let answering = model.map(|_| {
+        Arc::new(AnswerService::new(env.clone(), blobs, answer, agent_tools))
+            as Arc<dyn AnswererFactory>
+    });
+    let server = McpServer::for_local_client(env, archive, preset).with_answerers(answering);
+    let served = match serve_server_with_ct(server, streams, stop.clone()).await {
+        Ok(running) => running
+            .waiting()
+            .await
+            .map(drop)
+            .map_err(std::io::Error::other),
+        Err(_) if stop.is_cancelled() => Ok(()),
+        // A client that goes before it greets is no one's mistake.
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(std::io::Error::other(error)),
+    };
+    stop.cancel();
+    served
+}

@@ -1,0 +1,425 @@
+//! Text of a document within a token limit: pages, sections, Items; cut at page or section borders, with what is left.
+//!
+//! In a text without pages, numbers are those of lines, as PageIndex has them for Markdown.
+
+use serde_json::json;
+use stemma_archive::pageindex_fields::name_of;
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_catalog::locator::format_pages;
+use stemma_document::{
+    Extent, PageNo, PageSpan, PublishedTree, Section, SectionId, SectionTree, SourceBody, text,
+};
+use stemma_extract::EncodedSource;
+
+use crate::error::ToolError;
+use crate::tool_context::ToolContext;
+use crate::tool_result::{token_cost, truncated};
+use stemma_archive::archive::{no_text, spawn_cpu};
+use stemma_archive::documents::printed_label;
+use stemma_archive::grep::page_label;
+
+/// Pages unpacked at once.
+const PAGES_PER_READ: u32 = 64;
+/// What the frame of a passage takes beside its text.
+const PASSAGE_OVERHEAD_TOKENS: usize = 24;
+
+/// What is to be read.
+#[derive(Debug, Clone)]
+pub(super) enum ReadRequest {
+    /// Pages (lines, in a text).
+    Pages(Vec<PageSpan>),
+    /// A section with its sub-sections; of it only some pages, where those are given.
+    Section(SectionId, Option<Vec<PageSpan>>),
+}
+
+/// Text that stands together: of one page, or of one section of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TextPassage {
+    /// Physical page, or first line in a text.
+    pub(super) page: u32,
+    /// The last line, in a text.
+    last_line: Option<u32>,
+    /// What is printed as its number, where that differs; `push_lines 5-80` in a text.
+    pub(super) label: Option<String>,
+    /// The text.
+    pub(super) text: String,
+    /// Whether it was too long for an answer even alone, and is cut inside.
+    pub(super) cut: bool,
+}
+
+/// What was read, and what was left.
+#[derive(Debug)]
+pub(super) struct ReadResult {
+    /// In order.
+    pub(super) passages: Vec<TextPassage>,
+    /// What there was to read: `5-7,9`.
+    pub(super) requested: String,
+    /// What was read.
+    pub(super) returned: String,
+    /// What was left for want of room.
+    pub(super) remaining: Option<String>,
+    /// What was asked for and is not there.
+    pub(super) out_of_range: Option<String>,
+    /// Pages (lines) of the document.
+    pub(super) total: u32,
+    /// `page` or `line`.
+    pub(super) unit: &'static str,
+}
+
+impl ReadResult {
+    /// Whether something that was asked for and is there was left out.
+    pub(super) fn is_truncated(&self) -> bool {
+        self.remaining.is_some() || self.passages.iter().any(|passage| passage.cut)
+    }
+}
+
+impl ToolContext<'_> {
+    /// Reads as much of `wanted` as `limit` tokens hold.
+    pub(super) async fn read(
+        &self,
+        listed: &CatalogDocument,
+        published: PublishedTree,
+        request: ReadRequest,
+        limit: usize,
+    ) -> Result<ReadResult, ToolError> {
+        let (total, unit) = match published.tree.extent {
+            Extent::Pages(pages) => (pages, "page"),
+            Extent::Lines(lines) => (lines, "line"),
+        };
+        let (spans, out_of_range) = spans(&published.tree, &request, total)?;
+        if spans.is_empty() {
+            return Err(out_of_bounds(listed, total, unit, out_of_range));
+        }
+        let Some(packed) = self.archive.load_source(&published).await? else {
+            return Err(no_text(listed).into());
+        };
+        let requested = spans.clone();
+        let passages =
+            spawn_cpu(move || read_passages(packed, &published.tree, &request, &requested, limit))
+                .await?
+                .map_err(|error| {
+                    tracing::warn!(%error, "a text cannot be unpacked");
+                    ToolError::from(no_text(listed))
+                })?;
+        let last = passages
+            .last()
+            .map_or(0, |last| last.last_line.unwrap_or(last.page));
+        // Where nothing stands on the pages asked for, nothing is left of them either.
+        let last = if passages.is_empty() { total } else { last };
+        let returned = clipped(&spans, 1, last);
+        let remaining = clipped(&spans, last + 1, u32::MAX);
+        Ok(ReadResult {
+            passages,
+            requested: format_pages(&spans),
+            returned: format_pages(&returned),
+            remaining: (!remaining.is_empty()).then(|| format_pages(&remaining)),
+            out_of_range,
+            total,
+            unit,
+        })
+    }
+}
+
+fn out_of_bounds(
+    listed: &CatalogDocument,
+    total: u32,
+    unit: &str,
+    requested: Option<String>,
+) -> ToolError {
+    let name = name_of(listed);
+    let requested = requested.unwrap_or_default();
+    ToolError::invalid(format!(
+        "`{name}` has {unit}s 1-{total}; {requested} is not among them"
+    ))
+    .with_option(format!("Ask for {unit}s between 1 and {total}"))
+}
+
+/// What of `wanted` is there, in order and once; and what is not.
+fn spans(
+    tree: &SectionTree,
+    request: &ReadRequest,
+    total: u32,
+) -> Result<(Vec<PageSpan>, Option<String>), ToolError> {
+    let (section, requested) = match request {
+        ReadRequest::Pages(requested) => (None, Some(requested)),
+        ReadRequest::Section(id, requested) => (Some(*id), requested.as_ref()),
+    };
+    let whole = match section {
+        None => (1, total),
+        Some(id) => tree
+            .section(id)
+            .map(bounds)
+            .ok_or_else(|| ToolError::invalid(format!("there is no section {id}")))?,
+    };
+    let Some(requested) = requested else {
+        return Ok((PageSpan::new(whole.0, whole.1).into_iter().collect(), None));
+    };
+    let requested = merged(requested);
+    let inside = clipped(&requested, whole.0, whole.1);
+    let beyond = clipped(&requested, total.saturating_add(1), u32::MAX);
+    let out = if inside.is_empty() { requested } else { beyond };
+    Ok((inside, (!out.is_empty()).then(|| format_pages(&out))))
+}
+
+/// First and last page, or line.
+fn bounds(section: &Section) -> (u32, u32) {
+    match section.span {
+        stemma_document::SectionSpan::Pages { pages, .. } => {
+            (pages.start().get(), pages.end().get())
+        }
+        stemma_document::SectionSpan::Lines { start, end } => (start, end.max(start)),
+    }
+}
+
+/// Spans in order, without overlaps.
+fn merged(spans: &[PageSpan]) -> Vec<PageSpan> {
+    let mut sorted: Vec<(u32, u32)> = spans
+        .iter()
+        .map(|span| (span.start().get(), span.end().get()))
+        .collect();
+    sorted.sort_unstable();
+    let mut merged: Vec<(u32, u32)> = Vec::new();
+    for (start, end) in sorted {
+        match merged.last_mut() {
+            Some(last) if start <= last.1.saturating_add(1) => last.1 = last.1.max(end),
+            _ => merged.push((start, end)),
+        }
+    }
+    merged
+        .into_iter()
+        .filter_map(|(start, end)| PageSpan::new(start, end))
+        .collect()
+}
+
+/// The parts of spans within `from..=to`.
+fn clipped(spans: &[PageSpan], from: u32, to: u32) -> Vec<PageSpan> {
+    spans
+        .iter()
+        .filter_map(|span: &PageSpan| {
+            PageSpan::new(span.start().get().max(from), span.end().get().min(to))
+        })
+        .collect()
+}
+
+/// Passages in order, up to the limit; the first is there whatever its length.
+struct PassageBuffer {
+    limit: usize,
+    used: usize,
+    passages: Vec<TextPassage>,
+}
+
+impl PassageBuffer {
+    /// Takes a passage; false where it, or what comes after it, has no room.
+    fn push(&mut self, mut passage: TextPassage) -> bool {
+        let size = token_cost(&json!(passage.text)) + PASSAGE_OVERHEAD_TOKENS;
+        if self.used + size <= self.limit {
+            self.used += size;
+            self.passages.push(passage);
+            return true;
+        }
+        if self.passages.is_empty() {
+            self.shorten(&mut passage);
+            self.passages.push(passage);
+        }
+        false
+    }
+
+    fn shorten(&self, passage: &mut TextPassage) {
+        let mut limit = self.limit.saturating_sub(PASSAGE_OVERHEAD_TOKENS);
+        let whole = std::mem::take(&mut passage.text);
+        let truncated_text = loop {
+            let truncated_text = truncated(&whole, limit);
+            if token_cost(&json!(truncated_text)) + PASSAGE_OVERHEAD_TOKENS <= self.limit
+                || limit <= 1
+            {
+                break truncated_text;
+            }
+            limit = limit * 4 / 5;
+        };
+        passage.text = truncated_text.to_owned();
+        let lines = u32::try_from(passage.text.lines().count())
+            .unwrap_or(u32::MAX)
+            .max(1);
+        match &mut passage.last_line {
+            // In a text the rest can be asked for by its lines; of a page it cannot.
+            Some(last) => {
+                *last = (passage.page + lines - 1).min(*last);
+                passage.label = Some(format!("lines {}-{last}", passage.page));
+                passage.cut = lines == 1;
+            }
+            None => passage.cut = true,
+        }
+    }
+}
+
+fn read_passages(
+    packed: EncodedSource,
+    tree: &SectionTree,
+    request: &ReadRequest,
+    spans: &[PageSpan],
+    limit: usize,
+) -> Result<Vec<TextPassage>, stemma_extract::CodecError> {
+    let mut filling = PassageBuffer {
+        limit,
+        used: 0,
+        passages: Vec::new(),
+    };
+    match (request, tree.extent) {
+        (ReadRequest::Pages(_), Extent::Pages(_)) => push_pages(&mut filling, &packed, spans)?,
+        (_, Extent::Lines(_)) => push_lines(&mut filling, tree, &packed.decode()?.body, spans),
+        (ReadRequest::Section(id, _), Extent::Pages(_)) => {
+            if let Some(section) = tree.section(*id) {
+                push_section_pages(&mut filling, section, &packed.decode()?.body, spans);
+            }
+        }
+    }
+    Ok(filling.passages)
+}
+
+fn push_pages(
+    filling: &mut PassageBuffer,
+    packed: &EncodedSource,
+    spans: &[PageSpan],
+) -> Result<(), stemma_extract::CodecError> {
+    for span in spans {
+        let mut start = span.start().get();
+        let end = span.end().get();
+        while let Some(part) =
+            PageSpan::new(start, end.min(start.saturating_add(PAGES_PER_READ - 1)))
+        {
+            for (number, page) in part.pages().zip(packed.pages(part)?) {
+                let label = printed_label(number, &page);
+                let text = page.text();
+                if !filling.push(TextPassage {
+                    page: number.get(),
+                    last_line: None,
+                    label,
+                    text,
+                    cut: false,
+                }) {
+                    return Ok(());
+                }
+            }
+            start = part.end().get() + 1;
+        }
+    }
+    Ok(())
+}
+
+/// The text of a section, page by page.
+fn push_section_pages(
+    filling: &mut PassageBuffer,
+    section: &Section,
+    body: &SourceBody,
+    spans: &[PageSpan],
+) {
+    let lines = text::full_lines(section, body);
+    for of_page in lines.chunk_by(|one, other| one.page == other.page) {
+        let Some(page) = of_page[0]
+            .page
+            .filter(|page| spans.iter().any(|span| span.contains(*page)))
+        else {
+            continue;
+        };
+        let text = of_page
+            .iter()
+            .map(|line| line.text)
+            .collect::<Vec<_>>()
+            .join("\n");
+        let label = page_label(body, page);
+        if !filling.push(TextPassage {
+            page: page.get(),
+            last_line: None,
+            label,
+            text,
+            cut: false,
+        }) {
+            return;
+        }
+    }
+}
+
+/// Lines of a text, section by section.
+fn push_lines(
+    filling: &mut PassageBuffer,
+    tree: &SectionTree,
+    body: &SourceBody,
+    spans: &[PageSpan],
+) {
+    let is_requested = |number: u32| {
+        PageNo::new(number).is_some_and(|line| spans.iter().any(|span| span.contains(line)))
+    };
+    for (_, section) in tree.walk() {
+        let lines = text::own_lines(section, body);
+        for part in
+            lines.chunk_by(|one, other| is_requested(one.number) == is_requested(other.number))
+        {
+            let first = part[0].number;
+            let last = part[part.len() - 1].number;
+            if !is_requested(first) {
+                continue;
+            }
+            let text = part
+                .iter()
+                .map(|line| line.text)
+                .collect::<Vec<_>>()
+                .join("\n");
+            let label = Some(format!("lines {first}-{last}"));
+            if !filling.push(TextPassage {
+                page: first,
+                last_line: Some(last),
+                label,
+                text,
+                cut: false,
+            }) {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(text: &str) -> Vec<PageSpan> {
+        stemma_catalog::locator::parse_pages(text).unwrap()
+    }
+
+    #[test]
+    fn spans_are_merged_and_clipped() {
+        assert_eq!(format_pages(&merged(&span("9,1-3,2-5,6"))), "1-6,9");
+        assert_eq!(format_pages(&clipped(&span("1-6,9-20"), 4, 10)), "4-6,9-10");
+        assert!(clipped(&span("1-6"), 7, u32::MAX).is_empty());
+        assert_eq!(
+            format_pages(&merged(&span("1-4294967295,5"))),
+            "1-4294967295"
+        );
+    }
+
+    #[test]
+    fn overflow_is_left_and_a_single_page_is_truncated() {
+        let page = |page| TextPassage {
+            page,
+            last_line: None,
+            label: None,
+            text: "Net sales rose in all regions.\n".repeat(20),
+            cut: false,
+        };
+        let mut filling = PassageBuffer {
+            limit: 500,
+            used: 0,
+            passages: vec![],
+        };
+        assert!((1..9).any(|number| !filling.push(page(number))));
+        assert!(filling.passages.len() > 1 && filling.passages.iter().all(|passage| !passage.cut));
+        let mut filling = PassageBuffer {
+            limit: 60,
+            used: 0,
+            passages: vec![],
+        };
+        assert!(!filling.push(page(1)));
+        let only = &filling.passages[0];
+        assert!(only.cut && only.text.ends_with("regions.") && token_cost(&json!(only.text)) <= 60);
+    }
+}
