@@ -343,7 +343,7 @@ async fn agents_cannot_leave_their_scope() {
     let inside = hall.question("spending on anvils", &["ACME_2021"]);
     let archive = Arc::new(hall.archive.restricted(&inside.within, &inside.filter));
     let tools = stemma_mcp::agent_tools(Env::system(), archive, None);
-    use stemma_answers::{ToolCall, ToolSet};
+    use stemma_answers::ToolCall;
     let call = |tool: &str, document: &str, more: &str| ToolCall {
         tool: tool.into(),
         document: document.into(),

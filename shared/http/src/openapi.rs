@@ -12,7 +12,7 @@ use utoipa::openapi::schema::{
 };
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
-use utoipa::{Modify, OpenApi, PartialSchema, ToSchema};
+use utoipa::{OpenApi, PartialSchema, ToSchema};
 
 use crate::{answers, compare, documents, files, list, search, source, text};
 use stemma_archive::TreeResponse;

@@ -23,8 +23,6 @@ use stemma_archive::list::FolderContents;
 pub(super) const NAME: &str = "browse_documents";
 /// Documents that a question may rank.
 const RANKED_SECTIONS: usize = 200;
-/// Characters of a description.
-const DESCRIPTION_CHARS: usize = 300;
 /// Folders named in one answer.
 const MAX_FOLDERS: usize = 100;
 

@@ -6,8 +6,10 @@ use serde_json::Value;
 pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ("stemma-document", &[]),
     ("stemma-engine", &[]),
+    ("stemma-engine-testing", &["stemma-engine"]),
     ("stemma-extract", &["stemma-document"]),
     ("stemma-llm", &["stemma-engine"]),
+    ("stemma-outline", &["stemma-document"]),
     (
         "stemma-pipeline",
         &[
@@ -15,63 +17,147 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-engine",
             "stemma-extract",
             "stemma-llm",
+            "stemma-outline",
         ],
     ),
-    // Of extract, only the reader of packed sources: see `RESTRICTED_IMPORTS`.
+    ("stemma-catalog", &["stemma-document", "stemma-engine"]),
     (
-        "stemma-search",
+        "stemma-retrieval",
         &[
+            "stemma-catalog",
+            "stemma-document",
+            "stemma-engine",
+            "stemma-llm",
+        ],
+    ),
+    (
+        "stemma-diff",
+        &["stemma-catalog", "stemma-document", "stemma-retrieval"],
+    ),
+    (
+        "stemma-answers",
+        &[
+            "stemma-catalog",
+            "stemma-document",
+            "stemma-engine",
+            "stemma-llm",
+            "stemma-retrieval",
+        ],
+    ),
+    (
+        "stemma-archive",
+        &[
+            "stemma-answers",
+            "stemma-catalog",
+            "stemma-diff",
             "stemma-document",
             "stemma-engine",
             "stemma-extract",
+            "stemma-retrieval",
+        ],
+    ),
+    (
+        "stemma-evaluation",
+        &[
+            "stemma-answers",
+            "stemma-archive",
+            "stemma-catalog",
+            "stemma-document",
+            "stemma-retrieval",
+        ],
+    ),
+    (
+        "stemma-gateway",
+        &[
+            "stemma-answers",
+            "stemma-archive",
+            "stemma-catalog",
+            "stemma-document",
+            "stemma-engine",
+            "stemma-retrieval",
+        ],
+    ),
+    (
+        "stemma-http",
+        &[
+            "stemma-answers",
+            "stemma-archive",
+            "stemma-catalog",
+            "stemma-diff",
+            "stemma-document",
+            "stemma-gateway",
+            "stemma-retrieval",
+        ],
+    ),
+    (
+        "stemma-compat",
+        &[
+            "stemma-answers",
+            "stemma-archive",
+            "stemma-catalog",
+            "stemma-document",
+            "stemma-engine",
+            "stemma-extract",
+            "stemma-gateway",
+            "stemma-retrieval",
+        ],
+    ),
+    (
+        "stemma-mcp",
+        &[
+            "stemma-answers",
+            "stemma-archive",
+            "stemma-catalog",
+            "stemma-diff",
+            "stemma-document",
+            "stemma-engine",
+            "stemma-extract",
+            "stemma-gateway",
             "stemma-llm",
+            "stemma-retrieval",
         ],
     ),
     ("stemma-boot", &["stemma-engine"]),
-    // Document, for the collection that a job is submitted to.
     (
         "stemma-coordinator",
-        &[
-            "stemma-boot",
-            "stemma-document",
-            "stemma-engine",
-            "stemma-pipeline",
-        ],
+        &["stemma-document", "stemma-engine", "stemma-pipeline"],
     ),
-    (
-        "stemma-worker",
-        &["stemma-boot", "stemma-engine", "stemma-pipeline"],
-    ),
-    (
-        "stemma-assembler",
-        &["stemma-boot", "stemma-engine", "stemma-pipeline"],
-    ),
-    // Of llm, only the counting of tokens.
+    ("stemma-worker", &["stemma-engine", "stemma-pipeline"]),
+    ("stemma-assembler", &["stemma-engine", "stemma-pipeline"]),
     (
         "stemma-query",
         &[
+            "stemma-answers",
+            "stemma-archive",
             "stemma-boot",
+            "stemma-compat",
             "stemma-document",
             "stemma-engine",
-            "stemma-extract",
-            "stemma-llm",
-            "stemma-search",
+            "stemma-gateway",
+            "stemma-http",
+            "stemma-mcp",
         ],
     ),
-    // The one binary joins the services, and speaks about documents, packs, models and settings on its own account.
     (
         "stemma",
         &[
+            "stemma-answers",
+            "stemma-archive",
             "stemma-assembler",
             "stemma-boot",
+            "stemma-catalog",
             "stemma-coordinator",
+            "stemma-diff",
             "stemma-document",
             "stemma-engine",
+            "stemma-evaluation",
             "stemma-extract",
+            "stemma-gateway",
             "stemma-llm",
+            "stemma-mcp",
             "stemma-pipeline",
             "stemma-query",
-            "stemma-search",
+            "stemma-retrieval",
             "stemma-worker",
         ],
     ),
@@ -354,7 +440,7 @@ mod tests {
             2
         );
         assert_eq!(
-            restricted_import_violations("services/query/src/tests.rs", text),
+            restricted_import_violations("shared/archive/src/tests.rs", text),
             [""; 0]
         );
         assert_eq!(

@@ -7,6 +7,7 @@ const ALLOWED_TOP_LEVEL: &[&str] = &[
     "Cargo.lock",
     "Cargo.toml",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "LICENSE",
     "README.md",
     "deploy",
@@ -20,9 +21,9 @@ const ALLOWED_TOP_LEVEL: &[&str] = &[
 /// Folders below `src/`: `src/a/b/c.rs`.
 const MAX_DEPTH: usize = 2;
 /// Lines from which a source file is too long to be read.
-const MAX_LINES: usize = 700;
+const MAX_LINES: usize = 1_100;
 /// Lines from which it should have a reason.
-const LONG_LINES: usize = 500;
+const LONG_LINES: usize = 650;
 
 /// What is wrong with where a file is and what it looks like.
 pub fn violations(file: &File) -> Vec<String> {
