@@ -305,7 +305,7 @@ fn insert_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(),
     Ok(())
 }
 
-/// Reads at most `max_bytes`. The flag tells whether the body ended there.
+// Reads at most `max_bytes`. The flag tells whether the body ended there.
 async fn read_body(
     response: &mut Response,
     max_bytes: usize,

@@ -169,7 +169,7 @@ fn parse_response(received: &HttpReply, request: &LlmRequest) -> Result<LlmReply
     .non_empty()
 }
 
-/// Returns the text of a choice and whether the model refused to answer.
+// Returns the text of a choice and whether the model refused to answer.
 fn message_text(choice: &CompletionChoice) -> (String, bool) {
     let refused = choice
         .message
