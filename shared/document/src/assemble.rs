@@ -37,6 +37,7 @@ pub(crate) struct Nesting {
 impl Nesting {
     /// The depth of the next node in reading order, given its claimed level.
     pub(crate) fn push(&mut self, level: u32) -> usize {
+        // `open` holds the levels of the current path, which are strictly increasing.
         while self.open.last().is_some_and(|open| *open >= level) {
             self.open.pop();
         }
@@ -92,6 +93,7 @@ pub(crate) fn assign_ends(nodes: &mut [FlatSection], extent: u32) {
             Some(at) if has_own_page(nodes, &starts, at) => starts[at].0.saturating_sub(1),
             Some(at) => starts[at].0,
         };
+        // A section covers at least the page or line it starts on.
         let last = last.max(starts[index].0);
         match &mut nodes[index].span {
             SectionSpan::Lines { end, .. } => *end = last,

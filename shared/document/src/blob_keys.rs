@@ -4,12 +4,10 @@
 
 use crate::{Collection, Digest, DocId, ParseIdError};
 
-/// `c/{collection}/`
 pub fn collection_prefix(collection: &Collection) -> String {
     format!("c/{collection}/")
 }
 
-/// Prefix of a collection's documents.
 pub fn documents_prefix(collection: &Collection) -> String {
     format!("c/{collection}/d/")
 }
@@ -24,7 +22,6 @@ pub fn index_prefix(collection: &Collection) -> String {
     format!("c/{collection}/index/")
 }
 
-/// Prefix of stored answers.
 pub fn answers_prefix(collection: &Collection) -> String {
     format!("c/{collection}/answers/")
 }
@@ -45,7 +42,6 @@ pub fn parse_collection(key: &str) -> Result<Collection, ParseIdError> {
         .parse()
 }
 
-/// Prefix of uploaded originals.
 pub fn originals_prefix(collection: &Collection) -> String {
     format!("c/{collection}/originals/")
 }
@@ -54,7 +50,6 @@ pub fn original_key(collection: &Collection, digest: Digest) -> String {
     format!("{}{digest}", originals_prefix(collection))
 }
 
-/// Prefix of a document's version claims.
 pub fn versions_prefix(collection: &Collection, doc: DocId) -> String {
     format!("{}/versions/", document_scope(collection, doc))
 }

@@ -100,6 +100,7 @@ fn flat_sections(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) -> Vec<FlatSect
     let mut titles = TitlesAtStart::default();
     let mut crowded = 0;
     for entry in outline.entries() {
+        // Several sources may propose the same section.
         match titles.classify(entry) {
             EntryClass::Duplicate => continue,
             EntryClass::LineOccupied => {
@@ -209,6 +210,7 @@ fn repeats_parent(last: &FlatSection, node: &FlatSection) -> bool {
     if node.depth != last.depth + 1 || node.span.pages().is_none() {
         return false;
     }
+    // `Item 7` and `7. Discussion` are the same section, `7` and `7.1` are not.
     let same_number = node.number.is_none() || node.number == last.number;
     let bare = title_without_number(node);
     normalized_title(&last.title) == normalized_title(&node.title)

@@ -12,7 +12,6 @@ pub struct DocumentVersion {
     pub doc: DocId,
     /// 1-based per document.
     pub seq: u64,
-    /// Location of the bytes.
     pub uri: String,
     /// File name, for display.
     pub name: String,
@@ -23,7 +22,6 @@ pub struct DocumentVersion {
     #[serde(skip_serializing_if = "Origin::is_content", default)]
     pub origin: Origin,
     pub size_bytes: u64,
-    /// Digest of the settings of the run.
     pub settings: String,
     /// Facts from a sidecar file, by their stable names; see [`FilingFacts`].
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
@@ -39,7 +37,6 @@ pub enum Origin {
     Content,
     /// By the ETag ([`Digest::from_object`]), so that submitting an object does not read it.
     Object {
-        /// Without quotes.
         etag: String,
         /// The object's version in versioned buckets, to find it after a replacement. Not part of the identity, since
         /// listings omit it and notifications include it.
@@ -70,7 +67,6 @@ pub struct PublishedTree {
 #[serde(rename_all = "snake_case")]
 pub enum TreeObject {
     Published(Box<PublishedTree>),
-    /// A tombstone.
     Removed,
 }
 
@@ -94,6 +90,7 @@ impl CatalogEntry {
     pub fn from_tree(published: &PublishedTree) -> Self {
         let tree = &published.tree;
         let mut gaps: Vec<String> = tree.gaps.iter().map(|gap| gap.code.clone()).collect();
+        // Listings filter by code; how often a gap occurs is in the tree.
         gaps.sort();
         gaps.dedup();
         Self {

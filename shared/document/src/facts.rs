@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::PageNo;
 
-/// A value with its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
     pub value: String,
@@ -15,7 +14,6 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// A fact from the text.
     pub fn from_text(value: impl Into<String>, page: Option<PageNo>) -> Self {
         Self {
             value: value.into(),
@@ -24,7 +22,6 @@ impl Fact {
         }
     }
 
-    /// A fact from another source.
     pub fn from_source(value: impl Into<String>, source: FactSource) -> Self {
         Self {
             value: value.into(),
@@ -44,12 +41,10 @@ pub enum FactSource {
     Model,
     /// Derived from other facts by a rule: `fiscal_year` from the end of the period.
     Derived,
-    /// Extracted from the text by a rule.
     #[default]
     Text,
     /// The path, in the layout of EDGAR archives: `…/CIK/ACCESSION/…`.
     Path,
-    /// An EDGAR submission header.
     Header,
     /// A `metadata.csv` next to the file, maintained by the owner of the archive.
     Sidecar,
@@ -61,12 +56,10 @@ impl FactSource {
     }
 }
 
-/// A trading symbol of the registrant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticker {
     #[serde(flatten)]
     pub symbol: Fact,
-    /// The exchange named next to it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exchange: Option<String>,
 }
@@ -181,6 +174,7 @@ impl FilingFacts {
         let digits: String = text.chars().filter(char::is_ascii_digit).collect();
         let hyphens: Vec<usize> = text.match_indices('-').map(|(at, _)| at).collect();
         let is_valid =
+            // Both forms are common: with hyphens in headers, without in paths.
             text.len() == 18 && hyphens.is_empty() || text.len() == 20 && hyphens == [10, 13];
         (is_valid && digits.len() == 18)
             .then(|| format!("{}-{}-{}", &digits[..10], &digits[10..12], &digits[12..]))

@@ -88,6 +88,7 @@ fn edge_role(line: &Line, page: &Page) -> Option<LineRole> {
 // Of the lines with one text, those that recur at one height often enough.
 fn recurring_lines(mut places: Vec<EdgeLine>, pages: usize) -> Vec<(usize, usize)> {
     let mut recurring = Vec::new();
+    // Sorted by height first, so that each head or foot forms one group.
     places.sort_by(|a, b| {
         a.y.total_cmp(&b.y)
             .then(a.page.cmp(&b.page))
@@ -123,6 +124,7 @@ fn counts_sections(places: &[EdgeLine]) -> bool {
     let with_pages = steps()
         .filter(|(numbers, pages)| numbers.is_some_and(|(a, b)| b.abs_diff(a) == *pages))
         .count();
+    // If four of five steps equal the number of pages between, the lines count pages.
     places.len() >= 2 && rising && with_pages * 5 < (places.len() - 1) * 4
 }
 
@@ -164,6 +166,7 @@ fn is_numeral(word: &str) -> bool {
 
 // Matches `12`, `xiv`, `F-12`, `Page 3 of 10`, `- 7 -`.
 fn is_page_number(text: &str) -> bool {
+    // No page number is longer; this also skips the work for body text.
     if text.len() > 24 {
         return false;
     }

@@ -57,7 +57,6 @@ impl Rect {
         self.y1.points() - self.y0.points()
     }
 
-    /// The bounding box of both.
     pub fn union(self, other: Self) -> Self {
         Self {
             x0: self.x0.min(other.x0),
@@ -68,6 +67,7 @@ impl Rect {
     }
 }
 
+// Untrusted input may have swapped corners.
 impl From<[i32; 4]> for Rect {
     fn from([x0, y0, x1, y1]: [i32; 4]) -> Self {
         Self {

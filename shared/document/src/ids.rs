@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// An invalid identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a {what}: {rule}")]
 pub struct ParseIdError {
@@ -157,6 +156,8 @@ impl DocId {
         let mut hasher = blake3::Hasher::new();
         hasher
             .update(collection.as_str().as_bytes())
+            // The separator keeps the pairs `ab`, `c` and `a`, `bc` apart.
+            // The separator keeps the pairs `ab`, `c` and `a`, `bc` apart.
             .update(&[0])
             .update(uri.as_bytes());
         let mut id = [0u8; 16];

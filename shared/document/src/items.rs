@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{PageNo, PageSpan, SectionId};
 
-/// An Item of a filing's form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilingItem {
     /// Form, Part and number: `10-K.II.7A`, `10-Q.I.2`, `8-K.5.02`. Unique in a filing.
@@ -51,7 +50,6 @@ pub enum ItemStatus {
     Combined,
     /// Only listed in a cross-reference index with pages.
     CrossIndex,
-    /// Missing from the document.
     Absent,
 }
 
@@ -69,7 +67,6 @@ pub enum EmptyReason {
     Omitted,
 }
 
-/// The headings that delimit an Item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boundary {
     pub heading: BoundaryEvidence,
@@ -77,7 +74,6 @@ pub struct Boundary {
     pub next: Option<BoundaryEvidence>,
 }
 
-/// A heading as printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundaryEvidence {
     /// White space collapsed, at most 120 characters.
@@ -90,7 +86,6 @@ pub struct BoundaryEvidence {
     pub verified: bool,
 }
 
-/// A reference to content of an Item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemLink {
     /// The reference as printed, white space collapsed, at most 120 characters.
@@ -98,7 +93,6 @@ pub struct ItemLink {
     pub target: ItemTarget,
 }
 
-/// The target of an [`ItemLink`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemTarget {
@@ -112,7 +106,6 @@ pub enum ItemTarget {
 }
 
 impl FilingItem {
-    /// Joins form, Part and number.
     pub fn format_id(form: &str, part: Option<&str>, number: &str) -> String {
         match part {
             Some(part) => format!("{form}.{part}.{number}"),

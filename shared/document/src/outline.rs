@@ -4,11 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Destination, Extent, PageLabel, Position};
 
-/// The evidence for a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceSource {
-    /// PDF bookmarks.
     EmbeddedOutline,
     ContentsLinks,
     PrintedContents,
@@ -24,7 +22,6 @@ pub enum EvidenceSource {
     Window,
 }
 
-/// A proposed section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DraftEntry {
     /// The number as printed (`1A`, `2.3`, `IV`), without the word before it.
@@ -41,12 +38,10 @@ pub struct DraftEntry {
     pub evidence: EvidenceSource,
 }
 
-/// The start of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SectionStart {
     Page(Position),
-    /// 1-based line of a text.
     Line(u32),
 }
 
@@ -89,7 +84,6 @@ pub struct VerifiedEntry {
     pub verdict: EntryVerdict,
 }
 
-/// Invalid outline entries.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutlineError {
     /// `at` and `extent` count pages or lines.
@@ -130,6 +124,7 @@ impl VerifiedOutline {
         let mut entries = Vec::with_capacity(judged.len());
         let mut rejected = Vec::new();
         for (located, verdict) in judged {
+            // Rejected entries are not checked: their location is meaningless.
             if verdict == EntryVerdict::Rejected {
                 rejected.push(located.entry);
                 continue;
@@ -152,6 +147,7 @@ impl VerifiedOutline {
             }
             entries.push(VerifiedEntry { located, verdict });
         }
+        // Stable, so that entries on one line keep the order of the outline.
         entries.sort_by_key(|entry| entry.located.place.reading_order());
         Ok(Self {
             extent,
@@ -166,6 +162,7 @@ impl VerifiedOutline {
     pub fn with_verdicts(mut self, review: impl Fn(usize, EntryVerdict) -> EntryVerdict) -> Self {
         for (index, entry) in self.entries.iter_mut().enumerate() {
             let verdict = review(index, entry.verdict);
+            // A second look may be wrong as well, so it can only lower confidence.
             if verdict != EntryVerdict::Rejected {
                 entry.verdict = verdict;
             }

@@ -54,9 +54,7 @@ impl fmt::Display for PageLabel {
     }
 }
 
-/// A line on a page.
-///
-/// The order is page, line, y.
+/// Ordered by page, line, y.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position {
     pub page: PageNo,
@@ -100,7 +98,6 @@ impl PageSpan {
         self.end
     }
 
-    /// Number of pages.
     #[expect(clippy::len_without_is_empty, reason = "a span is never empty")]
     pub fn len(self) -> usize {
         (self.end.get() - self.start.get()) as usize + 1

@@ -27,9 +27,7 @@ pub struct Source {
     pub links: Vec<Link>,
     /// Document information and front matter, with lower-case keys. Untrusted.
     pub metadata: BTreeMap<String, String>,
-    /// Problems that extraction continued past.
     pub defects: Vec<Defect>,
-    /// Whether the file was encrypted.
     pub encrypted: bool,
 }
 
@@ -63,7 +61,6 @@ pub enum Extent {
 }
 
 impl Extent {
-    /// The number of pages or lines.
     pub fn size(self) -> u32 {
         match self {
             Self::Pages(n) | Self::Lines(n) => n,
@@ -71,7 +68,6 @@ impl Extent {
     }
 }
 
-/// A page as displayed, after rotation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Page {
     pub width: Pt,
@@ -103,7 +99,6 @@ impl Page {
 pub struct Line {
     /// Words separated by single spaces.
     pub text: String,
-    /// The bounding box of all words.
     pub rect: Rect,
     /// Styles from left to right. Never empty; the last `end` is `text.len()`.
     pub runs: Vec<StyleRun>,
@@ -132,6 +127,7 @@ impl Line {
 
     /// The style of most bytes of the line.
     pub fn style(&self) -> StyleRun {
+        // Among equally long runs the first one wins.
         let mut start = 0;
         let mut best = (0, StyleRun::default());
         for run in &self.runs {
@@ -145,7 +141,6 @@ impl Line {
     }
 }
 
-/// The style of a part of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StyleRun {
     /// End of the part: an exclusive byte offset in the line.
@@ -169,6 +164,7 @@ pub struct Word {
     pub x1: Pt,
 }
 
+// Words are most of a stored document, so they are serialized as plain tuples.
 impl From<(u32, u32, i32, i32)> for Word {
     fn from((start, end, x0, x1): (u32, u32, i32, i32)) -> Self {
         Self {
@@ -193,7 +189,6 @@ pub struct TextLines {
     pub lines: Vec<String>,
     /// o200k tokens per line; empty before the paginate stage.
     pub tokens: Vec<u32>,
-    /// Headings marked by the format, in order.
     pub headings: Vec<Heading>,
 }
 
@@ -207,7 +202,6 @@ pub struct Heading {
     pub title: String,
 }
 
-/// A PDF bookmark.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutlineItem {
     /// Control characters are removed.
@@ -218,7 +212,6 @@ pub struct OutlineItem {
     pub target: Option<Destination>,
 }
 
-/// An internal link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     pub page: PageNo,
@@ -235,7 +228,6 @@ pub struct Destination {
     pub y: Option<Pt>,
 }
 
-/// A problem found while reading.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Defect {
     /// Stable code, e.g. `pdf.page_unreadable`, `pdf.no_text`, `text.invalid_utf8`.

@@ -64,6 +64,7 @@ pub fn all_lines(body: &SourceBody) -> Vec<BodyLine<'_>> {
 fn without_furniture<'a>(section: &Section, mut lines: Vec<BodyLine<'a>>) -> Vec<BodyLine<'a>> {
     let mut first = true;
     lines.retain(|line| {
+        // Only the first line of a section can be its title.
         let is_title = std::mem::take(&mut first) && matches_title(line.text, &section.title);
         is_title || !line.layout.is_some_and(Line::is_furniture)
     });

@@ -19,19 +19,15 @@ pub struct SectionTree {
     /// One sentence that distinguishes the document from others.
     pub description: Option<String>,
     pub facts: FilingFacts,
-    /// Top-level sections in reading order.
     pub sections: Vec<Section>,
     /// Items in the order of the form; empty for documents without a form.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub items: Vec<FilingItem>,
-    /// Mentions of other places in the document.
     pub references: Vec<Reference>,
-    /// Missing or doubtful parts, with reasons.
     pub gaps: Vec<Gap>,
     pub provenance: Provenance,
 }
 
-/// A section with its descendants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Section {
@@ -57,11 +53,9 @@ pub struct Section {
     /// o200k tokens including descendants.
     pub tokens: u32,
     pub summary: Option<Summary>,
-    /// In reading order.
     pub children: Vec<Section>,
 }
 
-/// The kind of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SectionKind {
@@ -79,7 +73,6 @@ pub enum SectionKind {
 #[serde(rename_all = "snake_case")]
 pub enum SectionSpan {
     Pages {
-        /// Inclusive.
         pages: PageSpan,
         from: Position,
         /// `None` at the end of the document.
@@ -106,7 +99,6 @@ pub struct Summary {
     pub by: String,
 }
 
-/// How most sections were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
@@ -115,7 +107,6 @@ pub enum Method {
     ContentsLinks,
     PrintedContents,
     Layout,
-    /// Headings of the format.
     Markup,
     Model,
     /// Page windows, since no headings were found.
@@ -145,11 +136,9 @@ pub struct ModelAnswers {
     pub output_tokens: u64,
     /// Pages of the first printed table of contents.
     pub contents_pages: Vec<PageNo>,
-    /// Titles that the model was asked to locate.
     pub titles_asked: u32,
     /// Titles that the model confirmed at their location.
     pub titles_confirmed: u32,
-    /// Whether the model wrote the description.
     #[serde(default)]
     pub described: bool,
     /// Names of proposed facts that were dropped, since the text does not contain them or rules found another value.
@@ -157,7 +146,6 @@ pub struct ModelAnswers {
     pub facts_dropped: Vec<String>,
 }
 
-/// A mention of another place in the document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// The section whose own text contains the mention.
@@ -174,7 +162,6 @@ pub enum ReferenceTarget {
     Unresolved,
 }
 
-/// A missing or doubtful part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// Stable code, e.g. `outline.entry_not_found`, `pdf.no_text`.
@@ -187,6 +174,7 @@ pub struct Gap {
 impl SectionTree {
     /// All sections in pre-order with their 1-based depths.
     pub fn walk(&self) -> impl Iterator<Item = (usize, &Section)> {
+        // Reversed, so that the first section is on top of the stack.
         let mut stack: Vec<(usize, &Section)> = self
             .sections
             .iter()
@@ -210,7 +198,8 @@ impl SectionTree {
     pub fn path_to(&self, id: SectionId) -> Vec<&Section> {
         let mut path = Vec::new();
         let mut level = &self.sections;
-        // Ids are pre-order, so the subtree that holds `id` is the last one that starts at or before it.
+        // Ids are pre-order, so the subtree that contains `id` is the last one that starts at or before it. The search
+        // visits one path only.
         while let Some(section) = level.iter().rev().find(|section| section.id <= id) {
             path.push(section);
             if section.id == id {

@@ -128,6 +128,7 @@ fn flatten<'a>(list: &'a [Value], name: &str) -> Result<Vec<ImportedNode<'a>>, I
     let mut rows = Vec::new();
     let mut stack: Vec<(&Value, u32)> = list.iter().rev().map(|value| (value, 1)).collect();
     while let Some((value, level)) = stack.pop() {
+        // The stack counts too, or one node with millions of children would pass.
         if rows.len() + stack.len() >= MAX_NODES {
             return Err(ImportError::TooManyNodes {
                 name: name.into(),
@@ -149,6 +150,7 @@ fn flatten<'a>(list: &'a [Value], name: &str) -> Result<Vec<ImportedNode<'a>>, I
 }
 
 fn depths(rows: &[ImportedNode<'_>], gaps: &mut Vec<Gap>) -> Vec<usize> {
+    // PageIndex writes either nested nodes, or a flat list whose codes hold the nesting.
     let flat = rows.iter().all(|row| row.level == 1)
         && rows
             .iter()
@@ -331,10 +333,12 @@ impl StartReader {
         let y = position
             .and_then(|position| position.get("y")?.as_f64())
             .unwrap_or(0.0);
+        // Starts must not decrease in reading order, or ends would overlap.
         let start = (claimed, line).max(self.last);
         let page = PageNo::new(start.0).unwrap_or(PageNo::FIRST);
         let starts_page = match object.get("appear_start").and_then(Value::as_str) {
             Some(value) => value == "yes",
+            // Without `appear_start`, the section starts its page if the previous one ends before it.
             None => self.last_end.is_none_or(|end| end < start.0),
         };
         self.last = start;

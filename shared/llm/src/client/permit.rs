@@ -189,16 +189,9 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
 
     fn share(&self, quota: Quota) -> Quota {
         let workers = self.settings.expected_workers.max(1);
-        let share = |rate: u32| {
-            if rate == Quota::UNKNOWN {
-                rate
-            } else {
-                (rate / workers).max(1)
-            }
-        };
         Quota {
-            requests_per_minute: share(quota.requests_per_minute),
-            tokens_per_minute: share(quota.tokens_per_minute),
+            requests_per_minute: rate_share(quota.requests_per_minute, workers),
+            tokens_per_minute: rate_share(quota.tokens_per_minute, workers),
             ..quota
         }
     }
@@ -287,24 +280,38 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
 
 // Whether less quota is left than one burst may use.
 fn runs_low(quota: Quota, reported: ReportedLimits) -> bool {
-    let low = |remaining: Option<u32>, limit: Option<u32>, quota: u32, seconds: u32| {
-        let limit = u64::from(limit.unwrap_or(quota).min(quota));
-        remaining.is_some_and(|remaining| {
-            limit < u64::from(Quota::UNKNOWN)
-                && u64::from(remaining) <= limit * u64::from(seconds) / 60 + 2
-        })
-    };
-    low(
+    is_within_burst(
         reported.requests_remaining,
         reported.requests_per_minute,
         quota.requests_per_minute,
         quota.burst_seconds,
-    ) || low(
+    ) || is_within_burst(
         reported.tokens_remaining,
         reported.tokens_per_minute,
         quota.tokens_per_minute,
         quota.token_burst_seconds,
     )
+}
+
+fn is_within_burst(
+    remaining: Option<u32>,
+    limit: Option<u32>,
+    quota: u32,
+    burst_seconds: u32,
+) -> bool {
+    let limit = u64::from(limit.unwrap_or(quota).min(quota));
+    remaining.is_some_and(|remaining| {
+        limit < u64::from(Quota::UNKNOWN)
+            && u64::from(remaining) <= limit * u64::from(burst_seconds) / 60 + 2
+    })
+}
+
+fn rate_share(rate: u32, workers: u32) -> u32 {
+    if rate == Quota::UNKNOWN {
+        rate
+    } else {
+        (rate / workers).max(1)
+    }
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -48,7 +48,6 @@ impl ModelClientSettings {
     }
 
     pub(super) fn quota(&self) -> Quota {
-        let rate_or_unknown = |rate: u32| if rate == 0 { Quota::UNKNOWN } else { rate };
         Quota::per_minute(
             rate_or_unknown(self.requests_per_minute),
             rate_or_unknown(self.tokens_per_minute),
@@ -67,4 +66,8 @@ impl ModelClientSettings {
     pub(super) fn is_adaptive(&self) -> bool {
         self.requests_per_minute == 0 || self.tokens_per_minute == 0
     }
+}
+
+fn rate_or_unknown(rate: u32) -> u32 {
+    if rate == 0 { Quota::UNKNOWN } else { rate }
 }

@@ -28,18 +28,16 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let Some(last) = objects.last() else {
         return Err(missing_object_error(text).into());
     };
-    let repair_object = |object: &str| serde_json::from_str(&repair(object)?).ok();
     unique_answer(
         objects
             .iter()
             .map(|object| (*object, serde_json::from_str(object).ok())),
     )
     .or_else(|| {
-        unique_answer(
-            objects
-                .iter()
-                .map(|object| (*object, repair_object(object))),
-        )
+        unique_answer(objects.iter().map(|object| {
+            let answer = repair(object).and_then(|json| serde_json::from_str(&json).ok());
+            (*object, answer)
+        }))
     })
     .unwrap_or_else(|| {
         Err(parse_error::<T>(
