@@ -162,7 +162,7 @@ impl VerifiedOutline {
     pub fn with_verdicts(mut self, review: impl Fn(usize, EntryVerdict) -> EntryVerdict) -> Self {
         for (index, entry) in self.entries.iter_mut().enumerate() {
             let verdict = review(index, entry.verdict);
-            // A second look may be wrong as well, so it can only lower confidence.
+            // A second look may be wrong as well, so it never drops an entry.
             if verdict != EntryVerdict::Rejected {
                 entry.verdict = verdict;
             }

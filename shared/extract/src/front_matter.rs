@@ -67,12 +67,13 @@ fn entries(content: &[&str], separator: char) -> Option<BTreeMap<String, String>
     let first = content
         .iter()
         .find(|line| !line.is_empty() && !line.starts_with('#'))?;
-    let in_table = |line: &str| separator == '=' && line.starts_with('[');
-    if key_value(first, separator).is_none() && !in_table(first) {
+    let is_table = |line: &str| separator == '=' && line.starts_with('[');
+    if key_value(first, separator).is_none() && !is_table(first) {
         return None;
     }
-    let flat = content.iter().take_while(|line| !in_table(line));
-    let scalars = flat
+    let scalars = content
+        .iter()
+        .take_while(|line| !is_table(line))
         .filter_map(|line| key_value(line, separator))
         .filter_map(|(key, value)| Some((key, scalar(value)?)));
     Some(scalars.take(MAX_ENTRIES).collect())
@@ -98,10 +99,10 @@ fn scalar(value: &str) -> Option<String> {
         .into_iter()
         .find_map(|quote| value.strip_prefix(quote)?.split(quote).next());
     let plain = quoted.unwrap_or_else(|| value.split(" #").next().unwrap_or(value).trim_end());
-    let nothing = quoted.is_none()
+    let is_empty = quoted.is_none()
         && (matches!(plain, "" | "~" | "null")
             || plain.starts_with(['[', '{', '|', '>', '&', '#']));
-    Some(title::clean(plain)).filter(|text| !nothing && !text.is_empty())
+    Some(title::clean(plain)).filter(|text| !is_empty && !text.is_empty())
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ impl Pool {
             Err(_) => ChildFailure::TimedOut(seconds),
         };
         let (error, stderr) = worker.terminate(failure).await;
-        tracing::warn!(document = ?job.name, code = error.code, error = ?error.message, ?stderr, "extraction failed; replaced the child process");
+        tracing::warn!(document = ?job.name, code = error.code, error = ?error.message, ?stderr, "extraction child replaced");
         Err(error)
     }
 

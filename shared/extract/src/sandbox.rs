@@ -105,23 +105,22 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 fn confine(handshake: &Handshake) -> io::Result<Confinement> {
     use rustix::process::{Resource, Rlimit, setrlimit};
 
-    let limit = |resource, value| {
-        setrlimit(
-            resource,
-            Rlimit {
-                current: Some(value),
-                maximum: Some(value),
-            },
-        )
-    };
     let no_network = leave_network();
     let low_priority = rustix::process::nice(NICE_INCREMENT).is_ok();
     let no_new_privileges = rustix::thread::set_no_new_privs(true).is_ok();
-    limit(Resource::Core, 0)?;
-    limit(Resource::Fsize, 0)?;
-    limit(Resource::Nofile, MAX_FILES)?;
-    limit(Resource::Cpu, handshake.cpu_seconds)?;
-    limit(Resource::As, handshake.memory_bytes)?;
+    for (resource, value) in [
+        (Resource::Core, 0),
+        (Resource::Fsize, 0),
+        (Resource::Nofile, MAX_FILES),
+        (Resource::Cpu, handshake.cpu_seconds),
+        (Resource::As, handshake.memory_bytes),
+    ] {
+        let limit = Rlimit {
+            current: Some(value),
+            maximum: Some(value),
+        };
+        setrlimit(resource, limit)?;
+    }
     Ok(Confinement {
         limits: true,
         no_new_privileges,

@@ -67,24 +67,23 @@ struct ChunkEntry {
 pub fn encode_source(source: &Source) -> Result<Vec<u8>, CodecError> {
     let mut chunks = Vec::new();
     let mut text = Vec::new();
-    let mut add = |frame: (ChunkEntry, Vec<u8>)| {
-        chunks.push(frame.0);
-        text.extend(frame.1);
-    };
     let mut headings = Vec::new();
     match &source.body {
         SourceBody::Pages(pages) => {
-            pages
-                .chunks(PAGES_PER_CHUNK)
-                .try_for_each(|pages| encode_frame(&pages).map(&mut add))?;
+            for pages in pages.chunks(PAGES_PER_CHUNK) {
+                let (entry, frame) = encode_frame(&pages)?;
+                chunks.push(entry);
+                text.extend(frame);
+            }
         }
         SourceBody::Lines(body) => {
             headings.clone_from(&body.headings);
             let mut tokens = body.tokens.chunks(LINES_PER_CHUNK);
-            let lines = body.lines.chunks(LINES_PER_CHUNK);
-            lines
-                .map(|lines| encode_frame(&(lines, tokens.next().unwrap_or_default())))
-                .try_for_each(|f| f.map(&mut add))?;
+            for lines in body.lines.chunks(LINES_PER_CHUNK) {
+                let (entry, frame) = encode_frame(&(lines, tokens.next().unwrap_or_default()))?;
+                chunks.push(entry);
+                text.extend(frame);
+            }
         }
     }
     let header = SourceHeader {
@@ -346,16 +345,16 @@ fn chunk_offsets(head: &SourceHeader, text_bytes: usize) -> Result<Vec<usize>, C
 
 // Memory grows with the actual content, not with the declared size.
 fn decode_frame<T: DeserializeOwned>(packed: &[u8], max_bytes: u32) -> Result<T, CodecError> {
-    let unreadable = || CodecError::Damaged("a frame cannot be unpacked");
     let limit = max_bytes.min(MAX_FRAME_BYTES);
     let mut raw = Vec::with_capacity(limit.min(MAX_RESERVE_BYTES) as usize);
-    let decoder = zstd::stream::read::Decoder::with_buffer(packed)
-        .map_err(|_| unreadable())?
-        .single_frame();
-    decoder
-        .take(u64::from(limit) + 1)
-        .read_to_end(&mut raw)
-        .map_err(|_| unreadable())?;
+    zstd::stream::read::Decoder::with_buffer(packed)
+        .and_then(|decoder| {
+            decoder
+                .single_frame()
+                .take(u64::from(limit) + 1)
+                .read_to_end(&mut raw)
+        })
+        .map_err(|_| CodecError::Damaged("a frame cannot be unpacked"))?;
     if raw.len() > limit as usize {
         return Err(CodecError::Damaged("a frame is larger than declared"));
     }

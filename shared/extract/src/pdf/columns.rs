@@ -227,7 +227,7 @@ fn evaluate_gutter(rows: &[GlyphRow], gutter: f32) -> Option<ColumnBand> {
         || columns.iter().all(|side: &&GutterSide| {
             side.prose >= MIN_PROSE_ROWS && side.prose * share >= side.rows
         });
-    // A gap of more than a third of the width is a margin or an empty table column, not a gutter.
+    // A gap of more than a third of the width is too wide for a gutter.
     if !is_plausible || right.left - left.right > 0.35 * (right.right - left.left) {
         return None;
     }
@@ -309,8 +309,16 @@ fn split_row(row: GlyphRow, gutter: f32) -> (Option<GlyphRow>, Option<GlyphRow>)
         .segments
         .into_iter()
         .partition(|segment| (segment.u0 + segment.u1) / 2.0 < gutter);
-    let make = |segments: Vec<TextSegment>| {
-        (!segments.is_empty()).then_some(GlyphRow { segments, v, size })
-    };
-    (make(left), make(right))
+    (
+        (!left.is_empty()).then_some(GlyphRow {
+            segments: left,
+            v,
+            size,
+        }),
+        (!right.is_empty()).then_some(GlyphRow {
+            segments: right,
+            v,
+            size,
+        }),
+    )
 }

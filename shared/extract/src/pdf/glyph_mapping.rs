@@ -40,19 +40,17 @@ impl<'a> GlyphMapping<'a> {
                 self.by_name(code).or_else(|| self.by_code(code.into()))
             }
             (FontGlyph::Outline(outline), code) => {
-                let by_program = || {
-                    let glyphs = self.glyphs.get_or_init(|| {
-                        outline
-                            .font_data()
-                            .map(|font| characters_of_glyphs((*font.data).as_ref()))
-                            .unwrap_or_default()
-                    });
-                    let id = outline.glyph_id();
-                    (id != GlyphId::NOTDEF)
-                        .then(|| glyphs.get(&id.to_u32()).copied())
-                        .flatten()
-                };
-                by_program().or_else(|| self.by_name(code.ok()?))
+                let glyphs = self.glyphs.get_or_init(|| {
+                    outline
+                        .font_data()
+                        .map(|font| characters_of_glyphs((*font.data).as_ref()))
+                        .unwrap_or_default()
+                });
+                // Glyph 0 stands for all codes that the font does not have.
+                Some(outline.glyph_id())
+                    .filter(|id| *id != GlyphId::NOTDEF)
+                    .and_then(|id| glyphs.get(&id.to_u32()).copied())
+                    .or_else(|| self.by_name(code.ok()?))
             }
             _ => None,
         }

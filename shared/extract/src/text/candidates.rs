@@ -149,12 +149,10 @@ impl LineView<'_> {
         rest: &str,
         kind: HeadingKind,
     ) -> Option<(usize, String)> {
-        let fits = |rest: &str| {
-            if kind.is_bare() {
-                is_bare_title(rest)
-            } else {
-                is_title(rest)
-            }
+        let fits: fn(&str) -> bool = if kind.is_bare() {
+            is_bare_title
+        } else {
+            is_title
         };
         let mut last = at;
         let mut title = line.to_owned();
@@ -589,11 +587,14 @@ fn is_year(word: &str) -> bool {
 
 // At least three `=`, `-` or `~` underline the line above.
 fn underline_kind(line: &str) -> Option<HeadingKind> {
-    let only = |c: char| line.len() >= 3 && line.chars().all(|other| other == c);
-    match () {
-        () if only('=') => Some(HeadingKind::DoubleUnderline),
-        () if only('-') || only('~') => Some(HeadingKind::Underline),
-        () => None,
+    let first = line.chars().next()?;
+    if line.len() < 3 || line.chars().any(|c| c != first) {
+        return None;
+    }
+    match first {
+        '=' => Some(HeadingKind::DoubleUnderline),
+        '-' | '~' => Some(HeadingKind::Underline),
+        _ => None,
     }
 }
 

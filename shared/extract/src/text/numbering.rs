@@ -114,21 +114,26 @@ impl SeriesTracker {
     // `C.` continues `B.` or is a Roman numeral, `V.` continues `IV.` or is a letter: the open series decides.
     fn disambiguate(&self, candidate: &mut HeadingCandidate) {
         let label = candidate.title.split('.').next().unwrap_or_default();
-        let continues = |kind, value: Option<u32>| {
-            let last = self
-                .open
-                .get(&kind)
-                .and_then(|(number, _)| number.first().copied());
-            value
-                .filter(|value| last.is_some_and(|last| last + 1 == *value))
-                .map(|value| (kind, vec![value]))
-        };
-        if matches!(candidate.kind, HeadingKind::Roman | HeadingKind::Letter)
-            && let Some(read) = continues(HeadingKind::Letter, parse_letter(label))
-                .or_else(|| continues(HeadingKind::Roman, parse_roman(label)))
-        {
-            (candidate.kind, candidate.number) = read;
+        if !matches!(candidate.kind, HeadingKind::Roman | HeadingKind::Letter) {
+            return;
         }
+        for (kind, value) in [
+            (HeadingKind::Letter, parse_letter(label)),
+            (HeadingKind::Roman, parse_roman(label)),
+        ] {
+            if let Some(value) = value
+                && self.last_number(kind).is_some_and(|last| last + 1 == value)
+            {
+                candidate.kind = kind;
+                candidate.number = vec![value];
+                return;
+            }
+        }
+    }
+
+    fn last_number(&self, kind: HeadingKind) -> Option<u32> {
+        let (number, _) = self.open.get(&kind)?;
+        number.first().copied()
     }
 
     // `None` if the number does not fit any series.
