@@ -1,15 +1,17 @@
-//! From nodes in pre-order with depths to nested sections: ids, structure numbers, ends. One pass each, no recursion.
+//! Turns nodes in pre-order with depths into nested sections, and computes ids, structure numbers and ends.
+//!
+//! All passes are iterative, so hostile trees cannot overflow the stack.
 
 use crate::{
-    EvidenceSource, PageNo, PageSpan, Position, Section, SectionId, SectionKind, SectionSpan,
+    EvidenceSource, Gap, PageNo, PageSpan, Position, Section, SectionId, SectionKind, SectionSpan,
     Summary,
 };
 
-/// Deepest level of a tree. A section is two levels of JSON, and `serde_json` refuses more than 128: 32 leaves room for
-/// whatever a tree is wrapped in. Deeper levels are flattened into the last one and recorded.
+/// Maximum depth of a tree. Deeper levels are flattened into the last one and recorded as a gap.
+// A section takes two levels of JSON and `serde_json` accepts 128, so 32 leaves room for wrappers.
 pub(crate) const MAX_DEPTH: usize = 32;
 
-/// A section before it is nested; `depth` is 1 for top sections and at most one more than its predecessor's.
+/// A section before nesting. `depth` is 1-based and grows by at most one from node to node.
 #[derive(Debug, Clone)]
 pub(crate) struct FlatSection {
     pub(crate) depth: usize,
@@ -24,17 +26,18 @@ pub(crate) struct FlatSection {
     pub(crate) span: SectionSpan,
 }
 
-/// Turns claimed levels into depths without holes: a skipped level nests under the nearest shallower one.
+/// Turns claimed levels into depths without gaps: a skipped level nests under the nearest shallower one.
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
     open: Vec<u32>,
-    /// How many nodes lay deeper than [`MAX_DEPTH`].
+    // Number of nodes deeper than `MAX_DEPTH`.
     pub(crate) flattened: usize,
 }
 
 impl Nesting {
-    /// The depth of the next node in reading order, which claims `level`.
+    /// The depth of the next node in reading order, given its claimed level.
     pub(crate) fn push(&mut self, level: u32) -> usize {
+        // `open` holds the levels of the current path, which are strictly increasing.
         while self.open.last().is_some_and(|open| *open >= level) {
             self.open.pop();
         }
@@ -46,9 +49,21 @@ impl Nesting {
         self.open.len()
     }
 
-    /// Forgets the node entered last: what follows nests as if it had never been.
+    /// Undoes the last `push`.
     pub(crate) fn pop(&mut self) {
         self.open.pop();
+    }
+
+    /// The gap that records flattened nodes, if there are any.
+    pub(crate) fn depth_gap(&self, unit: &str) -> Option<Gap> {
+        (self.flattened > 0).then(|| Gap {
+            code: "tree.depth_capped".into(),
+            pages: None,
+            detail: format!(
+                "{} {unit} lay deeper than the tree's deepest level",
+                self.flattened
+            ),
+        })
     }
 }
 
@@ -66,11 +81,7 @@ pub(crate) fn next_non_descendants(nodes: &[FlatSection]) -> Vec<Option<usize>> 
     next
 }
 
-/// Gives every node its end from where the next node outside it starts.
-///
-/// A node's pages end on the page before that next node, or on that node's page when it does not start it. Whether it
-/// does is believed only when nothing else starts on the same page before it, which makes ends monotone in reading
-/// order: children stay inside their parents, siblings share at most one page.
+/// Sets the end of each node from the start of the next node that is not its descendant.
 pub(crate) fn assign_ends(nodes: &mut [FlatSection], extent: u32) {
     let next = next_non_descendants(nodes);
     let starts: Vec<(u32, Option<Position>)> =
@@ -82,6 +93,7 @@ pub(crate) fn assign_ends(nodes: &mut [FlatSection], extent: u32) {
             Some(at) if has_own_page(nodes, &starts, at) => starts[at].0.saturating_sub(1),
             Some(at) => starts[at].0,
         };
+        // A section covers at least the page or line it starts on.
         let last = last.max(starts[index].0);
         match &mut nodes[index].span {
             SectionSpan::Lines { end, .. } => *end = last,
@@ -93,7 +105,7 @@ pub(crate) fn assign_ends(nodes: &mut [FlatSection], extent: u32) {
     }
 }
 
-/// First page or line, and the position where there are pages.
+/// Start page or line, and the position in documents with pages.
 pub(crate) fn start_of(span: SectionSpan) -> (u32, Option<Position>) {
     match span {
         SectionSpan::Pages { from, .. } => (from.page.get(), Some(from)),
@@ -101,18 +113,20 @@ pub(crate) fn start_of(span: SectionSpan) -> (u32, Option<Position>) {
     }
 }
 
+// A claim to start the page counts only if no other node starts there before it. This keeps ends monotone in reading order:
+// children stay inside their parents, and siblings share at most one page.
 fn has_own_page(nodes: &[FlatSection], starts: &[(u32, Option<Position>)], at: usize) -> bool {
-    let alone_so_far = at == 0 || starts[at - 1].0 < starts[at].0;
-    alone_so_far && (starts[at].1.is_none() || nodes[at].starts_page)
+    let is_first_on_page = at == 0 || starts[at - 1].0 < starts[at].0;
+    is_first_on_page && (starts[at].1.is_none() || nodes[at].starts_page)
 }
 
-/// Nests the nodes; ids count from 0 in pre-order.
+/// Nests the nodes. Ids are pre-order, from 0.
 pub(crate) fn assemble(nodes: Vec<FlatSection>) -> Vec<Section> {
     let (structures, parents) = number_sections(&nodes);
     let mut children: Vec<Vec<Section>> = nodes.iter().map(|_| Vec::new()).collect();
     let mut top = Vec::new();
     let numbered = nodes.into_iter().zip(structures).enumerate();
-    // From the last to the first, a node's descendants are complete before the node itself is reached.
+    // In reverse order, the descendants of a node are complete before the node itself.
     for (index, (node, structure)) in numbered.rev() {
         let mut own: Vec<Section> = std::mem::take(&mut children[index]);
         own.reverse();
@@ -126,7 +140,7 @@ pub(crate) fn assemble(nodes: Vec<FlatSection>) -> Vec<Section> {
     top
 }
 
-/// Structure numbers (`1.2.3`) and the index of each node's parent.
+// Returns structure numbers (`1.2.3`) and parent indices.
 fn number_sections(nodes: &[FlatSection]) -> (Vec<String>, Vec<Option<usize>>) {
     let mut path: Vec<(usize, u32)> = Vec::new();
     let mut top = 0u32;
@@ -177,23 +191,18 @@ fn build_section(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{Extent, SectionTree};
+    use crate::SectionTree;
 
-    /// Panics unless `tree` keeps what every tree promises: pre-order ids, structure numbers, children inside parents,
-    /// siblings in order sharing at most one page, every page or line covered.
+    // Asserts the invariants of trees: pre-order ids, structure numbers, children inside parents, siblings in order
+    // that share at most one page, full coverage.
     pub(crate) fn check_tree(tree: &SectionTree) {
         let ids: Vec<u32> = tree.walk().map(|(_, section)| section.id.0).collect();
         assert_eq!(ids, (0..ids.len() as u32).collect::<Vec<_>>());
-        let size = match tree.extent {
-            Extent::Pages(n) | Extent::Lines(n) => n,
-        };
+        let size = tree.extent.size();
         check_siblings("", &tree.sections, (1, size));
         if let (Some(first), Some(last)) = (tree.sections.first(), tree.sections.last()) {
-            assert_eq!(
-                (ends(first).0, ends(last).1),
-                (1, size),
-                "covered from first to last"
-            );
+            assert_eq!(ends(first).0, 1, "the start is covered");
+            assert_eq!(ends(last).1, size, "the end is covered");
         }
     }
 

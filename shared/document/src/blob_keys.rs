@@ -1,43 +1,40 @@
-//! Where things lie: blob keys of everything that belongs to a document (architecture §5). Nothing mutable exists.
+//! Blob keys of everything that belongs to a document. All blobs are write-once.
 //!
-//! Numbers in keys are padded, so that byte order is numeric order and "the last key" is "the newest".
+//! Numbers are zero-padded, so that byte order is numeric order and the last key is the newest.
 
 use crate::{Collection, Digest, DocId, ParseIdError};
 
-/// Prefix of a collection: `c/{collection}/`.
 pub fn collection_prefix(collection: &Collection) -> String {
     format!("c/{collection}/")
 }
 
-/// Prefix of a collection's documents; its children are their ids.
 pub fn documents_prefix(collection: &Collection) -> String {
     format!("c/{collection}/d/")
 }
 
-/// Prefix of a collection's catalogue snapshots: what its change records come to, so that few need to be read.
+/// Prefix of catalog snapshots, which combine change records so that readers fetch fewer blobs.
 pub fn catalog_prefix(collection: &Collection) -> String {
     format!("c/{collection}/catalogue/")
 }
 
-/// Prefix of a collection's index snapshots: copies of what can be made again from its trees.
+/// Prefix of index snapshots, which can be rebuilt from the trees.
 pub fn index_prefix(collection: &Collection) -> String {
     format!("c/{collection}/index/")
 }
 
-/// Where a collection keeps the answers that were given, by their ids.
 pub fn answers_prefix(collection: &Collection) -> String {
     format!("c/{collection}/answers/")
 }
 
-/// Scope of a document: `c/{collection}/d/{doc}`; its artifacts lie under `{scope}/a/`.
+/// Prefix of a document without a trailing slash. Its artifacts have keys below `{scope}/a/`.
 pub fn document_scope(collection: &Collection, doc: DocId) -> String {
     format!("c/{collection}/d/{doc}")
 }
 
-/// The collection in a key or scope below `c/{collection}/`.
+/// Parses the collection from a key or scope.
 ///
 /// # Errors
-/// [`ParseIdError`] when there is none.
+/// [`ParseIdError`] if the key has none.
 pub fn parse_collection(key: &str) -> Result<Collection, ParseIdError> {
     key.strip_prefix("c/")
         .and_then(|rest| rest.split('/').next())
@@ -45,48 +42,44 @@ pub fn parse_collection(key: &str) -> Result<Collection, ParseIdError> {
         .parse()
 }
 
-/// Prefix of the originals that submissions put into the store.
 pub fn originals_prefix(collection: &Collection) -> String {
     format!("c/{collection}/originals/")
 }
 
-/// The original with this digest.
 pub fn original_key(collection: &Collection, digest: Digest) -> String {
     format!("{}{digest}", originals_prefix(collection))
 }
 
-/// Prefix of a document's claimed versions.
 pub fn versions_prefix(collection: &Collection, doc: DocId) -> String {
     format!("{}/versions/", document_scope(collection, doc))
 }
 
-/// The claim of version `seq` (from 1).
+/// Key of the claim of version `seq` (1-based).
 pub fn version_key(collection: &Collection, doc: DocId, seq: u64) -> String {
     format!("{}{seq:012}.json", versions_prefix(collection, doc))
 }
 
-/// Prefix of a document's trees.
 pub fn trees_prefix(collection: &Collection, doc: DocId) -> String {
     format!("{}/trees/", document_scope(collection, doc))
 }
 
-/// The tree (or tombstone) of version `seq`.
+/// Key of the tree or tombstone of version `seq`.
 pub fn tree_key(collection: &Collection, doc: DocId, seq: u64) -> String {
     format!("{}{seq:012}.json", trees_prefix(collection, doc))
 }
 
-/// The version number in a key made by [`version_key`] or [`tree_key`].
+/// Parses the version from a key made by [`version_key`] or [`tree_key`].
 pub fn parse_seq(key: &str) -> Option<u64> {
     key.rsplit('/').next()?.strip_suffix(".json")?.parse().ok()
 }
 
-/// Prefix of a collection's change records.
 pub fn changes_prefix(collection: &Collection) -> String {
     format!("c/{collection}/changes/")
 }
 
-/// A change record: by minute, then by time and a random number. Two assemblers' clocks may differ by seconds, so a
-/// reader that tails changes goes back a little.
+/// Key of a change record, ordered by minute, then by time.
+///
+/// Clocks of assemblers may differ by seconds, so readers that tail changes must re-read the recent past.
 pub fn change_key(collection: &Collection, at_ms: u64, random: u64) -> String {
     format!(
         "{}{:010}/{at_ms:013}-{random:016x}.json",

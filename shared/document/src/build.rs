@@ -1,40 +1,41 @@
-//! From a verified outline to a section tree.
+//! Builds section trees from verified outlines.
 
 use std::collections::{BTreeMap, HashSet};
 
 use crate::assemble::{FlatSection, Nesting, assemble, assign_ends};
+use crate::text::fold;
 use crate::{
     EntryVerdict, EvidenceSource, Extent, FilingFacts, Gap, Method, PageNo, PageSpan, Position,
     Provenance, Pt, SectionKind, SectionSpan, SectionStart, SectionTree, VerifiedEntry,
     VerifiedOutline,
 };
 
-/// How many rejected entries are named one by one in the gaps; the rest are counted.
+// Further rejected entries are only counted, so that a bad outline does not flood the tree with gaps.
 const LISTED_REJECTIONS: usize = 100;
 
 impl SectionTree {
-    /// Nests the entries of `outline`, gives each its span, and covers the whole document.
+    /// Builds a tree that covers the whole document.
     ///
-    /// - One pass over levels: a skipped level nests under the nearest shallower one; more than 32 levels are flattened
-    ///   into the last one (gap `tree.depth_capped`).
-    /// - A section ends on the page before the next section that is not its descendant, or on that section's page when
-    ///   that one does not start it; its text ends exactly where that one's heading stands.
-    /// - What stands on pages or lines before the first section becomes a node of kind [`SectionKind::Preface`]. Where
-    ///   the first section starts on page 1 below a title block there is none: its text then starts with the page.
-    /// - An entry that repeats another's place and title is dropped; in a document with pages, so is a first child that
-    ///   repeats its parent's title: its text and children become the parent's. A line of a text holds one section:
-    ///   later claims on the same line are dropped (gap `tree.same_line`).
+    /// - Levels: a skipped level nests under the nearest shallower one; levels beyond 32 are flattened into the last
+    /// one (gap `tree.depth_capped`).
+    /// - Ends: a section ends on the page before the next section that is not its descendant, or on that section's page
+    /// if it starts below the top. Its text ends exactly at that heading.
+    /// - Text before the first section becomes a [`SectionKind::Preface`]. A title block above a first section on page
+    /// 1 becomes part of that section.
+    /// - Duplicates: an entry with the place and title of another is dropped. In a document with pages, a first child
+    /// that repeats its parent's title is merged into the parent. In a text, a line holds one section; later claims are
+    /// dropped (gap `tree.same_line`).
     /// - Without entries the document is one section of kind [`SectionKind::Window`] (gap `structure.none`); an empty
-    ///   document has none (gap `structure.empty`).
+    /// document has none (gap `structure.empty`).
     ///
-    /// Rejected entries become gaps `outline.entry_not_found` unless `gaps` already speaks of them. Tokens, summaries,
-    /// facts and references are filled in later; the provenance says `offline` and names no stage yet.
+    /// Rejected entries become gaps `outline.entry_not_found`, unless `gaps` has that code already. Tokens, summaries,
+    /// facts and references are filled in later; the provenance is `offline`.
     pub fn build(outline: &VerifiedOutline, method: Method, gaps: Vec<Gap>) -> SectionTree {
         let mut gaps = gaps;
         record_rejected(outline, &mut gaps);
         let mut nodes = flat_sections(outline, &mut gaps);
         ensure_start_covered(&mut nodes, outline.extent(), &mut gaps);
-        assign_ends(&mut nodes, size(outline.extent()));
+        assign_ends(&mut nodes, outline.extent().size());
         SectionTree {
             extent: outline.extent(),
             description: None,
@@ -51,12 +52,6 @@ impl SectionTree {
                 answers: None,
             },
         }
-    }
-}
-
-fn size(extent: Extent) -> u32 {
-    match extent {
-        Extent::Pages(n) | Extent::Lines(n) => n,
     }
 }
 
@@ -98,13 +93,14 @@ fn truncated_title(title: &str) -> String {
     title.chars().take(120).collect()
 }
 
-/// The entries as nodes with depths, without repetitions; ends are set later.
+// Nodes with depths, without duplicates. Ends are set later.
 fn flat_sections(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) -> Vec<FlatSection> {
     let mut nesting = Nesting::default();
     let mut nodes: Vec<FlatSection> = Vec::with_capacity(outline.entries().len() + 1);
     let mut titles = TitlesAtStart::default();
     let mut crowded = 0;
     for entry in outline.entries() {
+        // Several sources may propose the same section.
         match titles.classify(entry) {
             EntryClass::Duplicate => continue,
             EntryClass::LineOccupied => {
@@ -116,6 +112,7 @@ fn flat_sections(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) -> Vec<FlatSect
         let depth = nesting.push(u32::from(entry.located.entry.level));
         let node = flat_section(entry, depth);
         match nodes.last_mut().filter(|last| repeats_parent(last, &node)) {
+            // The text and children of the repeated title become the parent's.
             Some(parent) => {
                 nesting.pop();
                 parent.number = parent.number.take().or(node.number);
@@ -129,13 +126,7 @@ fn flat_sections(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) -> Vec<FlatSect
             format!("{crowded} entries claim a line that already is a section"),
         ));
     }
-    if nesting.flattened > 0 {
-        let detail = format!(
-            "{} sections lay deeper than the tree's deepest level",
-            nesting.flattened
-        );
-        gaps.push(gap("tree.depth_capped", detail));
-    }
+    gaps.extend(nesting.depth_gap("sections"));
     nodes
 }
 
@@ -143,7 +134,7 @@ fn title_of(entry: &VerifiedEntry) -> &str {
     &entry.located.entry.title
 }
 
-/// The titles already seen at the current place.
+// The normalized titles seen at the current start.
 #[derive(Default)]
 struct TitlesAtStart {
     start: Option<(u32, u32)>,
@@ -179,7 +170,7 @@ fn flat_section(entry: &VerifiedEntry, depth: usize) -> FlatSection {
     let (verified, starts_page) = match entry.verdict {
         EntryVerdict::Confirmed { starts_page } => (true, starts_page),
         EntryVerdict::Unconfirmed { starts_page } => (false, starts_page),
-        // Windows are page-aligned: one that claims to start inside a page is taken at its word.
+        // Windows are page-aligned, so a window without a position starts its page.
         EntryVerdict::Declared | EntryVerdict::Rejected => {
             (false, entry.located.place.reading_order().1 == 0)
         }
@@ -203,7 +194,6 @@ fn flat_section(entry: &VerifiedEntry, depth: usize) -> FlatSection {
     }
 }
 
-/// A span that so far only knows its start.
 fn open_span(place: SectionStart) -> SectionSpan {
     match place {
         SectionStart::Page(from) => SectionSpan::Pages {
@@ -215,18 +205,18 @@ fn open_span(place: SectionStart) -> SectionSpan {
     }
 }
 
-/// Whether `flat_section`, which follows `last`, is its first child and says the same thing again.
+// Some outlines list a chapter twice: as its number (`Item 7`) and, one level below, as its title.
 fn repeats_parent(last: &FlatSection, node: &FlatSection) -> bool {
     if node.depth != last.depth + 1 || node.span.pages().is_none() {
         return false;
     }
+    // `Item 7` and `7. Discussion` are the same section, `7` and `7.1` are not.
     let same_number = node.number.is_none() || node.number == last.number;
     let bare = title_without_number(node);
     normalized_title(&last.title) == normalized_title(&node.title)
         || (same_number && !bare.is_empty() && title_without_number(last) == bare)
 }
 
-/// The title behind its number, folded.
 fn title_without_number(node: &FlatSection) -> String {
     let number = node.number.as_deref().filter(|number| !number.is_empty());
     let rest = number
@@ -235,23 +225,20 @@ fn title_without_number(node: &FlatSection) -> String {
     normalized_title(rest.unwrap_or(&node.title))
 }
 
-/// Letters and digits in lower case: what two spellings of one title share. Letter-spaced words compare equal too.
+// Keeps letters and digits only, so that spelling variants and letter-spaced words compare equal. Titles without any
+// are compared as they are.
 fn normalized_title(title: &str) -> String {
-    let letters: String = title
-        .chars()
-        .filter(|c| c.is_alphanumeric())
-        .flat_map(char::to_lowercase)
-        .collect();
-    if letters.is_empty() {
+    let folded = fold(title);
+    if folded.is_empty() {
         title.trim().into()
     } else {
-        letters
+        folded
     }
 }
 
-/// Makes the first node start where the document starts, or puts one before it.
+// Extends the first node to the start of the document, or inserts a node before it.
 fn ensure_start_covered(nodes: &mut Vec<FlatSection>, extent: Extent, gaps: &mut Vec<Gap>) {
-    if size(extent) == 0 {
+    if extent.size() == 0 {
         gaps.push(gap(
             "structure.empty",
             "the document has no pages and no lines".into(),
@@ -339,7 +326,7 @@ mod tests {
         tree
     }
 
-    /// `structure title span` per section, and the codes of the gaps.
+    // `structure title span` per section, and the codes of the gaps.
     fn render_tree(tree: &SectionTree) -> String {
         let mut out = String::new();
         for (_, section) in tree.walk() {
@@ -385,7 +372,8 @@ mod tests {
         else {
             panic!()
         };
-        assert_eq!((tree.sections.len(), from.line), (1, 0));
+        assert_eq!(tree.sections.len(), 1);
+        assert_eq!(from.line, 0);
     }
 
     #[test]

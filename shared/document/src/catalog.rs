@@ -1,4 +1,4 @@
-//! What is listed, claimed and published: the records beside the trees.
+//! Records of document versions, published trees and changes.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Digest, DocId, Extent, FilingFacts, Method, SectionTree};
 
-/// A claimed version of a document: the first record of its run, create-only.
+/// A claimed version of a document: the write-once first record of its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DocumentVersion {
-    /// The document.
     pub doc: DocId,
-    /// Counts from 1 per document.
+    /// 1-based per document.
     pub seq: u64,
-    /// Where the bytes are.
     pub uri: String,
     /// File name, for display.
     pub name: String,
-    /// Folder path below the place it was ingested from and the name, `/`-separated; unique enough to show, not an id.
+    /// `/`-separated path below the ingested folder, including the name. For display; not unique.
     pub path: String,
-    /// Identifies the bytes, in the way that `origin` says.
+    /// Identifies the bytes as specified by `origin`.
     pub source: Digest,
-    /// How they are identified.
     #[serde(skip_serializing_if = "Origin::is_content", default)]
     pub origin: Origin,
-    /// Size of the bytes.
     pub size_bytes: u64,
-    /// Digest of the settings the run works under.
     pub settings: String,
-    /// Facts a sidecar states about it, by their stable names; see [`FilingFacts`].
+    /// Facts from a sidecar file, by their stable names; see [`FilingFacts`].
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     #[serde(rename = "stated")]
     pub sidecar_facts: BTreeMap<String, String>,
@@ -38,19 +33,17 @@ pub struct DocumentVersion {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// By their digest.
     #[default]
     Content,
-    /// By what an object store says of them ([`Digest::of_object`]): no one reads a million objects to submit them.
+    /// By the ETag ([`Digest::from_object`]), so that submitting an object does not read it.
     Object {
-        /// The ETag, without quotes.
         etag: String,
-        /// Where to find them after the object was replaced, in buckets that keep versions. No part of the identity:
-        /// listings do not say it and notifications do.
+        /// The object's version in versioned buckets, to find it after a replacement. Not part of the identity, since
+        /// listings omit it and notifications include it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         version: Option<String>,
     },
-    /// There are none: whoever keeps the document says that it was removed.
+    /// The document was removed at its origin.
     Removed,
 }
 
@@ -60,55 +53,44 @@ impl Origin {
     }
 }
 
-/// A published tree with what a reader needs to show it; the content of `trees/{seq}.json`.
+/// The content of `trees/{seq}.json`: a published tree with its version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedTree {
-    /// The version it is of.
     pub version: DocumentVersion,
-    /// Key of the artifact that holds the text (its blob `source`).
+    /// Key of the artifact with the extracted text (its blob `source`).
     pub text_artifact: String,
-    /// The tree.
     pub tree: SectionTree,
 }
 
-/// The content of `trees/{seq}.json`: a document's latest state is the one with the highest number.
+/// The content of `trees/{seq}.json`. The highest number is the document's current state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TreeObject {
-    /// A tree.
     Published(Box<PublishedTree>),
-    /// A tombstone: the document was removed.
     Removed,
 }
 
-/// One document in a listing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CatalogEntry {
-    /// The version that is listed.
     pub version: DocumentVersion,
-    /// Pages or lines.
     pub extent: Extent,
-    /// Number of sections.
     pub sections: u32,
-    /// Tokens of the whole text (o200k).
+    /// o200k tokens of the whole text.
     pub tokens: u32,
-    /// How the tree was made.
     pub method: Method,
-    /// Share of titles verified (0–1).
+    /// Share of verified titles (0–1).
     pub accuracy: f32,
-    /// Codes of the gaps in the tree, once each.
+    /// Sorted, distinct gap codes.
     pub gaps: Vec<String>,
-    /// What the document says about itself.
     pub facts: FilingFacts,
-    /// The tree's description.
     pub description: Option<String>,
 }
 
 impl CatalogEntry {
-    /// The entry of a published tree.
     pub fn from_tree(published: &PublishedTree) -> Self {
         let tree = &published.tree;
         let mut gaps: Vec<String> = tree.gaps.iter().map(|gap| gap.code.clone()).collect();
+        // Listings filter by code; how often a gap occurs is in the tree.
         gaps.sort();
         gaps.dedup();
         Self {
@@ -125,26 +107,21 @@ impl CatalogEntry {
     }
 }
 
-/// A change record: written create-only after each publication; readers tail them.
+/// A write-once change record, tailed by readers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// Milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// What happened.
     pub kind: ChangeKind,
 }
 
-/// What happened to a document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// A tree was published.
     Published(Box<CatalogEntry>),
-    /// The document was removed (a tombstone under this version number).
+    /// A tombstone was published as version `seq`.
     Removed {
-        /// The document.
         doc: DocId,
-        /// The tombstone's version number.
         seq: u64,
     },
 }

@@ -1,6 +1,6 @@
-//! English as filings print it: the months, and the numbers that parts, notes and articles are counted with.
+//! English month names and number words.
 
-/// January to December, in lower case.
+/// January to December, lower case.
 pub const MONTHS: [&str; 12] = [
     "january",
     "february",
@@ -16,7 +16,7 @@ pub const MONTHS: [&str; 12] = [
     "december",
 ];
 
-/// One to twenty, in lower case.
+/// One to twenty, lower case.
 pub const NUMBER_WORDS: [&str; 20] = [
     "one",
     "two",
@@ -40,11 +40,11 @@ pub const NUMBER_WORDS: [&str; 20] = [
     "twenty",
 ];
 
-/// The number that a word is, whatever its case: `ONE` to `TWENTY`.
+/// Parses `one` to `twenty`, case-insensitively.
 ///
 /// ```
-/// assert_eq!(stemma_document::english::count("Twelve"), Some(12));
-/// assert_eq!(stemma_document::english::count("dozen"), None);
+/// assert_eq!(stemma_document::english_words::parse_number_word("Twelve"), Some(12));
+/// assert_eq!(stemma_document::english_words::parse_number_word("dozen"), None);
 /// ```
 pub fn parse_number_word(word: &str) -> Option<u32> {
     (1..)

@@ -1,23 +1,19 @@
-//! What a filing states about itself.
+//! Facts about a filing, with their sources.
 
 use serde::{Deserialize, Serialize};
 
 use crate::PageNo;
 
-/// A value that is stated about a document, with where it is stated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
-    /// The value in its canonical form.
     pub value: String,
-    /// The page it stands on; `None` in texts without pages, and where the text is not what states it.
+    /// The page of the value; `None` in texts without pages and for sources other than the text.
     pub page: Option<PageNo>,
-    /// What states it.
     #[serde(skip_serializing_if = "FactSource::is_text", default)]
     pub source: FactSource,
 }
 
 impl Fact {
-    /// A value that stands in the text.
     pub fn from_text(value: impl Into<String>, page: Option<PageNo>) -> Self {
         Self {
             value: value.into(),
@@ -26,7 +22,6 @@ impl Fact {
         }
     }
 
-    /// A value that something else than the text states.
     pub fn from_source(value: impl Into<String>, source: FactSource) -> Self {
         Self {
             value: value.into(),
@@ -36,24 +31,22 @@ impl Fact {
     }
 }
 
-/// What states a fact, surest last.
+/// The source of a fact, in order of increasing trust.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum FactSource {
-    /// A model read it in the text, where rules found nothing.
+    /// Extracted by a model where rules found nothing.
     Model,
-    /// Follows from what the text states, by a rule: `fiscal_year` from the end of the period.
+    /// Derived from other facts by a rule: `fiscal_year` from the end of the period.
     Derived,
-    /// The text of the document.
     #[default]
     Text,
-    /// The path it was ingested from, where that has the layout of EDGAR archives: `…/CIK/ACCESSION/…`.
+    /// The path, in the layout of EDGAR archives: `…/CIK/ACCESSION/…`.
     Path,
-    /// The header of an EDGAR submission.
     Header,
-    /// A `metadata.csv` beside the file: the word of who keeps the archive.
+    /// A `metadata.csv` next to the file, maintained by the owner of the archive.
     Sidecar,
 }
 
@@ -63,40 +56,36 @@ impl FactSource {
     }
 }
 
-/// A symbol under which securities of the registrant are traded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticker {
-    /// The symbol.
     #[serde(flatten)]
     pub symbol: Fact,
-    /// The exchange as named beside it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exchange: Option<String>,
 }
 
-/// What is stated about a filing; nothing is taken from the name of its file, and nothing is guessed.
+/// Facts about a filing. File names are never used as a source.
 ///
-/// `fiscal_year` is the year the document is about, `period_end` the day its period ends, `filed` the day it was filed;
-/// a year in a file name is none of these.
+/// `fiscal_year` is the year covered by the document, `period_end` the last day of its period, `filed` the filing date.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FilingFacts {
-    /// The registrant's exact name.
+    /// The registrant's name, exactly as printed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub issuer: Option<Fact>,
-    /// Form type with amendment mark: `10-K`, `10-Q/A`, `8-K`; `earnings_release`, `annual_report`,
-    /// `interim_report` where it is no form.
+    /// Form type with amendment mark: `10-K`, `10-Q/A`, `8-K`. Documents without a form have `earnings_release`,
+    /// `annual_report` or `interim_report`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub form: Option<Fact>,
-    /// The fiscal year the document is about, four digits.
+    /// Four digits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fiscal_year: Option<Fact>,
     /// `FY`, `Q1` … `Q4`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fiscal_period: Option<Fact>,
-    /// End of the period, ISO 8601 date; of a current report, the day of the earliest event.
+    /// ISO 8601 date; for a current report, the date of the earliest event.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub period_end: Option<Fact>,
-    /// The day it was filed, ISO 8601 date; only from a header or sidecar.
+    /// ISO 8601 date; only from a header or sidecar.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub filed: Option<Fact>,
     /// Commission file number, as printed (`1-3285`, `001-03285`).
@@ -108,13 +97,13 @@ pub struct FilingFacts {
     /// State or other jurisdiction of incorporation, as printed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub state: Option<Fact>,
-    /// Trading symbols, in the order of the cover.
+    /// In the order of the cover page.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tickers: Vec<Ticker>,
-    /// Shares outstanding, digits only; one for each class the cover counts.
+    /// Digits only, one value per share class.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub shares_outstanding: Vec<Fact>,
-    /// The Items a current report reports (`5.02`), in order.
+    /// Items of a current report (`5.02`), in order.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reported_items: Vec<Fact>,
     /// Central Index Key, digits without leading zeros; only from a path, header or sidecar.
@@ -129,7 +118,7 @@ pub struct FilingFacts {
 }
 
 impl FilingFacts {
-    /// The facts that are there, by their stable names; a name with several values comes once for each.
+    /// All facts by their stable names. A name with several values occurs once per value.
     pub fn entries(&self) -> Vec<(&'static str, &Fact)> {
         let mut entries: Vec<(&'static str, &Fact)> = [
             ("company", &self.issuer),
@@ -167,24 +156,27 @@ impl FilingFacts {
         );
         entries
     }
-    /// A Central Index Key: up to ten digits, written without leading zeros.
+
+    /// Normalizes a Central Index Key: up to ten digits, without leading zeros.
     pub fn parse_cik(text: &str) -> Option<String> {
         let digits = text
             .trim()
             .trim_start_matches("CIK")
             .trim_start_matches('0');
-        let sound = (1..=10).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
-        sound.then(|| digits.to_owned())
+        let is_valid =
+            (1..=10).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+        is_valid.then(|| digits.to_owned())
     }
 
-    /// An accession number: 18 digits, with or without the two hyphens, written with them.
+    /// Normalizes an accession number: 18 digits, with hyphens.
     pub fn parse_accession(text: &str) -> Option<String> {
         let text = text.trim();
         let digits: String = text.chars().filter(char::is_ascii_digit).collect();
         let hyphens: Vec<usize> = text.match_indices('-').map(|(at, _)| at).collect();
-        let sound =
+        let is_valid =
+            // Both forms are common: with hyphens in headers, without in paths.
             text.len() == 18 && hyphens.is_empty() || text.len() == 20 && hyphens == [10, 13];
-        (sound && digits.len() == 18)
+        (is_valid && digits.len() == 18)
             .then(|| format!("{}-{}-{}", &digits[..10], &digits[10..12], &digits[12..]))
     }
 }
@@ -195,29 +187,22 @@ mod tests {
 
     #[test]
     fn cik_and_accession_numbers_are_normalized() {
-        let cik = |text| FilingFacts::parse_cik(text);
-        assert_eq!(cik("0000320193").as_deref(), Some("320193"));
         assert_eq!(
-            (cik("0"), cik("12a"), cik(""), cik("12345678901")),
-            (None, None, None, None)
+            FilingFacts::parse_cik("0000320193").as_deref(),
+            Some("320193")
         );
-        let accession = |text| FilingFacts::parse_accession(text);
-        assert_eq!(
-            accession("000032019322000108").as_deref(),
-            Some("0000320193-22-000108")
-        );
-        assert_eq!(
-            accession("0000320193-22-000108").as_deref(),
-            Some("0000320193-22-000108")
-        );
-        assert_eq!(
-            (
-                accession("0000320193-2200-0108"),
-                accession("1234"),
-                accession("")
-            ),
-            (None, None, None)
-        );
+        for invalid in ["0", "12a", "", "12345678901"] {
+            assert_eq!(FilingFacts::parse_cik(invalid), None, "{invalid}");
+        }
+        for valid in ["000032019322000108", "0000320193-22-000108"] {
+            assert_eq!(
+                FilingFacts::parse_accession(valid).as_deref(),
+                Some("0000320193-22-000108")
+            );
+        }
+        for invalid in ["0000320193-2200-0108", "1234", ""] {
+            assert_eq!(FilingFacts::parse_accession(invalid), None, "{invalid}");
+        }
     }
 
     #[test]

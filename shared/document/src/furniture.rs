@@ -1,37 +1,36 @@
-//! Page furniture: which lines are running heads and feet, decided once, when all pages have been read.
+//! Detects running heads and feet (page furniture) after all pages are read.
 //!
-//! Everything that joins lines over pages (sections, summaries, headings) leaves these out; the pages themselves keep them.
+//! Sections, summaries and headings skip these lines; pages keep them.
 
 use std::collections::BTreeMap;
 
 use crate::{Line, LineRole, Page};
 
-/// Heads and feet stand in this part of the page's height from either edge: a seventh.
+// Heads and feet lie within this share of the page height from the edge.
 const EDGE_SHARE: f32 = 0.14;
-/// Words of a running line at most.
+// Longer lines are body text.
 const MAX_WORDS: usize = 25;
-/// Words of a line that are compared.
+// Number of leading words that are compared.
 const KEY_WORDS: usize = 12;
-/// Lines of one head differ in height by less than this, in points.
+// Points. The height of one head varies by less than this between pages.
 const HEIGHT_TOLERANCE: f32 = 3.0;
-/// A running line stands on at least this many pages, and on more than one page of `PAGE_SHARE` …
+// A running line occurs on at least this many pages and on more than one page in `PAGE_SHARE`,
 const MIN_PAGES: usize = 3;
 const PAGE_SHARE: usize = 5;
-/// … or on this many pages close to each other, as the head of a chapter does.
+// or on this many nearby pages, as chapter heads do.
 const MIN_RUN: usize = 5;
 
-/// A line at an edge.
 #[derive(Debug, Clone, Copy)]
 struct EdgeLine {
     page: usize,
     line: usize,
-    /// Distance from the top, in points.
+    // Points from the top.
     y: f32,
-    /// The number a heading counts by, where it may be one.
+    // The number of a line that may be a heading.
     number: Option<usize>,
 }
 
-/// Marks the running heads and feet of a document: page numbers at the edges, and the same words (numbers left out) at the
+/// Marks running heads and feet: page numbers at the edges, and lines with the same words (ignoring numbers) at the
 /// same height on many pages.
 pub fn mark(pages: &mut [Page]) {
     let mut furniture: Vec<(usize, usize)> = Vec::new();
@@ -76,7 +75,7 @@ pub fn mark(pages: &mut [Page]) {
     }
 }
 
-/// Head or foot, by the line's place alone; `None` for the body of the page.
+// Head or foot by position alone; `None` for the body.
 fn edge_role(line: &Line, page: &Page) -> Option<LineRole> {
     let height = page.height.points().max(1.0);
     match line.rect {
@@ -86,9 +85,10 @@ fn edge_role(line: &Line, page: &Page) -> Option<LineRole> {
     }
 }
 
-/// Those of `places` (of one text) that recur at one height often enough.
+// Of the lines with one text, those that recur at one height often enough.
 fn recurring_lines(mut places: Vec<EdgeLine>, pages: usize) -> Vec<(usize, usize)> {
     let mut recurring = Vec::new();
+    // Sorted by height first, so that each head or foot forms one group.
     places.sort_by(|a, b| {
         a.y.total_cmp(&b.y)
             .then(a.page.cmp(&b.page))
@@ -97,19 +97,20 @@ fn recurring_lines(mut places: Vec<EdgeLine>, pages: usize) -> Vec<(usize, usize
     for group in places.chunk_by(|a, b| b.y - a.y < HEIGHT_TOLERANCE) {
         let mut group = group.to_vec();
         group.sort_unstable_by_key(|place| (place.page, place.line));
-        let mut on: Vec<usize> = group.iter().map(|place| place.page).collect();
-        on.dedup();
-        let often = on.len() >= MIN_PAGES && on.len() * PAGE_SHARE > pages;
-        let stretches = group.chunk_by(|a, b| b.page - a.page <= 2);
-        let runs = stretches
-            .filter(|stretch| (often || stretch.len() >= MIN_RUN) && !counts_sections(stretch));
+        let mut on_pages: Vec<usize> = group.iter().map(|place| place.page).collect();
+        on_pages.dedup();
+        let is_frequent = on_pages.len() >= MIN_PAGES && on_pages.len() * PAGE_SHARE > pages;
+        // Heads may alternate between left and right pages, so a run may skip every other page.
+        let runs = group
+            .chunk_by(|a, b| b.page - a.page <= 2)
+            .filter(|run| (is_frequent || run.len() >= MIN_RUN) && !counts_sections(run));
         recurring.extend(runs.flatten().map(|place| (place.page, place.line)));
     }
     recurring
 }
 
-/// Whether the lines count something other than pages, each number once: `Note 4`, `Note 5`, each at the top of its page,
-/// are headings. A running head repeats its number or counts the pages.
+// `Note 4`, `Note 5`, ... at the top of their pages are headings: each number occurs once and does not follow the
+// pages. A running head repeats its number or counts pages.
 fn counts_sections(places: &[EdgeLine]) -> bool {
     let steps = || {
         places.windows(2).map(|pair| {
@@ -119,15 +120,15 @@ fn counts_sections(places: &[EdgeLine]) -> bool {
             )
         })
     };
-    let rising =
-        steps().all(|(numbers, _)| numbers.is_some_and(|(before, behind)| before < behind));
+    let rising = steps().all(|(numbers, _)| numbers.is_some_and(|(before, after)| before < after));
     let with_pages = steps()
         .filter(|(numbers, pages)| numbers.is_some_and(|(a, b)| b.abs_diff(a) == *pages))
         .count();
+    // If four of five steps equal the number of pages between, the lines count pages.
     places.len() >= 2 && rising && with_pages * 5 < (places.len() - 1) * 4
 }
 
-/// The number of a line like `Note 4` or `Chapter 12: Leases`: behind its first word.
+// The number after the first word: `Note 4`, `Chapter 12: Leases`.
 fn heading_number(text: &str) -> Option<usize> {
     let mut words = text.split_whitespace();
     let has_word = words.next()?.chars().all(char::is_alphabetic);
@@ -140,12 +141,12 @@ fn heading_number(text: &str) -> Option<usize> {
         .filter(|_| has_word && number.len() <= 3)
 }
 
-/// The words of a line without numbers, numerals and the words PART and ITEM.
+// The words of a line, without numbers, numerals and the words PART and ITEM, which change from page to page.
 fn match_key(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| {
-        let numbered = word.chars().any(|c| c.is_ascii_digit()) || is_numeral(word);
+        let has_number = word.chars().any(|c| c.is_ascii_digit()) || is_numeral(word);
         !word.is_empty()
-            && !numbered
+            && !has_number
             && !word.eq_ignore_ascii_case("part")
             && !word.eq_ignore_ascii_case("item")
     });
@@ -163,8 +164,9 @@ fn is_numeral(word: &str) -> bool {
             .all(|b| b"ivxlc".contains(&b.to_ascii_lowercase()))
 }
 
-/// Whether a line is nothing but a page number: `12`, `xiv`, `F-12`, `Page 3 of 10`, `- 7 -`.
+// Matches `12`, `xiv`, `F-12`, `Page 3 of 10`, `- 7 -`.
 fn is_page_number(text: &str) -> bool {
+    // No page number is longer; this also skips the work for body text.
     if text.len() > 24 {
         return false;
     }
@@ -182,13 +184,14 @@ fn is_page_number(text: &str) -> bool {
     let label =
         first.trim_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '–' | '—' | '.' | '|'));
     let letters = label.bytes().take_while(u8::is_ascii_uppercase).count();
-    let behind = label.get(letters..).unwrap_or_default();
-    let digits = behind.trim_start_matches(['-', ' ']);
-    let figures = (1..=4).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
-    let lower = label.bytes().all(|b| b.is_ascii_lowercase());
+    let rest = label.get(letters..).unwrap_or_default();
+    let digits = rest.trim_start_matches(['-', ' ']);
+    let is_number = (1..=4).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+    let is_lower = label.bytes().all(|b| b.is_ascii_lowercase());
     match letters {
-        0 => figures && !label.starts_with('0') || lower && is_numeral(label),
-        1 | 2 => figures && behind.starts_with(['-', ' ']),
+        0 => is_number && !label.starts_with('0') || is_lower && is_numeral(label),
+        // A separator is required: `Q4` is a quarter, `F-4` a page.
+        1 | 2 => is_number && rest.starts_with(['-', ' ']),
         _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! Lengths and boxes on a page, as exact integers.
 //!
-//! Extraction works in floating point; what it stores is rounded to 0.01 pt, so that equal input gives equal bytes on
-//! every machine and any number of threads (I-12).
+//! Extraction computes in floating point. Rounding to 0.01 pt before storing makes equal input give equal bytes on
+//! every machine.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,34 +13,31 @@ use serde::{Deserialize, Serialize};
 pub struct Pt(pub i32);
 
 impl Pt {
-    /// Rounds `points` to 0.01 pt; what is not a number becomes 0.
+    /// Rounds to 0.01 pt; NaN becomes 0.
     pub fn new(points: f32) -> Self {
-        // `as` saturates at the ends of i32 and maps NaN to 0, which is what a hostile page deserves.
+        // `as` saturates and maps NaN to 0, which is the intended result for hostile pages.
         Self((points * 100.0).round() as i32)
     }
 
-    /// The length in points.
     pub fn points(self) -> f32 {
         self.0 as f32 / 100.0
     }
 }
 
-/// A box on a page; origin at the top left corner of the page as displayed (after `/Rotate`), y grows downwards.
+/// A box on a page. The origin is the top left corner of the displayed page (after `/Rotate`); y grows downwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(from = "[i32; 4]", into = "[i32; 4]")]
 pub struct Rect {
-    /// Left edge.
     pub x0: Pt,
-    /// Top edge.
     pub y0: Pt,
-    /// Right edge, `>= x0`.
+    /// `>= x0`
     pub x1: Pt,
-    /// Bottom edge, `>= y0`.
+    /// `>= y0`
     pub y1: Pt,
 }
 
 impl Rect {
-    /// The box between two corners given in points, in any order.
+    /// The box between two corners in points, in any order.
     pub fn new(x0: f32, y0: f32, x1: f32, y1: f32) -> Self {
         Self {
             x0: Pt::new(x0.min(x1)),
@@ -60,7 +57,6 @@ impl Rect {
         self.y1.points() - self.y0.points()
     }
 
-    /// The smallest box that holds both.
     pub fn union(self, other: Self) -> Self {
         Self {
             x0: self.x0.min(other.x0),
@@ -71,6 +67,7 @@ impl Rect {
     }
 }
 
+// Untrusted input may have swapped corners.
 impl From<[i32; 4]> for Rect {
     fn from([x0, y0, x1, y1]: [i32; 4]) -> Self {
         Self {

@@ -1,11 +1,10 @@
-//! Identifiers: newtypes, so that no one passes a run for a document.
+//! Identifiers as newtypes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a text is not the identifier it was taken for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a {what}: {rule}")]
 pub struct ParseIdError {
@@ -24,15 +23,14 @@ impl ParseIdError {
     }
 }
 
-/// A collection: the tenant boundary. Nothing is read across it.
+/// A collection, which is the tenant boundary: nothing is read across collections.
 ///
-/// 1 to 64 characters of `a-z 0-9 - _ .`, starting with a letter or digit, so that it is safe as one path segment.
+/// 1 to 64 characters of `a-z 0-9 - _ .`, starting with a letter or digit, so that it is safe as a path segment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Collection(String);
 
 impl Collection {
-    /// The name as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -47,9 +45,8 @@ impl Default for Collection {
 impl FromStr for Collection {
     type Err = ParseIdError;
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let starts_well = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
         if text.len() <= 64
-            && starts_well
+            && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
             && text.chars().all(|c: char| {
                 c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.')
             })
@@ -92,12 +89,11 @@ macro_rules! hex_id {
         pub struct $name([u8; $bytes]);
 
         impl $name {
-            /// The raw bytes.
             pub fn as_bytes(&self) -> &[u8] {
                 &self.0
             }
 
-            /// The first eight hexadecimal digits, for people.
+            /// The first eight hexadecimal digits, for display.
             pub fn short(&self) -> String {
                 self.to_string().chars().take(8).collect()
             }
@@ -118,13 +114,13 @@ macro_rules! hex_id {
         impl FromStr for $name {
             type Err = ParseIdError;
             fn from_str(text: &str) -> Result<Self, ParseIdError> {
-                let wrong = || ParseIdError::new(text, $what, $rule);
+                let invalid = || ParseIdError::new(text, $what, $rule);
                 if text.len() != 2 * $bytes || !text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
-                    return Err(wrong());
-                }
-                let mut bytes = [0u8; $bytes];
+                    return Err(invalid());
+                    }
+                    let mut bytes = [0u8; $bytes];
                 for (i, byte) in bytes.iter_mut().enumerate() {
-                    *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| wrong())?;
+                    *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| invalid())?;
                 }
                 Ok(Self(bytes))
             }
@@ -146,20 +142,22 @@ macro_rules! hex_id {
 }
 
 hex_id!(
-    /// A document: `blake3(collection, canonical source URI)`, 128 bits. Stable when the content changes.
+    /// A document: the first 128 bits of `blake3(collection, canonical source URI)`. Independent of the content.
     DocId, 16, "document id", "32 lower-case hexadecimal digits"
 );
 hex_id!(
-    /// A content digest: BLAKE3, 256 bits.
+    /// A 256-bit BLAKE3 digest of content.
     Digest, 32, "digest", "64 lower-case hexadecimal digits"
 );
 
 impl DocId {
-    /// The id of the document at `uri` in `collection`. `uri` must already be canonical (absolute, no `..`).
+    /// The id of the document at `uri`, which must be canonical (absolute, no `..`).
     pub fn new(collection: &Collection, uri: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher
             .update(collection.as_str().as_bytes())
+            // The separator keeps the pairs `ab`, `c` and `a`, `bc` apart.
+            // The separator keeps the pairs `ab`, `c` and `a`, `bc` apart.
             .update(&[0])
             .update(uri.as_bytes());
         let mut id = [0u8; 16];
@@ -169,13 +167,12 @@ impl DocId {
 }
 
 impl Digest {
-    /// The digest of `bytes`.
     pub fn from_content(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// What stands for the digest of an object that was not read: of its ETag (without quotes) and size in bytes, set
-    /// apart from the digests of bytes.
+    /// A substitute digest for an object that is not read, from its ETag (without quotes) and size.
+    // The derived key keeps it from ever matching a content digest.
     pub fn from_object(etag: &str, size_bytes: u64) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("stemma 2026 etag and size of an object");
         hasher
@@ -186,9 +183,9 @@ impl Digest {
     }
 }
 
-/// A section's place in its tree: pre-order, from 0, written with at least four digits (`"0007"`).
+/// A section's index in its tree: pre-order, from 0, printed with at least four digits (`0007`).
 ///
-/// It identifies a section within one version of one tree; it is never part of a task key.
+/// It is only valid within one version of a tree, so it is never part of a task key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SectionId(pub u32);
@@ -202,7 +199,7 @@ impl fmt::Display for SectionId {
 impl FromStr for SectionId {
     type Err = ParseIdError;
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let wrong = || {
+        let invalid = || {
             ParseIdError::new(
                 text,
                 "section id",
@@ -210,9 +207,9 @@ impl FromStr for SectionId {
             )
         };
         if text.len() < 4 || !text.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(wrong());
+            return Err(invalid());
         }
-        text.parse().map(Self).map_err(|_| wrong())
+        text.parse().map(Self).map_err(|_| invalid())
     }
 }
 

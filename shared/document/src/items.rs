@@ -1,64 +1,59 @@
-//! The Item map of a filing: each Item of its form, where its content stands, and how sure that is.
+//! The Items of a filing: where the content of each Item of its form is, and how certain that is.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{PageNo, PageSpan, SectionId};
 
-/// One Item of the form a filing is on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilingItem {
-    /// Form, Part and number: `10-K.II.7A`, `10-Q.I.2`, `8-K.5.02`. Unique in the map.
+    /// Form, Part and number: `10-K.II.7A`, `10-Q.I.2`, `8-K.5.02`. Unique in a filing.
     pub id: String,
-    /// The Part, in roman numerals; `None` on forms without Parts.
+    /// Roman numeral; `None` on forms without Parts.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub part: Option<String>,
-    /// The number: `1A`, `7`, `5.02`.
+    /// `1A`, `7`, `5.02`.
     pub number: String,
-    /// Its title: as the document has it behind the number, else as the form has it.
+    /// The title in the document, else the title of the form.
     pub title: String,
-    /// How the document answers the Item.
     pub status: ItemStatus,
-    /// What stands there instead of an answer, where the filer says that there is none to give.
+    /// Why the Item has no content, if the filer says so.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[serde(rename = "nothing")]
     pub empty_reason: Option<EmptyReason>,
-    /// The section under its heading; `None` when absent or when only an index names it.
+    /// The section of its heading; `None` if absent or only named by an index.
     pub section: Option<SectionId>,
-    /// First and last page of that section; `None` in texts without pages.
+    /// The pages of that section; `None` in texts without pages.
     pub pages: Option<PageSpan>,
-    /// Tokens under its heading, sub-sections included (o200k).
+    /// o200k tokens of that section, including descendants.
     pub tokens: u32,
-    /// Whether the document does not bear out where the Item starts or ends: its heading, or the heading that ends it,
-    /// was not found on paper. The section is then the best there is, not an answer.
+    /// Set if its heading, or the heading that ends it, was not found on the page. The section is then a best guess.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub boundary_unverifiable: bool,
-    /// What bears its boundary out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub boundary: Option<Boundary>,
-    /// Where the content is, when it is not under the heading: in the order the text names them.
+    /// Places of content outside of the section, in the order of their mention.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub content: Vec<ItemLink>,
 }
 
-/// How a document answers an Item.
+/// How a document covers an Item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemStatus {
-    /// Under its own heading, also when the answer is short or that there is none (see [`FilingItem::empty_reason`]).
+    /// Under its own heading, even if the content is short or [`FilingItem::empty_reason`] applies.
     Full,
-    /// Its heading is there, the content one expects is not, and nothing says where it is.
+    /// Heading without the expected content or a reference to it.
     Stub,
-    /// Its text sends the reader to another place: another section, an exhibit, another document.
+    /// Refers to another section, an exhibit or another document.
     ByReference,
-    /// One heading stands for several Items.
+    /// Shares a heading with other Items.
     Combined,
-    /// No heading of its own: a cross-reference index says on which pages it is answered.
+    /// Only listed in a cross-reference index with pages.
     CrossIndex,
-    /// The form asks for it and the document does not have it.
     Absent,
 }
 
-/// What a filer says who has nothing to say.
+/// A filer's statement that an Item has no content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmptyReason {
@@ -72,53 +67,45 @@ pub enum EmptyReason {
     Omitted,
 }
 
-/// The two headings between which an Item stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boundary {
-    /// Its heading.
     pub heading: BoundaryEvidence,
-    /// The heading that ends it; `None` at the end of the document.
+    /// The next heading; `None` at the end of the document.
     pub next: Option<BoundaryEvidence>,
 }
 
-/// A heading on paper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundaryEvidence {
-    /// The line as printed, white space folded, at most 120 characters.
+    /// White space collapsed, at most 120 characters.
     pub text: String,
-    /// The page; `None` in texts without pages.
+    /// `None` in texts without pages.
     pub page: Option<PageNo>,
-    /// Number of the line on its page, or in the text, from 1.
+    /// 1-based line on the page or in the text.
     pub line: u32,
-    /// Whether that line is the heading: its number or its title stands there.
+    /// Whether the line contains the number or the title.
     pub verified: bool,
 }
 
-/// Where content of an Item is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemLink {
-    /// The words that say so, white space folded, at most 120 characters.
+    /// The reference as printed, white space collapsed, at most 120 characters.
     pub text: String,
-    /// What they lead to.
     pub target: ItemTarget,
 }
 
-/// What a reference of an Item leads to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemTarget {
-    /// A section of this document.
     Section(SectionId),
-    /// Pages of this document, physical.
+    /// Physical pages.
     Pages(PageSpan),
-    /// Something this document does not have: `proxy statement`, `Exhibit 13`.
+    /// Outside of this document: `proxy statement`, `Exhibit 13`.
     Outside(String),
-    /// A place of this document that was not found.
+    /// A place in this document that was not found.
     Unresolved,
 }
 
 impl FilingItem {
-    /// Form, Part and number as one name.
     pub fn format_id(form: &str, part: Option<&str>, number: &str) -> String {
         match part {
             Some(part) => format!("{form}.{part}.{number}"),

@@ -1,20 +1,21 @@
-//! The values every part of Stemma speaks in, and nothing else: no IO, no clock, no async.
+//! Data types shared by all parts of Stemma: documents, outlines, section trees, facts, ids. No I/O, no clock, no
+//! async.
 //!
-//! A document comes in as bytes and becomes a [`Source`] (pages with positioned lines, or numbered text lines). Structure
-//! work turns it through [`DraftEntry`] → [`LocatedEntry`] + [`EntryVerdict`] → [`VerifiedOutline`] into a [`SectionTree`];
-//! only a [`VerifiedOutline`] can become a tree, so an unverified tree does not compile. What readers list and filter by
-//! is the [`CatalogEntry`].
+//! Bytes become a [`Source`] (pages with positioned lines, or numbered text lines). The structure stages turn it
+//! through [`DraftEntry`], [`LocatedEntry`] and [`EntryVerdict`] into a [`VerifiedOutline`], the only type that a
+//! [`SectionTree`] can be built from. An unverified tree therefore does not compile. Listings and filters use the
+//! [`CatalogEntry`].
 //!
 //! ```
 //! use stemma_document::{Collection, DocId, PageSpan};
 //! let collection: Collection = "default".parse().unwrap();
-//! let doc = DocId::of(&collection, "file:///archive/3M_2022_10K.pdf");
+//! let doc = DocId::new(&collection, "file:///archive/3M_2022_10K.pdf");
 //! assert_eq!(doc.to_string().len(), 32);
 //! assert_eq!(PageSpan::new(3, 5).unwrap().len(), 3);
 //! ```
 //!
-//! What it refuses to do: guess. A page number is 1-based and physical ([`PageNo`]); what is printed on the page is a
-//! [`PageLabel`] and never used as an index.
+//! Page numbers are physical and 1-based ([`PageNo`]). The number printed on a page is a [`PageLabel`], which is never
+//! used as an index.
 
 mod assemble;
 pub mod blob_keys;

@@ -1,4 +1,4 @@
-//! Where on paper: physical page numbers, printed labels, positions and spans.
+//! Physical page numbers, printed labels, positions and spans.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -7,32 +7,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::Pt;
 
-/// A physical page: 1-based, in file order. What the page prints about itself is a [`PageLabel`].
+/// A physical page: 1-based, in file order. The printed number is a [`PageLabel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PageNo(NonZeroU32);
 
 impl PageNo {
-    /// The first page.
     pub const FIRST: PageNo = PageNo(NonZeroU32::MIN);
 
-    /// Page `number` counted from 1; `None` for 0.
+    /// Page `number` (1-based); `None` for 0.
     pub fn new(number: u32) -> Option<Self> {
         NonZeroU32::new(number).map(Self)
     }
 
-    /// The page at `index` counted from 0.
+    /// The page at a 0-based index.
     pub fn from_index(index: usize) -> Self {
         let number = u32::try_from(index).unwrap_or(u32::MAX - 1) + 1;
         Self(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
     }
 
-    /// Counted from 1.
+    /// 1-based.
     pub fn get(self) -> u32 {
         self.0.get()
     }
 
-    /// Counted from 0, for slices.
+    /// 0-based, for slices.
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -44,7 +43,7 @@ impl fmt::Display for PageNo {
     }
 }
 
-/// What a page prints (or its file declares) as its number: `47`, `xii`, `F-12`. Display only; never an index.
+/// A printed or declared page number: `47`, `xii`, `F-12`. For display only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PageLabel(pub String);
@@ -55,20 +54,17 @@ impl fmt::Display for PageLabel {
     }
 }
 
-/// A place on a page: the page and the distance of the line's top edge from the top of the page.
-///
-/// Ordered by reading position as far as one column goes: page, then y. Two columns need the line index.
+/// Ordered by page, line, y.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position {
-    /// The physical page.
     pub page: PageNo,
-    /// Index of the line on that page, in reading order.
+    /// 0-based index of the line, in reading order.
     pub line: u32,
-    /// Distance from the top of the page.
+    /// Distance of the line's top edge from the top of the page.
     pub y: Pt,
 }
 
-/// Pages `start` to `end`, 1-based and inclusive; never empty.
+/// A non-empty range of pages, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "(u32, u32)", into = "(u32, u32)")]
 pub struct PageSpan {
@@ -77,7 +73,7 @@ pub struct PageSpan {
 }
 
 impl PageSpan {
-    /// Pages `start..=end` counted from 1; `None` when empty or starting at 0.
+    /// Pages `start..=end` (1-based); `None` if empty or starting at 0.
     pub fn new(start: u32, end: u32) -> Option<Self> {
         Some(Self {
             start: PageNo::new(start)?,
@@ -86,7 +82,7 @@ impl PageSpan {
         .filter(|span| span.start <= span.end)
     }
 
-    /// From `start` to `end`, or just `start` where `end` lies before it.
+    /// Pages `start..=end`, or only `start` if `end` is before it.
     pub fn between(start: PageNo, end: PageNo) -> Self {
         Self {
             start,
@@ -94,28 +90,23 @@ impl PageSpan {
         }
     }
 
-    /// First page.
     pub fn start(self) -> PageNo {
         self.start
     }
 
-    /// Last page.
     pub fn end(self) -> PageNo {
         self.end
     }
 
-    /// Number of pages, at least 1.
     #[expect(clippy::len_without_is_empty, reason = "a span is never empty")]
     pub fn len(self) -> usize {
         (self.end.get() - self.start.get()) as usize + 1
     }
 
-    /// Whether `page` lies inside.
     pub fn contains(self, page: PageNo) -> bool {
         self.start <= page && page <= self.end
     }
 
-    /// The pages in order.
     pub fn pages(self) -> impl DoubleEndedIterator<Item = PageNo> {
         (self.start.index()..=self.end.index()).map(PageNo::from_index)
     }
@@ -124,7 +115,7 @@ impl PageSpan {
 impl TryFrom<(u32, u32)> for PageSpan {
     type Error = String;
     fn try_from((start, end): (u32, u32)) -> Result<Self, String> {
-        Self::new(start, end).ok_or_else(|| format!("pages {start} to {end} are no span"))
+        Self::new(start, end).ok_or_else(|| format!("pages {start} to {end} are not a valid range"))
     }
 }
 
@@ -154,7 +145,8 @@ mod tests {
         assert!(PageSpan::new(0, 3).is_none());
         assert!(PageSpan::new(4, 3).is_none());
         let span = PageSpan::new(2, 4).unwrap();
-        assert_eq!((span.len(), span.pages().count()), (3, 3));
+        assert_eq!(span.len(), 3);
+        assert_eq!(span.pages().count(), 3);
         assert!(serde_json::from_str::<PageSpan>("[5,2]").is_err());
     }
 }

@@ -1,38 +1,37 @@
-//! The text of sections: exact slices of a body by where sections start and end.
+//! The text of sections, as exact slices of a body.
 
 use crate::{Line, PageNo, Section, SectionSpan, SourceBody};
 
-/// A line of a body and where it stands.
+/// A line of a body with its location.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyLine<'a> {
-    /// The text, without its line end.
+    /// Without line end.
     pub text: &'a str,
-    /// o200k tokens; 0 until they have been counted.
+    /// o200k tokens; 0 before the paginate stage.
     pub tokens: u32,
-    /// The page it stands on; `None` in texts without pages.
+    /// `None` in texts without pages.
     pub page: Option<PageNo>,
-    /// Number of the line on its page, or in the text, from 1.
+    /// 1-based line on the page or in the text.
     pub number: u32,
-    /// Where and how it stands on its page; `None` in texts without pages.
+    /// Position and style; `None` in texts without pages.
     pub layout: Option<&'a Line>,
 }
 
-/// A cursor in a body: page index (0 in a text) and line index.
+// 0-based page (0 in a text) and line.
 type LineCursor = (usize, usize);
 
-/// The section's own text, without its descendants': from its start to the start of its first child. Lines are joined
-/// by `\n`; running heads and feet are left out. Over the sections of one tree, own texts hold every other line from the
-/// first section on exactly once.
+/// The section's own text, from its start to its first child. Lines are joined by `\n`, without running heads and feet.
+///
+/// The own texts of all sections of a tree contain each of these lines exactly once.
 pub fn own_text(section: &Section, body: &SourceBody) -> String {
     join(&own_lines(section, body))
 }
 
-/// The section's text with its descendants'.
+/// The section's text including its descendants.
 pub fn full_text(section: &Section, body: &SourceBody) -> String {
     join(&full_lines(section, body))
 }
 
-/// The lines of [`own_text`].
 pub fn own_lines<'a>(section: &Section, body: &'a SourceBody) -> Vec<BodyLine<'a>> {
     let end = section
         .children
@@ -41,13 +40,11 @@ pub fn own_lines<'a>(section: &Section, body: &'a SourceBody) -> Vec<BodyLine<'a
     without_furniture(section, lines_between(body, start(section), end))
 }
 
-/// The lines of [`full_text`].
 pub fn full_lines<'a>(section: &Section, body: &'a SourceBody) -> Vec<BodyLine<'a>> {
     without_furniture(section, lines_between(body, start(section), end(section)))
 }
 
-/// The section's own text, or with its descendants' where `full`, from a `body` whose pages begin with page `first` of the
-/// document and hold all of that text: for readers of parts of a document.
+/// The own or `full` text of a section from an excerpt of the document whose first page is `first`.
 pub fn text_in_excerpt(section: &Section, body: &SourceBody, first: PageNo, full: bool) -> String {
     let child = section.children.first().filter(|_| !full);
     let end = child.map_or_else(|| end(section), |child| Some(start(child)));
@@ -58,34 +55,37 @@ pub fn text_in_excerpt(section: &Section, body: &SourceBody, first: PageNo, full
     ))
 }
 
-/// All lines of a body in reading order, running heads and feet too.
+/// All lines in reading order, including running heads and feet.
 pub fn all_lines(body: &SourceBody) -> Vec<BodyLine<'_>> {
     lines_between(body, (0, 0), None)
 }
 
-/// Leaves running heads and feet out. On the page where a chapter starts its running head is its title, and stays.
+// Removes running heads and feet. On the first page of a chapter, the running head is its title and stays.
 fn without_furniture<'a>(section: &Section, mut lines: Vec<BodyLine<'a>>) -> Vec<BodyLine<'a>> {
     let mut first = true;
     lines.retain(|line| {
+        // Only the first line of a section can be its title.
         let is_title = std::mem::take(&mut first) && matches_title(line.text, &section.title);
         is_title || !line.layout.is_some_and(Line::is_furniture)
     });
     lines
 }
 
-/// Whether a line says the beginning of a title, spaces and punctuation aside.
+// Whether one is a prefix of the other, ignoring spaces and punctuation.
 fn matches_title(line: &str, title: &str) -> bool {
-    let letters = |text: &str| {
-        text.chars()
-            .filter(|c| c.is_alphanumeric())
-            .flat_map(char::to_lowercase)
-            .collect()
-    };
-    let line: String = letters(line);
-    let title: String = letters(title);
+    let line = fold(line);
+    let title = fold(title);
     line.contains(char::is_alphabetic)
         && !title.is_empty()
         && (title.starts_with(&line) || line.starts_with(&title))
+}
+
+/// The letters and digits of `text` in lower case.
+pub(crate) fn fold(text: &str) -> String {
+    text.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 fn join(lines: &[BodyLine<'_>]) -> String {
@@ -103,7 +103,7 @@ fn start(section: &Section) -> LineCursor {
     }
 }
 
-/// `None`: the end of the document.
+// `None` is the end of the document.
 fn end(section: &Section) -> Option<LineCursor> {
     match section.span {
         SectionSpan::Pages { to, .. } => to.map(|to| (to.page.index(), to.line as usize)),
@@ -111,7 +111,7 @@ fn end(section: &Section) -> Option<LineCursor> {
     }
 }
 
-/// The lines from `start` up to but not including `end`; what lies outside the body is left out.
+// `end` is exclusive. Positions outside of the body are clamped.
 fn lines_between(
     body: &SourceBody,
     start: LineCursor,
@@ -234,14 +234,11 @@ mod tests {
             .map(String::from)
             .to_vec();
         let located = |title: &str, line, level| {
-            let number = None;
-            let label = None;
-            let target = None;
             let entry = DraftEntry {
-                number,
+                number: None,
                 title: title.into(),
-                label,
-                target,
+                label: None,
+                target: None,
                 level,
                 evidence: EvidenceSource::Markup,
             };

@@ -1,7 +1,6 @@
-//! Moments as people read them.
+//! Formatting of times in UTC.
 
-/// Milliseconds since 1970-01-01 UTC as RFC 3339 writes them, in whole seconds of UTC: `2023-11-14T22:13:20Z`. Dates are those of
-/// the Gregorian calendar.
+/// Formats Unix milliseconds as RFC 3339 with whole seconds: `2023-11-14T22:13:20Z`.
 pub fn format_rfc3339(at_ms: u64) -> String {
     let days = at_ms / 86_400_000;
     let seconds = at_ms / 1_000 % 86_400;
@@ -14,9 +13,10 @@ pub fn format_rfc3339(at_ms: u64) -> String {
     )
 }
 
-/// The date of a day since 1970-01-01: `2023-11-14`.
+/// Formats days since 1970-01-01 as an ISO 8601 date: `2023-11-14`.
 pub fn format_date(days: u64) -> String {
-    // Years that begin in March, so that the leap day is the last of a year; eras are of 400 years.
+    // The `civil_from_days` algorithm of Howard Hinnant. Years begin in March, so that the leap day is the last day of
+    // a year; eras are 400 years.
     let days = days + 719_468;
     let era = days / 146_097;
     let in_era = days % 146_097;

@@ -1,6 +1,6 @@
-//! Writes the text of PDFs as JSON lines `{doc, page, text}`, the shape text quality is scored in.
+//! Writes the text of PDFs as JSON lines `{doc, page, text}`, for scoring text quality.
 //!
-//! `dump_pages FILE-OR-FOLDER…` writes to standard output; figures per run go to standard error.
+//! `dump_pages FILE-OR-FOLDER…` writes to standard output; statistics go to standard error.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

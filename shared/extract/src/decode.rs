@@ -1,20 +1,19 @@
-//! Bytes of a text file to lines: encodings, byte order marks and line ends.
+//! Decodes text files: encodings, byte order marks and line ends.
 
 use stemma_document::Defect;
 
 use crate::{ExtractError, Limits};
 
-/// A text file, read: `\n` is its only line end, and it holds no NUL.
+/// A decoded text file without NUL, with `\n` as its only line end.
 pub(crate) struct DecodedText {
-    /// The text without byte order mark.
+    /// Without byte order mark.
     pub(crate) text: String,
-    /// What had to be replaced.
     pub(crate) defects: Vec<Defect>,
 }
 
 impl DecodedText {
-    /// Reads UTF-8, or UTF-16 where a byte order mark says so. Invalid stretches become U+FFFD and are recorded, NUL
-    /// becomes U+FFFD (CommonMark 2.3), CR and CRLF become LF (CommonMark counts all three as line ends).
+    /// Decodes UTF-8, or UTF-16 after a byte order mark. Invalid sequences become U+FFFD and are recorded. NUL becomes
+    /// U+FFFD, and CR and CRLF become LF, as CommonMark specifies.
     ///
     /// # Errors
     ///
@@ -46,7 +45,7 @@ impl DecodedText {
         })
     }
 
-    /// The lines without their ends; a last line end starts no new line.
+    /// The lines without line ends. A final line end starts no new line.
     pub(crate) fn lines(&self) -> Vec<String> {
         let text = self.text.strip_suffix('\n').unwrap_or(&self.text);
         if self.text.is_empty() {
@@ -57,7 +56,6 @@ impl DecodedText {
     }
 }
 
-/// `limits.bytes` for a file over the limit.
 pub(crate) fn check_size(length: usize, limits: &Limits) -> Result<(), ExtractError> {
     if length as u64 <= limits.max_bytes {
         return Ok(());

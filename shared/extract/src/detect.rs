@@ -1,15 +1,15 @@
-//! What a file is, by its content first and then by its name; and the one door for all formats.
+//! Format detection by content and file name, and extraction of any format.
 
 use stemma_document::{Source, SourceFormat};
 
 use crate::{ExtractError, ExtractJob, decode, markdown, pdf, text};
 
-/// A PDF's signature stands within this many first bytes (PDF 1.7, annex H, note 13).
+// The PDF signature is within the first 1,024 bytes (PDF 1.7, annex H, note 13).
 const PDF_WINDOW_BYTES: usize = 1_024;
-/// How much of a file is looked at to tell text from binary, in bytes.
+// Prefix that is checked for binary data.
 const SAMPLE_BYTES: usize = 16 * 1024;
 
-/// Reads a document of any known format.
+/// Extracts a document of any supported format.
 ///
 /// # Errors
 ///
@@ -30,13 +30,13 @@ pub fn extract(job: ExtractJob) -> Result<Source, ExtractError> {
     }
 }
 
-/// The format of a file. A PDF is one under any name; Markdown and text are told apart by extension
-/// (`.md .markdown .txt .text`, any case).
+/// Detects the format of a file. PDFs are detected by content under any name; Markdown and text by extension (`.md
+/// .markdown .txt .text`, any case).
 ///
 /// # Errors
 ///
-/// `input.empty`: nothing in it, or only a byte order mark. `pdf.not_a_pdf`: named `.pdf`, but something else.
-/// `input.unsupported`: binary, an unknown encoding, or an unknown extension.
+/// `input.empty`: no content, or only a byte order mark. `pdf.not_a_pdf`: named `.pdf` with other content.
+/// `input.unsupported`: binary data, an unknown encoding, or an unknown extension.
 pub fn detect_format(bytes: &[u8], name: &str) -> Result<SourceFormat, ExtractError> {
     if matches!(bytes, [] | [0xEF, 0xBB, 0xBF] | [0xFF, 0xFE] | [0xFE, 0xFF]) {
         return Err(ExtractError::new(
@@ -105,7 +105,6 @@ fn pdf_signature(bytes: &[u8]) -> Option<usize> {
         .or_else(|| window.starts_with(b"%PDF").then_some(0))
 }
 
-/// What a file that is no PDF looks like, for people.
 fn looks_like(bytes: &[u8]) -> &'static str {
     if let Some(what) = binary_kind(bytes) {
         return what;
@@ -133,7 +132,7 @@ fn looks_like(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// What kind of binary a file is; `None` for text, even with a few bad bytes in it.
+// `None` for text, even with a few invalid bytes.
 fn binary_kind(bytes: &[u8]) -> Option<&'static str> {
     const SIGNATURES: [(&[u8], &str); 14] = [
         (b"PK\x03\x04", "a ZIP archive or an office document"),
@@ -159,7 +158,7 @@ fn binary_kind(bytes: &[u8]) -> Option<&'static str> {
         .or_else(|| non_text_kind(bytes))
 }
 
-/// Judges bytes without a known signature by how many of them are no text.
+// Classifies bytes without a known signature by the share of control and invalid bytes.
 fn non_text_kind(bytes: &[u8]) -> Option<&'static str> {
     if matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]) {
         return None;

@@ -1,20 +1,18 @@
-//! Why a document could not be read at all. What is only partly wrong is a [`stemma_document::Defect`] instead.
+//! Errors for documents that cannot be read at all. Partial problems are [`stemma_document::Defect`]s.
 
-/// A document that cannot be read: what is wrong, and what its owner can do.
+/// A document that cannot be read, with a reason and a next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExtractError {
-    /// Stable code: `input.empty`, `pdf.not_a_pdf`, `pdf.encrypted_password`, `pdf.no_pages`, `pdf.damaged`,
-    /// `pdf.no_text`, `limits.pages` and so on.
+    /// Stable code: `input.empty`, `pdf.not_a_pdf`, `pdf.encrypted_password`, `limits.pages` and so on.
     pub code: &'static str,
-    /// What is wrong: one sentence, lower case, no full stop. The caller names the document.
+    /// One sentence, lower case, no full stop. The caller adds the name of the document.
     pub message: String,
-    /// What the user can do: one sentence, lower case, no full stop.
+    /// What the user can do, in the same form.
     pub next: &'static str,
 }
 
 impl ExtractError {
-    /// An error under a stable code.
     pub fn new(code: &'static str, message: impl Into<String>, next: &'static str) -> Self {
         Self {
             code,

@@ -1,30 +1,30 @@
-//! Front matter of a Markdown file: the YAML or TOML block before the text.
+//! Front matter of Markdown files: the YAML or TOML block before the text.
 
 use std::collections::BTreeMap;
 
 use crate::title;
 
-/// Longest front matter, in lines and bytes; a fence that is not closed by then opened none.
+// A fence that is not closed within these limits does not open front matter.
 const MAX_LINES: usize = 2_000;
 const MAX_BYTES: usize = 256 * 1024;
-/// Most entries taken, and the longest key in bytes.
 const MAX_ENTRIES: usize = 200;
 const MAX_KEY_BYTES: usize = 64;
 
-/// The block at the start of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrontMatter {
-    /// Flat scalars, keys lower case. Lists, tables and block scalars are left out.
+    /// Flat scalars with lower-case keys. Lists, tables and block scalars are skipped.
     pub(crate) entries: BTreeMap<String, String>,
-    /// Bytes up to the first line of the text; 0 where there is no front matter.
+    /// Length in bytes including the fences; 0 without front matter.
     pub(crate) bytes: usize,
-    /// Lines of the block with its fences.
+    /// Number of lines including the fences.
     pub(crate) lines: usize,
 }
 
 impl FrontMatter {
-    /// Finds the block. A `---` that opens a file is a thematic break rather than a fence when a blank line follows it,
-    /// when nothing closes it, or when the first line inside is no `key: value`.
+    /// Parses the block at the start of `text`.
+    ///
+    /// A leading `---` is a thematic break instead if a blank line follows, nothing closes it, or the first line inside
+    /// is not `key: value`.
     pub(crate) fn parse(text: &str) -> Self {
         Self::parse_fenced(text).unwrap_or_default()
     }
@@ -59,7 +59,7 @@ impl FrontMatter {
     }
 }
 
-/// The entries; `None` where the content is no front matter.
+// `None` if the content is not front matter.
 fn entries(content: &[&str], separator: char) -> Option<BTreeMap<String, String>> {
     if content.first().is_none_or(|line| line.is_empty()) {
         return None;
@@ -67,12 +67,13 @@ fn entries(content: &[&str], separator: char) -> Option<BTreeMap<String, String>
     let first = content
         .iter()
         .find(|line| !line.is_empty() && !line.starts_with('#'))?;
-    let in_table = |line: &str| separator == '=' && line.starts_with('[');
-    if key_value(first, separator).is_none() && !in_table(first) {
+    let is_table = |line: &str| separator == '=' && line.starts_with('[');
+    if key_value(first, separator).is_none() && !is_table(first) {
         return None;
     }
-    let flat = content.iter().take_while(|line| !in_table(line));
-    let scalars = flat
+    let scalars = content
+        .iter()
+        .take_while(|line| !is_table(line))
         .filter_map(|line| key_value(line, separator))
         .filter_map(|(key, value)| Some((key, scalar(value)?)));
     Some(scalars.take(MAX_ENTRIES).collect())
@@ -87,21 +88,21 @@ fn key_value(line: &str, separator: char) -> Option<(String, &str)> {
         && key
             .chars()
             .all(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' '));
-    // YAML wants a space behind the colon; without it `http://…` would be a key.
+    // YAML requires a space after the colon; without this check, `http://…` would be a key.
     let separated = value.is_empty() || separator == '=' || value.starts_with([' ', '\t']);
     (has_valid_key && separated).then(|| (key.to_lowercase(), value.trim()))
 }
 
-/// The value of a flat scalar, unquoted and without a comment.
+// The value of a flat scalar without quotes and comments.
 fn scalar(value: &str) -> Option<String> {
     let quoted = ['"', '\'']
         .into_iter()
         .find_map(|quote| value.strip_prefix(quote)?.split(quote).next());
     let plain = quoted.unwrap_or_else(|| value.split(" #").next().unwrap_or(value).trim_end());
-    let nothing = quoted.is_none()
+    let is_empty = quoted.is_none()
         && (matches!(plain, "" | "~" | "null")
             || plain.starts_with(['[', '{', '|', '>', '&', '#']));
-    Some(title::clean(plain)).filter(|text| !nothing && !text.is_empty())
+    Some(title::clean(plain)).filter(|text| !is_empty && !text.is_empty())
 }
 
 #[cfg(test)]

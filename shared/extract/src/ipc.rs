@@ -1,4 +1,4 @@
-//! What goes between the pool and its children: length-prefixed frames over pipes, numbers little-endian.
+//! Protocol between the pool and its children: length-prefixed frames over pipes, integers little-endian.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -8,29 +8,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ExtractError, Limits};
 
-/// Longest head of a request and longest error, in bytes.
 const MAX_HEAD_BYTES: u32 = 1 << 20;
-/// Tags of a reply.
 pub(crate) const DONE: u8 = 1;
 pub(crate) const FAILED: u8 = 2;
 
-/// One document to read.
+/// A document to extract.
 #[derive(Clone)]
 pub struct ExtractJob {
-    /// The file name; only its extension matters.
+    /// File name; only the extension matters.
     pub name: String,
-    /// The file.
     pub bytes: Vec<u8>,
-    /// The password of an encrypted file.
+    /// Password of an encrypted PDF.
     pub password: Option<String>,
-    /// What it may cost.
     pub limits: Limits,
-    /// Threads it may be read on, at least 1. Changes nothing in what is read; a [`crate::Pool`] sets it by how busy it is.
+    /// Maximum number of threads, at least 1; never affects the result. [`crate::Pool`] sets it according to its load.
     pub threads: usize,
 }
 
 impl ExtractJob {
-    /// A document to be read on one thread.
+    /// A job with one thread.
     pub fn new(name: String, bytes: Vec<u8>, password: Option<String>, limits: Limits) -> Self {
         Self {
             name,
@@ -43,16 +39,16 @@ impl ExtractJob {
 }
 
 impl std::fmt::Debug for ExtractJob {
-    /// Neither text nor password.
+    // Omits content and password, which must not reach logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Job({:?}, {} bytes)", self.name, self.bytes.len())
     }
 }
 
-/// The limits of the process itself: the first thing a child is told.
+/// Process limits, sent to a child before its first job.
 pub(crate) struct Handshake {
     pub(crate) memory_bytes: u64,
-    /// For the whole life of the child.
+    /// Over the lifetime of the child.
     pub(crate) cpu_seconds: u64,
 }
 
@@ -65,7 +61,7 @@ impl Handshake {
         .concat()
     }
 
-    /// `None` where the input ends before it.
+    /// `None` at the end of the input.
     pub(crate) fn read(input: &mut impl Read) -> io::Result<Option<Self>> {
         let Some(memory) = read_or_eof::<8>(input)? else {
             return Ok(None);
@@ -87,7 +83,7 @@ struct JobHeader {
     threads: u32,
 }
 
-/// The head of a request; the document's bytes follow it as they are.
+/// Encodes the header of a request. The document's bytes follow it.
 pub(crate) fn encode_job_header(job: &ExtractJob) -> io::Result<Vec<u8>> {
     let threads = u32::try_from(job.threads).unwrap_or(u32::MAX);
     let head = JobHeader {
@@ -109,7 +105,7 @@ pub(crate) fn encode_job_header(job: &ExtractJob) -> io::Result<Vec<u8>> {
     .concat())
 }
 
-/// The next request; `None` when the parent has closed the pipe.
+/// Reads the next request; `None` if the parent closed the pipe.
 pub(crate) fn read_job(input: &mut impl Read) -> io::Result<Option<ExtractJob>> {
     let Some(size) = read_or_eof::<4>(input)? else {
         return Ok(None);
@@ -153,7 +149,7 @@ fn read_or_eof<const N: usize>(input: &mut impl Read) -> io::Result<Option<[u8; 
     }
 }
 
-/// Writes the reply: a tag, a length, and the packed source or the error.
+/// Writes a reply: tag, length, and the encoded source or the error.
 pub(crate) fn write_reply(
     output: &mut impl Write,
     reply: &Result<Vec<u8>, ExtractError>,
@@ -172,7 +168,7 @@ pub(crate) fn write_reply(
     output.write_all(body)
 }
 
-/// The error in a reply with tag [`FAILED`]; `None` where it is none.
+/// Decodes the body of a [`FAILED`] reply; `None` if it is invalid.
 pub(crate) fn read_error(body: &[u8]) -> Option<ExtractError> {
     let (code, message, next): (String, String, String) = postcard::from_bytes(body).ok()?;
     Some(ExtractError {
@@ -182,7 +178,6 @@ pub(crate) fn read_error(body: &[u8]) -> Option<ExtractError> {
     })
 }
 
-/// `extract.crash_error` with what happened.
 pub(crate) fn crash_error(what: impl Into<String>) -> ExtractError {
     ExtractError::new(
         "extract.crashed",
@@ -191,8 +186,8 @@ pub(crate) fn crash_error(what: impl Into<String>) -> ExtractError {
     )
 }
 
-/// Codes and advice are `&'static str`, and come over a pipe. There are a few dozen of them in the program, so each
-/// distinct one is kept for good, up to a number that only a child gone mad can reach.
+// Codes and next steps are `&'static str`, but arrive over a pipe. The program has a few dozen of them, so each
+// distinct one is leaked once. The bound stops a corrupted child from leaking memory.
 fn intern(text: String) -> Option<&'static str> {
     const MAX_TEXTS: usize = 512;
     const MAX_TEXT_BYTES: usize = 500;

@@ -1,8 +1,7 @@
-//! Bytes to [`Source`](stemma_document::Source): PDF, Markdown and plain text.
+//! Text extraction: PDF, Markdown and plain text to [`Source`](stemma_document::Source).
 //!
-//! All formats meet at one shape (I-8): pages with positioned lines, or numbered lines. Bad input is data: what can be
-//! read is read, what cannot is a recorded defect, and a document that cannot be read at all is one [`ExtractError`]
-//! that says why and what to do.
+//! All formats become pages with positioned lines, or numbered lines. Problems in a document become recorded defects; a
+//! document that cannot be read at all is an [`ExtractError`] with a reason and a next step.
 //!
 //! ```
 //! use stemma_extract::{Limits, pdf};
@@ -10,10 +9,9 @@
 //! assert_eq!(error.code, "pdf.not_a_pdf");
 //! ```
 //!
-//! What it refuses to do: follow links out of a document, run scripts, unpack attachments, rasterize. Everything is
-//! bounded by [`Limits`]; what one process cannot hold (a stack overflow inside a parser) is held by a [`Pool`] of child
-//! processes, each of which does nothing but [`serve`]. Reading is a pure function of the bytes (I-12), and what was read
-//! is stored and sent as a [`EncodedSource`] source.
+//! Extraction never follows links, runs scripts, unpacks attachments or rasterizes pages. It is bounded by [`Limits`].
+//! Crashes that a process cannot contain, such as a stack overflow in a parser, are isolated by a [`Pool`] of child
+//! processes that run [`serve`]. The result depends on the bytes only, and is stored and sent as an [`EncodedSource`].
 
 mod decode;
 mod detect;

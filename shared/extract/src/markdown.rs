@@ -1,28 +1,26 @@
-//! Markdown to [`Source`]: the headings of CommonMark, found by pulldown-cmark, with the lines of the whole file.
+//! Markdown to [`Source`]: CommonMark headings, found by pulldown-cmark, and all lines of the file.
 //!
-//! Only headings of the document itself are kept. A heading inside a block quote or a list is quoted matter or part of
-//! an item, not a section; its text stays in the lines.
+//! Headings inside block quotes and lists are not sections; their text stays in the lines.
 
 use std::borrow::Cow;
 
 use pulldown_cmark::{Event, OffsetIter, Options, Parser, Tag, TagEnd};
-use stemma_document::{Defect, Heading, Source, SourceBody, SourceFormat, TextLines};
+use stemma_document::{Heading, Source, SourceBody, SourceFormat, TextLines};
 
 use crate::decode::DecodedText;
 use crate::front_matter::FrontMatter;
 use crate::{ExtractError, Limits, title};
 
-/// Deepest nesting of block quotes and lists that is parsed, in markers on one line; what lies deeper is text.
+// Maximum nesting of block quotes and lists, counted as markers on one line. Deeper content is text.
 const MAX_MARKERS: usize = 100;
-/// The column behind which a list marker opens no list any more. Together with [`MAX_MARKERS`] it bounds the work per
-/// line, which grows with the number of open containers.
+// Markers after this column do not open lists. Together with `MAX_MARKERS` this bounds the work per line, which grows
+// with the number of open containers.
 const MAX_MARKER_COLUMN: usize = 200;
 
-/// Reads Markdown (CommonMark, and `~~strikethrough~~` in headings).
+/// Extracts Markdown (CommonMark with strikethrough).
 ///
-/// Titles have their inline markup removed (see [`title::clean`] for the rest); an empty one is [`title::UNTITLED`].
-/// Front matter becomes metadata and holds no headings. Text that is no UTF-8 is replaced and recorded as
-/// `text.invalid_utf8`.
+/// Titles lose their inline markup (see [`title::clean`]); empty ones become [`title::UNTITLED`]. Front matter becomes
+/// metadata and has no headings. Invalid UTF-8 is replaced and recorded as `text.invalid_utf8`.
 ///
 /// # Errors
 ///
@@ -33,10 +31,10 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     let body = limit_nesting(&decoded.text[front.bytes..]);
     let mut headings = HeadingIter::new(&body, front.lines).collect::<Vec<_>>();
     let mut lines = decoded.lines();
-    // Front matter is metadata, not text; its lines stay, so that no line number moves.
+    // Front matter is cleared rather than removed, so that line numbers stay valid.
     lines.iter_mut().take(front.lines).for_each(String::clear);
     let mut defects = decoded.defects;
-    cap_headings(&mut headings, &mut defects, limits);
+    limits.cap_headings(&mut headings, &mut defects);
     Ok(Source {
         format: SourceFormat::Markdown,
         body: SourceBody::Lines(TextLines {
@@ -52,40 +50,17 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     })
 }
 
-/// Leaves out headings over the limit and records it.
-pub(crate) fn cap_headings(
-    headings: &mut Vec<Heading>,
-    defects: &mut Vec<Defect>,
-    limits: &Limits,
-) {
-    let most = limits.max_headings as usize;
-    if headings.len() > most {
-        let detail = format!(
-            "only the first {most} of {} headings were kept",
-            headings.len()
-        );
-        headings.truncate(most);
-        defects.push(Defect {
-            code: "limits.headings".into(),
-            page: None,
-            detail,
-        });
-    }
-}
-
-/// The headings of a text, in order.
 struct HeadingIter<'a> {
     text: &'a str,
     events: OffsetIter<'a>,
-    /// Open block quotes and list items.
+    // Number of open block quotes and list items.
     containers: usize,
-    /// Byte offset up to which line ends are counted, and the 1-based line there.
+    // Lines are counted incrementally: byte offset counted so far, and its 1-based line.
     counted_to: usize,
     line: usize,
 }
 
 impl<'a> HeadingIter<'a> {
-    /// `lines_before` lines of the file stand before `text`.
     fn new(text: &'a str, lines_before: usize) -> Self {
         let events = Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH).into_offset_iter();
         Self {
@@ -106,7 +81,7 @@ impl<'a> HeadingIter<'a> {
         u32::try_from(self.line).unwrap_or(u32::MAX)
     }
 
-    /// The text up to the end of the heading that just started.
+    // Consumes the events of the heading that just started.
     fn title(&mut self) -> String {
         let mut text = String::new();
         for (event, _) in self.events.by_ref() {
@@ -149,7 +124,7 @@ impl Iterator for HeadingIter<'_> {
     }
 }
 
-/// The text with nesting bounded: the marker that would open a container too deep becomes a letter. Offsets stay.
+// Limits nesting by replacing the first marker that is too deep with a letter. Byte offsets stay valid.
 fn limit_nesting(text: &str) -> Cow<'_, str> {
     let mut shallow = Cow::Borrowed(text);
     let mut start = 0;
@@ -162,7 +137,6 @@ fn limit_nesting(text: &str) -> Cow<'_, str> {
     shallow
 }
 
-/// Where the first container marker of a line stands that is too deep.
 fn first_marker_too_deep(line: &[u8]) -> Option<usize> {
     let mut markers = 0;
     let mut at = 0;
@@ -280,8 +254,8 @@ mod tests {
         ));
     }
 
-    /// Patterns known to cost CommonMark parsers quadratic time or their stack. The bound is for a debug build on a
-    /// busy machine; quadratic time would take minutes.
+    // Patterns known to cause quadratic time or stack overflows in CommonMark parsers. The time limit allows for a
+    // debug build on a busy machine; quadratic time would take minutes.
     #[test]
     fn hostile_patterns_parse_in_linear_time() {
         let n = 10_000;

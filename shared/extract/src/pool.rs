@@ -1,4 +1,4 @@
-//! Reading documents in child processes: what one document does to its process, no other document notices.
+//! Extraction in child processes, so that a crash affects one document only.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,24 +15,24 @@ use tokio::time::timeout;
 use crate::ipc::{self, ExtractJob, Handshake};
 use crate::{ExtractError, sandbox};
 
-/// Most of what a child says on standard error that is kept for the log, in bytes.
+// Limit for captured standard error.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
-/// How long a child that closed its pipe may take to end.
+// Time for a child that closed its pipe to exit.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
 
-/// Reads documents, somewhere.
+/// Extracts documents.
 #[async_trait]
 pub trait Extractor: Send + Sync {
-    /// The packed source of a document (see [`crate::Packed`]).
+    /// Extracts a document into an encoded source (see [`crate::EncodedSource`]).
     ///
     /// # Errors
     ///
-    /// Those of the format; `limits.time`, `limits.memory`, `limits.output`, and `extract.crash_error`.
+    /// Those of the format; `limits.time`, `limits.memory`, `limits.output`, and `extract.crashed`.
     async fn extract(&self, job: ExtractJob) -> Result<Vec<u8>, ExtractError>;
 }
 
-/// Reads documents in this process, for tests and programs without a child binary: no limit on memory or time, and a
-/// stack overflow ends the program. A panic is `extract.crash_error`.
+/// Extracts documents in this process, for tests and programs without a child binary. Memory and time are not limited,
+/// and a stack overflow ends the program. A panic becomes `extract.crashed`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InProcess;
 
@@ -48,7 +48,7 @@ impl Extractor for InProcess {
     }
 }
 
-/// Reads and packs a document: the handler for [`crate::serve`].
+/// Extracts and encodes a document: the handler for [`crate::serve`].
 ///
 /// # Errors
 ///
@@ -60,28 +60,26 @@ pub fn extract_and_encode(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     })
 }
 
-/// How the children are run.
 #[derive(Debug, Clone)]
 pub struct PoolSettings {
-    /// The program (an absolute path: children start in `/` with an empty environment) and its arguments. It must do
-    /// nothing but call [`crate::serve`].
+    /// The program and its arguments. The path must be absolute: children start in `/` with an empty environment. The
+    /// program must only call [`crate::serve`].
     pub command: Vec<OsString>,
-    /// Most children at one time. Default: one per core.
+    /// Maximum number of children. Default: one per core.
     pub size: usize,
     /// Documents after which a child is replaced. Default 200.
     pub recycle_after_documents: u32,
-    /// Resident memory after a document above which a child is replaced. Default 200 MB.
+    /// Resident memory above which a child is replaced. Default 200 MB.
     pub recycle_above_bytes: u64,
     /// Address space of a child. Default 1 GiB.
     pub memory_limit_bytes: u64,
-    /// Wall time for one document; a document's own limit may be shorter. Default 30.
+    /// Wall-clock time per document, unless the document's own limit is shorter. Default 30.
     pub max_seconds: u32,
-    /// Largest packed source. Default 256 MiB.
+    /// Maximum size of an encoded source. Default 256 MiB.
     pub max_reply_bytes: u64,
 }
 
 impl PoolSettings {
-    /// The defaults for a command.
     pub fn new(command: Vec<OsString>) -> Self {
         Self {
             command,
@@ -95,7 +93,7 @@ impl PoolSettings {
     }
 }
 
-/// A pool of child processes. Children start when they are needed, are reused, and die with the pool.
+/// A pool of child processes, which are started on demand, reused, and killed with the pool.
 #[derive(Debug)]
 pub struct Pool {
     settings: PoolSettings,
@@ -104,7 +102,6 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool without children yet.
     pub fn new(settings: PoolSettings) -> Self {
         let permits = Semaphore::new(settings.size.max(1));
         Self {
@@ -114,18 +111,18 @@ impl Pool {
         }
     }
 
-    /// Reads one document in a child; waits for a free one.
+    /// Extracts a document in a child, waiting for a free one. Cancelling the call kills the child.
     ///
     /// # Errors
     ///
-    /// See [`Extractor::extract`]. Where the call is dropped half-way its child is killed.
+    /// See [`Extractor::extract`].
     pub async fn run(&self, job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
         let _permit = self
             .permits
             .acquire()
             .await
             .map_err(|_| ipc::crash_error("the pool is closed"))?;
-        // A document alone gets the cores that no other one uses.
+        // Idle slots of the pool are used as threads for this document.
         let job = ExtractJob {
             threads: 1 + self.permits.available_permits(),
             ..job
@@ -156,7 +153,7 @@ impl Pool {
 
     fn idle_worker(&self) -> Option<ChildProcess> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that died while it waited (killed from outside) is no failure of the next document.
+        // A child killed while idle must not fail the next document.
         while let Some(mut worker) = idle.pop() {
             if matches!(worker.child.try_wait(), Ok(None)) {
                 return Some(worker);
@@ -185,16 +182,15 @@ impl Extractor for Pool {
     }
 }
 
-/// Why a child gave no reply.
 enum ChildFailure {
     TimedOut(u32),
     OutputTooLarge(u64),
     InvalidReply,
-    /// It closed its pipes.
+    // The child closed its pipes.
     Exited(io::Error),
 }
 
-/// A child process. Dropping it kills it.
+// Dropping the process kills it.
 #[derive(Debug)]
 struct ChildProcess {
     child: Child,
@@ -202,7 +198,7 @@ struct ChildProcess {
     output: ChildStdout,
     stderr: Arc<Mutex<Vec<u8>>>,
     documents: u32,
-    /// It said that it will end.
+    // The child announced that it will exit.
     is_exiting: bool,
 }
 
@@ -222,16 +218,16 @@ impl ChildProcess {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // Ctrl-C in a terminal goes to a process group: the parent decides what becomes of its children.
+        // Ctrl-C is sent to the whole process group. In their own group, children finish or stop as the parent decides.
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn()?;
-        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
-        let input = child.stdin.take().ok_or_else(gone)?;
-        let output = child.stdout.take().ok_or_else(gone)?;
+        let missing_pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let input = child.stdin.take().ok_or_else(missing_pipe)?;
+        let output = child.stdout.take().ok_or_else(missing_pipe)?;
         let stderr = Arc::new(Mutex::new(Vec::new()));
         tokio::spawn(drain(
-            child.stderr.take().ok_or_else(gone)?,
+            child.stderr.take().ok_or_else(missing_pipe)?,
             Arc::clone(&stderr),
         ));
         Ok(Self {
@@ -284,7 +280,7 @@ impl ChildProcess {
 
     async fn send(&mut self, job: &ExtractJob, settings: &PoolSettings) -> io::Result<()> {
         if self.documents == 0 {
-            // A backstop for the wall time the parent enforces: no child computes longer than all its documents may.
+            // A backstop for the parent's wall-clock limit: the total time of all documents of a child.
             let cpu_seconds = u64::from(settings.max_seconds + 1)
                 * u64::from(settings.recycle_after_documents.max(1));
             let handshake = Handshake {
@@ -298,7 +294,7 @@ impl ChildProcess {
         self.input.flush().await
     }
 
-    /// Ends the child and says what happened, with what it said on standard error.
+    // Kills the child, and returns the error and the captured standard error.
     async fn terminate(mut self, failure: ChildFailure) -> (ExtractError, String) {
         let grace = if matches!(failure, ChildFailure::Exited(_)) {
             EXIT_GRACE
@@ -358,7 +354,8 @@ impl ChildProcess {
     }
 }
 
-/// What the end of a child means. Rust aborts on a failed allocation and on a stack overflow, and says which.
+// Classifies the exit of a child. Rust aborts on a failed allocation and on a stack overflow, with a message on
+// standard error.
 fn exit_error(status: Option<ExitStatus>, stderr: &str, error: &io::Error) -> ExtractError {
     #[cfg(unix)]
     let signal = status.and_then(|status| std::os::unix::process::ExitStatusExt::signal(&status));
@@ -370,7 +367,7 @@ fn exit_error(status: Option<ExitStatus>, stderr: &str, error: &io::Error) -> Ex
     if signal == Some(SIGXCPU) {
         return timeout_error("reading the document took too much CPU time".into());
     }
-    // Nobody but the system's out-of-memory killer kills a child that is not overdue.
+    // SIGKILL comes from the system's out-of-memory killer; the pool kills only children that are overdue.
     if out_of_memory || signal == Some(SIGKILL) {
         let next = "split the document, or raise the pool's memory_limit_bytes";
         return ExtractError::new(
@@ -396,7 +393,7 @@ fn timeout_error(message: String) -> ExtractError {
     )
 }
 
-/// Reads all a child says, so that it never blocks, and keeps the beginning.
+// Drains the pipe so that the child never blocks, but keeps only the beginning.
 async fn drain(mut from: impl AsyncRead + Unpin, into: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 4_096];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {

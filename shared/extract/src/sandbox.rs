@@ -1,4 +1,4 @@
-//! The child's side of the pool: a process that confines itself and then reads documents for its parent.
+//! The child side of the pool: a process that confines itself and then extracts documents.
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,40 +8,39 @@ use std::time::Duration;
 use crate::ExtractError;
 use crate::ipc::{self, ExtractJob, Handshake};
 
-/// Stack of the thread that reads a document, in bytes; parsers recurse, and the default of 2 MB is soon used up.
+// Parsers recurse; the default of 2 MB is not enough.
 const STACK_BYTES: usize = 64 << 20;
-/// Open files a child may have; it needs three.
+// A child needs three open files.
 #[cfg(target_os = "linux")]
 const MAX_FILES: u64 = 64;
-/// By how much a child is nicer than its parent (`nice(2)`, of 19).
+// Added to the parent's `nice(2)` value.
 #[cfg(target_os = "linux")]
 const NICE_INCREMENT: i32 = 10;
-/// How often a child looks whether its parent is still there.
 #[cfg(unix)]
 const PARENT_CHECK: Duration = Duration::from_millis(200);
 
-/// What the system let the child give up. Resource limits are not best effort: [`serve`] fails without them.
+/// Restrictions in effect. [`serve`] fails without `limits`; the others are best effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Confinement {
-    /// Memory, CPU time, file size (0), core dumps (0) and open files are limited.
+    /// Memory, CPU time, file size (0), core dumps (0) and open files.
     pub limits: bool,
-    /// It can gain no privileges.
+    /// `no_new_privs` is set.
     pub no_new_privileges: bool,
-    /// It has a network namespace of its own, with nothing in it.
+    /// The process has an empty network namespace.
     pub no_network: bool,
-    /// It computes when others do not: whoever waits for an answer of its parent waits less.
+    /// The process runs at low priority.
     pub low_priority: bool,
 }
 
-/// Serves documents from standard input to standard output until the input ends: the whole life of a child process.
+/// Serves extraction jobs from standard input to standard output until the input ends.
 ///
-/// The process first confines itself, before it has read any document. Call it before other threads are started: the
-/// network can only be given up by a process with a single thread. Each document is read in a thread with a 64 MB
-/// stack; when `handler` panics the parent is told and the process ends, for nobody knows what it left behind.
+/// The process confines itself before it reads a document. Call this before starting threads: only a single-threaded
+/// process can leave its network namespace. Each document runs on a thread with a 64 MB stack. If `handler` panics, the
+/// parent gets an error and the process exits, since its state is unknown.
 ///
 /// # Errors
 ///
-/// When standard input or output fail, a limit cannot be set, or `handler` panicked.
+/// If standard input or output fails, a limit cannot be set, or `handler` panicked.
 pub fn serve(
     mut handler: impl FnMut(ExtractJob) -> Result<Vec<u8>, ExtractError> + Send,
 ) -> io::Result<()> {
@@ -66,7 +65,7 @@ pub fn serve(
     Ok(())
 }
 
-/// Runs `handler` in a thread of its own; `Err` says how it panicked.
+/// Runs `handler` on its own thread. `Err` is the panic message.
 pub(crate) fn run_on_large_stack<H>(
     handler: &mut H,
     job: ExtractJob,
@@ -106,28 +105,27 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 fn confine(handshake: &Handshake) -> io::Result<Confinement> {
     use rustix::process::{Resource, Rlimit, setrlimit};
 
-    let limit = |resource, value| {
-        setrlimit(
-            resource,
-            Rlimit {
-                current: Some(value),
-                maximum: Some(value),
-            },
-        )
-    };
     let no_network = leave_network();
-    let gives_way = rustix::process::nice(NICE_INCREMENT).is_ok();
+    let low_priority = rustix::process::nice(NICE_INCREMENT).is_ok();
     let no_new_privileges = rustix::thread::set_no_new_privs(true).is_ok();
-    limit(Resource::Core, 0)?;
-    limit(Resource::Fsize, 0)?;
-    limit(Resource::Nofile, MAX_FILES)?;
-    limit(Resource::Cpu, handshake.cpu_seconds)?;
-    limit(Resource::As, handshake.memory_bytes)?;
+    for (resource, value) in [
+        (Resource::Core, 0),
+        (Resource::Fsize, 0),
+        (Resource::Nofile, MAX_FILES),
+        (Resource::Cpu, handshake.cpu_seconds),
+        (Resource::As, handshake.memory_bytes),
+    ] {
+        let limit = Rlimit {
+            current: Some(value),
+            maximum: Some(value),
+        };
+        setrlimit(resource, limit)?;
+    }
     Ok(Confinement {
         limits: true,
         no_new_privileges,
         no_network,
-        low_priority: gives_way,
+        low_priority,
     })
 }
 
@@ -144,12 +142,12 @@ fn leave_network() -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn confine(_hello: &Handshake) -> io::Result<Confinement> {
+fn confine(_: &Handshake) -> io::Result<Confinement> {
     Ok(Confinement::default())
 }
 
-/// Ends the process when its parent has ended. `PR_SET_PDEATHSIG` would do so at the end of the *thread* that started
-/// the child, and threads of an async runtime come and go; a child that waits sees its input end anyway.
+// Exits when the parent exits. `PR_SET_PDEATHSIG` would fire at the end of the *thread* that spawned the child, and
+// threads of an async runtime come and go. An idle child sees the end of its input anyway.
 #[cfg(unix)]
 fn watch_parent() -> io::Result<()> {
     let parent = rustix::process::getppid();

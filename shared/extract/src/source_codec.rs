@@ -1,7 +1,7 @@
-//! The stored form of a [`Source`]: a head, and the text in chunks that can be read one by one.
+//! Stored form of a [`Source`]: a header, and the text in chunks that can be decoded separately.
 //!
-//! `version (1 byte) · length of the header (u32, little-endian) · header · chunks`. The head and each chunk are postcard in
-//! a zstd frame of their own; the head's table says how long each chunk is. The same source packs to the same bytes.
+//! `version (1 byte) · length of the header (u32, little-endian) · header · chunks`. The header and each chunk are
+//! postcard in a zstd frame of their own. Equal sources give equal bytes.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -14,85 +14,76 @@ use stemma_document::{
     TextLines,
 };
 
-/// Changes with the layout of the bytes or of what is in them.
+// Increment when the layout or the content types change.
 const VERSION: u8 = 2;
-/// Pages that are packed, and unpacked, together.
+/// Pages per chunk.
 pub const PAGES_PER_CHUNK: usize = 64;
 const LINES_PER_CHUNK: usize = 4_096;
-/// Largest frame that is unpacked, in bytes; a pack that declares or holds more is refused.
+// Larger frames are rejected.
 const MAX_FRAME_BYTES: u32 = 1 << 30;
-/// What is set aside for a frame before its content has been seen, in bytes.
+// Initial allocation for a frame, since the declared size is untrusted.
 const MAX_RESERVE_BYTES: u32 = 16 << 20;
 
-/// Why a pack cannot be read. Packs come from a store and from child processes: nothing in them is trusted.
+/// Invalid encoded source. The input comes from stores and child processes and is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    /// Made by another version of Stemma.
     #[error("the packed source has version {0}, this program reads version {VERSION}")]
     Version(u8),
-    /// Cut short, altered, or declaring more than it may hold.
+    /// Truncated, altered, or larger than declared.
     #[error("the packed source is damaged: {0}")]
     Damaged(&'static str),
-    /// Pages or lines that the document does not have.
-    #[error("{0} to {1} lie outside of the packed source")]
+    #[error("pages or lines {0} to {1} are not in the packed source")]
     OutOfRange(u32, u32),
 }
 
-/// Everything of a source except its text.
+/// A source without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceHeader {
-    /// What the bytes were.
     pub format: SourceFormat,
     /// Pages or lines.
     pub extent: Extent,
-    /// The embedded outline.
+    /// PDF bookmarks.
     pub outline: Vec<OutlineItem>,
-    /// Internal links.
     pub links: Vec<Link>,
-    /// The headings of a Markdown or plain-text document; empty for pages.
+    /// Empty for documents with pages.
     pub headings: Vec<Heading>,
-    /// Document information and front matter.
     pub metadata: BTreeMap<String, String>,
-    /// What could not be read.
     pub defects: Vec<Defect>,
-    /// Whether the file was encrypted.
     pub encrypted: bool,
     chunks: Vec<ChunkEntry>,
 }
 
-/// One entry of the chunk table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct ChunkEntry {
     packed_bytes: u32,
     raw_bytes: u32,
 }
 
-/// Packs a source.
+/// Encodes a source.
 ///
 /// # Errors
 ///
-/// [`CodecError::Damaged`] for a source with a chunk over 1 GiB, which the limits of extraction do not let happen.
+/// [`CodecError::Damaged`] for a chunk over 1 GiB, which the extraction limits prevent.
 pub fn encode_source(source: &Source) -> Result<Vec<u8>, CodecError> {
     let mut chunks = Vec::new();
     let mut text = Vec::new();
-    let mut add = |frame: (ChunkEntry, Vec<u8>)| {
-        chunks.push(frame.0);
-        text.extend(frame.1);
-    };
     let mut headings = Vec::new();
     match &source.body {
         SourceBody::Pages(pages) => {
-            pages
-                .chunks(PAGES_PER_CHUNK)
-                .try_for_each(|pages| encode_frame(&pages).map(&mut add))?;
+            for pages in pages.chunks(PAGES_PER_CHUNK) {
+                let (entry, frame) = encode_frame(&pages)?;
+                chunks.push(entry);
+                text.extend(frame);
+            }
         }
         SourceBody::Lines(body) => {
             headings.clone_from(&body.headings);
             let mut tokens = body.tokens.chunks(LINES_PER_CHUNK);
-            let lines = body.lines.chunks(LINES_PER_CHUNK);
-            lines
-                .map(|lines| encode_frame(&(lines, tokens.next().unwrap_or_default())))
-                .try_for_each(|f| f.map(&mut add))?;
+            for lines in body.lines.chunks(LINES_PER_CHUNK) {
+                let (entry, frame) = encode_frame(&(lines, tokens.next().unwrap_or_default()))?;
+                chunks.push(entry);
+                text.extend(frame);
+            }
         }
     }
     let header = SourceHeader {
@@ -116,40 +107,39 @@ pub fn encode_source(source: &Source) -> Result<Vec<u8>, CodecError> {
     .concat())
 }
 
+fn frame_bytes(bytes: &[u8]) -> Option<u32> {
+    u32::try_from(bytes.len())
+        .ok()
+        .filter(|size| *size <= MAX_FRAME_BYTES)
+}
+
 fn encode_frame<T: Serialize>(value: &T) -> Result<(ChunkEntry, Vec<u8>), CodecError> {
     let raw =
         postcard::to_stdvec(value).map_err(|_| CodecError::Damaged("it cannot be encoded"))?;
     let packed = zstd::bulk::compress(&raw, 3)
         .map_err(|_| CodecError::Damaged("it cannot be compressed"))?;
-    let size = |bytes: &[u8]| {
-        u32::try_from(bytes.len())
-            .ok()
-            .filter(|size| *size <= MAX_FRAME_BYTES)
+    let too_large = CodecError::Damaged("a chunk is too large");
+    let (Some(packed_bytes), Some(raw_bytes)) = (frame_bytes(&packed), frame_bytes(&raw)) else {
+        return Err(too_large);
     };
-    match (size(&packed), size(&raw)) {
-        (Some(packed_bytes), Some(raw_bytes)) => Ok((
-            ChunkEntry {
-                packed_bytes,
-                raw_bytes,
-            },
-            packed,
-        )),
-        _ => Err(CodecError::Damaged("a chunk is too large")),
-    }
+    let entry = ChunkEntry {
+        packed_bytes,
+        raw_bytes,
+    };
+    Ok((entry, packed))
 }
 
-/// A packed source of which only the head has been unpacked.
+/// An encoded source with a decoded header.
 #[derive(Debug, Clone)]
 pub struct EncodedSource {
     header: SourceHeader,
-    /// The chunks, one behind the other.
+    // All chunks, concatenated.
     text: Bytes,
-    /// Where each chunk starts in `text`.
     chunk_offsets: Vec<usize>,
 }
 
 impl EncodedSource {
-    /// Reads the head.
+    /// Decodes the header.
     ///
     /// # Errors
     ///
@@ -181,7 +171,6 @@ impl EncodedSource {
         })
     }
 
-    /// Everything but the text.
     pub fn header(&self) -> &SourceHeader {
         &self.header
     }
@@ -191,7 +180,7 @@ impl EncodedSource {
         self.header.extent
     }
 
-    /// The pages of `span`; unpacks only the chunks they lie in.
+    /// Decodes the pages of `span`, and only the chunks that contain them.
     ///
     /// # Errors
     ///
@@ -217,11 +206,11 @@ impl EncodedSource {
         Ok(pages)
     }
 
-    /// Lines `start..=end`, 1-based; unpacks only the chunks they lie in.
+    /// Decodes lines `start..=end` (1-based), and only the chunks that contain them.
     ///
     /// # Errors
     ///
-    /// [`CodecError::OutOfRange`], also for a document of pages and where `end < start`; [`CodecError::Damaged`].
+    /// [`CodecError::OutOfRange`], also for a document of pages and if `end < start`; [`CodecError::Damaged`].
     pub fn lines(&self, start: u32, end: u32) -> Result<Vec<String>, CodecError> {
         match self.header.extent {
             Extent::Lines(count) if 1 <= start && start <= end && end <= count => {}
@@ -243,7 +232,7 @@ impl EncodedSource {
         Ok(lines)
     }
 
-    /// The whole source. Chunks are unpacked one by one, so that the text is held once.
+    /// Decodes the whole source, chunk by chunk to limit memory.
     ///
     /// # Errors
     ///
@@ -283,8 +272,7 @@ impl EncodedSource {
             text.lines.extend(lines);
             text.tokens.extend(tokens);
         }
-        let counted = text.tokens.is_empty() || text.tokens.len() == text.lines.len();
-        if counted {
+        if text.tokens.is_empty() || text.tokens.len() == text.lines.len() {
             Ok(text)
         } else {
             Err(CodecError::Damaged("its tokens do not fit its lines"))
@@ -321,7 +309,7 @@ impl EncodedSource {
         length: usize,
         per_chunk: usize,
     ) -> Result<(), CodecError> {
-        let expected = unit_count(self.header.extent)
+        let expected = (self.header.extent.size() as usize)
             .saturating_sub(index * per_chunk)
             .min(per_chunk);
         if length == expected {
@@ -332,20 +320,14 @@ impl EncodedSource {
     }
 }
 
-fn unit_count(extent: Extent) -> usize {
-    match extent {
-        Extent::Pages(count) | Extent::Lines(count) => count as usize,
-    }
-}
-
-/// Where the chunks start, when the table fits the extent and the bytes.
+// Validates the chunk table against the extent and the bytes.
 fn chunk_offsets(head: &SourceHeader, text_bytes: usize) -> Result<Vec<usize>, CodecError> {
     let per_chunk = if matches!(head.extent, Extent::Pages(_)) {
         PAGES_PER_CHUNK
     } else {
         LINES_PER_CHUNK
     };
-    if head.chunks.len() != unit_count(head.extent).div_ceil(per_chunk) {
+    if head.chunks.len() != (head.extent.size() as usize).div_ceil(per_chunk) {
         return Err(CodecError::Damaged("its table does not fit its extent"));
     }
     let mut end = 0usize;
@@ -361,18 +343,18 @@ fn chunk_offsets(head: &SourceHeader, text_bytes: usize) -> Result<Vec<usize>, C
     }
 }
 
-/// Unpacks one frame of at most `max_bytes`; memory grows with what is there, not with what is declared.
+// Memory grows with the actual content, not with the declared size.
 fn decode_frame<T: DeserializeOwned>(packed: &[u8], max_bytes: u32) -> Result<T, CodecError> {
-    let unreadable = || CodecError::Damaged("a frame cannot be unpacked");
     let limit = max_bytes.min(MAX_FRAME_BYTES);
     let mut raw = Vec::with_capacity(limit.min(MAX_RESERVE_BYTES) as usize);
-    let decoder = zstd::stream::read::Decoder::with_buffer(packed)
-        .map_err(|_| unreadable())?
-        .single_frame();
-    decoder
-        .take(u64::from(limit) + 1)
-        .read_to_end(&mut raw)
-        .map_err(|_| unreadable())?;
+    zstd::stream::read::Decoder::with_buffer(packed)
+        .and_then(|decoder| {
+            decoder
+                .single_frame()
+                .take(u64::from(limit) + 1)
+                .read_to_end(&mut raw)
+        })
+        .map_err(|_| CodecError::Damaged("a frame cannot be unpacked"))?;
     if raw.len() > limit as usize {
         return Err(CodecError::Damaged("a frame is larger than declared"));
     }

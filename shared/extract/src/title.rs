@@ -1,17 +1,17 @@
-//! Titles as they may be shown: one line, bounded, nothing invisible.
+//! Normalization of titles: one line, bounded, nothing invisible.
 
 use unicode_normalization::char::is_combining_mark;
 
-/// Most characters of a title; longer ones are cut.
+/// Longer titles are cut.
 pub const MAX_TITLE_CHARS: usize = 400;
 
-/// What a section is called whose title is empty or cannot be read; its place still counts.
+/// Title of sections whose title is empty or unreadable.
 pub const UNTITLED: &str = "Untitled";
 
-/// `text` as a title: white space folded to single spaces, control, bidi and invisible characters removed, at most
-/// [`MAX_TITLE_CHARS`] characters and never cut inside a character a reader sees as one.
+/// Normalizes a title: collapses white space, removes control, bidi and invisible characters, and cuts it to
+/// [`MAX_TITLE_CHARS`] without splitting a grapheme.
 ///
-/// Zero-width joiners stay: emoji and Indic scripts need them.
+/// Zero-width joiners stay, since emoji and Indic scripts need them.
 pub fn clean(text: &str) -> String {
     let mut title = String::with_capacity(text.len().min(4 * MAX_TITLE_CHARS));
     let mut length = 0;
@@ -39,12 +39,12 @@ pub fn clean(text: &str) -> String {
 
 const JOINER: char = '\u{200D}';
 
-/// Continues the character before it: joiner, variation selectors, skin tones.
+// Joiner, variation selectors, skin tones: part of the previous grapheme.
 fn extends(c: char) -> bool {
     matches!(c, JOINER | '\u{FE00}'..='\u{FE0F}' | '\u{1F3FB}'..='\u{1F3FF}')
 }
 
-/// Bidi controls (UAX 9), zero-width space, soft hyphen, byte order mark, tag characters.
+// Bidi controls (UAX 9), zero-width space, soft hyphen, byte order mark, tag characters.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{061C}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
         | '\u{00AD}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}')

@@ -1,9 +1,9 @@
-//! The pool against a real child: this program, started again as `pool child`. It has no harness, because a child must
-//! be nothing but a child.
+//! Tests the pool with real children: this program, started again as `pool child`. It has no test harness, because a
+//! child must only call `serve`.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "this is a test, though clippy cannot see it without a harness"
+    reason = "test code, which clippy cannot detect without a harness"
 )]
 
 use std::ffi::OsString;
@@ -16,7 +16,6 @@ use stemma_extract::{
     extract_and_encode, serve,
 };
 
-/// Where a child tries to write.
 const WRITE_TARGET: &str = "/tmp/stemma-extract-pool-test";
 
 fn main() {
@@ -44,7 +43,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// What the child does is in the name of the document.
+// The name of the document selects the child's behavior.
 fn child(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     match job.name.as_str() {
         "pid" => Ok(std::process::id().to_string().into_bytes()),
@@ -180,7 +179,7 @@ async fn children_are_confined_and_replaced() {
     });
     assert!(
         code(&pool, "write").await.ends_with("signal 25"),
-        "who writes to a file gets SIGXFSZ"
+        "writing to a file raises SIGXFSZ"
     );
     let _ = std::fs::remove_file(WRITE_TARGET);
     let mut pids = Vec::new();
@@ -198,7 +197,7 @@ async fn children_are_confined_and_replaced() {
     assert_ne!(text(&greedy, "pid").await, text(&greedy, "pid").await);
 }
 
-/// Says which child it has, then hangs in a document until it is killed.
+// Prints the pid of its child, then blocks on a document until killed.
 async fn parent() {
     let pool = Pool::new(PoolSettings {
         size: 1,
@@ -227,7 +226,7 @@ fn children_die_with_their_parent() {
     parent.kill().unwrap();
     parent.wait().unwrap();
     let deadline = Instant::now() + Duration::from_secs(5);
-    // Whoever adopts the child may be slow to collect it; a zombie is dead.
+    // The process that adopts the child may be slow to reap it; a zombie counts as dead.
     let lives =
         || std::fs::read_to_string(format!("{path}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
     while lives() {

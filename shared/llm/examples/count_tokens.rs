@@ -1,5 +1,4 @@
-//! Counts o200k tokens for benches in other languages: each line of standard input is a JSON string, each line of output
-//! its number of tokens.
+//! Counts o200k tokens for benchmarks in other languages. Each input line is a JSON string, each output line its count.
 
 use std::io::{BufRead, Write};
 

@@ -1,4 +1,4 @@
-//! A client for messages in the shape of Anthropic. The shape of the answer is that of a tool the model is made to use.
+//! Client for the Anthropic messages API. Structured output is the input of a tool that the model is forced to use.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -11,20 +11,18 @@ use crate::capabilities::{
 use crate::http::{AuthHeader, Endpoint, EndpointError, HttpReply, HttpTransport};
 use crate::request::{FinishReason, Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 
-/// The version of the interface.
 const VERSION_HEADER: (&str, &str) = ("anthropic-version", "2023-06-01");
 
-/// The client.
 pub struct Anthropic {
     transport: HttpTransport,
     capabilities: ProviderCapabilities,
 }
 
 impl Anthropic {
-    /// A client for `endpoint`, e.g. `https://api.anthropic.com/v1`; nothing is sent yet.
+    /// Creates a client for `endpoint`, e.g. `https://api.anthropic.com/v1`, without connecting.
     ///
     /// # Errors
-    /// [`EndpointError`] naming what is wrong with it.
+    /// [`EndpointError`] for an invalid URL or header.
     pub fn new(endpoint: Endpoint) -> Result<Self, EndpointError> {
         Ok(Self {
             transport: HttpTransport::new(
@@ -56,7 +54,7 @@ impl Llm for Anthropic {
     }
 }
 
-/// The body of a call. The instructions are what the provider may keep at hand.
+// Only the system prompt is marked for prompt caching: it is the part that calls of one stage share.
 fn request_body(request: &LlmRequest, shape: RequestShape) -> Value {
     let format = response_format(request, shape);
     let system = json!({
@@ -95,7 +93,7 @@ struct MessagesResponse {
     usage: MessagesUsage,
 }
 
-/// A part of the reply; thoughts and whatever else there is are passed over.
+// Blocks other than `text` and `tool_use`, such as `thinking`, are ignored.
 #[derive(Deserialize)]
 struct ContentBlock {
     #[serde(rename = "type")]
@@ -119,7 +117,7 @@ struct MessagesUsage {
 }
 
 impl From<MessagesUsage> for TokenUsage {
-    /// What was read from or written to the provider's memory is part of the prompt.
+    // `input_tokens` excludes cache reads and writes; both are part of the prompt.
     fn from(counted: MessagesUsage) -> Self {
         let cached_tokens = counted.cache_read_input_tokens.unwrap_or(0);
         let written = counted.cache_creation_input_tokens.unwrap_or(0);
@@ -136,12 +134,8 @@ impl From<MessagesUsage> for TokenUsage {
 }
 
 fn parse_response(received: &HttpReply, request: &LlmRequest) -> Result<LlmReply, LlmError> {
-    let unreadable = |message: &str, usage| LlmError::Unreadable {
-        message: message.into(),
-        usage,
-    };
     let message: MessagesResponse = serde_json::from_slice(&received.bytes)
-        .map_err(|_| unreadable("it is no message", TokenUsage::default()))?;
+        .map_err(|_| LlmError::unreadable("not a message", TokenUsage::default()))?;
     let usage: TokenUsage = message.usage.into();
     let input = message
         .content
@@ -161,7 +155,8 @@ fn parse_response(received: &HttpReply, request: &LlmRequest) -> Result<LlmReply
                 message: "refused by the model".into(),
             });
         }
-        // What broke off inside of a tool's input is kept back, or closed as if it were whole: it is asked for as text.
+        // The API drops a truncated tool input, or closes it as if it were complete. Either way the input cannot be
+        // trusted, so the caller continues with a plain text request.
         (Some("max_tokens" | "model_context_window_exceeded"), Some(_)) => {
             (String::new(), FinishReason::Length)
         }
@@ -171,17 +166,16 @@ fn parse_response(received: &HttpReply, request: &LlmRequest) -> Result<LlmReply
         (_, Some(input)) => (input.to_string(), FinishReason::Complete),
         (_, None) => (written, FinishReason::Complete),
     };
-    let is_continued = request.follow_up.is_some();
-    match (text.trim().is_empty(), finish) {
-        (true, FinishReason::Length) if input.is_none() || is_continued => {
-            Err(unreadable("it was cut off before it began", usage))
-        }
-        (true, FinishReason::Complete) => Err(unreadable("it is empty", usage)),
-        _ => Ok(LlmReply {
-            text,
-            usage,
-            finish,
-            rate_limits: received.rate_limits,
-        }),
+    let reply = LlmReply {
+        text,
+        usage,
+        finish,
+        rate_limits: received.rate_limits,
+    };
+    let is_truncated_tool =
+        finish == FinishReason::Length && input.is_some() && request.follow_up.is_none();
+    if is_truncated_tool {
+        return Ok(reply);
     }
+    reply.non_empty()
 }

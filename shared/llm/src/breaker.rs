@@ -1,60 +1,55 @@
-//! The breaker: while the provider is away no call is made, so that an outage costs no attempts (rule 11).
+//! Circuit breaker: no calls are made during a provider outage, so that an outage uses up no task attempts.
 
 use stemma_engine::env::Millis;
 
-/// Failures in a row after which it opens.
+// Consecutive failures after which the breaker opens.
 const FAILURE_THRESHOLD: u32 = 5;
-/// How long it stays open at first, in milliseconds; doubled each time up to the longest.
+// The open time doubles with each failed probe, up to the maximum.
 const MIN_OPEN_MS: Millis = 5_000;
 const MAX_OPEN_MS: Millis = 60_000;
-/// Without a failure for so long (and without a call that might have been one) an outage counts as over.
+// An outage ends after this time without a failure. Calls may stop on their own, so silence is no proof of an outage.
 const OUTAGE_RESET_MS: Millis = 2 * MAX_OPEN_MS;
 
-/// Counts connect errors, timeouts and 5xx in a row; whatever else the provider says shows that it is there.
+/// Counts consecutive connection errors, timeouts and 5xx replies. Any other reply proves that the provider is up.
 #[derive(Debug, Default)]
 pub struct Breaker {
     failures: u32,
-    /// Probes in a row that failed.
     failed_probes: u32,
     open_until_ms: Option<Millis>,
-    /// First and last failure since the last answer.
+    // Times of the first and the last failure since the last success.
     outage: Option<(Millis, Millis)>,
 }
 
-/// Who may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// Everyone.
+    /// Calls are allowed.
     Closed,
-    /// This one, to see whether the provider is back.
+    /// This call is allowed, to test whether the provider is back.
     Probe,
-    /// No one before this time.
-    Open {
-        /// When to ask again.
-        until_ms: Millis,
-    },
+    /// No calls before this time.
+    Open { until_ms: Millis },
 }
 
 impl Breaker {
-    /// Asks for passage.
+    /// Decides whether a call may be made now.
     pub fn admit(&mut self, now_ms: Millis) -> Admission {
         match self.open_until_ms {
             None => Admission::Closed,
             Some(until_ms) if now_ms < until_ms => Admission::Open { until_ms },
             Some(_) => {
-                // Others wait as long again: a probe that vanishes with its process is followed by another.
+                // Other calls wait for the probe. The wait is bounded, since the probe may be cancelled without a result.
                 self.open_until_ms = Some(now_ms + MIN_OPEN_MS);
                 Admission::Probe
             }
         }
     }
 
-    /// The provider answered, whatever it said.
+    /// Records any reply of the provider.
     pub fn record_success(&mut self) {
         *self = Self::default();
     }
 
-    /// A call that entered by `passage` found the provider away.
+    /// Records that the call admitted by `admission` did not reach the provider.
     pub fn record_failure(&mut self, admission: Admission, now_ms: Millis) {
         self.failures += 1;
         let since = self
@@ -71,12 +66,12 @@ impl Breaker {
         }
     }
 
-    /// When it lets the next call through; `None` while it is closed.
+    /// Time of the next probe; `None` while closed.
     pub fn open_until_ms(&self) -> Option<Millis> {
         self.open_until_ms
     }
 
-    /// How long the provider has been away at `now_ms`, in milliseconds.
+    /// Duration of the current outage in milliseconds; 0 if there is none.
     pub fn outage_ms(&self, now_ms: Millis) -> Millis {
         self.outage
             .map_or(0, |(first, _)| now_ms.saturating_sub(first))
@@ -133,10 +128,8 @@ mod tests {
         assert_eq!(pauses, [10, 20, 40, 60, 60, 60]);
         assert_eq!(breaker.outage_ms(now), now);
         breaker.record_success();
-        assert_eq!(
-            (breaker.admit(now), breaker.outage_ms(now)),
-            (Admission::Closed, 0)
-        );
+        assert_eq!(breaker.admit(now), Admission::Closed);
+        assert_eq!(breaker.outage_ms(now), 0);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The call log: one create-only record per reply of a provider, useful or not (rule 12). What was spent is summed from
-//! it; it never holds text of prompts or replies.
+//! The call log: one write-once record per provider reply, usable or not. Spending is summed from it. Records never
+//! contain text of prompts or replies.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -9,37 +9,32 @@ use stemma_engine::{JobId, PortError, RunId, TaskKey};
 
 use crate::request::TokenUsage;
 
-/// One reply.
+/// One reply of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallRecord {
-    /// When it came.
+    /// Time of the reply.
     pub at_ms: Millis,
-    /// The run that asked first.
+    /// The run that made the call.
     pub run: RunId,
-    /// The task.
     pub task: TaskKey,
-    /// Its stage.
     pub stage: String,
-    /// The attempt, from 1.
+    /// 1-based.
     pub attempt: u32,
     /// Digest of the request.
     pub request: String,
-    /// The model.
     pub model: String,
-    /// What it cost.
     pub usage: TokenUsage,
-    /// How long the call took, in milliseconds.
     pub took_ms: u64,
-    /// Whether it became an answer.
+    /// Whether the reply was used, not rejected.
     pub useful: bool,
-    /// The jobs that waited for it, and paid.
+    /// The jobs that share the cost.
     #[serde(default)]
     pub jobs: Vec<JobId>,
 }
 
 impl CallRecord {
-    /// Blob key of the record: by minute, so that the log of a job can be read from its beginning. `collection` is the
-    /// blob prefix of the tenant, without a slash at its end.
+    /// Blob key of the record, ordered by minute so that [`read`] can start at a time. `collection` is the tenant's blob
+    /// prefix without a trailing slash.
     pub fn key(&self, collection: &str, random: u64) -> String {
         let minute = self.at_ms / 60_000;
         format!(
@@ -49,15 +44,14 @@ impl CallRecord {
     }
 }
 
-/// Names listed at once, and records read at once.
 const PAGE_SIZE: usize = 1_000;
 const CONCURRENT_READS: usize = 32;
 
-/// Reads the log of a collection from a time on, record by record in the order of their minutes, and hands each to `each`.
-/// `collection` is as in [`CallRecord::key`]. Returns how many records could not be read.
+/// Reads the log of a collection from `since_ms` on and calls `each` per record, ordered by minute. Returns the number of
+/// unreadable records.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] if the store is unavailable.
 pub async fn read(
     blobs: &dyn Blobs,
     collection: &str,
@@ -66,11 +60,11 @@ pub async fn read(
 ) -> Result<u64, PortError> {
     let prefix = format!("{collection}/calls/");
     let mut after = format!("{prefix}{:010}", since_ms / 60_000);
-    let mut unread = 0;
+    let mut unreadable = 0;
     loop {
         let names = blobs.list(&prefix, Some(&after), PAGE_SIZE).await?;
         let Some(last) = names.last() else {
-            return Ok(unread);
+            return Ok(unreadable);
         };
         after.clone_from(last);
         let reads = stream::iter(names)
@@ -80,7 +74,7 @@ pub async fn read(
         for json in records.into_iter().flatten() {
             match serde_json::from_slice(&json) {
                 Ok(record) => each(record),
-                Err(_) => unread += 1,
+                Err(_) => unreadable += 1,
             }
         }
     }

@@ -1,7 +1,7 @@
-//! How a request is put to one provider and model: as strictly as it takes it.
+//! Adapts requests to what a provider supports.
 //!
-//! What a provider refuses with 400 and names in its refusal is left out of the request, which is then sent again; once the
-//! provider takes it so, every further request of this process is put that way. The question and its digest stay the same.
+//! When a provider rejects a request with 400 and names a parameter, the request is sent again without it. Once accepted,
+//! the reduced form is used for all later requests of this process. The digest of the request does not change.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,35 +10,32 @@ use serde_json::Value;
 use crate::http::{HttpError, HttpReply, HttpTransport};
 use crate::request::{LlmError, LlmRequest};
 
-/// How often one request is put otherwise.
 const MAX_ATTEMPTS: usize = 6;
 
-/// How requests are put.
+/// Optional parameters of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestShape {
     pub(crate) format: ResponseFormat,
     pub(crate) limit: LimitField,
-    /// Whether temperature 0 is sent.
+    // Whether to send temperature 0.
     pub(crate) temperature: bool,
 }
 
-/// How the provider is held to the shape of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResponseFormat {
-    /// By its JSON schema.
+    // The provider enforces the JSON schema.
     Schema,
-    /// To JSON; the schema stands in the instructions.
+    // The provider enforces JSON; the schema is part of the system prompt.
     Object,
-    /// Not at all; the schema stands in the instructions.
+    // Nothing is enforced; the schema is part of the system prompt.
     Text,
 }
 
-/// The name of the longest reply in tokens.
+/// The parameter that limits the length of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitField {
-    /// What every server knows but the newest of OpenAI.
+    // Understood by all servers except for the newest OpenAI models.
     MaxTokens,
-    /// What those want.
     MaxCompletionTokens,
 }
 
@@ -49,7 +46,7 @@ impl RequestShape {
         temperature: true,
     };
 
-    /// The next less strict way, given what the provider says is wrong; `None` where it names nothing of this.
+    // `None` if the message names none of the parameters that can be dropped.
     fn relaxed(self, message: &str, has_json_mode: bool) -> Option<Self> {
         let message = message.to_lowercase();
         let mentions = |words: &[&str]| words.iter().any(|word| message.contains(word));
@@ -89,10 +86,10 @@ impl RequestShape {
     }
 }
 
-/// The shape that one provider takes, learned once per process and model.
+/// The request shape that a provider accepts, learned once per process and model.
 pub(crate) struct ProviderCapabilities {
     shape: Mutex<RequestShape>,
-    /// Whether the dialect has JSON without a schema, and two names for the longest reply.
+    // Whether the API has a JSON mode without a schema, and two names for the output limit.
     has_json_mode: bool,
 }
 
@@ -100,14 +97,14 @@ impl ProviderCapabilities {
     pub(crate) fn new(has_json_mode: bool) -> Self {
         Self {
             shape: Mutex::new(RequestShape::STRICT),
-            has_json_mode: has_json_mode,
+            has_json_mode,
         }
     }
 
-    /// Sends `request` to `path`, put as `body` says, and otherwise where the provider does not take it so.
+    /// Sends `request` to `path`, relaxing its shape as long as the provider rejects it for a parameter.
     pub(crate) async fn post(
         &self,
-        wire: &HttpTransport,
+        transport: &HttpTransport,
         path: &str,
         request: &LlmRequest,
         body: impl Fn(&LlmRequest, RequestShape) -> Value,
@@ -118,15 +115,15 @@ impl ProviderCapabilities {
         let quoted = [request.system.as_str(), request.user.as_str()];
         for _ in 0..MAX_ATTEMPTS {
             let HttpError { error, detail } =
-                match wire.post(path, &body(request, shape), &quoted).await {
+                match transport.post(path, &body(request, shape), &quoted).await {
                     Ok(received) => {
                         self.remember(initial, shape);
                         return Ok(received);
                     }
-                    Err(refused) => refused,
+                    Err(error) => error,
                 };
             let relaxed = detail.and_then(|detail| shape.relaxed(&detail, self.has_json_mode));
-            // What put otherwise is refused all the same was refused for another reason: the first one counts.
+            // If the relaxed request fails as well, the parameter was not the cause, so the first error is reported.
             let Some(relaxed) = relaxed else {
                 return Err(first.unwrap_or(error));
             };
@@ -141,13 +138,13 @@ impl ProviderCapabilities {
 
     fn remember(&self, previous: RequestShape, accepted: RequestShape) {
         if previous != accepted {
-            tracing::info!(shape = ?accepted, "the provider does not take requests in their strictest form; they are put so from now on");
+            tracing::info!(shape = ?accepted, "the provider rejects the strict request form; using a relaxed form from now on");
             *self.shape.lock().unwrap_or_else(PoisonError::into_inner) = accepted;
         }
     }
 }
 
-/// The instructions, with the schema where nothing else holds the provider to it.
+/// The system prompt, with the schema appended if the provider does not enforce it.
 pub(crate) fn system_prompt(request: &LlmRequest, format: ResponseFormat) -> String {
     match format {
         ResponseFormat::Schema => request.system.clone(),
@@ -158,7 +155,7 @@ pub(crate) fn system_prompt(request: &LlmRequest, format: ResponseFormat) -> Str
     }
 }
 
-/// The format of this request: what is continued is text, for a model that is held to a schema begins again.
+// A continuation is requested as plain text: under an enforced schema the model would start the object again.
 pub(crate) fn response_format(request: &LlmRequest, shape: RequestShape) -> ResponseFormat {
     match request.follow_up {
         Some(crate::request::FollowUp::Continue { .. }) => ResponseFormat::Text,
@@ -166,7 +163,7 @@ pub(crate) fn response_format(request: &LlmRequest, shape: RequestShape) -> Resp
     }
 }
 
-/// What is said in turn: the question, the reply it follows, and the note on that. Roles alternate.
+// Roles must alternate for Anthropic, so a note without a reply is appended to the user message.
 pub(crate) fn chat_messages(request: &LlmRequest) -> Vec<(&'static str, String)> {
     let Some(follow_up) = &request.follow_up else {
         return vec![("user", request.user.clone())];
@@ -209,10 +206,8 @@ mod tests {
         let object = relaxed("'response_format' of type 'json_schema' is not supported").unwrap();
         assert_eq!(object.format, ResponseFormat::Object);
         let text = object.relaxed("response_format is unknown", true).unwrap();
-        assert_eq!(
-            (text.format, text.relaxed("response_format", true)),
-            (ResponseFormat::Text, None)
-        );
+        assert_eq!(text.format, ResponseFormat::Text);
+        assert_eq!(text.relaxed("response_format", true), None);
         assert_eq!(
             strict
                 .relaxed("tool_choice is not supported", false)

@@ -1,5 +1,5 @@
-//! Texts as vectors: a client for embeddings in the shape of OpenAI. Limits, prices and the call log are those of every other
-//! call: whoever wants vectors goes through [`Gate::embed`](crate::gate::Gate::embed), batch by batch.
+//! Client for the OpenAI embeddings API. Call it through [`ModelClient::embed`](crate::client::ModelClient::embed), which
+//! applies rate limits and budgets to each batch.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -10,54 +10,46 @@ use crate::http::{AuthHeader, Endpoint, EndpointError, HttpTransport};
 use crate::request::{LlmError, TokenUsage};
 use crate::tokens;
 
-/// Texts in one call at most, and their tokens together.
 const MAX_TEXTS: usize = 256;
-/// See [`batches`].
+/// Maximum tokens of one batch; see [`batches`].
 pub const MAX_TOKENS: u32 = 100_000;
-/// Tokens of one text at most: what no model of the usual kind reads is refused before it is sent.
+/// Maximum tokens of one text, the context length of common embedding models.
 pub const MAX_TEXT_TOKENS: u32 = 8_191;
 
-/// Turns texts into vectors.
 #[async_trait]
 pub trait Embedder: Send + Sync {
-    /// A vector for each text, in their order, all of one length, in one call.
+    /// Embeds `texts` in one call. Vectors come in the order of the texts and have equal lengths.
     ///
     /// # Errors
-    /// [`LlmError`] when there is no reply, or it cannot be used.
+    /// [`LlmError`] if there is no reply or it is invalid.
     async fn embed(&self, texts: &[&str]) -> Result<EmbeddingReply, LlmError>;
 }
 
-/// Vectors and what they cost.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EmbeddingReply {
-    /// One per text.
     pub vectors: Vec<Vec<f32>>,
-    /// What it cost.
     pub usage: TokenUsage,
-    /// What the provider says about its limits, beside it.
     pub rate_limits: ReportedLimits,
 }
 
-/// Texts of one call.
+/// The texts of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextBatch<'a> {
-    /// The texts.
     pub texts: &'a [&'a str],
-    /// Their tokens together, by our count.
+    /// Total o200k tokens.
     pub tokens: u32,
 }
 
-/// The client.
 pub struct OpenAiEmbedder {
     transport: HttpTransport,
     model: String,
 }
 
 impl OpenAiEmbedder {
-    /// A client of `model` at `endpoint`; nothing is sent yet.
+    /// Creates a client without connecting.
     ///
     /// # Errors
-    /// [`EndpointError`] naming what is wrong with it.
+    /// [`EndpointError`] for an invalid URL or header.
     pub fn new(endpoint: Endpoint, model: impl Into<String>) -> Result<Self, EndpointError> {
         Ok(Self {
             transport: HttpTransport::new(endpoint, AuthHeader::Bearer, &[])?,
@@ -65,7 +57,7 @@ impl OpenAiEmbedder {
         })
     }
 
-    /// Host and port, for names of buckets and for people.
+    /// Host and port, for rate limit buckets and messages.
     pub fn host(&self) -> &str {
         self.transport.host()
     }
@@ -79,14 +71,9 @@ impl Embedder for OpenAiEmbedder {
             .transport
             .post("embeddings", &body, texts)
             .await
-            .map_err(|refused| refused.error)?;
-        let list: EmbeddingList = serde_json::from_slice(&received.bytes).map_err(|_| {
-            let message = "it is no list of embeddings".into();
-            LlmError::Unreadable {
-                message,
-                usage: TokenUsage::default(),
-            }
-        })?;
+            .map_err(|error| error.error)?;
+        let list: EmbeddingList = serde_json::from_slice(&received.bytes)
+            .map_err(|_| LlmError::unreadable("not a list of embeddings", TokenUsage::default()))?;
         let prompt_tokens = list.usage.map_or_else(
             || {
                 texts
@@ -100,21 +87,18 @@ impl Embedder for OpenAiEmbedder {
             prompt_tokens,
             ..TokenUsage::default()
         };
-        let unreadable = |message: &str| LlmError::Unreadable {
-            message: message.into(),
-            usage,
-        };
         let mut vectors: Vec<Vec<f32>> = vec![Vec::new(); texts.len()];
         for item in list.data {
-            let place = vectors
+            let slot = vectors
                 .get_mut(item.index)
-                .ok_or_else(|| unreadable("it has a vector of no text"))?;
-            *place = item.embedding;
+                .ok_or_else(|| LlmError::unreadable("a vector has an unknown index", usage))?;
+            *slot = item.embedding;
         }
         let length = vectors.first().map_or(0, Vec::len);
         if !vectors.iter().all(|vector| is_valid_vector(vector, length)) {
-            return Err(unreadable(
-                "its vectors are not of one length, not of numbers, or have none but zeros",
+            return Err(LlmError::unreadable(
+                "vectors are zero, not finite, or differ in length",
+                usage,
             ));
         }
         Ok(EmbeddingReply {
@@ -125,36 +109,39 @@ impl Embedder for OpenAiEmbedder {
     }
 }
 
-/// Whether a vector has so many numbers, and a direction: one of zeros alone is as near to everything.
+// A zero vector has no direction, so cosine similarity is undefined for it.
 fn is_valid_vector(vector: &[f32], length: usize) -> bool {
     vector.len() == length
         && vector.iter().all(|value| value.is_finite())
         && vector.iter().any(|value| *value != 0.0)
 }
 
-/// The texts in calls of bounded size: at most 256 of them, and `most` tokens together where that is less than
-/// [`MAX_TOKENS`]; one text is never cut.
+/// Splits texts into batches of at most 256 texts and `max_tokens` tokens (at most [`MAX_TOKENS`]). Texts are never cut: one
+/// longer than `max_tokens` is a batch of its own.
 ///
 /// # Errors
-/// Refused, where a text is empty or longer than [`MAX_TEXT_TOKENS`].
-pub fn batches<'a>(texts: &'a [&'a str], most: u32) -> Result<Vec<TextBatch<'a>>, LlmError> {
-    let refused = |message: String| LlmError::Refused { status: 0, message };
+/// [`LlmError::Refused`] if a text is empty or longer than [`MAX_TEXT_TOKENS`].
+pub fn batches<'a>(texts: &'a [&'a str], max_tokens: u32) -> Result<Vec<TextBatch<'a>>, LlmError> {
     let mut batches = Vec::new();
     let mut first = 0;
     let mut sum = 0;
     for (at, text) in texts.iter().enumerate() {
         let count = tokens::count(text);
         if count == 0 || count > MAX_TEXT_TOKENS {
-            return Err(refused(format!(
-                "text {at} has {count} tokens; 1 to {MAX_TEXT_TOKENS} can be embedded"
-            )));
+            return Err(LlmError::Refused {
+                status: 0,
+                message: format!(
+                    "text {at} has {count} tokens; 1 to {MAX_TEXT_TOKENS} can be embedded"
+                ),
+            });
         }
-        if at > first && (at - first == MAX_TEXTS || sum + count > most.min(MAX_TOKENS)) {
+        if at > first && (at - first == MAX_TEXTS || sum + count > max_tokens.min(MAX_TOKENS)) {
             batches.push(TextBatch {
                 texts: &texts[first..at],
                 tokens: sum,
             });
-            (first, sum) = (at, 0);
+            first = at;
+            sum = 0;
         }
         sum += count;
     }
@@ -193,8 +180,8 @@ mod tests {
     #[test]
     fn zero_and_malformed_vectors_are_invalid() {
         assert!(is_valid_vector(&[0.0, 0.5], 2));
-        for wrong in [&[0.0, 0.0][..], &[f32::NAN, 1.0], &[1.0], &[]] {
-            assert!(!is_valid_vector(wrong, 2), "{wrong:?}");
+        for invalid in [&[0.0, 0.0][..], &[f32::NAN, 1.0], &[1.0], &[]] {
+            assert!(!is_valid_vector(invalid, 2), "{invalid:?}");
         }
         assert!(!is_valid_vector(&[], 0));
     }
@@ -221,7 +208,7 @@ mod tests {
         assert_eq!(
             batches(&texts, 100).unwrap().len(),
             20 + 280_usize.div_ceil(100),
-            "one long text is a call"
+            "each long text is its own batch"
         );
         assert!(batches(&["a", ""], 100).is_err() && batches(&[&long.repeat(2)], 100).is_err());
         assert!(batches(&[], 100).unwrap().is_empty());

@@ -1,13 +1,13 @@
-//! What the headers of a reply say about limits, in the words of every provider.
+//! Rate limit headers of all supported providers.
 //!
-//! | header | says |
+//! | header | meaning |
 //! |---|---|
-//! | `retry-after-ms`, `x-ms-retry-after-ms` | how long no one should ask, in milliseconds |
-//! | `retry-after` | the same in seconds, or the date until when |
-//! | `x-ratelimit-limit-requests`, `-tokens` | limits per minute (OpenAI, Azure, vLLM behind gateways) |
-//! | `x-ratelimit-remaining-requests`, `-tokens` | what is left of them now |
-//! | `x-ratelimit-time_until_reset-requests`, `-tokens` | how long until all of it is there again |
-//! | `anthropic-ratelimit-requests-*`, `-tokens-*`, `-input-tokens-*` | the same; `-time_until_reset` as a time of RFC 3339 |
+//! | `retry-after-ms`, `x-ms-retry-after-ms` | pause in milliseconds |
+//! | `retry-after` | pause in seconds, or an HTTP date |
+//! | `x-ratelimit-limit-requests`, `-tokens` | limit per minute (OpenAI, Azure, vLLM behind gateways) |
+//! | `x-ratelimit-remaining-requests`, `-tokens` | remaining quota |
+//! | `x-ratelimit-reset-requests`, `-tokens` | duration until the quota is full again |
+//! | `anthropic-ratelimit-requests-*`, `-tokens-*`, `-input-tokens-*` | as above; `-reset` is an RFC 3339 time |
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use stemma_engine::limit::ReportedLimits;
 
 use crate::header_time::{parse_duration, parse_http_date, parse_rfc3339};
 
-/// The longest pause that is believed.
+// Longer pauses are capped, so that a wrong header cannot stop a worker for hours.
 const MAX_PAUSE: Duration = Duration::from_secs(600);
-/// The longest pause that is taken from the time at which a whole limit is there again: some of it is there sooner.
+// A reset time says when the whole quota is back. Part of it returns sooner, so the cap is lower.
 const MAX_RESET_PAUSE: Duration = Duration::from_secs(60);
-/// What limits are counted in, in the words of OpenAI and of Anthropic, the first that is there counts.
+// Header name patterns of OpenAI and Anthropic. The first header present wins.
 const REQUEST_HEADERS: [&str; 2] = ["x-ratelimit-{}-requests", "anthropic-ratelimit-requests-{}"];
 const TOKEN_HEADERS: [&str; 3] = [
     "x-ratelimit-{}-tokens",
@@ -29,34 +29,39 @@ const TOKEN_HEADERS: [&str; 3] = [
     "anthropic-ratelimit-input-tokens-{}",
 ];
 
-/// Limits and what is left of them.
+/// Reads limits and remaining quota.
 pub(crate) fn rate_limits(headers: &HeaderMap) -> ReportedLimits {
-    let number = |names: &[&str], what: &str| -> Option<u32> {
-        let value = header_value(headers, names, what)?;
-        let number = value.parse::<f64>().ok().filter(|number| *number >= 0.0)?;
-        Some(number.min(f64::from(u32::MAX - 1)) as u32)
-    };
-    // No provider grants nothing at all: a limit of 0 or -1 says that there is none.
-    let limit = |names| number(names, "limit").filter(|limit| *limit > 0);
     ReportedLimits {
-        requests_per_minute: limit(&REQUEST_HEADERS),
-        tokens_per_minute: limit(&TOKEN_HEADERS),
-        requests_remaining: number(&REQUEST_HEADERS, "remaining"),
-        tokens_remaining: number(&TOKEN_HEADERS, "remaining"),
+        requests_per_minute: limit(headers, &REQUEST_HEADERS),
+        tokens_per_minute: limit(headers, &TOKEN_HEADERS),
+        requests_remaining: number(headers, &REQUEST_HEADERS, "remaining"),
+        tokens_remaining: number(headers, &TOKEN_HEADERS, "remaining"),
     }
 }
 
-/// The pause a provider asks for with a refusal.
+// Servers send 0 or -1 where no limit is configured.
+fn limit(headers: &HeaderMap, names: &[&str]) -> Option<u32> {
+    number(headers, names, "limit").filter(|limit| *limit > 0)
+}
+
+fn number(headers: &HeaderMap, names: &[&str], what: &str) -> Option<u32> {
+    let value = header_value(headers, names, what)?;
+    let number = value.parse::<f64>().ok().filter(|number| *number >= 0.0)?;
+    // `u32::MAX` stands for an unknown quota.
+    Some(number.min(f64::from(u32::MAX - 1)) as u32)
+}
+
+/// Returns the pause that the provider requests with an error.
 pub(crate) fn retry_after(headers: &HeaderMap, now_ms: Millis) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |name: &str| text(name)?.parse::<f64>().ok();
-    let millis = || number("retry-after-ms").or_else(|| number("x-ms-retry-after-ms"));
-    let seconds = millis()
+    let seconds = number("retry-after-ms")
+        .or_else(|| number("x-ms-retry-after-ms"))
         .map(|millis| millis / 1_000.0)
         .or_else(|| number("retry-after"));
     let pause = match seconds {
         Some(seconds) => Duration::try_from_secs_f64(seconds).ok(),
-        // A date is by the provider's clock: its own says how far away that is, where it sends it.
+        // The date is by the provider's clock, so it is compared with the `date` header where present.
         None => text("retry-after")
             .and_then(parse_http_date)
             .map(|until_ms| {
@@ -69,18 +74,16 @@ pub(crate) fn retry_after(headers: &HeaderMap, now_ms: Millis) -> Option<Duratio
         .or_else(|| time_until_reset(headers, now_ms))
 }
 
-/// How long until what is used up is there again, where nothing else is said.
+// Without `retry-after`, the pause is the longest reset time among the exhausted quotas.
 fn time_until_reset(headers: &HeaderMap, now_ms: Millis) -> Option<Duration> {
-    let used_up = |names: &[&str]| {
-        header_value(headers, names, "remaining")?
-            .parse::<f64>()
-            .ok()
-            .filter(|remaining| *remaining < 1.0)
-    };
-    let meters: [&[&str]; 2] = [&REQUEST_HEADERS, &TOKEN_HEADERS];
-    let resets = meters
+    let quotas: [&[&str]; 2] = [&REQUEST_HEADERS, &TOKEN_HEADERS];
+    let resets = quotas
         .into_iter()
-        .filter(|names| used_up(names).is_some())
+        .filter(|names| {
+            header_value(headers, names, "remaining")
+                .and_then(|value| value.parse::<f64>().ok())
+                .is_some_and(|remaining| remaining < 1.0)
+        })
         .filter_map(|names: &[&str]| {
             let value = header_value(headers, names, "reset")?;
             let until_ms = parse_rfc3339(value)
@@ -90,7 +93,6 @@ fn time_until_reset(headers: &HeaderMap, now_ms: Millis) -> Option<Duration> {
     resets.max().map(|reset| reset.min(MAX_RESET_PAUSE))
 }
 
-/// What the first of `names` that is there says about `what`.
 fn header_value<'a>(headers: &'a HeaderMap, names: &[&str], what: &str) -> Option<&'a str> {
     names.iter().find_map(|name| {
         headers
@@ -142,14 +144,10 @@ mod tests {
             ("anthropic-ratelimit-input-tokens-remaining", "39000"),
         ]);
         let limits = rate_limits(&anthropic);
-        assert_eq!(
-            (limits.requests_per_minute, limits.tokens_per_minute),
-            (Some(50), Some(40_000))
-        );
-        assert_eq!(
-            (limits.requests_remaining, limits.tokens_remaining),
-            (None, Some(39_000))
-        );
+        assert_eq!(limits.requests_per_minute, Some(50));
+        assert_eq!(limits.tokens_per_minute, Some(40_000));
+        assert_eq!(limits.requests_remaining, None);
+        assert_eq!(limits.tokens_remaining, Some(39_000));
         let none = headers(&[
             ("x-ratelimit-limit-requests", "-1"),
             ("x-ratelimit-limit-tokens", "many"),
@@ -181,10 +179,8 @@ mod tests {
                 ("x-ratelimit-reset-requests", "1m30s"),
             ]
         };
-        assert_eq!(
-            (millis(&reset("0")), millis(&reset("3"))),
-            (Some(60_000), None)
-        );
+        assert_eq!(millis(&reset("0")), Some(60_000));
+        assert_eq!(millis(&reset("3")), None);
         let reset = [
             ("anthropic-ratelimit-tokens-remaining", "0"),
             ("anthropic-ratelimit-tokens-reset", "2026-01-01T00:00:12Z"),

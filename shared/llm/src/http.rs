@@ -1,7 +1,7 @@
-//! The wire to a provider: where it is, what goes with every call, and what a status means, decided here and nowhere else.
+//! HTTP transport to a provider: endpoint, authentication, and the mapping from status to [`LlmError`].
 //!
-//! No redirect is followed (the URL is the operator's, not the provider's to choose), no proxy is read from the environment
-//! (I-7), no reply over 8 MiB read.
+//! Redirects are not followed, since only the operator chooses the URL. Proxies are not read from the environment.
+//! Replies over 8 MiB are rejected.
 
 use std::time::Duration;
 
@@ -16,58 +16,47 @@ use stemma_engine::secret::Secret;
 use crate::headers;
 use crate::request::{LlmError, TokenUsage};
 
-/// The largest reply in bytes that is read.
 pub const MAX_REPLY_BYTES: usize = 8 << 20;
-/// Bytes of an error's body that are looked at, and characters of it that are kept.
+// Limits for error bodies: bytes read, and characters kept in the message.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 const MAX_ERROR_CHARS: usize = 200;
-/// Characters in a row that an error may share with the question before it counts as quoting it.
+// An error message that shares this many consecutive characters with the prompt counts as quoting it.
 const QUOTE_CHARS: usize = 16;
-/// The header that names this process to the provider.
 const PROCESS_HEADER: &str = "x-stemma-process";
 
-/// Where a provider is, and how to talk to it: local configuration.
+/// Address and credentials of a provider.
 pub struct Endpoint {
-    /// E.g. `https://api.openai.com/v1`; the path of the call is added before a query, where there is one (Azure's
-    /// `?api-version=…`).
+    /// E.g. `https://api.openai.com/v1`. A query (Azure's `?api-version=…`) is kept after the path of the call.
     pub base_url: String,
-    /// Sent with every call, where there is one.
     pub api_key: Secret,
-    /// The header the key stands in as it is (Azure: `api-key`); empty: as the dialect has it.
+    /// Header that carries the bare key (Azure: `api-key`); empty for the default of the API.
     pub key_header: String,
-    /// Further headers, each `Name: value`.
+    /// Extra headers, each `Name: value`.
     pub headers: Vec<Secret>,
-    /// How long a call may take, connecting included.
+    /// Timeout of a call, including the connection.
     pub timeout: Duration,
-    /// Names this process in the header `x-stemma-process`.
+    /// Value of the header `x-stemma-process`.
     pub process: String,
-    /// Time, for what providers say about it.
     pub env: Env,
 }
 
-/// Why an endpoint cannot be used.
+/// An invalid [`Endpoint`]. Messages never contain header values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// No URL of a web server.
     #[error("`{0}` is not an http or https URL")]
     Url(String),
-    /// A header that is none; its value is not shown.
     #[error("header {0} is not of the form `Name: value`")]
     Header(String),
-    /// A client could not be made of it.
-    #[error("no client for this endpoint: {0}")]
+    #[error("cannot create an HTTP client for this endpoint: {0}")]
     Client(String),
 }
 
-/// How a dialect sends its key.
 pub(crate) enum AuthHeader {
     /// `Authorization: Bearer …`.
     Bearer,
-    /// In a header of this name.
     Header(&'static str),
 }
 
-/// A client of one endpoint.
 pub(crate) struct HttpTransport {
     client: Client,
     base: Url,
@@ -77,16 +66,14 @@ pub(crate) struct HttpTransport {
     env: Env,
 }
 
-/// What a call came to.
 pub(crate) struct HttpReply {
     pub(crate) bytes: Vec<u8>,
     pub(crate) rate_limits: ReportedLimits,
 }
 
-/// A call that was refused.
 pub(crate) struct HttpError {
     pub(crate) error: LlmError,
-    /// What is wrong with the request as it was put, in the provider's words: to put it otherwise, never to be shown.
+    // The provider's unredacted message for a rejected request. It selects a simpler request and is never logged.
     pub(crate) detail: Option<String>,
 }
 
@@ -100,11 +87,10 @@ impl From<LlmError> for HttpError {
 }
 
 impl HttpTransport {
-    /// A client; nothing is sent yet. `with` are the headers of the dialect.
     pub(crate) fn new(
         endpoint: Endpoint,
         key: AuthHeader,
-        with: &[(&'static str, &'static str)],
+        api_headers: &[(&'static str, &'static str)],
     ) -> Result<Self, EndpointError> {
         let base = parse_base_url(&endpoint.base_url)?;
         let host = base.host_str().unwrap_or_default();
@@ -117,7 +103,7 @@ impl HttpTransport {
             .no_proxy()
             .timeout(endpoint.timeout)
             .user_agent(concat!("stemma/", env!("CARGO_PKG_VERSION")))
-            .default_headers(default_headers(&endpoint, key, with)?)
+            .default_headers(default_headers(&endpoint, key, api_headers)?)
             .build()
             .map_err(|error| EndpointError::Client(error.to_string()))?;
         let Endpoint {
@@ -136,12 +122,11 @@ impl HttpTransport {
         })
     }
 
-    /// Host and port, for names of buckets and for people.
+    /// Host and port, for rate limit buckets and messages.
     pub(crate) fn host(&self) -> &str {
         &self.host
     }
 
-    /// Where a call to `path` goes.
     pub(crate) fn url_for(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         url.set_path(&format!(
@@ -151,7 +136,7 @@ impl HttpTransport {
         url
     }
 
-    /// Posts `body` to `path`. `quoted` are the texts that no error may repeat.
+    /// Posts `body` to `path`. Error messages never repeat the texts in `quoted`.
     pub(crate) async fn post(
         &self,
         path: &str,
@@ -163,39 +148,35 @@ impl HttpTransport {
         if !response.status().is_success() {
             return Err(self.status_error(response, quoted).await);
         }
-        let stated = headers::rate_limits(response.headers());
-        let (bytes, whole) = read_body(&mut response, MAX_REPLY_BYTES)
+        let rate_limits = headers::rate_limits(response.headers());
+        let (bytes, is_complete) = read_body(&mut response, MAX_REPLY_BYTES)
             .await
             .map_err(|error| self.transport_error(&error))?;
-        if !whole {
-            let message = format!("it is larger than {MAX_REPLY_BYTES} bytes");
-            return Err(LlmError::Unreadable {
-                message,
-                usage: TokenUsage::default(),
-            }
-            .into());
+        if !is_complete {
+            let message = format!("larger than {MAX_REPLY_BYTES} bytes");
+            return Err(LlmError::unreadable(message, TokenUsage::default()).into());
         }
-        Ok(HttpReply {
-            bytes,
-            rate_limits: stated,
-        })
+        Ok(HttpReply { bytes, rate_limits })
     }
 
-    /// Whether the provider would serve us, as far as it says without being asked a question: the names of its models
-    /// where it lists them. A provider that has no such list says nothing.
+    /// Lists the provider's models. Fails for a rejected key; providers without a model list return an empty one.
     pub(crate) async fn models(&self) -> Result<Vec<String>, LlmError> {
         let sent = self.client.get(self.url_for("models")).send().await;
         let mut response = sent.map_err(|error| self.transport_error(&error))?;
         if !response.status().is_success() {
             let error = self.status_error(response, &[]).await.error;
-            let is_key = matches!(
+            let is_rejected_key = matches!(
                 error,
                 LlmError::Configuration {
                     status: 401 | 403,
                     ..
                 }
             );
-            return if is_key { Err(error) } else { Ok(Vec::new()) };
+            return if is_rejected_key {
+                Err(error)
+            } else {
+                Ok(Vec::new())
+            };
         }
         let (bytes, _) = read_body(&mut response, MAX_REPLY_BYTES)
             .await
@@ -211,25 +192,24 @@ impl HttpTransport {
             .collect())
     }
 
-    /// A call that came to no reply. The error's own text may name the URL, never headers or bodies.
+    // The text of a `reqwest::Error` may contain the full URL, so only the host is reported.
     fn transport_error(&self, error: &reqwest::Error) -> LlmError {
         if error.is_timeout() {
             return LlmError::TimedOut(self.timeout);
         }
         let what = if error.is_connect() {
-            "no connection"
+            "cannot connect"
         } else {
-            "the connection broke"
+            "lost the connection"
         };
         LlmError::Unreachable(format!("{what} to {}", self.host))
     }
 
-    /// What a status other than success means.
     async fn status_error(&self, mut response: Response, quoted: &[&str]) -> HttpError {
         let status = response.status().as_u16();
-        let after = headers::retry_after(response.headers(), self.env.now_ms());
-        let stated = headers::rate_limits(response.headers());
-        // What the body says is a help and no more: an error while it is read changes nothing.
+        let retry_after = headers::retry_after(response.headers(), self.env.now_ms());
+        let rate_limits = headers::rate_limits(response.headers());
+        // The body only adds detail. The status decides even if reading the body fails.
         let (bytes, _) = read_body(&mut response, MAX_ERROR_BYTES)
             .await
             .unwrap_or_default();
@@ -238,12 +218,12 @@ impl HttpTransport {
         let error = match status {
             400 | 402 | 403 | 429 if body.is_quota() => LlmError::Configuration { status, message },
             429 | 529 => LlmError::Throttled {
-                retry_after: after,
-                rate_limits: stated,
+                retry_after,
+                rate_limits,
             },
-            503 if after.is_some() => LlmError::Throttled {
-                retry_after: after,
-                rate_limits: stated,
+            503 if retry_after.is_some() => LlmError::Throttled {
+                retry_after,
+                rate_limits,
             },
             408 => LlmError::TimedOut(self.timeout),
             500.. => LlmError::Server { status, message },
@@ -256,68 +236,76 @@ impl HttpTransport {
             400 if body.is_unknown_model() => LlmError::Configuration { status, message },
             _ => LlmError::Refused { status, message },
         };
-        let body = matches!(
+        let is_rejected_request = matches!(
             error,
             LlmError::Refused {
                 status: 400 | 422,
                 ..
             }
-        )
-        .then(|| body.full_text());
+        );
         HttpError {
             error,
-            detail: body,
+            detail: is_rejected_request.then(|| body.full_text()),
         }
     }
 }
 
 fn parse_base_url(base: &str) -> Result<Url, EndpointError> {
-    let invalid = || EndpointError::Url(base.into());
-    let url = Url::parse(base).map_err(|_| invalid())?;
-    let is_web = matches!(url.scheme(), "http" | "https") && url.host_str().is_some();
-    if is_web { Ok(url) } else { Err(invalid()) }
+    Url::parse(base)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some())
+        .ok_or_else(|| EndpointError::Url(base.into()))
 }
 
 fn default_headers(
     endpoint: &Endpoint,
     key: AuthHeader,
-    with: &[(&'static str, &'static str)],
+    api_headers: &[(&'static str, &'static str)],
 ) -> Result<HeaderMap, EndpointError> {
     let mut headers = HeaderMap::new();
-    let mut add = |name: &str, value: &str| {
-        let wrong = || {
-            EndpointError::Header(if name.is_empty() {
-                "in model.headers".into()
-            } else {
-                format!("`{name}`")
-            })
-        };
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
-        let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
-        value.set_sensitive(true);
-        headers.insert(name, value);
-        Ok::<_, EndpointError>(())
-    };
-    add(PROCESS_HEADER, &endpoint.process)?;
-    for (name, value) in with {
-        add(name, value)?;
+    insert_header(&mut headers, PROCESS_HEADER, &endpoint.process)?;
+    for (name, value) in api_headers {
+        insert_header(&mut headers, name, value)?;
     }
     if !endpoint.api_key.is_empty() {
         let key_value = endpoint.api_key.reveal();
         match (endpoint.key_header.as_str(), key) {
-            ("", AuthHeader::Bearer) => add("authorization", &format!("Bearer {key_value}"))?,
-            ("", AuthHeader::Header(name)) => add(name, key_value)?,
-            (name, _) => add(name, key_value)?,
+            ("", AuthHeader::Bearer) => {
+                insert_header(
+                    &mut headers,
+                    "authorization",
+                    &format!("Bearer {key_value}"),
+                )?;
+            }
+            ("", AuthHeader::Header(name)) | (name, _) => {
+                insert_header(&mut headers, name, key_value)?;
+            }
         }
     }
     for line in &endpoint.headers {
         let (name, value) = line.reveal().split_once(':').unwrap_or(("", ""));
-        add(name.trim(), value.trim())?;
+        insert_header(&mut headers, name.trim(), value.trim())?;
     }
     Ok(headers)
 }
 
-/// Reads at most `max_bytes`; says whether that was all.
+fn insert_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), EndpointError> {
+    let invalid = || {
+        EndpointError::Header(if name.is_empty() {
+            "in model.headers".into()
+        } else {
+            format!("`{name}`")
+        })
+    };
+    let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+    let mut value = HeaderValue::from_str(value).map_err(|_| invalid())?;
+    // Keeps keys out of the debug output of reqwest.
+    value.set_sensitive(true);
+    headers.insert(header, value);
+    Ok(())
+}
+
+// Reads at most `max_bytes`. The flag tells whether the body ended there.
 async fn read_body(
     response: &mut Response,
     max_bytes: usize,
@@ -333,8 +321,8 @@ async fn read_body(
     Ok((bytes, true))
 }
 
-/// What the body of an error says: `{"error": {"code", "type", "message", "param"}}`, `{"error": "text"}`, `{"detail": …}`,
-/// or a line of text.
+// Providers send `{"error": {"code", "type", "message", "param"}}`, `{"error": "text"}` or `{"detail": …}`. Bodies that
+// are not JSON are ignored.
 #[derive(Default)]
 struct ErrorBody {
     code: String,
@@ -362,10 +350,11 @@ impl ErrorBody {
                 .map(|name| text(name))
                 .find(|text| !text.is_empty())
         };
-        let whole = error.as_str().map(Into::into);
         Self {
             code: first(&["code", "type"]).unwrap_or_default(),
-            message: whole
+            message: error
+                .as_str()
+                .map(Into::into)
                 .or_else(|| first(&["message", "detail"]))
                 .or_else(|| error.get("detail").map(ToString::to_string))
                 .unwrap_or_default(),
@@ -373,7 +362,7 @@ impl ErrorBody {
         }
     }
 
-    /// What no pause will mend.
+    // Quota and billing errors come with 429, but no retry helps.
     fn is_quota(&self) -> bool {
         let codes = [
             "insufficient_quota",
@@ -384,7 +373,6 @@ impl ErrorBody {
         codes.contains(&self.code.as_str()) || self.message.contains("credit balance is too low")
     }
 
-    /// Whether it is the name of the model that is wrong.
     fn is_unknown_model(&self) -> bool {
         ["model_not_found", "invalid_model", "DeploymentNotFound"].contains(&self.code.as_str())
     }
@@ -393,7 +381,8 @@ impl ErrorBody {
         format!("{} {} {}", self.code, self.param, self.message)
     }
 
-    /// What may be shown and kept: cut, without control characters, keys, or parts of the question.
+    // Error messages reach logs and job records, so they are cut and lose control characters, keys and quotes from the
+    // prompt.
     fn redacted(&self, quoted: &[&str], key: &Secret) -> String {
         let quoted = quoted
             .iter()
@@ -429,7 +418,6 @@ impl ErrorBody {
     }
 }
 
-/// Whether a stretch of the message stands in the question too.
 fn quotes_request(message: &str, question: &str) -> bool {
     let ends: Vec<usize> = message
         .char_indices()
@@ -440,7 +428,7 @@ fn quotes_request(message: &str, question: &str) -> bool {
         .any(|window| question.contains(&message[window[0]..window[QUOTE_CHARS]]))
 }
 
-/// `sk-…` and other long words of letters and digits: providers repeat parts of the key in their errors.
+// Providers repeat parts of the key in their errors: `sk-…` or a long word of letters and digits.
 fn looks_like_key(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     let mixed = word.chars().any(|c| c.is_ascii_digit()) && word.chars().any(char::is_alphabetic);
@@ -508,7 +496,7 @@ mod tests {
     fn endpoints_must_be_http_urls() {
         let new = |url: &str| {
             HttpTransport::new(endpoint(url), AuthHeader::Bearer, &[])
-                .map(|wire| wire.url_for("chat/completions").to_string())
+                .map(|transport| transport.url_for("chat/completions").to_string())
         };
         assert_eq!(
             new("http://127.0.0.1:9/v1/").unwrap(),

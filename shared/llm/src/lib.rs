@@ -1,20 +1,17 @@
-//! What stands between Stemma and language models.
+//! Language model clients: providers, rate limits, structured output, token counts and costs.
 //!
-//! [`request`] is a question and its answer, whoever gives it; [`openai`] and [`anthropic`] are clients; [`client`] is the one
-//! way to a client: breaker, shared limits, live numbers; [`structured`] asks until a reply is an answer; [`untrusted`] puts text
-//! before a model as data; [`reply`] reads what a model wrote; [`calls`] is the record of every reply that came, [`prices`]
-//! what it cost; [`embeddings`] turns texts into vectors. Attempts after a call without a reply are the engine's.
+//! [`openai`] and [`anthropic`] implement [`request::Llm`]. Callers go through [`client::ModelClient`], which adds a circuit
+//! breaker, shared rate limits and budgets, or through [`structured`], which retries until a reply parses and validates.
+//! A call that returns no reply is retried by the engine, not here.
 //!
-//! [`tokens`] counts: everything that cuts, packs or budgets text needs the same count on every machine, without a
-//! network and without a model, so the count is always in the o200k vocabulary, whichever model answers. For models
-//! with another vocabulary it is an estimate; what a provider charged is in its reply.
+//! [`tokens`] always counts in the o200k vocabulary, so that every machine cuts and budgets text alike, without a network.
+//! For models with another vocabulary the count is an estimate; the billed count comes with the reply.
 //!
 //! ```
 //! assert_eq!(stemma_llm::tokens::count("Item 7. Management's Discussion"), 7);
 //! ```
 //!
-//! What it refuses to do: know what a document is, read environment variables (I-7), fetch a vocabulary at run time, or
-//! follow a provider to another URL.
+//! This crate knows nothing about documents, reads no environment variables, and follows no redirects.
 
 pub mod anthropic;
 mod breaker;

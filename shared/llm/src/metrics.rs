@@ -1,11 +1,11 @@
-//! What calls to models are counted by; `docs/METRICS.md` says what each name means. A bucket is a model at a provider.
+//! Metrics of model calls; see `docs/METRICS.md`. A bucket is a model at a provider.
 
 use metrics::{counter, histogram};
 use stemma_engine::env::Millis;
 
 use crate::request::TokenUsage;
 
-/// Counts a call by how it ended: `answered`, or the code of its failure.
+/// Counts a call. `outcome` is `answered` or an error code.
 pub(crate) fn record_call(bucket: &str, outcome: &'static str, took_ms: Millis) {
     counter!("stemma_model_calls_total", "bucket" => bucket.to_string(), "outcome" => outcome)
         .increment(1);
@@ -13,7 +13,6 @@ pub(crate) fn record_call(bucket: &str, outcome: &'static str, took_ms: Millis) 
         .record(took_ms as f64 / 1_000.0);
 }
 
-/// Counts the tokens of a reply.
 pub(crate) fn record_tokens(bucket: &str, usage: TokenUsage) {
     for (kind, tokens) in [
         ("prompt", usage.prompt_tokens),
@@ -25,7 +24,7 @@ pub(crate) fn record_tokens(bucket: &str, usage: TokenUsage) {
     }
 }
 
-/// Times the wait for a permit, granted or not.
+/// Records the wait for a permit, whether or not it was granted.
 pub(crate) fn record_wait(bucket: &str, waited_ms: Millis) {
     histogram!("stemma_model_wait_seconds", "bucket" => bucket.to_string())
         .record(waited_ms as f64 / 1_000.0);

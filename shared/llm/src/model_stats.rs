@@ -1,4 +1,4 @@
-//! Live numbers of one model, for `why` and `status`: a few counters and rings, never a log.
+//! Live statistics of one model for the commands `why` and `status`, in bounded memory.
 
 use std::collections::VecDeque;
 
@@ -7,21 +7,19 @@ use stemma_engine::heartbeat::ModelStatus;
 
 use crate::request::TokenUsage;
 
-/// Calls whose time is remembered.
 const DURATION_SAMPLES: usize = 256;
-/// Seconds of a minute.
 const SECONDS: usize = 60;
 
-/// Collects what a [`ModelStatus`] says.
+/// The data behind a [`ModelStatus`].
 #[derive(Debug, Default)]
 pub(crate) struct ModelStats {
     pub(crate) waiting_for_permit: u32,
     pub(crate) in_call: u32,
     pub(crate) paused_until_ms: Millis,
-    /// Refusals in a row as one too many, and when the last one came.
+    // Consecutive 429 replies, and the time of the last.
     throttles: u32,
     last_throttle_ms: Millis,
-    /// Requests and tokens per minute that the provider stated last.
+    /// Requests and tokens per minute, as last reported by the provider.
     pub(crate) rate_limits: (Option<u32>, Option<u32>),
     pub(crate) last_error_code: Option<&'static str>,
     durations_ms: VecDeque<u64>,
@@ -43,9 +41,10 @@ impl ModelStats {
         self.record_duration(took_ms);
     }
 
-    /// Counts a refusal of a call that began at `began_ms`; those that were under way together count once. Returns how many
-    /// came in a row.
+    /// Returns the number of consecutive throttled calls.
     pub(crate) fn record_throttle(&mut self, began_ms: Millis, now_ms: Millis) -> u32 {
+        // Calls in flight at the same time are often throttled together. They count once, or a single burst would
+        // raise the backoff to its maximum.
         if self.throttles == 0 || began_ms >= self.last_throttle_ms {
             self.throttles += 1;
             self.last_throttle_ms = now_ms;
@@ -60,18 +59,19 @@ impl ModelStats {
         self.durations_ms.push_back(took_ms);
     }
 
-    /// What there is to say at `now_ms`; limits and breaker are the caller's to add.
+    /// Snapshot at `now_ms`, without limits and breaker state.
     pub(crate) fn heartbeat(&self, now_ms: Millis) -> ModelStatus {
         let mut times: Vec<u64> = self.durations_ms.iter().copied().collect();
         times.sort_unstable();
-        let share = |percent: usize| times.get(times.len() * percent / 100).copied().unwrap_or(0);
+        let percentile =
+            |percent: usize| times.get(times.len() * percent / 100).copied().unwrap_or(0);
         ModelStatus {
             requests_last_minute: self.requests.sum(now_ms),
             tokens_last_minute: self.tokens.sum(now_ms),
             waiting: self.waiting_for_permit,
             calling: self.in_call,
-            p50_ms: share(50),
-            p95_ms: share(95),
+            p50_ms: percentile(50),
+            p95_ms: percentile(95),
             paused_until_ms: Some(self.paused_until_ms).filter(|until| *until > now_ms),
             last_error: self.last_error_code.map(Into::into),
             ..ModelStatus::default()
@@ -79,7 +79,7 @@ impl ModelStats {
     }
 }
 
-/// A sum over the last sixty seconds, by the second.
+// A sliding sum over the last 60 seconds. Each slot holds a second and its amount, so stale slots need no cleanup.
 #[derive(Debug)]
 struct MinuteWindow([(u64, u64); SECONDS]);
 
@@ -125,12 +125,11 @@ mod tests {
         for second in 0..90 {
             meter.record_reply(second * 1_000, second, usage);
         }
-        let state = meter.heartbeat(89_999);
-        assert_eq!(
-            (state.requests_last_minute, state.tokens_last_minute),
-            (60, 6_000)
-        );
-        assert_eq!((state.p50_ms, state.p95_ms), (45, 85));
+        let status = meter.heartbeat(89_999);
+        assert_eq!(status.requests_last_minute, 60);
+        assert_eq!(status.tokens_last_minute, 6_000);
+        assert_eq!(status.p50_ms, 45);
+        assert_eq!(status.p95_ms, 85);
         assert_eq!(meter.heartbeat(200_000).requests_last_minute, 0);
     }
 

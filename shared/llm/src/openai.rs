@@ -1,4 +1,4 @@
-//! A client for chat completions in the shape that OpenAI gave them and others took over: Azure, vLLM, Ollama, llama.cpp.
+//! Client for the OpenAI chat completions API and compatible servers: Azure, vLLM, Ollama, llama.cpp.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -12,17 +12,16 @@ use crate::http::{AuthHeader, Endpoint, EndpointError, HttpReply, HttpTransport}
 use crate::request::{FinishReason, Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 use crate::tokens;
 
-/// The client.
 pub struct OpenAi {
     transport: HttpTransport,
     capabilities: ProviderCapabilities,
 }
 
 impl OpenAi {
-    /// A client for `endpoint`; nothing is sent yet.
+    /// Creates a client without connecting.
     ///
     /// # Errors
-    /// [`EndpointError`] naming what is wrong with it.
+    /// [`EndpointError`] for an invalid URL or header.
     pub fn new(endpoint: Endpoint) -> Result<Self, EndpointError> {
         Ok(Self {
             transport: HttpTransport::new(endpoint, AuthHeader::Bearer, &[])?,
@@ -50,7 +49,6 @@ impl Llm for OpenAi {
     }
 }
 
-/// The body of a call.
 fn request_body(request: &LlmRequest, shape: RequestShape) -> Value {
     let format = response_format(request, shape);
     let mut messages = vec![json!({ "role": "system", "content": system_prompt(request, format) })];
@@ -97,7 +95,7 @@ struct CompletionChoice {
     finish_reason: Option<String>,
 }
 
-/// Reasoning that stands beside the content is not read.
+// `reasoning_content` and similar fields are ignored.
 #[derive(Deserialize)]
 struct ChoiceMessage {
     #[serde(default)]
@@ -138,17 +136,13 @@ struct PromptTokensDetails {
 }
 
 fn parse_response(received: &HttpReply, request: &LlmRequest) -> Result<LlmReply, LlmError> {
-    let unreadable = |message: &str, usage| LlmError::Unreadable {
-        message: message.into(),
-        usage,
-    };
     let completion: CompletionResponse = serde_json::from_slice(&received.bytes)
-        .map_err(|_| unreadable("it is no chat completion", TokenUsage::default()))?;
+        .map_err(|_| LlmError::unreadable("not a chat completion", TokenUsage::default()))?;
     let choice = completion.choices.into_iter().next();
     let (text, refused) = choice.as_ref().map(message_text).unwrap_or_default();
     let usage = usage_or_estimate(completion.usage.as_ref(), request, &text);
     let Some(choice) = choice else {
-        return Err(unreadable("it has no choice", usage));
+        return Err(LlmError::unreadable("no choices", usage));
     };
     let finish = match choice.finish_reason.as_deref() {
         Some("content_filter") => {
@@ -166,19 +160,16 @@ fn parse_response(received: &HttpReply, request: &LlmRequest) -> Result<LlmReply
             message: "refused by the model".into(),
         });
     }
-    match (text.trim().is_empty(), finish) {
-        (true, FinishReason::Length) => Err(unreadable("it was cut off before it began", usage)),
-        (true, FinishReason::Complete) => Err(unreadable("it is empty", usage)),
-        (false, finish) => Ok(LlmReply {
-            text,
-            usage,
-            finish,
-            rate_limits: received.rate_limits,
-        }),
+    LlmReply {
+        text,
+        usage,
+        finish,
+        rate_limits: received.rate_limits,
     }
+    .non_empty()
 }
 
-/// What the model wrote, and whether it refused to.
+// Returns the text of a choice and whether the model refused to answer.
 fn message_text(choice: &CompletionChoice) -> (String, bool) {
     let refused = choice
         .message
@@ -195,7 +186,7 @@ fn message_text(choice: &CompletionChoice) -> (String, bool) {
     }
 }
 
-/// What the provider counted; estimated where it does not.
+// Compatible servers may omit usage, or report it as null.
 fn usage_or_estimate(
     usage: Option<&CompletionUsage>,
     request: &LlmRequest,

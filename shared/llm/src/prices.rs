@@ -1,5 +1,4 @@
-//! What calls cost, and who pays for them. Prices are local configuration: no price and no amount of money is ever part of a
-//! result.
+//! Prices and budgets of model calls. Prices are local configuration and never part of a result.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -8,28 +7,26 @@ use stemma_engine::jobs::SpendAmount;
 
 use crate::request::TokenUsage;
 
-/// Billionths of a dollar per token, for a price of one dollar per million tokens.
+// One dollar per million tokens is 1,000 nanodollars per token.
 const NANODOLLARS_PER_TOKEN: f64 = 1_000.0;
 
-/// Dollars per million tokens of one model.
+/// Dollars per million tokens. `None` means unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Prices {
-    /// Of prompts; `None`: unknown.
     pub input: Option<f64>,
-    /// Of the part of prompts that the provider had at hand; `None`: as of prompts.
+    /// Price of cached prompt tokens; `None` means the price of `input`.
     pub cached_input: Option<f64>,
-    /// Of replies; `None`: unknown.
     pub output: Option<f64>,
 }
 
 impl Prices {
-    /// Whether the cost of a call can be told.
+    /// Whether the cost of a call can be computed.
     pub fn is_complete(&self) -> bool {
         self.input.is_some() && self.output.is_some()
     }
 
-    /// What `usage` costs, rounded up.
+    /// The cost of `usage`, rounded up to nanodollars.
     pub fn cost(&self, usage: TokenUsage) -> SpendAmount {
         let tokens = u64::from(usage.prompt_tokens) + u64::from(usage.output_tokens);
         let Self {
@@ -43,10 +40,10 @@ impl Prices {
                 tokens,
             };
         };
-        let cached = usage.cached_tokens.min(usage.prompt_tokens);
-        let fresh = f64::from(usage.prompt_tokens - cached) * input;
-        let at_hand = f64::from(cached) * cached_input.unwrap_or(input);
-        let nanodollars = ((fresh + at_hand + f64::from(usage.output_tokens) * output)
+        let cached_tokens = usage.cached_tokens.min(usage.prompt_tokens);
+        let uncached = f64::from(usage.prompt_tokens - cached_tokens) * input;
+        let cached = f64::from(cached_tokens) * cached_input.unwrap_or(input);
+        let nanodollars = ((uncached + cached + f64::from(usage.output_tokens) * output)
             * NANODOLLARS_PER_TOKEN)
             .ceil() as u64;
         SpendAmount {
@@ -56,20 +53,20 @@ impl Prices {
     }
 }
 
-/// Who pays for calls.
+/// A budget that calls are charged to.
 #[async_trait]
 pub trait CallBudget: Send + Sync {
-    /// Reserves what a call may cost at most.
+    /// Reserves the maximum cost of a call.
     ///
     /// # Errors
-    /// What happens to the task when it may not be spent.
-    async fn reserve(&self, most: SpendAmount) -> Result<(), Failure>;
+    /// The task's [`Failure`] if the budget does not cover it.
+    async fn reserve(&self, max: SpendAmount) -> Result<(), Failure>;
 
-    /// Settles what was reserved for a call that came to `used`.
-    async fn settle(&self, most: SpendAmount, used: SpendAmount);
+    /// Replaces the reservation of `max` with the actual cost.
+    async fn settle(&self, max: SpendAmount, used: SpendAmount);
 }
 
-/// A purse that is never empty.
+/// A budget without a limit.
 pub struct UnlimitedBudget;
 
 #[async_trait]

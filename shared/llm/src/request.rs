@@ -1,4 +1,4 @@
-//! What a model is asked, what it answers, and how it may fail to.
+//! Provider-neutral requests, replies and errors.
 
 use std::time::Duration;
 
@@ -10,86 +10,82 @@ use stemma_engine::limit::ReportedLimits;
 
 use crate::tokens;
 
-/// Tokens that a chat costs beside its texts: roles and separators.
+// Roles and separators of a chat cost tokens besides the texts.
 const ENVELOPE_TOKENS: u32 = 16;
 
 /// A client for one provider.
 #[async_trait]
 pub trait Llm: Send + Sync {
-    /// Asks once: no retry, no limits; those are the [`Gate`](crate::gate::Gate)'s.
+    /// Makes one call, without retries or rate limits. Those are added by [`ModelClient`](crate::client::ModelClient).
     ///
     /// # Errors
-    /// [`LlmError`] of the kind that says what to do about it.
+    /// [`LlmError`], whose kind determines how the task continues.
     async fn complete(&self, request: &LlmRequest) -> Result<LlmReply, LlmError>;
 
-    /// The names of the models the provider says it has, without asking one; empty where it does not say.
+    /// Lists the provider's models; empty if it has no model list.
     ///
     /// # Errors
-    /// [`LlmError`] when it refuses our key, or cannot be reached.
+    /// [`LlmError`] if the key is rejected or the provider is unreachable.
     async fn models(&self) -> Result<Vec<String>, LlmError> {
         Ok(Vec::new())
     }
 
-    /// Host and port of the provider, for names of buckets and for people.
+    /// Host and port of the provider, for rate limit buckets and messages.
     fn host(&self) -> &str {
         "here"
     }
 }
 
-/// One question. Temperature is always 0.
+/// A completion request. Temperature is always 0.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LlmRequest {
-    /// The model, as its provider names it.
+    /// The provider's name of the model.
     pub model: String,
-    /// What does not change between questions of a kind: providers keep it at hand.
+    /// The system prompt, equal for all requests of a stage so that providers can cache it.
     pub system: String,
-    /// What this question is about.
     pub user: String,
-    /// The shape of the answer.
     pub schema: OutputSchema,
-    /// Tokens of the answer at most.
     pub max_output_tokens: u32,
-    /// What is said after the question was answered, and not well: no part of its digest.
+    /// Set when an earlier reply was rejected. Not part of the digest.
     #[serde(skip)]
     pub follow_up: Option<FollowUp>,
-    /// Of two requests that wait for a permit the more urgent is made first: no part of its digest.
+    /// Among waiting requests, the highest urgency goes first. Not part of the digest.
     #[serde(skip)]
     pub urgency: u8,
 }
 
-/// Why the same question is asked again.
+/// Why a request is sent again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FollowUp {
-    /// The reply broke off at its longest: the model goes on where it stopped.
+    /// The reply hit the output limit and is to be continued.
     Continue {
-        /// What it wrote so far; empty where the provider keeps back what broke off.
+        /// The text so far; empty if the provider dropped it.
         partial: String,
     },
-    /// The reply was no answer.
+    /// The reply was rejected.
     Retry {
-        /// What it wrote, cut.
+        /// The beginning of the rejected reply.
         reply: String,
-        /// What is wrong with it.
         error: String,
     },
 }
 
 impl FollowUp {
-    /// The reply it follows, where there is something to show, and what is said to the model.
+    /// The assistant message to replay, if any, and the next user message.
     pub fn messages(&self) -> (Option<&str>, String) {
         let is_quotable = |reply: &'_ str| !reply.trim().is_empty();
         match self {
-            Self::Continue { partial: so_far } if is_quotable(so_far) => (
-                Some(so_far.trim_end()),
+            Self::Continue { partial } if is_quotable(partial) => (
+                Some(partial.trim_end()),
                 "Your answer broke off at its longest. Go on with the very next character: repeat nothing, explain \
                  nothing, put no fence around it."
                     .into(),
             ),
             Self::Continue { .. } => (None, "Write the answer as text: the JSON object and nothing else.".into()),
-            Self::Retry { reply, error: wrong } => (
+            Self::Retry { reply, error } => (
                 Some(reply.as_str()).filter(|reply| is_quotable(reply)),
                 format!(
-                    "That answer cannot be used: {wrong}. Answer the question again, with one JSON object as the schema \
+                    "That answer cannot be used: {error}. Answer the question again, with one JSON object as the schema \
                      asks for, and nothing else."
                 ),
             ),
@@ -97,17 +93,16 @@ impl FollowUp {
     }
 }
 
-/// The shape of an answer: an object of flat properties, all required, nothing else allowed.
+/// The JSON schema of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OutputSchema {
-    /// Its name: that of the stage that asks.
+    /// The stage that makes the request.
     pub name: &'static str,
-    /// A JSON schema.
     pub json: Value,
 }
 
 impl OutputSchema {
-    /// A strict object schema of `properties`: a JSON object of property schemas.
+    /// An object schema in which all `properties` are required and no others are allowed.
     pub fn strict(name: &'static str, properties: &Value) -> Self {
         let required: Vec<&String> = properties
             .as_object()
@@ -121,15 +116,15 @@ impl OutputSchema {
 }
 
 impl LlmRequest {
-    /// Digest of everything the answer depends on, whatever was said after it was asked first: 32 hexadecimal digits. The same question has the same digest in every
-    /// process.
+    /// Digest of everything the answer depends on: 32 hexadecimal digits, stable across processes. Follow-ups do not change
+    /// it.
     pub fn digest(&self) -> String {
-        // A struct of texts and JSON can always be written as JSON; its fields come in the order declared.
+        // Strings and JSON values always serialize, so the default is never used.
         let json = serde_json::to_vec(self).unwrap_or_default();
         blake3::hash(&json).to_hex().as_str()[..32].to_string()
     }
 
-    /// Tokens of the prompt (o200k: an estimate for models with another vocabulary).
+    /// Prompt size in o200k tokens, an estimate for models with another vocabulary.
     pub fn prompt_tokens(&self) -> u32 {
         let parts = [&self.system, &self.user, &self.schema.json.to_string()];
         let total = parts
@@ -146,21 +141,17 @@ impl LlmRequest {
     }
 }
 
-/// What a model wrote.
+/// A completed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LlmReply {
-    /// The text.
     pub text: String,
-    /// What it cost.
     pub usage: TokenUsage,
-    /// Why it ends where it does.
     pub finish: FinishReason,
-    /// What the provider says about its limits, beside it.
     pub rate_limits: ReportedLimits,
 }
 
 impl LlmReply {
-    /// A reply that the model finished, from a provider that says nothing about limits.
+    /// A complete reply without rate limits.
     pub fn new(text: impl Into<String>, usage: TokenUsage) -> Self {
         Self {
             text: text.into(),
@@ -169,83 +160,73 @@ impl LlmReply {
             rate_limits: ReportedLimits::default(),
         }
     }
+
+    // Reasoning models may spend the whole output limit before the first character of the reply.
+    pub(crate) fn non_empty(self) -> Result<Self, LlmError> {
+        match (self.text.trim().is_empty(), self.finish) {
+            (false, _) => Ok(self),
+            (true, FinishReason::Length) => {
+                Err(LlmError::unreadable("cut off before any text", self.usage))
+            }
+            (true, FinishReason::Complete) => Err(LlmError::unreadable("empty", self.usage)),
+        }
+    }
 }
 
-/// Why a reply ends where it does.
+/// Why a reply ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinishReason {
-    /// The model had no more to say.
+    /// The model finished.
     Complete,
-    /// It had, and was not let.
+    /// The output limit was reached.
     Length,
 }
 
-/// Tokens of a call, as the provider counts them; estimated where it does not say.
+/// Tokens of a call as billed by the provider, or estimated if it reports none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TokenUsage {
-    /// Tokens of the prompt.
+    /// All prompt tokens, including cached ones.
     pub prompt_tokens: u32,
-    /// Those of them that the provider had at hand.
+    /// Prompt tokens read from the provider's cache.
     #[serde(default)]
     pub cached_tokens: u32,
-    /// Tokens of the reply.
     pub output_tokens: u32,
 }
 
 impl TokenUsage {
-    /// Prompt and reply together.
+    /// Prompt and output tokens.
     pub fn total(&self) -> u32 {
         self.prompt_tokens.saturating_add(self.output_tokens)
     }
 }
 
-/// Why there is no reply. Messages are cut and scrubbed: no key, no text of the question.
+/// Why a call failed. Messages are short and contain neither keys nor prompt text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LlmError {
-    /// Asked too fast (429, 529).
-    #[error("the provider asks for a pause")]
+    /// 429 or 529.
+    #[error("the provider throttles requests")]
     Throttled {
-        /// How long, where it says so.
         retry_after: Option<Duration>,
-        /// What it says about its limits.
         rate_limits: ReportedLimits,
     },
-    /// No connection, or one that broke.
     #[error("the provider cannot be reached: {0}")]
     Unreachable(String),
-    /// No complete reply in time.
     #[error("the provider did not answer within {} s", .0.as_secs())]
     TimedOut(Duration),
-    /// The provider failed (5xx).
+    /// 5xx.
     #[error("the provider failed with status {status}{}", message_suffix(.message))]
-    Server {
-        /// The HTTP status.
-        status: u16,
-        /// What it said.
-        message: String,
-    },
-    /// Nothing is wrong with the question, but the provider will not answer anyone: key, quota, model or URL.
-    #[error("the provider does not serve us: status {status}{}", message_suffix(.message))]
-    Configuration {
-        /// The HTTP status.
-        status: u16,
-        /// What it said.
-        message: String,
-    },
-    /// The provider does not take this question.
-    #[error("the provider refused the request: status {status}{}", message_suffix(.message))]
-    Refused {
-        /// The HTTP status; 200 where the reply itself is a refusal.
-        status: u16,
-        /// What it said.
-        message: String,
-    },
-    /// A reply came and holds no text of a model: no JSON, empty, too large.
+    Server { status: u16, message: String },
+    /// The key, quota, model name or URL is wrong, so every request fails.
+    #[error("the provider rejects all requests with status {status}{}", message_suffix(.message))]
+    Configuration { status: u16, message: String },
+    /// The provider rejects this request. The status is 200 if the reply itself is a refusal.
+    #[error("the provider refused the request with status {status}{}", message_suffix(.message))]
+    Refused { status: u16, message: String },
+    /// The reply has no usable text: not JSON, empty or too large.
     #[error("the reply cannot be used: {message}")]
     Unreadable {
-        /// Why.
         message: String,
-        /// What it cost, where it says so.
+        /// The billed usage, if reported.
         usage: TokenUsage,
     },
 }
@@ -258,13 +239,20 @@ fn message_suffix(message: &str) -> String {
     }
 }
 
-/// How long work waits while the provider does not serve us: someone has to mend a key, a quota or a name.
+// A wrong key, quota or model name needs an operator, so retrying sooner is useless.
 const CONFIGURATION_PAUSE: Duration = Duration::from_secs(300);
-/// How long work waits where the provider asks for a pause and does not say how long.
+// For throttled calls without a `retry-after` header.
 pub(crate) const DEFAULT_PAUSE: Duration = Duration::from_secs(5);
 
 impl LlmError {
-    /// A stable code.
+    pub(crate) fn unreadable(message: impl Into<String>, usage: TokenUsage) -> Self {
+        Self::Unreadable {
+            message: message.into(),
+            usage,
+        }
+    }
+
+    /// The stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Throttled { .. } => "model.throttled",
@@ -277,7 +265,7 @@ impl LlmError {
         }
     }
 
-    /// Whether it speaks against the provider itself: what the breaker counts (rule 11).
+    /// Whether the provider is down, as opposed to rejecting the call. The circuit breaker counts these errors.
     pub fn is_outage(&self) -> bool {
         matches!(
             self,
@@ -285,14 +273,14 @@ impl LlmError {
         )
     }
 
-    /// What becomes of the task that asked.
+    /// The failure of the task that made the call.
     pub fn failure(&self) -> Failure {
         let code = self.code();
         let message = self.to_string();
         match self {
-            Self::Throttled {
-                retry_after: after, ..
-            } => Failure::throttled(code, message, after.unwrap_or(DEFAULT_PAUSE)),
+            Self::Throttled { retry_after, .. } => {
+                Failure::throttled(code, message, retry_after.unwrap_or(DEFAULT_PAUSE))
+            }
             Self::Unreachable(_)
             | Self::TimedOut(_)
             | Self::Server { .. }

@@ -1,9 +1,8 @@
-//! One question until it is answered: continued where the reply breaks off, asked again where it is no answer.
+//! Typed completions: a request is retried until a reply parses and validates.
 //!
-//! How this relates to the attempts of a task (architecture §4.11): a question is asked at most three times within one
-//! attempt, each time through breaker and limits, and a third reply that is no answer is the task's failure for good: the
-//! model was heard, and to ask it the same again would be paid for nothing. Attempts are for calls that came to no reply.
-//! A reply that breaks off at its longest is continued at most four times; together they count as one.
+//! Within one task attempt a request is sent at most three times, each through breaker and rate limits. A third invalid reply
+//! fails the task permanently, since further calls would cost money with little hope. Task attempts are for calls without a
+//! reply. A reply cut off at the output limit is continued at most four times; the parts count as one reply.
 
 use std::time::Duration;
 
@@ -16,20 +15,18 @@ use crate::prices::CallBudget;
 use crate::reply::{is_continuable, join_continuation, parse};
 use crate::request::{FinishReason, FollowUp, LlmRequest, TokenUsage};
 
-/// How often a question is asked again.
 const MAX_RETRIES: u32 = 2;
-/// How often a reply that broke off is continued.
 const MAX_CONTINUATIONS: usize = 4;
-/// Bytes of a reply that are shown to the model again.
+// How much of a rejected reply the retry quotes.
 const QUOTED_REPLY_BYTES: usize = 2_000;
 
-/// Who pays for an inquiry, and where replies are noted that came to nothing: they were paid for.
+/// A budget that also records rejected replies, which are billed too.
 #[async_trait]
 pub trait CallLog: CallBudget {
-    /// Notes one reply to `request`.
+    /// Records one rejected reply to `request`.
     ///
     /// # Errors
-    /// What happens to the task when it cannot be noted.
+    /// The task's [`Failure`] if the record cannot be written.
     async fn record_rejected(
         &self,
         request: &LlmRequest,
@@ -37,23 +34,21 @@ pub trait CallLog: CallBudget {
     ) -> Result<(), Failure>;
 }
 
-/// An answer.
+/// A valid reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StructuredOutput<T> {
-    /// What it says.
     pub value: T,
-    /// What it is worth: the prompt of the question alone and the tokens of the answer, the same however often it had to
-    /// be asked.
+    /// Tokens of the first prompt and of the valid reply. Independent of retries.
     pub usage: TokenUsage,
-    /// The replies that it was put together from: for the call log, beside what becomes of it.
+    /// The reply and its continuations, for the call log.
     pub replies: Vec<ReplyStats>,
 }
 
-/// Asks `request` through `client` until a reply is an answer that `check` lets pass.
+/// Sends `request` until a reply parses as `T` and passes `check`. The error of `check` is sent to the model with the retry.
 ///
 /// # Errors
-/// The [`Failure`] of a call that came to no reply; permanent, when the last reply is no answer; transient, when it all
-/// took longer than the gate's `task_timeout`.
+/// The [`Failure`] of a call without a reply; permanent if the last reply is invalid; transient if all calls together exceed
+/// `task_timeout` of the client.
 pub async fn complete_structured<T: DeserializeOwned, U>(
     client: &ModelClient,
     request: &LlmRequest,
@@ -74,12 +69,12 @@ pub async fn complete_structured<T: DeserializeOwned, U>(
         let FullReply {
             text,
             replies,
-            error: broken,
+            error,
         } = call.complete_reply(&mut current).await?;
-        let read = broken.map_or_else(|| parse(&text).and_then(&check), Err);
-        let error = match read {
+        let parsed = error.map_or_else(|| parse(&text).and_then(&check), Err);
+        let error = match parsed {
             Ok(value) => {
-                let output = replies
+                let output_tokens = replies
                     .iter()
                     .map(|reply| reply.usage.output_tokens)
                     .fold(0, u32::saturating_add);
@@ -90,7 +85,7 @@ pub async fn complete_structured<T: DeserializeOwned, U>(
                     value,
                     usage: TokenUsage {
                         prompt_tokens,
-                        output_tokens: output,
+                        output_tokens,
                         cached_tokens: 0,
                     },
                     replies,
@@ -103,26 +98,26 @@ pub async fn complete_structured<T: DeserializeOwned, U>(
             stage = request.schema.name,
             retries,
             error,
-            "a reply is no answer"
+            "rejected a reply of the model"
         );
         if retries == MAX_RETRIES {
             return Err(unusable_reply(request.schema.name, &error));
         }
         retries += 1;
         let quoted_bytes = text.floor_char_boundary(QUOTED_REPLY_BYTES);
-        let again = FollowUp::Retry {
+        // An empty reply gives the model nothing to correct, so the original request is sent again.
+        current.follow_up = (!text.trim().is_empty()).then(|| FollowUp::Retry {
             reply: text[..quoted_bytes].into(),
             error,
-        };
-        current.follow_up = Some(again).filter(|_| !text.trim().is_empty());
+        });
     }
 }
 
-/// A reply with all that continues it.
+// A reply joined with its continuations.
 struct FullReply {
     text: String,
     replies: Vec<ReplyStats>,
-    /// Why it is no answer, where that is known already.
+    // Set if the reply is known to be invalid before parsing.
     error: Option<String>,
 }
 
@@ -130,14 +125,13 @@ struct StructuredCall<'a> {
     client: &'a ModelClient,
     class: Priority,
     call_log: &'a dyn CallLog,
-    /// When the task gives up.
     deadline_ms: u64,
-    /// Tokens of the prompt of the question alone, as the provider counts them.
+    // Of the first prompt, as billed by the provider.
     prompt_tokens: Option<u32>,
 }
 
 impl StructuredCall<'_> {
-    /// Asks, and goes on as long as the reply breaks off.
+    // Sends the request, and continues the reply as long as it is cut off at the output limit.
     async fn complete_reply(&mut self, request: &mut LlmRequest) -> Result<FullReply, Failure> {
         let mut full = FullReply {
             text: String::new(),
@@ -147,22 +141,22 @@ impl StructuredCall<'_> {
         loop {
             let remaining =
                 Duration::from_millis(self.deadline_ms.saturating_sub(self.client.now_ms()));
-            let answered = match tokio::time::timeout(
+            let timed = match tokio::time::timeout(
                 remaining,
                 self.client.complete(request, self.class, self.call_log),
             )
             .await
             {
-                Ok(Ok(answered)) => answered,
-                Ok(Err(refusal)) => match refusal.stats {
-                    // A reply without text: nothing can be made of it, nor of what it was to continue.
-                    Some(replied) => {
-                        full.replies.push(replied);
+                Ok(Ok(timed)) => timed,
+                Ok(Err(error)) => match error.stats {
+                    // An unusable continuation makes the whole reply unusable.
+                    Some(stats) => {
+                        full.replies.push(stats);
                         full.text.clear();
-                        full.error = Some(refusal.failure.message);
+                        full.error = Some(error.failure.message);
                         return Ok(full);
                     }
-                    None => return self.give_up(request, &full, refusal.failure).await,
+                    None => return self.give_up(request, &full, error.failure).await,
                 },
                 Err(_) => {
                     return self
@@ -170,13 +164,13 @@ impl StructuredCall<'_> {
                         .await;
                 }
             };
-            let usage = answered.reply.usage;
-            let finish = answered.reply.finish;
+            let usage = timed.reply.usage;
+            let finish = timed.reply.finish;
             if request.follow_up.is_none() && usage.prompt_tokens > 0 {
                 self.prompt_tokens.get_or_insert(usage.prompt_tokens);
             }
-            full.replies.push(answered.stats());
-            full.text = join_continuation(&full.text, &answered.reply.text);
+            full.replies.push(timed.stats());
+            full.text = join_continuation(&full.text, &timed.reply.text);
             if finish == FinishReason::Complete {
                 return Ok(full);
             }
@@ -193,10 +187,10 @@ impl StructuredCall<'_> {
     async fn give_up(
         &self,
         request: &LlmRequest,
-        whole: &FullReply,
+        full: &FullReply,
         failure: Failure,
     ) -> Result<FullReply, Failure> {
-        self.record_rejected(request, &whole.replies).await?;
+        self.record_rejected(request, &full.replies).await?;
         Err(failure)
     }
 
@@ -212,19 +206,19 @@ impl StructuredCall<'_> {
     }
 }
 
-fn unusable_reply(stage: &str, wrong: &str) -> Failure {
+fn unusable_reply(stage: &str, error: &str) -> Failure {
     let message = format!(
-        "{} replies to {stage} in a row cannot be used, the last because {wrong}",
+        "stage {stage} got {} invalid replies in a row; the last error: {error}",
         MAX_RETRIES + 1
     );
     Failure::permanent("model.reply_unreadable", message)
-        .with_next("run the document again, or choose a model that keeps to a JSON schema")
+        .with_next("run the document again, or choose a model that supports JSON schemas")
 }
 
 fn task_timeout(stage: &str) -> Failure {
     Failure::transient(
         "model.task_timeout",
-        format!("all calls for {stage} together took too long"),
+        format!("all calls of stage {stage} together took too long"),
     )
-    .with_next("raise model.task_timeout_seconds, if the model is that slow")
+    .with_next("raise model.task_timeout_seconds if the model is slow")
 }

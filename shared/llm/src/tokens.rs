@@ -1,39 +1,37 @@
-//! Token counts in the o200k vocabulary, which is part of the binary.
+//! Token counts in the o200k vocabulary, which is embedded in the binary.
 
 use std::collections::HashMap;
 
 use bpe_openai::o200k_base;
 
-/// Longest stretch that is tokenized at once, in bytes. A word of this length is no language; cutting it may add one
-/// token per stretch and keeps memory flat on hostile text.
+// Text is tokenized in chunks to bound memory on hostile input. Cutting inside a word may add one token per chunk, but
+// natural text has no words of this length.
 const MAX_CHUNK_BYTES: usize = 1 << 20;
 
-/// Number of o200k tokens of `text`; special tokens such as `<|endoftext|>` count as plain text.
+/// Counts the o200k tokens of `text`. Special tokens such as `<|endoftext|>` count as plain text.
 ///
-/// The vocabulary is unpacked on the first call (0.04 s and 65 MB in a release build) and shared by all threads. Time is
-/// linear in the length of the text, also for one letter repeated ten million times.
+/// The first call loads the vocabulary (0.04 s and 65 MB in a release build). Time is linear in the length of the text, even
+/// for one letter repeated ten million times.
 pub fn count(text: &str) -> u32 {
     let tokenizer = o200k_base();
-    let total: usize = TextChunks(text)
-        .map(|stretch| tokenizer.count(stretch))
-        .sum();
+    let total: usize = TextChunks(text).map(|chunk| tokenizer.count(chunk)).sum();
     u32::try_from(total).unwrap_or(u32::MAX)
 }
 
-/// Pieces of text a [`TokenCounter`] remembers, and their longest length in bytes: 2^16 words are 4 MB.
+// Bounds of the cache of a `TokenCounter`: about 4 MB.
 const MAX_PIECES: usize = 1 << 16;
 const MAX_PIECE_BYTES: usize = 32;
 
-/// Counts like [`count`], and remembers the words it has counted: in one document most words come again.
+/// Counts like [`count`], but caches the counts of words. Most words of a document repeat.
 #[derive(Debug, Default)]
 pub struct TokenCounter(HashMap<Box<str>, u32, foldhash::fast::RandomState>);
 
 impl TokenCounter {
-    /// Number of o200k tokens of `text`.
+    /// Counts the o200k tokens of `text`.
     pub fn count(&mut self, text: &str) -> u32 {
         let tokenizer = o200k_base();
         TextChunks(text)
-            .flat_map(|stretch| tokenizer.split(stretch))
+            .flat_map(|chunk| tokenizer.split(chunk))
             .map(|piece| self.piece(piece))
             .fold(0, u32::saturating_add)
     }
@@ -50,7 +48,7 @@ impl TokenCounter {
     }
 }
 
-/// The text in stretches of at most [`MAX_CHUNK_BYTES`], cut behind a line end where there is one.
+// Chunks of at most `MAX_CHUNK_BYTES`, cut after a line end if possible.
 struct TextChunks<'a>(&'a str);
 
 impl<'a> Iterator for TextChunks<'a> {
@@ -61,13 +59,14 @@ impl<'a> Iterator for TextChunks<'a> {
         if text.is_empty() {
             return None;
         }
-        let (stretch, rest) = text.split_at(chunk_end(text));
+        let (chunk, rest) = text.split_at(chunk_end(text));
         self.0 = rest;
-        Some(stretch)
+        Some(chunk)
     }
 }
 
-/// Where the first stretch ends: a line end followed by a character that is no white space cannot lie inside a token.
+// No token contains a line end followed by a non-space character, so cutting there keeps the count exact. The search is
+// bounded, or text of blank lines would make it quadratic.
 fn chunk_end(text: &str) -> usize {
     if text.len() <= MAX_CHUNK_BYTES {
         return text.len();

@@ -1,5 +1,5 @@
-//! The client for messages against a server on this machine.
-#![expect(clippy::unwrap_used, reason = "tests and what they stand on")]
+//! The Anthropic client against a local server.
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use stemma_llm::request::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// Serves one call; gives its head and body, and what the client made of the response.
+// Serves one call. Returns the request's head and body, and the client's result.
 async fn serve_one_call(
     status: &str,
     headers: &str,
@@ -126,10 +126,8 @@ async fn truncated_tool_input_is_continued_as_text() {
     )
     .await;
     let reply = reply.unwrap();
-    assert_eq!(
-        (reply.text.as_str(), reply.finish),
-        ("", FinishReason::Length)
-    );
+    assert_eq!(reply.text, "");
+    assert_eq!(reply.finish, FinishReason::Length);
     let follow_up = Some(FollowUp::Continue {
         partial: String::new(),
     });
@@ -166,10 +164,8 @@ async fn error_statuses_map_to_codes() {
     else {
         panic!("{reply:?}")
     };
-    assert_eq!(
-        (retry_after, rate_limits.requests_per_minute),
-        (Some(Duration::from_secs(9)), Some(50))
-    );
+    assert_eq!(retry_after, Some(Duration::from_secs(9)));
+    assert_eq!(rate_limits.requests_per_minute, Some(50));
     let (_, _, reply) = serve_one_call("200 OK", "", message(&json!([]), "refusal"), None).await;
     assert_eq!(reply.unwrap_err().code(), "model.refused");
 }

@@ -1,5 +1,5 @@
-//! The client against a server on this machine that behaves badly in every way.
-#![expect(clippy::unwrap_used, reason = "tests and what they stand on")]
+//! The OpenAI client against a misbehaving local server.
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,10 @@ use stemma_llm::request::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What the server writes back; `None`: nothing, and it keeps the connection.
+// The response bytes; `None` keeps the connection open without a response.
 type Response = Option<Vec<u8>>;
 
-/// Serves `response` once to one call; gives the request's head and body, and what the client made of it.
+// Serves one call. Returns the request's head and body, and the client's result.
 async fn serve_one_call(response: Response) -> (String, Result<LlmReply, LlmError>) {
     serve_one_call_with(response, |_| ()).await
 }
@@ -33,7 +33,7 @@ async fn serve_one_call_with(
         let (mut stream, _) = listener.accept().await.unwrap();
         let received = read_request(&mut stream).await;
         match response {
-            // A client that has read enough hangs up: that is its right.
+            // Writing fails if the client closes the connection early, which is fine.
             Some(bytes) => drop(stream.write_all(&bytes).await),
             None => tokio::time::sleep(Duration::from_secs(5)).await,
         }
@@ -147,15 +147,12 @@ async fn request_and_reply_have_the_expected_shape() {
     );
     assert!(head.contains("x-team: filings"), "{head}");
     let body: Value = serde_json::from_str(body).unwrap();
-    assert_eq!(
-        (&body["model"], &body["temperature"], &body["max_tokens"]),
-        (&json!("m"), &json!(0), &json!(64))
-    );
+    assert_eq!(body["model"], "m");
+    assert_eq!(body["temperature"], 0);
+    assert_eq!(body["max_tokens"], 64);
     let format = &body["response_format"]["json_schema"];
-    assert_eq!(
-        (&format["name"], &format["strict"]),
-        (&json!("detect"), &json!(true))
-    );
+    assert_eq!(format["name"], "detect");
+    assert_eq!(format["strict"], true);
     assert_eq!(format["schema"]["required"], json!(["yes"]));
     assert_eq!(
         body["messages"][1],
@@ -307,7 +304,7 @@ async fn hanging_provider_times_out() {
 
 #[tokio::test]
 async fn broken_connections_are_outages() {
-    // Cut in the middle of the body, closed without a word, and no one there.
+    // Cut off within the body, closed without a response, and refused.
     let half = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"choices\"".to_vec();
     for response in [Some(half), Some(Vec::new())] {
         let error = error(response).await;
@@ -414,7 +411,7 @@ async fn rate_limit_headers_come_with_the_reply() {
     assert_eq!(limits, expected);
 }
 
-/// A server that takes only what `takes` lets pass: one `Some(error)` per complaint.
+// A server that answers 400 with the error returned by `reject`, until `expected` requests have passed.
 async fn serve_rejecting(
     reject: fn(&Value) -> Option<&'static str>,
     expected: usize,
@@ -431,10 +428,10 @@ async fn serve_rejecting(
                 serde_json::from_str(received.split_once("\r\n\r\n").unwrap().1).unwrap();
             calls += 1;
             let response = match reject(&body) {
-                Some(wrong) => http(
+                Some(message) => http(
                     "400 Bad",
                     "",
-                    json!({ "error": { "message": wrong } })
+                    json!({ "error": { "message": message } })
                         .to_string()
                         .as_bytes(),
                 ),
@@ -476,7 +473,7 @@ async fn rejected_parameters_are_dropped_for_later_calls() {
     assert_eq!(
         serving.await.unwrap(),
         3 + 3,
-        "each complaint was heard once"
+        "each parameter is rejected once"
     );
 }
 

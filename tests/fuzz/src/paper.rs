@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stemma_document::{Body, Format, Line, Link, Page, PageNo, Pt, Rect, Source, StyleRun, Target, Word};
+use stemma_document::{SourceBody, SourceFormat, Line, Link, Page, PageNo, Pt, Rect, Source, StyleRun, Destination, Word};
 
 /// Pages of a file that is made of operators, at most.
 const MAX_PAGES: usize = 8;
@@ -129,7 +129,7 @@ let mut links = Vec::new();
         for (row, marked) in text.split('\n').take(MAX_LINES).enumerate() {
             let (line, target) = line(marked, row);
             if let Some(target) = target.filter(|target| *target < count) {
-                let target = Target { page: PageNo::from_index(target), y: None };
+                let target = Destination { page: PageNo::from_index(target), y: None };
                 links.push(Link { page: PageNo::from_index(at), rect: line.rect, target });
             }
             if !line.text.is_empty() {
@@ -139,8 +139,8 @@ let mut links = Vec::new();
         pages.push(page);
     }
     Source {
-        format: Format::Pdf,
-        body: Body::Pages(pages),
+        format: SourceFormat::Pdf,
+        body: SourceBody::Pages(pages),
         outline: Vec::new(),
         links,
         metadata: BTreeMap::new(),

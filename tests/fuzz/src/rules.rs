@@ -9,7 +9,7 @@ const MAX_DEPTH: usize = 32;
 /// Ids are pre-order; top sections cover all pages (lines but for blank ones at the start, which have no section; of
 /// imported trees what comes behind the first section); children lie in their parents, in order; titles are there.
 pub fn check(tree: &SectionTree) {
-    let (Extent::Pages(size) | Extent::Lines(size)) = tree.extent;
+    let size = tree.extent.size();
     let whole = matches!(tree.extent, Extent::Pages(_)) && tree.provenance.method != Method::Imported;
     let mut next = tree.sections.first().filter(|_| !whole).map_or(1, |first| ends(first).0);
     for section in &tree.sections {

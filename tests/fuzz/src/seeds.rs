@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 use stemma_document::{SectionTree, TreeObject, pageindex};
-use stemma_extract::{Job, Limits, Packed, extract};
+use stemma_extract::{EncodedSource, ExtractJob, Limits, extract};
 use stemma_filings::{Contents, Encryption, Filing, Kind, Spec, TextKind, generate, markdown, plain_text};
 use stemma_outline::{sections, structure};
 
@@ -111,7 +111,7 @@ fn built() -> Vec<SectionTree> {
     let markdown = (markdown(2, 4).0.into_bytes(), "a.md");
     let pdfs = filings().into_iter().take(2).map(|filing| (filing.pdf, "a.pdf"));
     pdfs.chain([markdown]).filter_map(|(bytes, name): (Vec<u8>, &str)| {
-        let source = extract(Job::new(name.into(), bytes, None, Limits::default())).ok()?;
+        let source = extract(ExtractJob::new(name.into(), bytes, None, Limits::default())).ok()?;
         let draft = structure::outline(&source, &structure::StructureSettings::default()).ok()?;
         let tree = SectionTree::build(&draft.outline, draft.method, draft.gaps);
         Some(sections::finish(tree, &source, &sections::SectionSettings::default(), &draft.labels))
@@ -127,8 +127,8 @@ pub fn trees() -> Vec<Vec<u8>> {
 pub fn packs() -> Vec<Vec<u8>> {
     let documents = [(filings().swap_remove(3).pdf, "a.pdf"), (markdown(1, 3).0.into_bytes(), "a.md")];
     documents.into_iter().filter_map(|(bytes, name): (Vec<u8>, &str)| {
-        let source = extract(Job::new(name.into(), bytes, None, Limits::default())).ok()?;
-        stemma_extract::pack(&source).ok().filter(|bytes| Packed::open(bytes.clone()).is_ok())
+        let source = extract(ExtractJob::new(name.into(), bytes, None, Limits::default())).ok()?;
+        stemma_extract::encode_source(&source).ok().filter(|bytes| EncodedSource::open(bytes.clone()).is_ok())
     }).collect()
 }
 

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 use stemma_document::{
-    Body, CatalogueEntry, Extent, PageNo, PageSpan, PublishedTree, SectionTree, Source, TextLines, TreeObject,
+    SourceBody, CatalogEntry, PageNo, PageSpan, PublishedTree, SectionTree, Source, TextLines, TreeObject,
     pageindex, text,
 };
-use stemma_extract::{Job, Limits, Packed, pdf};
+use stemma_extract::{EncodedSource, ExtractJob, Limits, pdf};
 use stemma_outline::{sections, structure};
 use stemma_pipeline::stages;
 use stemma_catalog::items;
@@ -83,10 +83,10 @@ fn tree(bytes: &[u8]) {
     let TreeObject::Published(published) = object else { return };
     let json = serde_json::to_vec(&TreeObject::Published(published.clone())).expect("it was JSON");
     assert!(serde_json::from_slice::<TreeObject>(&json).is_ok(), "what was written is not read");
-    let _ = CatalogueEntry::of(&published);
+    let _ = CatalogEntry::from_tree(&published);
     let tree = &published.tree;
     let _ = (items::items(tree), pageindex::export(&published, pageindex::ExportOptions::default()));
-    let bodies = [Body::Pages(Vec::new()), Body::Lines(TextLines::default())];
+    let bodies = [SourceBody::Pages(Vec::new()), SourceBody::Lines(TextLines::default())];
     for (_, section) in tree.walk().take(50) {
         let _ = tree.path_to(section.id);
         bodies.iter().for_each(|body| drop((text::own_text(section, body), text::full_text(section, body))));
@@ -95,14 +95,14 @@ fn tree(bytes: &[u8]) {
 
 /// A packed source, as a child process sends it and a store holds it.
 fn pack(bytes: &[u8]) {
-    let Ok(packed) = Packed::open(bytes.to_vec()) else { return };
+    let Ok(packed) = EncodedSource::open(bytes.to_vec()) else { return };
     let first = PageSpan::between(PageNo::FIRST, PageNo::FIRST);
     let _ = (packed.pages(first), packed.lines(1, 1));
     let extent = packed.extent();
-    if let Ok(source) = packed.source()
+    if let Ok(source) = packed.decode()
         && source.extent() == extent
     {
-        let again = stemma_extract::pack(&source).ok().and_then(|bytes| Packed::open(bytes).ok()?.source().ok());
+        let again = stemma_extract::encode_source(&source).ok().and_then(|bytes| EncodedSource::open(bytes).ok()?.decode().ok());
         assert_eq!(again.as_ref(), Some(&source), "it does not survive packing");
     }
 }
@@ -120,12 +120,12 @@ fn import(bytes: &[u8]) {
 
 /// What the extraction child and the outline stage do with a file.
 fn document(name: &str, bytes: Vec<u8>) {
-    let job = Job::new(name.into(), bytes, None, Limits::default());
+    let job = ExtractJob::new(name.into(), bytes, None, Limits::default());
     let packed = match stages::read(job) {
         Ok(packed) => packed,
         Err(error) => return rules::check_error(&error),
     };
-    let source = Packed::open(packed).and_then(|packed| packed.source()).expect("it was just packed");
+    let source = EncodedSource::open(packed).and_then(|packed| packed.decode()).expect("it was just packed");
     finish(&source);
 }
 
@@ -133,10 +133,7 @@ fn finish(source: &Source) {
     let draft = structure::outline(source, &structure::StructureSettings::default()).expect("it is a source");
     let tree = SectionTree::build(&draft.outline, draft.method, draft.gaps);
     let tree = sections::finish(tree, source, &sections::SectionSettings::default(), &draft.labels);
-    let size = |extent| match extent {
-        Extent::Pages(n) | Extent::Lines(n) => n,
-    };
-    assert!(size(tree.extent) == 0 || !tree.sections.is_empty(), "a document without a section");
+    assert!(tree.extent.size() == 0 || !tree.sections.is_empty(), "a document without a section");
     rules::check(&tree);
     tree_of_json(&tree);
 }
@@ -151,16 +148,16 @@ fn tree_of_json(tree: &SectionTree) {
 pub fn published(tree: SectionTree) -> PublishedTree {
     let collection: stemma_document::Collection = "default".parse().expect("a name");
     let version = stemma_document::DocumentVersion {
-        doc: stemma_document::DocId::of(&collection, "file:///a.pdf"),
+        doc: stemma_document::DocId::new(&collection, "file:///a.pdf"),
         seq: 1,
         uri: "file:///a.pdf".into(),
         name: "a.pdf".into(),
         path: "a.pdf".into(),
-        source: stemma_document::Digest::of(b""),
+        source: stemma_document::Digest::from_content(b""),
         origin: Default::default(),
         size_bytes: 1,
         settings: "s".into(),
-        stated: std::collections::BTreeMap::new(),
+        sidecar_facts: std::collections::BTreeMap::new(),
     };
     PublishedTree { version, text_artifact: "t".into(), tree }
 }

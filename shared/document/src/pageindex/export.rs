@@ -1,4 +1,4 @@
-//! A published tree as JSON.
+//! Exports a published tree as PageIndex JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -7,19 +7,19 @@ use crate::{
     SectionTree,
 };
 
-/// What goes into the JSON beside titles, structure numbers and places.
+/// Optional fields of the export.
 #[derive(Clone, Copy)]
 pub struct ExportOptions<'a> {
     /// `summary` of leaves and `prefix_summary` of inner nodes.
     pub summaries: bool,
-    /// `text` of each node, as this function gives it.
+    /// `text` of each node, computed by this function.
     pub text: Option<&'a dyn Fn(&Section) -> String>,
     /// `node_id`, four digits or more, pre-order from `0000`.
     pub node_ids: bool,
 }
 
 impl Default for ExportOptions<'_> {
-    /// Summaries and ids, no text.
+    // Summaries and ids, no text.
     fn default() -> Self {
         Self {
             summaries: true,
@@ -29,12 +29,12 @@ impl Default for ExportOptions<'_> {
     }
 }
 
-/// The tree as a JSON object: `doc_name`, `doc_description`, `structure` (the document's own top sections: no synthetic
-/// root), and beside them `page_count` or `line_count`, `facts`, `provenance` and `references`.
+/// Exports a tree as a JSON object with `doc_name`, `doc_description`, `structure` (the top sections), `page_count` or
+/// `line_count`, `facts`, `provenance` and `references`.
 ///
-/// Nodes with pages carry `start_index` and `end_index` (1-based, inclusive, descendants included), `physical_index`,
-/// `appear_start` (`yes` when the section starts its page) and `position` (line index from 0 on that page, `y` in points
-/// from its top); nodes of a text carry `line_num` (1-based) instead. Leaves have no `nodes`.
+/// Nodes with pages have `start_index` and `end_index` (1-based, inclusive, including descendants), `physical_index`,
+/// `appear_start` (`yes` if the section starts its page) and `position` (0-based line on that page, `y` in points from
+/// its top). Nodes of a text have `line_num` (1-based). Leaves have no `nodes`.
 pub fn export(published: &PublishedTree, options: ExportOptions<'_>) -> Value {
     let tree = &published.tree;
     let mut root = Map::new();
@@ -77,7 +77,7 @@ fn reference(reference: &Reference) -> Value {
     json!({ "from": reference.from, "text": reference.text, "to": to })
 }
 
-/// Recursion is as deep as the tree, which building and reading both bound.
+// The recursion is bounded by the maximum depth of trees.
 fn nodes(sections: &[Section], options: ExportOptions<'_>) -> Value {
     sections
         .iter()

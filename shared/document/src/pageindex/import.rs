@@ -1,4 +1,4 @@
-//! JSON of the PageIndex shape as a tree.
+//! Imports PageIndex JSON.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,71 +10,44 @@ use crate::{
     Reference, ReferenceTarget, SectionId, SectionKind, SectionSpan, SectionTree, Summary,
 };
 
-/// Nodes a tree may have.
+// Limits against hostile input. Longer titles and summaries are cut.
 const MAX_NODES: usize = 100_000;
-/// Characters of a title; longer ones are cut and recorded.
 const MAX_TITLE_CHARS: usize = 1_000;
-/// Characters of a summary or description.
 const MAX_SUMMARY_CHARS: usize = 20_000;
-/// References taken over.
 const MAX_REFERENCES: usize = 10_000;
-/// A page or line number beyond this is no number of a page or line.
+// Larger page and line numbers are ignored.
 const MAX_INDEX: u32 = 100_000_000;
-/// Wrappers (`{"result": {"tree": […]}}`) that are looked through.
+// Maximum number of nested wrappers such as `{"result": {"tree": […]}}`.
 const MAX_WRAPPERS: usize = 4;
 
-/// Why a JSON value is not a tree.
+/// Invalid PageIndex JSON. `name` is the imported file, `at` the 1-based node in reading order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
-    /// No list of nodes was found.
     #[error(
         "`{name}` holds no tree: expected a list of nodes, or an object with `structure`, `result` or `tree`"
     )]
-    NoTree {
-        /// What was imported.
-        name: String,
-    },
-    /// An element of a list of nodes is not an object.
+    NoTree { name: String },
     #[error("node {at} of `{name}` is not an object")]
-    NotANode {
-        /// What was imported.
-        name: String,
-        /// Its place in reading order, from 1.
-        at: usize,
-    },
-    /// A node has no title.
+    NotANode { name: String, at: usize },
     #[error("node {at} of `{name}` has no title")]
-    NoTitle {
-        /// What was imported.
-        name: String,
-        /// Its place in reading order, from 1.
-        at: usize,
-    },
-    /// More nodes than are taken.
+    NoTitle { name: String, at: usize },
     #[error("`{name}` has more than {limit} nodes")]
-    TooManyNodes {
-        /// What was imported.
-        name: String,
-        /// How many are taken.
-        limit: usize,
-    },
+    TooManyNodes { name: String, limit: usize },
 }
 
-/// Reads a tree; `name` is what errors call it.
+/// Imports a tree. `name` is used in errors.
 ///
-/// - The nodes are the value itself (a list), or lie under `structure`, `result`, `tree` or `nodes`; children under
-///   `nodes` or `children`. A list without children whose `structure` codes have dots is nested by its codes.
+/// - Nodes are the value itself (a list), or the value of `structure`, `result`, `tree` or `nodes`; children are in
+/// `nodes` or `children`. A flat list whose `structure` codes have dots is nested by these codes.
 /// - A node starts at `start_index`, `physical_index` or `page` (a number, a numeral, or `<physical_index_5>`), or at
-///   `line_num`. One that says nothing starts where the node before it does. Starts are read in order: one that lies
-///   before its predecessor's is moved there.
-/// - Ends follow from the starts as in a tree of our own (`end_index` only tells whether the next section starts its
-///   page), so that parents include their descendants whatever the other program meant. Where no node has a place the
-///   tree is no document: each node then counts as one line.
-/// - Ids are given anew, in pre-order. Texts are not taken over: they belong to a source.
+/// `line_num`. A node without a start, or with one before its predecessor, starts where its predecessor does.
+/// - Ends follow from the starts, so that parents contain their descendants. `end_index` only determines whether the
+/// next section starts its page. If no node has a position, each node counts as one line.
+/// - Ids are reassigned in pre-order. Texts are ignored.
 ///
 /// # Errors
-/// [`ImportError`] when there are no nodes, more than 100,000, or a node without a title. Everything else that is
-/// wrong is repaired, and recorded as a gap where something was lost.
+/// [`ImportError`] if there are no nodes, more than 100,000, or a node without a title. Other problems are repaired, and
+/// recorded as gaps if something is lost.
 pub fn import(value: &Value, name: &str) -> Result<SectionTree, ImportError> {
     let list = find_nodes(value).ok_or_else(|| ImportError::NoTree { name: name.into() })?;
     let rows = flatten(list, name)?;
@@ -96,7 +69,7 @@ pub fn import(value: &Value, name: &str) -> Result<SectionTree, ImportError> {
     }
     record_cut_titles(&rows, &mut gaps);
     let extent = places.extent(value);
-    assign_ends(&mut nodes, size(extent));
+    assign_ends(&mut nodes, extent.size());
     record_uncovered(&nodes, &mut gaps);
     let mut tree = SectionTree {
         extent,
@@ -112,18 +85,11 @@ pub fn import(value: &Value, name: &str) -> Result<SectionTree, ImportError> {
     Ok(tree)
 }
 
-fn size(extent: Extent) -> u32 {
-    match extent {
-        Extent::Pages(n) | Extent::Lines(n) => n,
-    }
-}
-
 struct ImportedNode<'a> {
     object: &'a Map<String, Value>,
     level: u32,
 }
 
-/// The list of top nodes, behind at most [`MAX_WRAPPERS`] wrappers.
 fn find_nodes(value: &Value) -> Option<&[Value]> {
     let mut value = value;
     for _ in 0..=MAX_WRAPPERS {
@@ -157,11 +123,12 @@ fn children(object: &Map<String, Value>) -> Option<&Value> {
         .find(|value| value.is_array())
 }
 
-/// All nodes in pre-order with their levels, on a stack of our own: the value may be deeper than the thread's.
+// Returns all nodes in pre-order. Uses an explicit stack, since the value may be deeper than the call stack allows.
 fn flatten<'a>(list: &'a [Value], name: &str) -> Result<Vec<ImportedNode<'a>>, ImportError> {
     let mut rows = Vec::new();
     let mut stack: Vec<(&Value, u32)> = list.iter().rev().map(|value| (value, 1)).collect();
     while let Some((value, level)) = stack.pop() {
+        // The stack counts too, or one node with millions of children would pass.
         if rows.len() + stack.len() >= MAX_NODES {
             return Err(ImportError::TooManyNodes {
                 name: name.into(),
@@ -183,6 +150,7 @@ fn flatten<'a>(list: &'a [Value], name: &str) -> Result<Vec<ImportedNode<'a>>, I
 }
 
 fn depths(rows: &[ImportedNode<'_>], gaps: &mut Vec<Gap>) -> Vec<usize> {
+    // PageIndex writes either nested nodes, or a flat list whose codes hold the nesting.
     let flat = rows.iter().all(|row| row.level == 1)
         && rows
             .iter()
@@ -192,17 +160,7 @@ fn depths(rows: &[ImportedNode<'_>], gaps: &mut Vec<Gap>) -> Vec<usize> {
     }
     let mut nesting = Nesting::default();
     let depths = rows.iter().map(|row| nesting.push(row.level)).collect();
-    if nesting.flattened > 0 {
-        let detail = format!(
-            "{} nodes lay deeper than the tree's deepest level",
-            nesting.flattened
-        );
-        gaps.push(Gap {
-            code: "tree.depth_capped".into(),
-            pages: None,
-            detail,
-        });
-    }
+    gaps.extend(nesting.depth_gap("nodes"));
     depths
 }
 
@@ -213,20 +171,16 @@ fn structure_code<'a>(row: &ImportedNode<'a>) -> Option<&'a str> {
         .map(|code| code.trim().trim_end_matches('.'))
 }
 
-/// Depths from dotted codes: a node nests under the nearest open one whose code its own continues.
+// Nests a node under the nearest open node whose code is a prefix of its own.
 fn depths_from_codes(rows: &[ImportedNode<'_>]) -> Vec<usize> {
     let mut open: Vec<&str> = Vec::new();
-    let continues = |parent: &str, code: &str| {
-        code.strip_prefix(parent)
-            .is_some_and(|rest| rest.starts_with('.'))
-    };
     let mut depths = Vec::with_capacity(rows.len());
     for row in rows {
         let code = structure_code(row).unwrap_or_default();
-        while open
-            .last()
-            .is_some_and(|parent| parent.is_empty() || !continues(parent, code))
-        {
+        while open.last().is_some_and(|parent| {
+            let rest = code.strip_prefix(parent).unwrap_or_default();
+            parent.is_empty() || !rest.starts_with('.')
+        }) {
             open.pop();
         }
         open.truncate(MAX_DEPTH - 1);
@@ -279,7 +233,7 @@ fn node(
             .get("verified")
             .and_then(Value::as_bool)
             .unwrap_or(false),
-        // The imported format itself marks it as a section.
+        // The format marks sections itself, as Markdown does.
         evidence: EvidenceSource::Markup,
         tokens: object.get("tokens").and_then(parse_index).unwrap_or(0),
         summary: summary.map(|text| Summary {
@@ -290,7 +244,7 @@ fn node(
     }
 }
 
-/// A count as a number, a numeral, or `<physical_index_5>`.
+// Accepts a number, a numeral, or `<physical_index_5>`.
 fn parse_index(value: &Value) -> Option<u32> {
     let number = match value {
         Value::Number(number) => number
@@ -324,11 +278,11 @@ enum PositionUnit {
     Nodes,
 }
 
-/// Where nodes start, read in order.
+// Reads the starts of nodes in order.
 struct StartReader {
     unit: PositionUnit,
     last: (u32, u32),
-    /// `end_index` of the node before.
+    // `end_index` of the previous node.
     last_end: Option<u32>,
     max_start: u32,
 }
@@ -352,7 +306,7 @@ impl StartReader {
         }
     }
 
-    /// The span of the next node as far as its start goes, and whether it starts its page.
+    // Returns a span with only its start set, and whether the section starts its page.
     fn next_span(&mut self, object: &Map<String, Value>, row: usize) -> (SectionSpan, bool) {
         let line = match self.unit {
             PositionUnit::Pages => return self.next_page_span(object),
@@ -379,10 +333,12 @@ impl StartReader {
         let y = position
             .and_then(|position| position.get("y")?.as_f64())
             .unwrap_or(0.0);
+        // Starts must not decrease in reading order, or ends would overlap.
         let start = (claimed, line).max(self.last);
         let page = PageNo::new(start.0).unwrap_or(PageNo::FIRST);
         let starts_page = match object.get("appear_start").and_then(Value::as_str) {
             Some(value) => value == "yes",
+            // Without `appear_start`, the section starts its page if the previous one ends before it.
             None => self.last_end.is_none_or(|end| end < start.0),
         };
         self.last = start;
@@ -436,7 +392,7 @@ fn record_cut_titles(rows: &[ImportedNode<'_>], gaps: &mut Vec<Gap>) {
     }
 }
 
-/// An imported tree keeps its own nodes: pages before the first are a gap, not a new node.
+// Imported trees get no preface: pages before the first node are recorded as a gap.
 fn record_uncovered(nodes: &[FlatSection], gaps: &mut Vec<Gap>) {
     let first = nodes
         .first()
@@ -467,7 +423,7 @@ fn provenance(value: &Value) -> Provenance {
     }
 }
 
-/// References between nodes whose ids the tree itself gives.
+// Resolves references by the ids in the input, since ids are reassigned.
 fn references(value: &Value, rows: &[ImportedNode<'_>]) -> Vec<Reference> {
     let mut ids: HashMap<&str, SectionId> = HashMap::new();
     for (index, row) in rows.iter().enumerate() {
@@ -616,7 +572,7 @@ mod tests {
         tree
     }
 
-    /// `structure title start-end` per node.
+    // `structure title start-end` per node.
     fn outline(value: &Value) -> String {
         let tree = import(value, "test").unwrap();
         tree.walk()

@@ -1,8 +1,7 @@
-//! The JSON that PageIndex and the programs around it read and write.
+//! The JSON format of PageIndex and compatible programs.
 //!
-//! [`export`] writes it with what Stemma knows beyond it (provenance, references, the place of each heading on its
-//! page); readers of the plain format ignore the extra keys. [`import`] reads any tree of that shape, nested or as a
-//! flat list with dotted `structure` codes, also trees that are not documents.
+//! [`export`] adds provenance, references and heading positions, which other readers ignore. [`import`] reads any tree
+//! in this format, nested or as a flat list with dotted `structure` codes.
 
 mod export;
 mod import;

@@ -1,12 +1,16 @@
-//! `/ActualText`: what a marked stretch of glyphs says, where the glyphs themselves do not (ISO 32000-2, 14.9.4).
+//! `/ActualText`: replacement text for marked content (ISO 32000-2, 14.9.4).
 
-use super::content_stream::{Glyph, UNMAPPED};
+use hayro_syntax::object::{Dict, Object, String as PdfString};
+use hayro_syntax::page::Resources;
+
 use super::font::push_character;
+use super::glyph::{Direction, Glyph, UNMAPPED};
+use super::strings::decode_text_string;
 
-/// Marked stretches inside each other; deeper ones are passed over.
+// Deeper nested marked content is ignored.
 const MAX_DEPTH: usize = 256;
 
-/// The marked stretches that are open.
+/// The open marked content sequences.
 #[derive(Default)]
 pub(super) struct ActualTextSpans {
     open: Vec<Option<(String, usize)>>,
@@ -14,7 +18,7 @@ pub(super) struct ActualTextSpans {
 }
 
 impl ActualTextSpans {
-    /// A stretch begins at glyph `start`.
+    /// Opens a sequence at glyph `start`.
     pub(super) fn begin(&mut self, actual: Option<String>, start: usize) {
         if self.open.len() >= MAX_DEPTH {
             self.skipped += 1;
@@ -23,7 +27,7 @@ impl ActualTextSpans {
         }
     }
 
-    /// The innermost stretch ends: its glyphs get the text it stands for.
+    /// Closes the innermost sequence and replaces its glyphs.
     pub(super) fn end(&mut self, glyphs: &mut Vec<Glyph>) {
         if self.skipped > 0 {
             self.skipped -= 1;
@@ -33,28 +37,48 @@ impl ActualTextSpans {
     }
 }
 
-/// Only a stretch on one baseline is replaced: a longer one would lose the places of its words, and says the same.
+/// Returns the `/ActualText` of marked content.
+// Properties are given inline or by name in the resources.
+pub(super) fn replacement_text(
+    properties: &Object<'_>,
+    resources: &Resources<'_>,
+) -> Option<String> {
+    let text = match properties {
+        Object::Dict(dict) => dict.get::<PdfString<'_>>("ActualText")?.as_bytes().to_vec(),
+        Object::Name(name) => resources
+            .properties
+            .get::<Dict<'_>>(name)?
+            .get::<PdfString<'_>>("ActualText")?
+            .as_bytes()
+            .to_vec(),
+        _ => return None,
+    };
+    Some(decode_text_string(&text))
+}
+
+// Replaces only sequences on one baseline. Longer ones would lose the positions of their words.
 fn replace(glyphs: &mut Vec<Glyph>, start: usize, text: &str) {
     let (Some(first), Some(last)) = (glyphs.get(start).copied(), glyphs.last().copied()) else {
         return;
     };
-    let stretch = glyphs.get(start..).unwrap_or_default();
+    let spanned = glyphs.get(start..).unwrap_or_default();
     let mut characters = Vec::new();
     text.chars()
         .for_each(|character| push_character(character, &mut characters));
     let length = characters.len();
-    if stretch
+    // Glyphs that already say the same keep their exact positions; so does longer text that is at least partly mapped.
+    if spanned
         .iter()
         .map(|glyph| glyph.text)
         .eq(characters.iter().copied())
         || (length > 24
-            && stretch
+            && spanned
                 .iter()
                 .any(|glyph: &Glyph| glyph.text != UNMAPPED && glyph.text != ' '))
     {
         return;
     }
-    if !stretch.iter().all(|glyph: &Glyph| {
+    if !spanned.iter().all(|glyph: &Glyph| {
         glyph.direction == first.direction
             && (glyph.y - first.y).abs().min((glyph.x - first.x).abs()) < 0.5 * first.size
     }) || length == 0
@@ -70,10 +94,10 @@ fn replace(glyphs: &mut Vec<Glyph>, start: usize, text: &str) {
         let share = index as f32 / length as f32;
         let (ux, uy) = match first.direction {
             _ if along > 0.0 => (dx / along, dy / along),
-            super::content_stream::Direction::Right => (span, 0.0),
-            super::content_stream::Direction::Left => (-span, 0.0),
-            super::content_stream::Direction::Down => (0.0, span),
-            super::content_stream::Direction::Up => (0.0, -span),
+            Direction::Right => (span, 0.0),
+            Direction::Left => (-span, 0.0),
+            Direction::Down => (0.0, span),
+            Direction::Up => (0.0, -span),
         };
         glyphs.push(Glyph {
             text: character,

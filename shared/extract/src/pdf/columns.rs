@@ -1,26 +1,24 @@
-//! Reading order: columns of prose one after the other, everything else row by row.
+//! Reading order: prose columns one after the other, everything else row by row.
 //!
-//! A gutter is believed only where prose stands on both sides of it over several rows and nothing crosses it. Tables have
-//! gutters too, but numbers or short cells beside them, and stay whole.
+//! A gutter requires prose on both sides over several rows and nothing that crosses it. Tables have gutters too, but
+//! with numbers or short cells, and are not split.
 
 use super::rows::{GlyphRow, LineGlyph, TextSegment};
 
-/// Rows with prose a side needs.
 const MIN_PROSE_ROWS: usize = 5;
-/// Rows a side needs where the lines of both sides do not meet; then one side may be code, formulas or lists.
+// If rows of both sides rarely share a baseline, one side may be code, formulas or lists, given this many rows.
 const MIN_APART_ROWS: usize = 12;
-/// Pages with more rows than this are read row by row.
+// Larger pages are read row by row, to bound the work.
 const MAX_ROWS: usize = 5_000;
-/// Columns inside columns.
+// Maximum nesting of columns.
 const MAX_DEPTH: usize = 3;
-/// A gap as wide as this (in ems) may be a narrow gutter, where enough lines start behind it.
+// In ems. A narrower gap than usual counts as a gutter if many lines start after it.
 const NARROW_GUTTER: f32 = 0.5;
-/// Lines that must start behind a narrow gutter.
 const NARROW_VOTES: usize = 8;
-/// Left edges of one column differ by less than this, in points.
+// Points. Maximum spread of the left edges of a column.
 const SAME_EDGE: f32 = 1.0;
 
-/// The lines of rows in reading order; each is the segments of one baseline in one column.
+/// Returns lines in reading order. Each line is the segments on one baseline in one column.
 pub(super) fn reading_order(rows: Vec<GlyphRow>) -> Vec<Vec<TextSegment>> {
     let mut rows = rows;
     split_at_narrow_gutters(&mut rows);
@@ -60,7 +58,8 @@ fn order_rows(rows: Vec<GlyphRow>, depth: usize, lines: &mut Vec<Vec<TextSegment
     order_rows(after, depth, lines);
 }
 
-/// A gutter can be narrower than a stretched space. Then it shows in many lines that start at one edge behind a gap.
+// A gutter can be narrower than a stretched space. It is then recognized by many lines that start at the same position
+// after a gap.
 fn split_at_narrow_gutters(rows: &mut [GlyphRow]) {
     if rows.len() < NARROW_VOTES || rows.len() > MAX_ROWS {
         return;
@@ -81,7 +80,7 @@ fn split_at_narrow_gutters(rows: &mut [GlyphRow]) {
     if columns.is_empty() {
         return;
     }
-    // Columns rise and lie apart: a page as wide as it likes may have thousands.
+    // Columns are sorted and disjoint, so a binary search suffices: a hostile page may have thousands.
     for row in rows {
         let whole = std::mem::take(&mut row.segments);
         row.segments = whole
@@ -99,7 +98,7 @@ fn split_at_narrow_gutters(rows: &mut [GlyphRow]) {
     }
 }
 
-/// Gaps inside a segment that may be gutters: the index of the mark behind each, and that mark.
+// Gaps inside a segment that may be gutters, as the glyph after each gap and its index.
 fn gutter_gaps(segment: &TextSegment) -> impl Iterator<Item = (usize, &LineGlyph)> {
     let mut end = f32::INFINITY;
     segment.glyphs.iter().enumerate().filter(move |(_, mark)| {
@@ -124,7 +123,7 @@ fn split_segment(segment: TextSegment, is_edge: impl Fn(f32) -> bool) -> Vec<Tex
     }
 }
 
-/// Rows `from..to`, divided at `gutter`.
+// Rows `from..to`, split at `gutter`.
 #[derive(Debug, Clone, Copy)]
 struct ColumnBand {
     gutter: f32,
@@ -147,7 +146,7 @@ fn best_band(rows: &[GlyphRow]) -> Option<ColumnBand> {
     })
 }
 
-/// Middles of gaps that several rows share, from left to right.
+// Gutter positions shared by several rows, most votes first.
 fn candidate_gutters(rows: &[GlyphRow]) -> Vec<f32> {
     let mut starts: Vec<f32> = Vec::new();
     for row in rows {
@@ -178,21 +177,20 @@ fn candidate_gutters(rows: &[GlyphRow]) -> Vec<f32> {
     votes.into_iter().map(|(at, _)| at).collect()
 }
 
-/// The maximal stretches of rows that nothing crosses at `gutter` and that have prose on both sides.
+// Maximal runs of rows that do not cross `gutter` and have prose on both sides.
 fn bands_at(rows: &[GlyphRow], gutter: f32) -> Vec<ColumnBand> {
-    let crossed = |row: &GlyphRow| {
-        row.segments
-            .iter()
-            .any(|segment| segment.u0 < gutter && segment.u1 > gutter)
-    };
     let mut bands = Vec::new();
     let mut from = 0;
     for to in 0..=rows.len() {
-        if rows.get(to).is_some_and(|row| !crossed(row)) {
+        let is_crossed = |segment: &TextSegment| segment.u0 < gutter && segment.u1 > gutter;
+        if rows
+            .get(to)
+            .is_some_and(|row| !row.segments.iter().any(is_crossed))
+        {
             continue;
         }
-        let stretch = rows.get(from..to).unwrap_or_default();
-        if let Some(band) = evaluate_gutter(stretch, gutter) {
+        let run = rows.get(from..to).unwrap_or_default();
+        if let Some(band) = evaluate_gutter(run, gutter) {
             bands.push(ColumnBand {
                 from: from + band.from,
                 to: from + band.to,
@@ -204,7 +202,6 @@ fn bands_at(rows: &[GlyphRow], gutter: f32) -> Vec<ColumnBand> {
     bands
 }
 
-/// What one side of a gutter looks like.
 #[derive(Default)]
 struct GutterSide {
     rows: usize,
@@ -219,20 +216,22 @@ fn evaluate_gutter(rows: &[GlyphRow], gutter: f32) -> Option<ColumnBand> {
     let left = measure_side(rows, |segment| segment.u1 <= gutter);
     let right = measure_side(rows, |segment| segment.u0 >= gutter);
     let columns = [&left, &right];
-    // Rows of a table have cells on both sides; lines of columns set apart from each other seldom meet.
+    // Table rows have cells on both sides, so they share baselines; separate columns seldom do.
     let shared = (left.rows + right.rows).saturating_sub(rows.len());
     let fewer = left.rows.min(right.rows);
-    let apart = shared * 2 < fewer;
-    let mixed = apart && fewer >= MIN_APART_ROWS && left.prose.max(right.prose) >= MIN_PROSE_ROWS;
-    let share = if apart { 4 } else { 2 };
-    let believable = mixed
+    let are_apart = shared * 2 < fewer;
+    let is_mixed =
+        are_apart && fewer >= MIN_APART_ROWS && left.prose.max(right.prose) >= MIN_PROSE_ROWS;
+    let share = if are_apart { 4 } else { 2 };
+    let is_plausible = is_mixed
         || columns.iter().all(|side: &&GutterSide| {
             side.prose >= MIN_PROSE_ROWS && side.prose * share >= side.rows
         });
-    if !believable || right.left - left.right > 0.35 * (right.right - left.left) {
+    // A gap of more than a third of the width is too wide for a gutter.
+    if !is_plausible || right.left - left.right > 0.35 * (right.right - left.left) {
         return None;
     }
-    // Rows above and below both columns' prose (heads, page numbers) are not part of the band.
+    // Rows before and after the prose of both columns (heads, page numbers) are not part of the band.
     let from = left.first?.min(right.first?);
     let to = left.last.max(right.last) + 1;
     Some(ColumnBand {
@@ -274,7 +273,6 @@ fn measure_side(rows: &[GlyphRow], belongs: impl Fn(&TextSegment) -> bool) -> Gu
     side
 }
 
-/// A row on one side of a gutter.
 struct RowOnSide {
     pieces: usize,
     width: f32,
@@ -294,7 +292,7 @@ impl RowOnSide {
         }
     }
 
-    /// Several words in one or two pieces that fill most of the column.
+    // Several words in one or two segments that fill most of the column.
     fn is_prose(&self, width: f32) -> bool {
         self.pieces <= 2
             && self.width >= 0.55 * width
@@ -311,8 +309,16 @@ fn split_row(row: GlyphRow, gutter: f32) -> (Option<GlyphRow>, Option<GlyphRow>)
         .segments
         .into_iter()
         .partition(|segment| (segment.u0 + segment.u1) / 2.0 < gutter);
-    let make = |segments: Vec<TextSegment>| {
-        (!segments.is_empty()).then_some(GlyphRow { segments, v, size })
-    };
-    (make(left), make(right))
+    (
+        (!left.is_empty()).then_some(GlyphRow {
+            segments: left,
+            v,
+            size,
+        }),
+        (!right.is_empty()).then_some(GlyphRow {
+            segments: right,
+            v,
+            size,
+        }),
+    )
 }

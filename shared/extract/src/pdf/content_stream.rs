@@ -1,83 +1,49 @@
-//! A text-only interpreter: runs a page's operators and keeps where each character stands.
+//! Text-only interpreter of content streams: runs a page's operators and records the position of each character.
 //!
-//! Paths, colors, shadings and images are skipped. What counts is the text state, the two matrices and form XObjects.
+//! Paths, colors, shadings and images are skipped. Only text state, matrices and form XObjects matter.
 
 use std::rc::Rc;
 
 use hayro_syntax::content::TypedIter;
 use hayro_syntax::content::ops::TypedInstruction;
-use hayro_syntax::object::{Array, Dict, Name, Number, Object, Stream, String as PdfString};
+use hayro_syntax::object::{Array, Dict, Name, Number, Object, Stream};
 use hayro_syntax::page::{Page, Resources};
 
-use super::actual_text::ActualTextSpans;
+use super::actual_text::{ActualTextSpans, replacement_text};
 use super::decode_limits::{DecodeBudget, StreamError};
 use super::font::{FontBook, TextFont};
+use super::glyph::{Direction, Glyph, UNMAPPED};
 use super::matrix::Matrix;
-use super::strings::decode_text_string;
 use crate::Limits;
 
-/// Saved graphics states; what is saved deeper is not restored (viewers cap this too).
+// Deeper saves are ignored, as in viewers.
 const MAX_SAVED_STATES: usize = 512;
-/// Operators of one page, forms included: some hundred times what the fullest real pages have.
+// Per page, including forms: some hundred times the largest real pages.
 const MAX_OPERATORS: u32 = 20_000_000;
-/// Forms drawn by one page, counted with repetition.
+// Per page, counting repetitions.
 const MAX_FORMS: u32 = 20_000;
 
-/// Fonts of one content stream that are remembered by name.
 const MAX_NAMED_FONTS: usize = 32;
 
-/// Stands for a code whose font does not say what it means: it keeps its place in a word, but has no text.
-pub(super) const UNMAPPED: char = '\u{fffd}';
-
-/// Which way a glyph's line runs on the page as displayed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Direction {
-    Right,
-    Down,
-    Left,
-    Up,
-}
-
-/// One character where it stands. Coordinates are points on the page as displayed, y downwards.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Glyph {
-    pub(super) text: char,
-    /// Start of the glyph on its baseline.
-    pub(super) x: f32,
-    pub(super) y: f32,
-    /// Length along the line's direction, not negative.
-    pub(super) advance: f32,
-    /// Font size as displayed.
-    pub(super) size: f32,
-    pub(super) direction: Direction,
-    pub(super) bold: bool,
-    pub(super) italic: bool,
-    /// Drawn in render mode 3.
-    pub(super) invisible: bool,
-}
-
-/// What a page says.
 #[derive(Default)]
 pub(super) struct PageText {
     pub(super) glyphs: Vec<Glyph>,
-    /// What was lost, if anything: one sentence.
+    // The first loss.
     pub(super) loss: Option<TextLoss>,
 }
 
-/// Why a page's text is not all of it.
+/// Why the text of a page is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextLoss {
-    /// The content cannot be decoded.
     Unreadable,
-    /// The content breaks off.
+    /// The content is truncated.
     Damaged,
-    /// The content would inflate beyond its limit.
+    /// The content exceeds the decompression limit.
     TooLarge,
-    /// More glyphs, operators or forms than allowed.
+    /// Too many glyphs, operators or forms.
     LimitExceeded,
 }
 
-/// Reads the text of one page.
 pub(super) fn read_page_text<'a>(
     page: &Page<'a>,
     fonts: &mut FontBook<'a>,
@@ -109,7 +75,7 @@ pub(super) fn read_page_text<'a>(
     interpreter.out
 }
 
-/// A page's content: the parts are one program, so state runs on from one to the next.
+// The parts of a page's content are one program: state carries over.
 fn content_streams<'a>(page: &Dict<'a>) -> Vec<Stream<'a>> {
     if let Some(stream) = page.get::<Stream<'a>>("Contents") {
         return vec![stream];
@@ -122,10 +88,10 @@ fn content_streams<'a>(page: &Dict<'a>) -> Vec<Stream<'a>> {
         .collect()
 }
 
-/// The fonts a content stream has selected, by name: looking one up in the file costs more than its text.
+// Fonts by name. Looking one up in the file costs more than showing its text.
 type NamedFontCache<'a> = Vec<(Vec<u8>, Option<Rc<TextFont<'a>>>)>;
 
-/// Whether a page says that it has content, wherever that is: an empty array is a blank page.
+// An empty array is a blank page, not missing content.
 fn declares_content(page: &Dict<'_>) -> bool {
     page.contains_key("Contents")
         && !page
@@ -166,7 +132,7 @@ struct Interpreter<'a, 'r> {
     fonts: &'r mut FontBook<'a>,
     budget: &'r DecodeBudget,
     limits: &'r Limits,
-    /// Width and height of the page as displayed.
+    // Width and height of the displayed page.
     page: (f32, f32),
     state: GraphicsState<'a>,
     text_matrix: Matrix,
@@ -230,15 +196,15 @@ impl<'a> Interpreter<'a, '_> {
                     self.actual_text.begin(None, self.out.glyphs.len())
                 }
                 TypedInstruction::BeginMarkedContentWithProperties(marked) => {
-                    let actual = actual_text(marked.1, resources);
-                    self.actual_text.begin(actual, self.out.glyphs.len());
+                    let text = replacement_text(marked.1, resources);
+                    self.actual_text.begin(text, self.out.glyphs.len());
                 }
                 TypedInstruction::EndMarkedContent(_) => self.actual_text.end(&mut self.out.glyphs),
                 TypedInstruction::SetGraphicsState(name) => self.graphics_state(name.0, resources),
                 other => self.apply(&other),
             }
         }
-        // A form leaves no trace in the state of who draws it.
+        // Unbalanced saves in a form must not change the caller's state.
         if depth > 0
             && let Some(state) = saved.into_iter().next()
         {
@@ -353,13 +319,13 @@ impl<'a> Interpreter<'a, '_> {
             self.record_loss(TextLoss::Unreadable);
             return;
         };
-        let before = (self.state.clone(), self.text_matrix, self.line_matrix);
+        let saved = (self.state.clone(), self.text_matrix, self.line_matrix);
         if let Some(map) = form.dict().get::<[f64; 6]>("Matrix") {
             self.state.matrix = Matrix(map).then(self.state.matrix);
         }
         let own = form.dict().get::<Dict<'a>>("Resources").map(Resources::new);
         self.run(&decoded.bytes, own.as_ref().unwrap_or(resources), depth + 1);
-        (self.state, self.text_matrix, self.line_matrix) = before;
+        (self.state, self.text_matrix, self.line_matrix) = saved;
     }
 
     fn show_spaced(&mut self, items: &Array<'_>) {
@@ -426,7 +392,7 @@ impl<'a> Interpreter<'a, '_> {
         self.text_matrix = self.text_matrix.shifted(x, y);
     }
 
-    /// Puts down the characters of one code, which share its advance evenly.
+    // Characters of one code share its advance evenly.
     fn place_glyphs(&mut self, pen: &Pen, text: &[char], along: f64, own: f64) {
         let share = 1.0 / text.len() as f64;
         for (index, character) in text.iter().enumerate() {
@@ -455,30 +421,14 @@ impl<'a> Interpreter<'a, '_> {
     }
 }
 
-/// The text a marked stretch stands for, given in place or in the resources.
-fn actual_text(properties: &Object<'_>, resources: &Resources<'_>) -> Option<String> {
-    let text = match properties {
-        Object::Dict(dict) => dict.get::<PdfString<'_>>("ActualText")?.as_bytes().to_vec(),
-        Object::Name(name) => resources
-            .properties
-            .get::<Dict<'_>>(name)?
-            .get::<PdfString<'_>>("ActualText")?
-            .as_bytes()
-            .to_vec(),
-        _ => return None,
-    };
-    Some(decode_text_string(&text))
-}
-
 fn matrix(values: [&Number; 6]) -> Matrix {
     Matrix(values.map(|value| value.as_f64()))
 }
 
-/// What all glyphs of one string share.
+// Common values of all glyphs of one string.
 struct Pen {
     map: Matrix,
     glyph: Glyph,
-    /// Displayed length of one unit of advance.
     length: f64,
     rise: f64,
     stretch: f64,
@@ -486,7 +436,7 @@ struct Pen {
 }
 
 impl Pen {
-    /// `None` when nothing can be placed: the matrix is degenerate, or the size is zero.
+    // `None` if the matrix is degenerate or the size is zero.
     fn new(map: Matrix, state: &GraphicsState<'_>, font: &TextFont<'_>) -> Option<Self> {
         let size = state.size.abs() * map.y_scale() * f64::from(font.em);
         if !map.is_finite() || size <= 0.0 || !size.is_finite() {
@@ -509,7 +459,7 @@ impl Pen {
             (false, _, true) => Direction::Down,
             (false, _, false) => Direction::Up,
         };
-        // Upright glyphs slanted by the matrix are a synthetic italic.
+        // A shear in the matrix is a synthetic italic.
         let slanted = map.x_scale() > 0.0
             && ((a * c + b * d) / (map.x_scale() * map.y_scale().max(1e-9))).abs() > 0.12;
         let length = if font.horizontal {
@@ -542,7 +492,7 @@ impl Pen {
         if self.horizontal {
             self.map.apply(along + inside * self.stretch, self.rise)
         } else {
-            // Vertical lines are read at the middle of their glyphs, where the pen is.
+            // In vertical writing the pen is at the middle of the glyph.
             self.map.apply(0.0, along + inside)
         }
     }

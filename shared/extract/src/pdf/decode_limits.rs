@@ -1,7 +1,7 @@
-//! What stands between hostile bytes and the parsers: time, decompressed size, nesting.
+//! Limits for decoding hostile PDFs: time, decompressed size, nesting.
 //!
-//! The parser decodes object streams, cross-reference streams and fonts without a limit of its own, so those are
-//! measured before it sees them; content streams are decoded here and nowhere else.
+//! The parser decodes object streams, cross-reference streams and fonts without limits, so those are measured first.
+//! Content streams are decoded only here.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,30 +15,28 @@ use hayro_syntax::object::{Dict, Object, Stream};
 
 use crate::{ExtractError, Limits};
 
-/// One deflated byte yields at most this many (258 bytes for two bits, RFC 1951).
+// Maximum expansion of deflate: 258 bytes for two bits (RFC 1951).
 const DEFLATE_RATIO: u64 = 1032;
-/// One LZW code of at least nine bits yields at most the table's 4,096 bytes.
+// A code of at least nine bits yields at most 4,096 bytes.
 const LZW_RATIO: u64 = 3700;
-/// One run-length pair yields at most 128 bytes.
+// A pair yields at most 128 bytes.
 const RUN_LENGTH_RATIO: u64 = 64;
 
-/// Why a stream was not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamError {
-    /// It is damaged, or made for something else than text.
+    /// Damaged, or not text.
     Undecodable,
-    /// It would inflate beyond its limit.
+    /// Exceeds a limit.
     TooLarge,
 }
 
-/// A stream's content.
 pub(super) struct DecodedStream {
     pub(super) bytes: Vec<u8>,
-    /// The stream broke off or was corrupt behind these bytes.
+    /// The stream is truncated or corrupt after these bytes.
     pub(super) damaged: bool,
 }
 
-/// What a document may still use, over all threads that read it.
+/// The remaining budget of a document, shared by all threads.
 pub(super) struct DecodeBudget {
     deadline: Instant,
     remaining_bytes: AtomicU64,
@@ -60,8 +58,8 @@ impl DecodeBudget {
         }
     }
 
-    /// Whether time is up. Once it is, it stays so: the document fails as a whole, because a result that depends on the
-    /// clock would not be one (I-12).
+    /// Whether the time limit has passed. The document then fails as a whole, since a result that depends on the clock
+    /// would not be reproducible.
     pub(super) fn is_expired(&self) -> bool {
         if !self.is_expired.load(Relaxed) && Instant::now() >= self.deadline {
             self.is_expired.store(true, Relaxed);
@@ -69,15 +67,15 @@ impl DecodeBudget {
         self.is_expired.load(Relaxed)
     }
 
-    /// Whether a stream was refused because others had used up what the document may inflate: which one, depends on the
-    /// order in which pages were read.
+    /// Whether a stream was rejected because others used up the budget. Which one depends on the order of reading, so
+    /// the caller must reread in order.
     pub(super) fn is_exhausted(&self) -> bool {
         self.exhausted.load(Relaxed)
     }
 
-    /// Decodes a stream of text or operators, counting its bytes once per document.
+    /// Decodes a stream, charging its size once per document.
     pub(super) fn decode(&self, stream: &Stream<'_>) -> Result<DecodedStream, StreamError> {
-        // The same large stream may be drawn over and over: that costs time, not budget.
+        // Drawing the same stream repeatedly costs time, not budget.
         if self.is_expired() {
             return Err(StreamError::TooLarge);
         }
@@ -129,7 +127,7 @@ impl DecodeBudget {
         Ok(decoded)
     }
 
-    /// Whether the parser may decode the stream by itself.
+    /// Checks that the parser may decode the stream itself.
     pub(super) fn check(&self, stream: &Stream<'_>) -> Result<(), StreamError> {
         let size = self.decoded_size(stream)?;
         self.charge(stream, size)
@@ -154,7 +152,7 @@ impl DecodeBudget {
         if size <= limit {
             return Ok(raw.len() as u64);
         }
-        // Rare filters with a large stream: decode what can be decoded here, refuse what cannot be bounded.
+        // Large streams with rare filters are rejected unless their size is bounded.
         match filters.as_slice() {
             [Filter::LzwDecode] if (raw.len() as u64) < limit / 64 => Ok(raw.len() as u64),
             _ => Err(StreamError::TooLarge),
@@ -162,12 +160,12 @@ impl DecodeBudget {
     }
 
     fn charge(&self, stream: &Stream<'_>, size: u64) -> Result<(), StreamError> {
-        // A stream is the same one when its dictionary lies at the same place in memory.
+        // A dictionary's address in memory identifies its stream.
         let mut charged = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
         if !charged.insert(stream.dict().data().as_ptr() as usize) {
             return Ok(());
         }
-        // The lock is held: nobody else writes.
+        // The lock is held, so there are no concurrent writes.
         match self.remaining_bytes.load(Relaxed).checked_sub(size) {
             Some(remaining) => {
                 self.remaining_bytes.store(remaining, Relaxed);
@@ -180,7 +178,6 @@ impl DecodeBudget {
         }
     }
 
-    /// The most a stream may inflate to now.
     fn stream_limit(&self) -> u64 {
         let remaining = self.remaining_bytes.load(Relaxed);
         if remaining < self.per_stream_bytes {
@@ -201,14 +198,13 @@ fn worst_ratio(filter: Filter) -> u64 {
     }
 }
 
-/// Data under layers of deflate and nothing else.
 struct DeflateLayers<'r> {
     layers: usize,
     data: Cow<'r, [u8]>,
 }
 
-/// The data once the ASCII layers around it are taken off; `None` for other filters than deflate, and where parameters
-/// are named: content streams with a predictor are legal but hardly exist.
+// Removes ASCII filters around deflate. `None` for other filters and for decode parameters: content streams with a
+// predictor are legal but practically unused.
 fn strip_ascii_layers<'r>(
     stream: &Stream<'_>,
     filters: &[Filter],
@@ -249,7 +245,7 @@ fn strip_ascii_layers<'r>(
     }))
 }
 
-/// PDF 1.7, 7.4.2: two digits a byte up to `>`; anything else is passed over.
+/// Decodes ASCIIHex (PDF 1.7, 7.4.2). Invalid characters are skipped.
 pub(super) fn decode_hex(text: &[u8]) -> Vec<u8> {
     let digits = text
         .iter()
@@ -264,7 +260,7 @@ pub(super) fn decode_hex(text: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// PDF 1.7, 7.4.3: five digits from `!` to `u` make four bytes, `z` is four zeros, `~` ends.
+/// Decodes ASCII85 (PDF 1.7, 7.4.3): five digits are four bytes, `z` is four zeros, `~` ends the data.
 pub(super) fn decode_base85(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len() / 5 * 4);
     let mut value = 0u32;
@@ -280,7 +276,8 @@ pub(super) fn decode_base85(text: &[u8]) -> Vec<u8> {
         }
         if count == 5 {
             bytes.extend(value.to_be_bytes());
-            (value, count) = (0, 0);
+            value = 0;
+            count = 0;
         }
     }
     if count > 1 {
@@ -290,7 +287,7 @@ pub(super) fn decode_base85(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Inflates zlib or raw deflate data up to `stream_limit` bytes; checksums are ignored, damage ends the data.
+/// Inflates zlib or raw deflate data up to `limit` bytes. Checksums are ignored; corruption ends the data.
 pub(super) fn inflate(data: &[u8], limit: u64) -> Result<DecodedStream, StreamError> {
     let mut bytes = Vec::with_capacity(data.len().saturating_mul(4).min(1 << 20));
     let damaged = inflate_into(data, limit, |chunk| bytes.extend_from_slice(chunk))?;
@@ -301,7 +298,7 @@ pub(super) fn inflate(data: &[u8], limit: u64) -> Result<DecodedStream, StreamEr
     }
 }
 
-/// The size of the inflated data; damaged data counts as far as it goes.
+/// Returns the inflated size, up to the first corruption.
 pub(super) fn inflated_size(data: &[u8], limit: u64) -> Result<u64, StreamError> {
     let mut size = 0u64;
     inflate_into(data, limit, |chunk| size += chunk.len() as u64)?;
@@ -330,7 +327,7 @@ fn inflate_into(data: &[u8], limit: u64, mut take: impl FnMut(&[u8])) -> Result<
     }
 }
 
-/// RFC 1950: method 8, header divisible by 31, no preset dictionary.
+// RFC 1950: method 8, header divisible by 31, no preset dictionary.
 fn without_zlib_header(data: &[u8]) -> &[u8] {
     match data {
         [cmf, flags, rest @ ..]
@@ -344,7 +341,7 @@ fn without_zlib_header(data: &[u8]) -> &[u8] {
     }
 }
 
-/// Checks what can be checked before any parser sees the bytes, and returns them from the header on.
+/// Checks a file before any parser sees it, and returns it from the PDF header on.
 pub(super) fn check_file<'b>(bytes: &'b [u8], limits: &Limits) -> Result<&'b [u8], ExtractError> {
     if bytes.is_empty() {
         return Err(ExtractError::new(
@@ -383,7 +380,7 @@ pub(super) fn check_file<'b>(bytes: &'b [u8], limits: &Limits) -> Result<&'b [u8
     Ok(body)
 }
 
-/// Whether the file was cut off: its last words are `startxref` and a place (PDF 1.7, 7.5.5), and no object follows.
+/// Whether the file is truncated: a complete one ends with `startxref` and no object follows (PDF 1.7, 7.5.5).
 pub(super) fn is_truncated(bytes: &[u8]) -> bool {
     rfind_bytes(bytes, b"startxref")
         .is_none_or(|end| rfind_bytes(bytes, b"endobj").is_some_and(|object| object > end))
@@ -397,8 +394,8 @@ pub(super) fn not_a_pdf_error() -> ExtractError {
     )
 }
 
-/// Object and cross-reference streams are inflated by the parser in full, so their sizes are summed here first. Small
-/// files cannot inflate beyond the limit and are not looked at. Encrypted streams cannot be measured.
+// Sums the sizes of object and cross-reference streams, which the parser inflates in full. Small files cannot exceed
+// the limit and are skipped; encrypted streams cannot be measured.
 fn exceeds_inflate_limit(bytes: &[u8], limits: &Limits) -> bool {
     let mut unmeasured = 0u64;
     let mut measured = 0u64;

@@ -1,4 +1,4 @@
-//! Where destinations lead: pages by reference, number or name.
+//! Resolves destinations: pages by reference, number or name.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -13,14 +13,13 @@ use stemma_document::{Destination, PageNo, Pt};
 use super::matrix::Matrix;
 use crate::Limits;
 
-/// A name may lead to a dictionary that leads to an array, not further.
+// A name may resolve to a dictionary, which resolves to an array.
 const MAX_HOPS: usize = 4;
 
-/// The destinations of a document.
 pub(super) struct Destinations<'a> {
     pdf: &'a Pdf,
     root: Dict<'a>,
-    /// The older way: a plain dictionary in the catalog.
+    // PDF 1.1 names: a plain dictionary in the catalog.
     legacy_names: OnceCell<Dict<'a>>,
     pages: HashMap<ObjectIdentifier, usize>,
     names: OnceCell<HashMap<Vec<u8>, Object<'a>>>,
@@ -48,8 +47,7 @@ impl<'a> Destinations<'a> {
         }
     }
 
-    /// Where an outline item or a link annotation leads: its `/Dest`, or its action if that is a GoTo. Actions of any
-    /// other kind are not looked into.
+    /// Resolves `/Dest` or a GoTo action of an outline item or link. Other actions are ignored.
     pub(super) fn resolve(&self, item: &Dict<'a>) -> Option<Destination> {
         if let Some(dest) = item.get::<Object<'a>>("Dest") {
             return self.resolve_target(dest);
@@ -101,7 +99,7 @@ impl<'a> Destinations<'a> {
         })
     }
 
-    /// The whole name tree: trees in the wild are often not sorted, so that a search by limits would miss entries.
+    // Reads the whole name tree. Trees are often unsorted in practice, so a search by limits would miss entries.
     fn read_names(&self) -> HashMap<Vec<u8>, Object<'a>> {
         let mut names = HashMap::new();
         let top = self
@@ -127,13 +125,13 @@ impl<'a> Destinations<'a> {
     }
 }
 
-/// The nodes of a name or number tree in order, each once, at most `limit`.
+/// Returns the nodes of a name or number tree in order, without repetitions, at most `limit`.
 pub(super) fn tree_nodes<'a>(top: Option<Dict<'a>>, limit: usize) -> Vec<Dict<'a>> {
     let mut nodes = Vec::new();
     let mut visited: HashSet<usize> = HashSet::new();
     let mut stack: Vec<Dict<'a>> = top.into_iter().collect();
     while let Some(node) = stack.pop() {
-        // A node is known by the place of its bytes: kids may be direct objects.
+        // Kids may be direct objects without ids, so nodes are identified by their address.
         if nodes.len() >= limit || !visited.insert(node.data().as_ptr() as usize) {
             continue;
         }
@@ -149,7 +147,7 @@ pub(super) fn tree_nodes<'a>(top: Option<Dict<'a>>, limit: usize) -> Vec<Dict<'a
     nodes
 }
 
-/// The point a destination scrolls to, in the page's own coordinates (ISO 32000-2, table 149).
+// In page coordinates (ISO 32000-2, table 149).
 fn scroll_point(array: &Array<'_>) -> Option<(f64, f64)> {
     let mut items = array.iter::<Object<'_>>().skip(1);
     let Some(Object::Name(kind)) = items.next() else {

@@ -1,16 +1,16 @@
-//! The second parser: what the first cannot open, or reads as noise, is read and written anew by lopdf, then read again.
+//! Second parser: files that the first parser cannot open or reads as noise are rewritten by lopdf and read again.
 //!
-//! One interpreter serves both ways; lopdf only supplies a file whose objects and offsets are in order.
+//! This way one interpreter serves both; lopdf only repairs objects and offsets.
 
 use hayro_syntax::Pdf;
 use lopdf::{Document, LoadOptions};
 
 use crate::Limits;
 
-/// Files above this are not read a second time, in bytes: lopdf keeps every object in memory.
+// lopdf keeps all objects in memory, so larger files are not rewritten.
 const MAX_BYTES: usize = 64 << 20;
 
-/// The file written anew; `None` when lopdf cannot read it either.
+/// Rewrites the file; `None` if lopdf cannot read it.
 pub(super) fn rewrite(bytes: &[u8], password: &str, limits: &Limits) -> Option<Pdf> {
     if bytes.len() > MAX_BYTES || nesting_depth(bytes) > limits.max_object_depth as usize {
         return None;
@@ -26,8 +26,8 @@ pub(super) fn rewrite(bytes: &[u8], password: &str, limits: &Limits) -> Option<P
     Pdf::new(out).ok()
 }
 
-/// The file with numbers like `1e9`, which PDF does not know and the parser stumbles over, written as nines of the same
-/// length, so that every offset stays right; `None` when there are none.
+/// Replaces numbers like `1e9`, which are not valid PDF and break the parser, with nines of the same length, so that
+/// offsets stay valid. `None` if there are none.
 pub(super) fn patch_exponents(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out: Option<Vec<u8>> = None;
     let mut start = 0;
@@ -57,7 +57,7 @@ fn has_exponent(token: &[u8]) -> bool {
     token.len() <= 12 && number() && number() && parts.next().is_none()
 }
 
-/// How deeply arrays and dictionaries seem to nest. Binary data can only make it look deeper.
+// An upper bound: binary data can only increase it.
 fn nesting_depth(bytes: &[u8]) -> usize {
     let mut depth = 0usize;
     let mut deepest = 0usize;

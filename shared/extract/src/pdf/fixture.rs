@@ -1,8 +1,8 @@
-//! PDFs made by hand for tests.
+//! Builds PDFs for tests.
 
 use std::fmt::Write;
 
-/// A PDF in the making: pages on Helvetica (`/F1`) and Helvetica-Bold (`/F2`), 612 × 792 points.
+/// Builder for PDFs with 612 × 792 pt pages, Helvetica (`/F1`) and Helvetica-Bold (`/F2`).
 #[derive(Default)]
 pub(super) struct PdfFixture {
     pages: Vec<(String, Vec<u8>)>,
@@ -10,19 +10,18 @@ pub(super) struct PdfFixture {
     info: String,
     objects: Vec<Vec<u8>>,
     pub(super) resources: String,
-    /// More entries of the resources' font dictionary.
+    // Additional entries of the font dictionary.
     pub(super) fonts: String,
 }
 
 impl PdfFixture {
-    /// Pages with these contents.
     pub(super) fn with_pages(contents: &[&str]) -> Self {
         contents.iter().fold(Self::default(), |fixture, content| {
             fixture.page("", content.as_bytes())
         })
     }
 
-    /// Adds a page with more entries in its dictionary.
+    /// Adds a page with additional dictionary entries.
     pub(super) fn page(mut self, entries: &str, content: &[u8]) -> Self {
         let mut stream = format!("<</Length {}>>stream\n", content.len()).into_bytes();
         stream.extend_from_slice(content);
@@ -31,12 +30,12 @@ impl PdfFixture {
         self
     }
 
-    /// Adds a page whose content stream is deflated.
+    /// Adds a page with a deflated content stream.
     pub(super) fn deflated_page(self, content: &[u8]) -> Self {
         self.encoded_page("/FlateDecode", &deflate(content))
     }
 
-    /// Adds a page whose content stream has this filter and data.
+    /// Adds a page with an encoded content stream.
     pub(super) fn encoded_page(mut self, filter: &str, data: &[u8]) -> Self {
         let mut stream = format!("<</Filter{filter}/Length {}>>stream\n", data.len()).into_bytes();
         stream.extend_from_slice(data);
@@ -55,14 +54,14 @@ impl PdfFixture {
         self
     }
 
-    /// Adds an object; the first one has the number [`PdfFixture::first_object`].
+    /// Adds an object. The first one has the number [`PdfFixture::first_object`].
     pub(super) fn object(mut self, body: &str) -> Self {
         self.objects.push(body.as_bytes().to_vec());
         self
     }
 
-    /// Adds a bitmap font `/T3` as TeX's printer drivers make them: glyphs named after their codes, one unit a dot, the
-    /// size said by nothing. Each glyph is given as code, advance, lower and upper edge.
+    /// Adds a bitmap font `/T3` as made by TeX printer drivers: glyphs named by their codes, one unit per dot, and no
+    /// meaningful font size. Glyphs are code, advance, lower and upper edge.
     pub(super) fn bitmap_font(
         mut self,
         name: impl Fn(u8) -> String,
@@ -96,12 +95,12 @@ impl PdfFixture {
             })
     }
 
-    /// Object number of page `index` (from 0).
+    /// Object number of a 0-based page.
     pub(super) fn page_object(index: usize) -> usize {
         6 + 2 * index
     }
 
-    /// Number of the first object added, once all pages are there.
+    /// Number of the first added object; valid once all pages are added.
     pub(super) fn first_object(&self) -> usize {
         Self::page_object(self.pages.len())
     }
@@ -137,7 +136,6 @@ impl PdfFixture {
     }
 }
 
-/// The bytes as a zlib stream.
 pub(super) fn deflate(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     std::io::Write::write_all(&mut encoder, bytes).unwrap();
@@ -163,12 +161,10 @@ fn write(bodies: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// Operators that write `text` at a place.
 pub(super) fn text_at(x: f32, y: f32, text: &str) -> String {
     styled_text_at(x, y, "F1", 10.0, text)
 }
 
-/// Operators that write `text` at a place in a font and size.
 pub(super) fn styled_text_at(x: f32, y: f32, font: &str, size: f32, text: &str) -> String {
     format!("BT /{font} {size} Tf 1 0 0 1 {x} {y} Tm ({text}) Tj ET\n")
 }

@@ -1,4 +1,4 @@
-//! Fonts: from character codes to Unicode, advance width, weight and slant.
+//! Fonts: character codes to Unicode, advance width, weight and slant.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,35 +14,33 @@ use super::decode_limits::DecodeBudget;
 use super::glyph_mapping::GlyphMapping;
 use super::type3;
 
-/// Most codes a `/W` or `/W2` array may cover: the whole two-byte space, with some overlap forgiven.
+// Maximum codes of a `/W` or `/W2` array: the two-byte space, allowing some overlap.
 const MAX_WIDTHS: u64 = 200_000;
-/// FontDescriptor flags (ISO 32000-2, table 121).
+// FontDescriptor flags (ISO 32000-2, table 121).
 const FLAG_ITALIC: u32 = 1 << 6;
 const FLAG_FORCE_BOLD: u32 = 1 << 18;
 
-/// Stands for characters that take part in a line but are not shown in its text.
+/// Replaces characters that take up space but are not part of the text.
 pub(super) const SOFT_HYPHEN: char = '\u{ad}';
 
-/// What one character code stands for.
 #[derive(Debug, Clone)]
 pub(super) struct CodeMapping {
-    /// The characters; empty when the font does not say.
+    /// Empty if the font does not map the code.
     pub(super) text: Box<[char]>,
-    /// Advance in text space for size 1: along x, or along y (negative) in vertical writing.
+    /// Advance for font size 1: along x, or along y (negative) in vertical writing.
     pub(super) advance: f32,
 }
 
-/// A font as far as text needs it.
+/// The text-related properties of a font.
 pub(super) struct TextFont<'a> {
     font: Font<'a>,
     glyph_mapping: GlyphMapping<'a>,
-    /// Codes of one and two bytes, in rows of 256; a row exists when one of its codes was used.
+    // One- and two-byte codes in rows of 256, allocated on first use.
     codes: RefCell<Vec<Vec<Option<Rc<CodeMapping>>>>>,
-    /// Longer codes.
     long_codes: RefCell<HashMap<u32, Rc<CodeMapping>>>,
     pub(super) bold: bool,
     pub(super) italic: bool,
-    /// Height of the em in text space for size 1; 1 but for Type 3 fonts, whose sizes say nothing.
+    /// Height of the em for font size 1. Differs from 1 only for Type 3 fonts.
     pub(super) em: f32,
     pub(super) horizontal: bool,
 }
@@ -72,13 +70,12 @@ impl<'a> TextFont<'a> {
         new
     }
 
-    /// The next code of a string and the number of bytes it takes (at least 1).
+    /// Returns the next code and its length in bytes (at least 1).
     pub(super) fn read_code(&self, bytes: &[u8], offset: usize) -> (u32, usize) {
         let (code, length) = self.font.read_code(bytes, offset);
         (code, length.max(1))
     }
 
-    /// What the code stands for.
     pub(super) fn map_code(&self, code: u32) -> Rc<CodeMapping> {
         let row = code as usize >> 8;
         let column = code as usize & 0xff;
@@ -151,8 +148,8 @@ fn to_chars(unicode: Option<BfString>) -> Box<[char]> {
     out.into()
 }
 
-/// Expands ligatures and compatibility forms, drops what is not shown; white space of every kind becomes a space, control
-/// characters and replacement characters count as unmapped.
+/// Appends a character: ligatures and compatibility forms are expanded, white space becomes a space, invisible
+/// characters become [`SOFT_HYPHEN`], control and replacement characters are dropped.
 pub(super) fn push_character(c: char, out: &mut Vec<char>) {
     match c {
         '\u{fb00}' => out.extend(['f', 'f']),
@@ -170,7 +167,7 @@ pub(super) fn push_character(c: char, out: &mut Vec<char>) {
         '\t' | '\n' | '\r' => out.push(' '),
         c if c.is_whitespace() => out.push(' '),
         c if c.is_control() || c == '\u{fffd}' => {}
-        // Radicals and compatibility forms look like the ideographs that are meant.
+        // Radicals and compatibility forms look like the intended ideographs.
         '\u{2e80}'..='\u{2fd5}' | '\u{f900}'..='\u{faff}' => out.extend(std::iter::once(c).nfkc()),
         c => out.push(c),
     }
@@ -199,24 +196,24 @@ impl FontStyle {
             .unwrap_or_default();
         let name = name.split_once('+').map_or(name.as_str(), |(_, rest)| rest);
         let flags = descriptor.get::<u32>("Flags").unwrap_or(0);
-        let says = |words: &[&str]| words.iter().any(|word| name.contains(word));
+        let contains = |words: &[&str]| words.iter().any(|word| name.contains(word));
         Self {
             bold: descriptor
                 .get::<f32>("FontWeight")
                 .is_some_and(|weight| weight >= 600.0)
                 || flags & FLAG_FORCE_BOLD != 0
-                || says(&["bold", "black", "heavy", "demi"])
+                || contains(&["bold", "black", "heavy", "demi"])
                 || name.starts_with("cmbx"),
             italic: flags & FLAG_ITALIC != 0
                 || descriptor
                     .get::<f32>("ItalicAngle")
                     .is_some_and(|angle| angle != 0.0)
-                || says(&["italic", "oblique"]),
+                || contains(&["italic", "oblique"]),
         }
     }
 }
 
-/// The fonts of a document, each loaded once. One per thread.
+/// The fonts of a document, loaded once per thread.
 pub(super) struct FontBook<'a> {
     cache: FontCache<'a>,
     fonts: HashMap<usize, Option<Rc<TextFont<'a>>>>,
@@ -237,13 +234,13 @@ impl<'a> FontBook<'a> {
         }
     }
 
-    /// The font of a font dictionary; `None` when it cannot be read or would cost too much.
+    /// Returns the font of a dictionary; `None` if it is unreadable or exceeds the budget.
     pub(super) fn font(
         &mut self,
         dict: &Dict<'a>,
         budget: &DecodeBudget,
     ) -> Option<Rc<TextFont<'a>>> {
-        // The same dictionary lies at the same place in memory as long as the document is open.
+        // Dictionaries do not move in memory while the document is open.
         let key = dict.data().as_ptr() as usize;
         if let Some(font) = self.fonts.get(&key) {
             return font.clone();
@@ -264,7 +261,7 @@ impl<'a> FontBook<'a> {
     }
 }
 
-/// Whether loading the font stays inside the budget: its streams are inflated and its width ranges expanded in full.
+// Loading inflates the streams of a font and expands its width ranges in full.
 fn is_affordable(dict: &Dict<'_>, budget: &DecodeBudget) -> bool {
     let descendant = dict
         .get::<Array<'_>>("DescendantFonts")
@@ -289,7 +286,7 @@ fn is_affordable(dict: &Dict<'_>, budget: &DecodeBudget) -> bool {
         && expanded_widths(described, "W2", 3) <= MAX_WIDTHS
 }
 
-/// How many codes a width array covers: `c [w …]` or `first last w` (with `values` numbers per width).
+// Counts the codes of a width array: `c [w …]` or `first last w` (with `values` numbers per width).
 fn expanded_widths(dict: &Dict<'_>, key: &str, values: usize) -> u64 {
     let Some(array) = dict.get::<Array<'_>>(key) else {
         return 0;

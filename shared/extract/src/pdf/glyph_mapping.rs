@@ -1,7 +1,7 @@
-//! What a code means where neither `/ToUnicode` nor a standard glyph name says it.
+//! Maps codes to characters without `/ToUnicode` or standard glyph names.
 //!
-//! Bitmap fonts made from TeX, and fonts that printer drivers cut up, name their glyphs after their codes (`/a49`, `/G31`,
-//! `/1`); embedded TrueType and OpenType programs often still carry the table from Unicode to their glyphs.
+//! Bitmap fonts made from TeX and fonts subset by printer drivers name glyphs after their codes (`/a49`, `/G31`, `/1`).
+//! Embedded TrueType and OpenType programs often still contain a table from Unicode to glyphs.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -10,15 +10,14 @@ use hayro_font::{FontGlyph, GlyphId};
 use hayro_syntax::object::{Array, Dict, Name, Object};
 use skrifa::{FontRef, MetadataProvider};
 
-/// Codes of a program's table that are looked at: the Basic Multilingual Plane and some more.
+// The Basic Multilingual Plane and some more.
 const MAX_MAPPINGS: usize = 100_000;
-/// Windows symbol fonts keep their codes here.
+// The private-use range of Windows symbol fonts.
 const SYMBOL_CODES: std::ops::RangeInclusive<u32> = 0xf020..=0xf0ff;
 
-/// The second opinion of a font.
+/// Fallback mapping of a font.
 pub(super) struct GlyphMapping<'a> {
     dict: Dict<'a>,
-    /// A Type 3 font.
     is_type3: bool,
     names: OnceCell<HashMap<u8, String>>,
     glyphs: OnceCell<HashMap<u32, char>>,
@@ -28,32 +27,30 @@ impl<'a> GlyphMapping<'a> {
     pub(super) fn new(dict: &Dict<'a>, is_type3: bool) -> Self {
         Self {
             dict: dict.clone(),
-            is_type3: is_type3,
+            is_type3,
             names: OnceCell::new(),
             glyphs: OnceCell::new(),
         }
     }
 
-    /// What the code means, as far as names and the font program tell.
+    /// Maps a code by the font program or the glyph name.
     pub(super) fn character(&self, code: u32, glyph: &FontGlyph<'a>) -> Option<char> {
         match (glyph, u8::try_from(code)) {
             (FontGlyph::Type3(_), Ok(code)) => {
                 self.by_name(code).or_else(|| self.by_code(code.into()))
             }
             (FontGlyph::Outline(outline), code) => {
-                let by_program = || {
-                    let glyphs = self.glyphs.get_or_init(|| {
-                        outline
-                            .font_data()
-                            .map(|font| characters_of_glyphs((*font.data).as_ref()))
-                            .unwrap_or_default()
-                    });
-                    let id = outline.glyph_id();
-                    (id != GlyphId::NOTDEF)
-                        .then(|| glyphs.get(&id.to_u32()).copied())
-                        .flatten()
-                };
-                by_program().or_else(|| self.by_name(code.ok()?))
+                let glyphs = self.glyphs.get_or_init(|| {
+                    outline
+                        .font_data()
+                        .map(|font| characters_of_glyphs((*font.data).as_ref()))
+                        .unwrap_or_default()
+                });
+                // Glyph 0 stands for all codes that the font does not have.
+                Some(outline.glyph_id())
+                    .filter(|id| *id != GlyphId::NOTDEF)
+                    .and_then(|id| glyphs.get(&id.to_u32()).copied())
+                    .or_else(|| self.by_name(code.ok()?))
             }
             _ => None,
         }
@@ -71,7 +68,7 @@ impl<'a> GlyphMapping<'a> {
         self.by_code(code_from_name(name, code)?)
     }
 
-    /// The character with this code in ASCII, or the ligature in the text fonts of TeX.
+    // ASCII, or a ligature of the TeX text fonts.
     fn by_code(&self, code: u32) -> Option<char> {
         match code {
             0x21..=0x7e => char::from_u32(code),
@@ -85,8 +82,8 @@ impl<'a> GlyphMapping<'a> {
     }
 }
 
-/// The code in a name like `a49` (decimal) or `G31` (hexadecimal): the reading that is the glyph's own code, or else the
-/// decimal one after `a` and the hexadecimal one after `G`, as the programs that write such names mean them.
+// Parses names like `a49` (decimal) or `G31` (hexadecimal). A reading equal to the glyph's own code wins; otherwise `a`
+// means decimal and `G` hexadecimal, as the programs that write these names use them.
 fn code_from_name(name: &str, own: u8) -> Option<u32> {
     let digits = name.trim_start_matches(|c: char| {
         c.is_ascii_alphabetic() && !matches!(c, 'A'..='F') || c == 'a'
@@ -109,7 +106,7 @@ fn code_from_name(name: &str, own: u8) -> Option<u32> {
     }
 }
 
-/// The names `/Encoding /Differences` gives to codes.
+// Reads the glyph names of `/Encoding /Differences`.
 fn read_differences(dict: &Dict<'_>) -> HashMap<u8, String> {
     let mut names = HashMap::new();
     let Some(encoding) = dict.get::<Dict<'_>>("Encoding") else {
@@ -138,7 +135,7 @@ fn name_text(name: &Name<'_>) -> String {
     String::from_utf8_lossy(name.as_ref()).into_owned()
 }
 
-/// The first character that the font program's own table shows with each glyph.
+// Inverts the character map of the font program; the first character of a glyph wins.
 fn characters_of_glyphs(program: &[u8]) -> HashMap<u32, char> {
     let mut characters = HashMap::new();
     let Ok(font) = FontRef::new(program) else {
@@ -161,7 +158,7 @@ fn characters_of_glyphs(program: &[u8]) -> HashMap<u32, char> {
 mod tests {
     use super::*;
 
-    /// A font program of nothing but a table that shows `first` and what follows it with glyphs 3 and 4.
+    // A font program with only a character map: `first` and its successor have glyphs 3 and 4.
     fn program(first: u32) -> Vec<u8> {
         let words = |words: &[u32]| {
             words

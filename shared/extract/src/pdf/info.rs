@@ -1,4 +1,4 @@
-//! The document information dictionary; what it says is nobody's proof of anything.
+//! The document information dictionary. Its content is untrusted.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use hayro_syntax::object::DateTime;
 
 use super::strings::decode_text_string;
 
-/// The entries that are there, by lower-case keys; dates in ISO 8601.
+/// Returns the entries by lower-case keys, with dates in ISO 8601.
 pub(super) fn read_info(metadata: &Metadata) -> BTreeMap<String, String> {
     let texts = [
         ("title", &metadata.title),

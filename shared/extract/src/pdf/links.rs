@@ -1,4 +1,4 @@
-//! Link annotations that stay inside the document: on filings, mostly the rows of a contents page.
+//! Internal link annotations. In filings most of them are rows of a contents page.
 
 use hayro_syntax::object::{Array, Dict, Name, Rect as PdfRect};
 use hayro_syntax::page::Page;
@@ -7,10 +7,10 @@ use stemma_document::{Link, PageNo, Rect};
 use super::destinations::Destinations;
 use super::matrix::Matrix;
 
-/// Annotations looked at on one page, of whatever kind.
+// Per page, of any kind.
 const MAX_ANNOTATIONS: usize = 20_000;
 
-/// The internal links of one page in file order, at most `room`.
+/// Returns the internal links of a page in file order, at most `room`.
 pub(super) fn read_links<'a>(
     page: &Page<'a>,
     number: PageNo,

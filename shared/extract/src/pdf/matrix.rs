@@ -1,13 +1,12 @@
-//! Affine maps of the plane, as PDF writes them: `[a b c d e f]`, row vectors from the left.
+//! Affine maps in PDF notation: `[a b c d e f]`, applied to row vectors.
 
-/// An affine map.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Matrix(pub(super) [f64; 6]);
 
 impl Matrix {
     pub(super) const IDENTITY: Self = Self([1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
 
-    /// `self` first, then `next`.
+    /// Applies `self`, then `next`.
     pub(super) fn then(self, next: Self) -> Self {
         let [a, b, c, d, e, f] = self.0;
         let n = next.0;
@@ -21,28 +20,24 @@ impl Matrix {
         ])
     }
 
-    /// Moves by `(x, y)` before anything else.
+    /// Translates by `(x, y)` before `self`.
     pub(super) fn shifted(self, x: f64, y: f64) -> Self {
         Self([1.0, 0.0, 0.0, 1.0, x, y]).then(self)
     }
 
-    /// Where the point goes.
     pub(super) fn apply(self, x: f64, y: f64) -> (f64, f64) {
         let [a, b, c, d, e, f] = self.0;
         (x * a + y * c + e, x * b + y * d + f)
     }
 
-    /// The factor by which lengths along x grow.
     pub(super) fn x_scale(self) -> f64 {
         self.0[0].hypot(self.0[1])
     }
 
-    /// The factor by which lengths along y grow.
     pub(super) fn y_scale(self) -> f64 {
         self.0[2].hypot(self.0[3])
     }
 
-    /// Whether every coefficient is a number that can be computed with.
     pub(super) fn is_finite(self) -> bool {
         self.0
             .iter()

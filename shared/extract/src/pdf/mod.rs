@@ -1,11 +1,11 @@
 //! PDF to [`Source`].
 //!
-//! One pass: the bytes are checked (`decode_limits`), opened by hayro-syntax, and each page's operators are run for their text
-//! alone (`content_stream`, `font`); `rows`, `columns` and `words` make lines of the glyphs. The document's own
-//! structures (`outline`, `destinations`, `links`, `labels`, `info`) are read from the same open file. lopdf is
-//! loaded only for what the first parser cannot read (`fallback`).
+//! The bytes are checked (`decode_limits`) and opened by hayro-syntax. Each page's operators are run for text only
+//! (`content_stream`, `font`), and `rows`, `columns` and `words` build lines from the glyphs. Document structures
+//! (`outline`, `destinations`, `links`, `labels`, `info`) come from the same open file. lopdf is used only for files
+//! that the first parser cannot read (`fallback`).
 //!
-//! Pages do not depend on each other; a `font::FontBook` belongs to one thread.
+//! Pages are independent of each other. A `font::FontBook` belongs to one thread.
 
 mod actual_text;
 mod columns;
@@ -14,6 +14,7 @@ mod decode_limits;
 mod destinations;
 mod fallback;
 mod font;
+mod glyph;
 mod glyph_mapping;
 mod info;
 mod labels;
@@ -39,16 +40,16 @@ use stemma_document::Source;
 
 use crate::{ExtractError, Limits};
 
-/// Parsers recurse with the nesting of the file; this is enough for the depth they allow themselves.
+// Parsers recurse with the nesting of the file; this is enough for their depth limits.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Reads a PDF, on up to `threads` threads; their number changes nothing in what is read. A file encrypted with an empty
-/// user password opens without one.
+/// Extracts a PDF on up to `threads` threads, whose number does not affect the result. A file with an empty user
+/// password opens without one.
 ///
 /// # Errors
 ///
-/// `input.empty`, `pdf.not_a_pdf`, `pdf.encrypted_password`, `pdf.encryption_unsupported`, `pdf.damaged_error`, `pdf.no_pages`,
-/// `pdf.no_text`, and `limits.bytes`, `limits.decompressed_bytes`, `limits.pages`, `limits.seconds`.
+/// `input.empty`, `pdf.not_a_pdf`, `pdf.encrypted_password`, `pdf.encryption_unsupported`, `pdf.damaged`,
+/// `pdf.no_pages`, `pdf.no_text`, and `limits.bytes`, `limits.decompressed_bytes`, `limits.pages`, `limits.seconds`.
 pub fn read(
     bytes: &[u8],
     password: Option<&str>,
@@ -60,7 +61,7 @@ pub fn read(
             .name("pdf".into())
             .stack_size(STACK_BYTES)
             .spawn_scoped(scope, || reader::read(bytes, password, limits, threads));
-        // A panic inside a parser is the file's fault, and this file's alone.
+        // A panic in the parser fails only this file.
         reader.map_or_else(
             |_| Err(no_thread()),
             |reader| {

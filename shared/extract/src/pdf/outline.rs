@@ -1,4 +1,4 @@
-//! The embedded outline, walked by ourselves: cycles, self-parents and endless lists are normal in hostile files.
+//! PDF bookmarks. Hostile files contain cycles, self-parents and endless lists, so each item is visited once.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use super::strings::decode_text_string;
 use crate::Limits;
 use crate::title::UNTITLED;
 
-/// The outline in reading order.
+/// Returns the bookmarks in reading order.
 pub(super) fn read_outline<'a>(
     pdf: &'a Pdf,
     root: &Dict<'a>,

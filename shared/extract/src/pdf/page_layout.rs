@@ -1,13 +1,13 @@
-//! From the glyphs of a page to a [`Page`].
+//! Builds a [`Page`] from glyphs.
 
 use stemma_document::{Line, LineRole, Page, Pt, Rect};
 
 use super::columns::reading_order;
-use super::content_stream::{Direction, Glyph};
+use super::glyph::{Direction, Glyph};
 use super::rows::{LineGlyph, TextSegment, build_rows};
 use super::words::build_line_text;
 
-/// How far a line reaches above and below its baseline, in ems: the usual ascent and descent of text faces.
+// Typical ascent and descent of text faces, in ems.
 const ASCENT: f32 = 0.8;
 const DESCENT: f32 = 0.22;
 const DIRECTIONS: [Direction; 4] = [
@@ -17,7 +17,7 @@ const DIRECTIONS: [Direction; 4] = [
     Direction::Up,
 ];
 
-/// Lays out a page: the direction that most glyphs have first, the others behind it.
+/// Lays out a page, starting with the most frequent writing direction.
 pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
     let mut groups = DIRECTIONS.map(|direction| (direction, Vec::new()));
     for glyph in visible_glyphs(glyphs) {
@@ -47,7 +47,7 @@ pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
     }
 }
 
-/// Invisible text is the text of a scan where there is no other, and noise or an injection where there is.
+// Invisible text is the OCR layer of a scan. Next to visible text it is noise or an injection.
 fn visible_glyphs(glyphs: &[Glyph]) -> impl Iterator<Item = &Glyph> {
     let any = glyphs
         .iter()
@@ -85,9 +85,10 @@ fn build_line(segments: &[TextSegment], direction: Direction) -> Option<Line> {
         Direction::Up => Rect::new(top, -u1, bottom, -u0),
     };
     if direction != Direction::Right {
-        // Words are measured along x; in a turned line each spans the line's own box.
+        // Words are measured along x. In a rotated line each word gets the box of the line.
         for word in &mut text.words {
-            (word.x0, word.x1) = (rect.x0, rect.x1);
+            word.x0 = rect.x0;
+            word.x1 = rect.x1;
         }
     }
     Some(Line {

@@ -1,16 +1,14 @@
-//! Whether a page's text is text: fonts that do not say what their codes mean give noise.
+//! Detects garbled text, which comes from fonts without a usable mapping to Unicode.
 
 use stemma_document::Page;
 
-/// Share of characters that mean nothing from which on a page is garbled.
 const MAX_NOISE: f64 = 0.3;
-/// Share of longer Latin words without a vowel from which on a page is garbled.
 const MAX_UNPRONOUNCEABLE: f64 = 0.6;
-/// Below this there is too little to judge.
+// Shorter text is not judged.
 const MIN_CHARACTERS: usize = 40;
 const MIN_WORDS: usize = 15;
 
-/// Whether the text cannot be what the page shows. `unmapped` codes were shown besides the text.
+/// Whether the text is garbled. `unmapped` is the number of codes without a character.
 pub(super) fn is_garbled(page: &Page, unmapped: u32) -> bool {
     let characters = || {
         page.lines
@@ -26,7 +24,7 @@ pub(super) fn is_garbled(page: &Page, unmapped: u32) -> bool {
     noise as f64 > MAX_NOISE * total as f64 || is_unpronounceable(page)
 }
 
-/// How much readable text a page has, to choose between two readings.
+/// Number of readable characters, to choose between two readings.
 pub(super) fn readable_chars(page: &Page) -> usize {
     page.lines
         .iter()

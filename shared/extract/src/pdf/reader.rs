@@ -1,4 +1,4 @@
-//! The walk of one PDF from bytes to [`Source`].
+//! Reads a PDF from bytes to [`Source`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -8,18 +8,19 @@ use hayro_syntax::object::Dict;
 use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 use stemma_document::{Defect, Link, Page, PageNo, Source, SourceBody, SourceFormat, furniture};
 
-use super::content_stream::{TextLoss, UNMAPPED, read_page_text};
+use super::content_stream::{TextLoss, read_page_text};
 use super::decode_limits::{self, DecodeBudget};
 use super::destinations::Destinations;
 use super::font::FontBook;
+use super::glyph::UNMAPPED;
 use super::page_layout::lay_out;
 use super::{STACK_BYTES, fallback, info, labels, links, outline, quality};
 use crate::{ExtractError, Limits};
 
-/// Pages that a thread takes at once, and pages from which on another thread is worth its fonts.
+// Pages per unit of work, and pages per thread, since each thread loads its own fonts.
 const PAGES_AT_ONCE: usize = 8;
 const PAGES_PER_THREAD: usize = 32;
-/// Each thread has a stack of its own size, and the address space of a process is limited.
+// Each thread needs its own large stack, and the address space is limited.
 const MAX_THREADS: usize = 4;
 
 pub(super) fn read(
@@ -51,7 +52,7 @@ pub(super) fn read(
         ));
     }
     let Some(mut pages) = read_pages(&pdf, &budget, limits, threads) else {
-        // What depends on the order of pages is settled by reading them in order.
+        // If the result may depend on the order of reading, pages are read again in order.
         return read(bytes, password, limits, 1);
     };
     reread_bad_pages(&mut pages, bytes, password, &budget, limits);
@@ -107,11 +108,10 @@ fn open(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Result<Pdf, Ex
     }
 }
 
-/// A second try for a file that opens but shows no pages.
+// For files that open but have no pages.
 fn reopen(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Option<Pdf> {
-    let patched =
-        || fallback::patch_exponents(bytes).and_then(|bytes| open(&bytes, password, limits).ok());
-    patched()
+    fallback::patch_exponents(bytes)
+        .and_then(|bytes| open(&bytes, password, limits).ok())
         .or_else(|| fallback::rewrite(bytes, password.unwrap_or(""), limits))
         .filter(|pdf| !pdf.pages().is_empty())
 }
@@ -129,24 +129,20 @@ fn password_error(has_password: bool) -> ExtractError {
     )
 }
 
-/// A file without a single page object is a PDF without pages; anything else that cannot be opened is damaged.
+// A file without any page object has no pages; otherwise it is damaged.
 fn invalid_file_error(bytes: &[u8]) -> ExtractError {
-    let mentions_page = |at: usize| {
-        let rest = bytes.get(at + 5..).unwrap_or_default();
-        let rest = rest.trim_ascii_start();
-        rest.starts_with(b"/Page") && !rest.starts_with(b"/Pages")
-    };
     let mut position = 0;
     while let Some(offset) =
         decode_limits::find_bytes(bytes.get(position..).unwrap_or_default(), b"/Type")
     {
-        if mentions_page(position + offset) {
+        position += offset + 5;
+        let value = bytes.get(position..).unwrap_or_default().trim_ascii_start();
+        if value.starts_with(b"/Page") && !value.starts_with(b"/Pages") {
             return damaged_error();
         }
-        position += offset + 5;
     }
-    let compressed = decode_limits::find_bytes(bytes, b"/ObjStm").is_some();
-    if compressed {
+    // Compressed object streams may hide page objects.
+    if decode_limits::find_bytes(bytes, b"/ObjStm").is_some() {
         damaged_error()
     } else {
         no_pages_error()
@@ -194,7 +190,7 @@ fn no_text_error(pages: &[ExtractedPage], defects: &[Defect]) -> ExtractError {
     )
 }
 
-/// The trailer names the encryption dictionary in plain bytes, whatever else is encrypted.
+// The trailer refers to the encryption dictionary in plain bytes, even in encrypted files.
 fn is_encrypted(bytes: &[u8]) -> bool {
     let mut position = 0;
     while let Some(offset) =
@@ -211,16 +207,15 @@ fn is_encrypted(bytes: &[u8]) -> bool {
     false
 }
 
-/// A page and what is wrong with it.
 struct ExtractedPage {
     page: Page,
     loss: Option<TextLoss>,
     garbled: bool,
-    /// The parser panicked, and may have left locks of the open file poisoned.
+    // The panic may have poisoned locks of the open file.
     panicked: bool,
 }
 
-/// All pages in order; `None` when several threads read them and what was read may depend on who came first.
+// Returns the pages in order; `None` if the result of several threads may depend on their order.
 fn read_pages(
     pdf: &Pdf,
     budget: &DecodeBudget,
@@ -262,7 +257,7 @@ fn read_pages(
                 .stack_size(STACK_BYTES)
                 .spawn_scoped(scope, work)
         };
-        // A thread that cannot be started is done without.
+        // Failing to start more threads is not an error.
         let others: Vec<_> = (1..threads)
             .filter_map(|thread| start(thread).ok())
             .collect();
@@ -274,8 +269,8 @@ fn read_pages(
     })?;
     parts.sort_unstable_by_key(|(part, _)| *part);
     let read: Vec<ExtractedPage> = parts.into_iter().flat_map(|(_, pages)| pages).collect();
-    let settled = !budget.is_exhausted() && read.iter().all(|page| !page.panicked);
-    settled.then_some(read)
+    let is_deterministic = !budget.is_exhausted() && read.iter().all(|page| !page.panicked);
+    is_deterministic.then_some(read)
 }
 
 fn read_page<'a>(
@@ -309,7 +304,7 @@ fn read_page<'a>(
             panicked: false,
         }
     }));
-    // What a panic left behind in the fonts must not reach the next page.
+    // Fonts may be inconsistent after a panic.
     read.unwrap_or_else(|_| {
         *fonts = FontBook::new();
         let page = lay_out(width, height, &[]);
@@ -322,7 +317,7 @@ fn read_page<'a>(
     })
 }
 
-/// Reads pages that cannot be read, or read as noise, from the file as the second parser writes it.
+// Rereads unreadable and garbled pages from the rewritten file.
 fn reread_bad_pages(
     pages: &mut [ExtractedPage],
     bytes: &[u8],

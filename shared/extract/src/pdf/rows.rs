@@ -1,19 +1,18 @@
-//! From glyphs in drawing order to rows of segments: what stands on one baseline, cut where the gaps are wide.
+//! Groups glyphs into rows of segments: one baseline, cut at wide gaps.
 
 use std::cell::OnceCell;
 
-use super::content_stream::{Direction, Glyph};
+use super::glyph::{Direction, Glyph};
 
-/// A gap wider than this (in ems) ends a segment: wider than a stretched space of justified prose, narrower than the
-/// gutter between two columns.
+// In ems. Wider than a stretched space of justified prose, narrower than the gutter between columns.
 const SEGMENT_GAP: f32 = 0.9;
-/// Baselines closer than this (in ems) are one row.
+// In ems.
 const SAME_BASELINE: f32 = 0.22;
 
-/// Pages in more pieces than this are no text pages: superscripts are not looked for, which compares neighbors.
+// Attaching superscripts compares neighbors, so it is skipped on larger pages, which are not text pages.
 const MAX_RUNS: usize = 20_000;
 
-/// A glyph in the frame of its own line: `u` along the line, `v` across it, downwards.
+/// A glyph relative to its line: `u` along the line, `v` across it, downwards.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineGlyph {
     pub(super) text: char,
@@ -61,28 +60,25 @@ impl LineGlyph {
     }
 }
 
-/// Glyphs side by side on one baseline.
 #[derive(Debug, Clone)]
 pub(super) struct TextSegment {
-    /// From left to right; spaces included, but not at the ends.
+    /// From left to right, without leading and trailing spaces.
     pub(super) glyphs: Vec<LineGlyph>,
     pub(super) u0: f32,
     pub(super) u1: f32,
-    /// The baseline of most of it.
+    /// The baseline of the largest glyph.
     pub(super) v: f32,
-    /// The largest size in it.
+    /// The largest font size.
     pub(super) size: f32,
-    /// In drawing order.
+    // Position in drawing order.
     order: usize,
     stats: OnceCell<SegmentStats>,
 }
 
-/// What a segment is made of, counted once.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SegmentStats {
     pub(super) letters: usize,
     pub(super) digits: usize,
-    /// Gaps between words.
     pub(super) spaces: usize,
 }
 
@@ -119,7 +115,7 @@ impl TextSegment {
         })
     }
 
-    /// The segment in pieces that start at the marks with these indices, in order.
+    /// Splits the segment before the glyphs at these indices.
     pub(super) fn split_at(&self, starts: &[usize]) -> Vec<TextSegment> {
         let from = std::iter::once(0).chain(starts.iter().copied());
         let to = starts
@@ -139,7 +135,8 @@ impl TextSegment {
         self.u0 = self.u0.min(other.u0);
         self.u1 = self.u1.max(other.u1);
         if other.size > self.size * 1.05 {
-            (self.size, self.v) = (other.size, other.v);
+            self.size = other.size;
+            self.v = other.v;
         }
         self.glyphs.extend(other.glyphs);
         if overlaps {
@@ -149,7 +146,7 @@ impl TextSegment {
     }
 }
 
-/// The segments on one baseline, from left to right.
+/// The segments of one baseline, from left to right.
 #[derive(Debug, Clone)]
 pub(super) struct GlyphRow {
     pub(super) segments: Vec<TextSegment>,
@@ -157,7 +154,7 @@ pub(super) struct GlyphRow {
     pub(super) size: f32,
 }
 
-/// Rows from top to bottom.
+/// Builds rows from top to bottom.
 pub(super) fn build_rows(marks: &[LineGlyph]) -> Vec<GlyphRow> {
     let mut runs = split_runs(marks);
     let count = runs.len();
@@ -177,7 +174,7 @@ pub(super) fn build_rows(marks: &[LineGlyph]) -> Vec<GlyphRow> {
     rows
 }
 
-/// Stretches that were drawn from left to right on one baseline without a wide gap.
+// Splits glyphs into runs drawn from left to right on one baseline without a wide gap.
 fn split_runs(marks: &[LineGlyph]) -> Vec<TextSegment> {
     let mut runs = Vec::new();
     let mut start = 0;
@@ -237,7 +234,7 @@ fn group_by_baseline(runs: Vec<TextSegment>) -> Vec<GlyphRow> {
     rows
 }
 
-/// Moves superscripts and subscripts into the row of the text they stand at.
+// Moves superscripts and subscripts into the rows of their hosts.
 fn attach_scripts(rows: &mut [GlyphRow]) {
     for index in 0..rows.len() {
         let mut remaining = Vec::new();
@@ -247,7 +244,7 @@ fn attach_scripts(rows: &mut [GlyphRow]) {
                 None => remaining.push(segment),
             }
         }
-        // What was attached to this row meanwhile cannot be: hosts are larger than what they take in.
+        // Nothing can have been attached to this row in the meantime: hosts are larger than their scripts.
         rows[index].segments = remaining;
     }
 }
@@ -272,7 +269,7 @@ fn is_script(script: &TextSegment, host: &TextSegment) -> bool {
         && (gap >= -0.2 * host.size || touches_a_gap(script, host))
 }
 
-/// Whether the script stands where the host leaves room, rather than across its letters.
+// Whether the script does not overlap the letters of its host.
 fn touches_a_gap(script: &TextSegment, host: &TextSegment) -> bool {
     let crossed = host.glyphs.iter().filter(|mark| {
         !mark.is_space()

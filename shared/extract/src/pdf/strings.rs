@@ -1,12 +1,11 @@
-//! Text strings of the document's own structures: outline titles, labels, document information.
+//! Text strings of document structures: outline titles, labels, document information.
 
-/// Longest text kept, in characters.
 const MAX_CHARACTERS: usize = 500;
 
-/// Decodes a text string (ISO 32000-2, 7.9.2.2: UTF-16 or UTF-8 with a mark, else PDFDocEncoding) and makes it fit to be
-/// shown: control and bidi characters gone, white space folded, at most 500 characters.
+/// Decodes a text string (ISO 32000-2, 7.9.2.2: UTF-16 or UTF-8 with a byte order mark, else PDFDocEncoding). Removes
+/// control and bidi characters, collapses white space, and keeps at most 500 characters.
 pub(super) fn decode_text_string(bytes: &[u8]) -> String {
-    // Far more bytes than the characters that are kept can need.
+    // More than enough bytes for the characters that are kept.
     let bytes = bytes.get(..16 * MAX_CHARACTERS).unwrap_or(bytes);
     match bytes {
         [0xfe, 0xff, rest @ ..] => clean(&utf16(rest, u16::from_be_bytes)),
@@ -52,7 +51,7 @@ fn is_shown(c: char) -> bool {
     !(c.is_control() || invisible || c == '\u{feff}' || c == '\u{fffd}')
 }
 
-/// PDFDocEncoding (ISO 32000-2, annex D.3); `None` for codes without a meaning.
+/// Decodes PDFDocEncoding (ISO 32000-2, annex D.3); `None` for undefined codes.
 pub(super) fn pdf_doc_character(byte: u8) -> Option<char> {
     const LOW: [char; 8] = ['˘', 'ˇ', 'ˆ', '˙', '˝', '˛', '˚', '˜'];
     const HIGH: [char; 31] = [

@@ -73,7 +73,7 @@ fn thread_count_does_not_change_the_result() {
     }
 }
 
-/// A face of 10 pt drawn in dots of a tenth of a point.
+// A face of 10 pt drawn in dots of a tenth of a point.
 const BITMAPS: &[(u8, i32, i32, i32)] = &[
     (b'1', 50, 0, 65),
     (b'A', 75, 0, 69),

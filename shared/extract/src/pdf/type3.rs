@@ -1,24 +1,23 @@
-//! How tall a Type 3 font is: its glyphs are drawings, and its size says nothing unless its matrix is a thousandth.
+//! Estimates the em height of Type 3 fonts. Their glyphs are drawings in arbitrary units, so the font size is
+//! meaningless unless the font matrix is 1/1000.
 
 use hayro_font::{Font, FontGlyph};
 use hayro_syntax::object::{Array, Dict, Number, Rect};
 
 use super::decode_limits::DecodeBudget;
 
-/// Height of capitals, figures and ascenders in ems, over the usual text faces.
+// Typical proportions of text faces, in ems: capitals and digits, small letters, width of a digit.
 const CAP_HEIGHT: f64 = 0.69;
-/// Height of letters without ascender or descender, in ems.
 const X_HEIGHT: f64 = 0.45;
-/// Advance of a figure in ems.
 const FIGURE_WIDTH: f64 = 0.5;
-/// Glyphs that are measured.
+// Number of glyphs to measure.
 const MAX_MEASURED: usize = 24;
-/// Bytes of a glyph's program that are read for its box; the box comes first.
+// The bounding box is at the start of a glyph's program.
 const HEAD_BYTES: usize = 256;
-/// A font within this factor of the size it states is believed.
+// Within this factor the nominal size is kept.
 const PLAUSIBLE_EM: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
-/// The height of the em in text space for size 1. `text` says what a code means.
+/// Returns the em height for font size 1. `text` maps codes to characters.
 pub(super) fn em_height<'a>(
     font: &Font<'a>,
     dict: &Dict<'a>,
@@ -32,10 +31,10 @@ pub(super) fn em_height<'a>(
     let codes: Vec<(u32, char)> = (0..256)
         .filter_map(|code| text(code).map(|character| (code, character)))
         .collect();
-    let heights = |is_wanted_char: &dyn Fn(char) -> bool| {
+    let median_height = |has_shape: fn(char) -> bool| {
         let matching = codes
             .iter()
-            .filter(|(_, character)| is_wanted_char(*character))
+            .filter(|(_, character)| has_shape(*character))
             .take(MAX_MEASURED);
         median(
             matching
@@ -43,20 +42,18 @@ pub(super) fn em_height<'a>(
                 .collect(),
         )
     };
-    let figure = || {
-        let figures = codes
-            .iter()
-            .filter(|(_, character)| character.is_ascii_digit());
-        median(
-            figures
-                .map(|(code, _)| font.code_advance(*code).x.abs() / 1000.0)
-                .collect(),
-        )
-    };
-    let em = heights(&is_tall)
+    // The most reliable measure first: tall glyphs, then small letters, then the width of digits.
+    let em = median_height(is_tall)
         .map(|height| height * scale / CAP_HEIGHT)
-        .or_else(|| heights(&is_small).map(|height| height * scale / X_HEIGHT))
-        .or_else(|| figure().map(|advance| advance / FIGURE_WIDTH))
+        .or_else(|| median_height(is_small).map(|height| height * scale / X_HEIGHT))
+        .or_else(|| {
+            let advances = codes
+                .iter()
+                .filter(|(_, character)| character.is_ascii_digit())
+                .map(|(code, _)| font.code_advance(*code).x.abs() / 1000.0)
+                .collect();
+            median(advances).map(|advance| advance / FIGURE_WIDTH)
+        })
         .unwrap_or_else(|| em_from_bbox(dict, matrix[0].hypot(matrix[1]), scale));
     match em {
         em if PLAUSIBLE_EM.contains(&em) || !em.is_finite() || em <= 0.0 => 1.0,
@@ -80,7 +77,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// The height of the box a glyph declares (operator `d1`, ISO 32000-2, 9.6.4), in glyph space.
+// The height of the bounding box declared by `d1` (ISO 32000-2, 9.6.4), in glyph space.
 fn glyph_height(font: &Font<'_>, code: u32, budget: &DecodeBudget) -> Option<f64> {
     let FontGlyph::Type3(glyph) = font.glyph(font.map_code(code), code) else {
         return None;
@@ -101,7 +98,7 @@ fn glyph_height(font: &Font<'_>, code: u32, budget: &DecodeBudget) -> Option<f64
     None
 }
 
-/// The em from the font's own box, a little less than as tall; without a box, from the widest glyph.
+// From the bounding box of the font, which is a little taller than the em; else from the widest glyph.
 fn em_from_bbox(dict: &Dict<'_>, x_scale: f64, y_scale: f64) -> f64 {
     let height = dict
         .get::<Rect>("FontBBox")

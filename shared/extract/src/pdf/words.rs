@@ -1,17 +1,17 @@
-//! From the marks of a line to its text, words and styles.
+//! Builds the text, words and styles of a line from its glyphs.
 
 use stemma_document::{Pt, StyleRun, Word};
 
-use super::content_stream::UNMAPPED;
 use super::font::SOFT_HYPHEN;
+use super::glyph::UNMAPPED;
 use super::rows::{LineGlyph, TextSegment};
 
-/// A gap wider than this (in ems) separates words where no space is drawn.
+// In ems. A wider gap separates words even without a space character.
 const WORD_GAP: f32 = 0.17;
-/// The same character within this distance (in ems) is drawn twice to look bold.
+// In ems. A character drawn twice within this distance simulates bold.
 const SAME_PLACE: f32 = 0.12;
 
-/// The text of a line being built. Coordinates are along the line.
+/// The text of a line. Coordinates are along the line.
 #[derive(Default)]
 pub(super) struct LineText {
     pub(super) text: String,
@@ -19,7 +19,7 @@ pub(super) struct LineText {
     pub(super) runs: Vec<StyleRun>,
 }
 
-/// The text of segments that form one line.
+/// Joins the segments of one line.
 pub(super) fn build_line_text(segments: &[TextSegment]) -> LineText {
     let mut out = LineText::default();
     for segment in segments {
@@ -51,7 +51,8 @@ impl LineText {
         for mark in letters() {
             self.style(mark);
             self.text.push(mark.text);
-            (u0, u1) = (u0.min(mark.u), u1.max(mark.end()));
+            u0 = u0.min(mark.u);
+            u1 = u1.max(mark.end());
             if let Some(run) = self.runs.last_mut() {
                 run.end = length(&self.text);
             }
@@ -64,7 +65,7 @@ impl LineText {
         });
     }
 
-    /// Opens a new run unless the last one has the mark's style; a space belongs to the run before it.
+    // Starts a new run if the style changes. A space belongs to the run before it.
     fn style(&mut self, mark: &LineGlyph) {
         let style = StyleRun {
             end: length(&self.text),
@@ -88,7 +89,7 @@ fn length(text: &str) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX)
 }
 
-/// Drops characters that are drawn a second time at the same place.
+// Drops characters drawn a second time at the same place.
 fn drop_double_strikes(marks: &[LineGlyph]) -> Vec<LineGlyph> {
     let mut unique: Vec<LineGlyph> = Vec::with_capacity(marks.len());
     for mark in marks {
@@ -105,8 +106,8 @@ fn drop_double_strikes(marks: &[LineGlyph]) -> Vec<LineGlyph> {
     unique
 }
 
-/// The gap that separates words in this segment. Letter-spaced text has wide gaps everywhere: there a word ends at a
-/// gap clearly wider than the usual one.
+// Determines the gap between words. Letter-spaced text has wide gaps everywhere, so there a word ends at a gap clearly
+// wider than the median.
 fn measure_word_gap(marks: &[LineGlyph]) -> WordGap {
     let mut gaps = gaps(marks);
     let letters = gaps.len() + 1;
@@ -120,7 +121,7 @@ fn measure_word_gap(marks: &[LineGlyph]) -> WordGap {
     }
     let median = *gaps.select_nth_unstable_by(middle, f32::total_cmp).1;
     if median > 0.1 && wide * 10 >= letters * 7 && is_alphabetic(marks) {
-        // Every letter stands alone: a heading in spaced letters, whether spaced by gaps or by drawn spaces.
+        // Every letter is separate: a letter-spaced heading, spaced by gaps or by space characters.
         return WordGap {
             gap: median * 1.6 + 0.05,
             spaces_count: false,
@@ -140,13 +141,13 @@ fn measure_word_gap(marks: &[LineGlyph]) -> WordGap {
 
 #[derive(Clone, Copy)]
 struct WordGap {
-    /// In ems.
+    // In ems.
     gap: f32,
-    /// Whether a drawn space separates words.
+    // Whether a space character separates words.
     spaces_count: bool,
 }
 
-/// Gaps between neighbors, spaces left out, in ems.
+// Gaps between neighboring glyphs in ems, ignoring spaces.
 fn gaps(marks: &[LineGlyph]) -> Vec<f32> {
     let mut before: Option<&LineGlyph> = None;
     let mut gaps = Vec::with_capacity(marks.len());
@@ -195,7 +196,7 @@ fn split_words(marks: &[LineGlyph], limit: WordGap) -> Vec<&[LineGlyph]> {
     words
 }
 
-/// Leader dots are a word of their own, so that titles and page numbers of contents rows come out clean.
+// Leader dots form a word of their own, so that titles and page numbers of contents entries are clean.
 fn is_leader_boundary(marks: &[LineGlyph], index: usize) -> bool {
     let dots = |range: std::ops::Range<usize>| {
         marks

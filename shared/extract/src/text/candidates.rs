@@ -1,42 +1,42 @@
-//! What one line looks like: the lines that may be headings, with their kind, number and title.
+//! Finds lines that may be headings, with their kind, number and title.
 
 use stemma_document::english_words;
 
 use crate::title;
 
-/// Longest heading, in characters and words, continuation lines included.
+// Limits of a heading, including continuation lines.
 const MAX_CHARS: usize = 160;
 const MAX_WORDS: usize = 24;
-/// The same for headings that only their look gives away (capitals, bare numbers, underlines).
+// Limits of headings recognized only by style (capitals, bare numbers, underlines).
 const MAX_BARE_CHARS: usize = 90;
 const MAX_BARE_WORDS: usize = 12;
 
-/// The kinds of headings; the order is their usual nesting.
+/// Kinds of headings, in the order of their usual nesting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum HeadingKind {
-    /// Volume, book, title, part; appendix, annex, schedule, exhibit; 编, 部分.
+    // Also volume, book, title; 编, 部分.
     Part,
     Appendix,
-    /// 章 too.
+    // Also 章.
     Chapter,
-    /// Amendments too.
+    // Also amendments.
     Article,
     Item,
-    /// 节 too.
+    // Also 节.
     Section,
     Note,
     DoubleUnderline,
     Underline,
     Roman,
     Letter,
-    /// `1.` at depth 1, `1.2` at depth 2 …
+    // `1.` has depth 1, `1.2` depth 2.
     Decimal(u8),
     Han,
     Capitals,
 }
 
 impl HeadingKind {
-    /// Numbers without a word: they need more witnesses.
+    /// Whether the label is only a number. These need more evidence, since lists look alike.
     pub(super) fn is_bare(self) -> bool {
         matches!(
             self,
@@ -44,7 +44,6 @@ impl HeadingKind {
         )
     }
 
-    /// Whether headings of this kind carry a number.
     pub(super) fn is_numbered(self) -> bool {
         !matches!(
             self,
@@ -53,21 +52,20 @@ impl HeadingKind {
     }
 }
 
-/// A line that may be a heading.
 #[derive(Debug, Clone)]
 pub(super) struct HeadingCandidate {
-    /// Index of the line, from 0, and of the last line of the title.
+    /// 0-based first and last line of the title.
     pub(super) first: usize,
     pub(super) last: usize,
     pub(super) kind: HeadingKind,
     /// `[1, 1]` for `1A`, `[1, 2]` for `1.2`; empty for kinds without numbers.
     pub(super) number: Vec<u32>,
     pub(super) title: String,
-    /// Only the label is the title: the text begins behind it on the same line.
+    /// The title is only the label; text follows on the same line.
     pub(super) run_in: bool,
 }
 
-/// The candidates of a text in order. `is_prose` says which lines (from 0) may hold any.
+/// Returns the candidates in order. `is_prose` tells whether a 0-based line may be a heading.
 pub(super) fn find_candidates(
     lines: &[String],
     is_blank: &[bool],
@@ -128,7 +126,8 @@ impl LineView<'_> {
             return Some(candidate);
         }
         if let Some((last, title)) = self.join_wrapped(at, line, label.rest, label.kind) {
-            (candidate.last, candidate.title) = (last, title);
+            candidate.last = last;
+            candidate.title = title;
             return Some(candidate);
         }
         let begins_text = label
@@ -142,7 +141,7 @@ impl LineView<'_> {
         Some(candidate)
     }
 
-    /// The heading with the lines it runs on over, when it ends before a blank line (or text set off by its look).
+    // Joins a heading with its continuation lines, if a blank line or a change of style follows.
     fn join_wrapped(
         &self,
         at: usize,
@@ -150,12 +149,10 @@ impl LineView<'_> {
         rest: &str,
         kind: HeadingKind,
     ) -> Option<(usize, String)> {
-        let fits = |rest: &str| {
-            if kind.is_bare() {
-                is_bare_title(rest)
-            } else {
-                is_title(rest)
-            }
+        let fits: fn(&str) -> bool = if kind.is_bare() {
+            is_bare_title
+        } else {
+            is_title
         };
         let mut last = at;
         let mut title = line.to_owned();
@@ -174,7 +171,7 @@ impl LineView<'_> {
         if self.ends_block(last) && fits(whole) {
             return Some((last, title));
         }
-        // A heading over its text without a blank line between: the line must be short and the text begin afresh.
+        // Without a blank line below, the heading must be short and the text must start a new sentence.
         let next = self.lines.get(at + 1).map_or("", |next| next.trim());
         let begins_afresh = next.starts_with(|c: char| !c.is_lowercase())
             && line.chars().count() * 4 < next.chars().count() * 3;
@@ -182,7 +179,7 @@ impl LineView<'_> {
         (apart && fits(rest)).then(|| (at, line.to_owned()))
     }
 
-    /// `ARTICLE I` alone, and in capitals below it `DEFINITIONS`: one heading.
+    // Joins `ARTICLE I` with a title in capitals below it, such as `DEFINITIONS`.
     fn absorb_title_below(&self, candidate: &mut HeadingCandidate) {
         let below = (candidate.last + 1..self.lines.len())
             .take(3)
@@ -223,7 +220,7 @@ impl LineView<'_> {
         {
             last += 1;
         }
-        // Two or more short lines in capitals are an address or a cover as often as a title: they must fill the line.
+        // Several short lines in capitals are more often an address or a cover than a title.
         let is_long = last == at || self.lines[at].trim().chars().count() >= 40;
         let title = self.lines[at..=last]
             .iter()
@@ -238,7 +235,7 @@ impl LineView<'_> {
             .then(|| candidate(HeadingKind::Capitals, last, title))
     }
 
-    /// Whether the line at `index` is the last before a blank line or the end.
+    // Whether a blank line or the end follows.
     fn ends_block(&self, index: usize) -> bool {
         self.is_blank.get(index + 1).copied().unwrap_or(true)
     }
@@ -248,7 +245,7 @@ impl LineView<'_> {
         line.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '$' | '(' | '|' | '-'))
     }
 
-    /// Names and firms below or above a signature line.
+    // Names and firms near a signature line look like headings in capitals.
     fn is_signature(&self, first: usize, last: usize) -> bool {
         let around = self.lines[first.saturating_sub(4)..(last + 5).min(self.lines.len())].iter();
         around
@@ -260,12 +257,12 @@ impl LineView<'_> {
 struct HeadingLabel<'a> {
     kind: HeadingKind,
     number: Vec<u32>,
-    /// Whether a full stop, colon or dash closes it.
+    // Whether a full stop, colon or dash follows the number.
     closed: bool,
     rest: &'a str,
 }
 
-/// `Section. 2.`, `PART I`, `Item 1A:`.
+// `Section. 2.`, `PART I`, `Item 1A:`. A lower-case word after the number means a reference within a sentence.
 fn parse_word_label(line: &str) -> Option<HeadingLabel<'_>> {
     let (word, rest) = line.split_once(char::is_whitespace)?;
     if !word.starts_with(char::is_uppercase) || word.len() > 12 {
@@ -300,14 +297,10 @@ fn parse_word_label(line: &str) -> Option<HeadingLabel<'_>> {
     })
 }
 
-/// `第三章 管理层讨论`, `一、基本情况`.
+// `第三章 管理层讨论`, `一、基本情况`.
 fn parse_han_label(line: &str) -> Option<HeadingLabel<'_>> {
-    let digits = |text: &str| {
-        text.find(|c| parse_han_digit(c).is_none())
-            .unwrap_or(text.len())
-    };
     if let Some(numbered) = line.strip_prefix('第') {
-        let (number, rest) = numbered.split_at(digits(numbered));
+        let (number, rest) = numbered.split_at(han_number_bytes(numbered));
         let units = [
             ("编", HeadingKind::Part),
             ("部分", HeadingKind::Part),
@@ -324,7 +317,7 @@ fn parse_han_label(line: &str) -> Option<HeadingLabel<'_>> {
             rest: rest.trim_start(),
         });
     }
-    let (number, rest) = line.split_at(digits(line));
+    let (number, rest) = line.split_at(han_number_bytes(line));
     let rest = rest.strip_prefix('、')?;
     Some(HeadingLabel {
         kind: HeadingKind::Han,
@@ -334,7 +327,7 @@ fn parse_han_label(line: &str) -> Option<HeadingLabel<'_>> {
     })
 }
 
-/// `1. Title`, `1.2 Title`, `IV. Title`, `B. Title`.
+// `1. Title`, `1.2 Title`, `IV. Title`, `B. Title`.
 fn parse_bare_label(line: &str) -> Option<HeadingLabel<'_>> {
     let (number, rest) = line.split_once(char::is_whitespace)?;
     let bare = number.strip_suffix('.').unwrap_or(number);
@@ -355,7 +348,8 @@ fn parse_bare_label(line: &str) -> Option<HeadingLabel<'_>> {
         return None;
     }
     match (parse_roman(bare), parse_letter(bare)) {
-        // The series decides between the two readings of `C.` and `V.`; `I.` alone begins one.
+        // `C.` and `V.` are letters or Roman numerals; the open series decides later. A lone `I.` starts a Roman
+        // series.
         (Some(value), letter) if letter.is_none() || bare == "I" => {
             label(HeadingKind::Roman, vec![value])
         }
@@ -377,10 +371,8 @@ fn parse_decimals(text: &str) -> Option<Vec<u32>> {
     (parts.len() < 9).then_some(parts)
 }
 
-/// `1A`, `12`, `2.3`, `IV`, `B`, `TWO`.
+// `1A`, `12`, `2.3`, `IV`, `B`, `TWO`.
 fn parse_ordinal(text: &str) -> Option<Vec<u32>> {
-    // Twelve parts are as many as are spelled out.
-    let single = |number: Option<u32>| number.map(|number| vec![number]);
     parse_decimals(text)
         .or_else(|| {
             let (digits, last) = text.split_at_checked(text.len().checked_sub(1)?)?;
@@ -392,12 +384,12 @@ fn parse_ordinal(text: &str) -> Option<Vec<u32>> {
                 .concat(),
             )
         })
-        .or_else(|| single(parse_roman(text)))
-        .or_else(|| single(parse_letter(text)))
         .or_else(|| {
-            english_words::parse_number_word(text)
-                .filter(|number| *number <= 12)
-                .map(|number| vec![number])
+            // Documents spell out at most twelve part numbers.
+            let number = parse_roman(text)
+                .or_else(|| parse_letter(text))
+                .or_else(|| english_words::parse_number_word(text).filter(|n| *n <= 12))?;
+            Some(vec![number])
         })
 }
 
@@ -408,7 +400,7 @@ pub(super) fn parse_letter(text: &str) -> Option<u32> {
     }
 }
 
-/// Roman numerals in capitals up to 399, only in their regular form.
+/// Parses upper-case Roman numerals in canonical form.
 pub(super) fn parse_roman(text: &str) -> Option<u32> {
     let values: Vec<u32> = text
         .chars()
@@ -455,6 +447,12 @@ fn to_roman(mut number: u32) -> String {
     text
 }
 
+// Length of the number at the start of `text`.
+fn han_number_bytes(text: &str) -> usize {
+    text.find(|c| parse_han_digit(c).is_none())
+        .unwrap_or(text.len())
+}
+
 fn parse_han_digit(c: char) -> Option<u32> {
     let at = "〇一二三四五六七八九"
         .chars()
@@ -468,7 +466,7 @@ fn parse_han_digit(c: char) -> Option<u32> {
     })
 }
 
-/// `十二`, `二十`, `一百零三`, `12`.
+// `十二`, `二十`, `一百零三`, `12`.
 fn parse_han_number(text: &str) -> Option<u32> {
     let mut total = 0u32;
     let mut digits = 0u32;
@@ -484,7 +482,7 @@ fn parse_han_number(text: &str) -> Option<u32> {
     Some(total + digits).filter(|number| *number > 0)
 }
 
-/// An entry of a printed table of contents: dot leaders, or a page number behind a gap.
+// Entries of a printed table of contents have dot leaders, or a page number after a gap.
 fn is_contents_entry(line: &str) -> bool {
     let without_number =
         line.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '-' | 'F' | 'A'));
@@ -495,7 +493,7 @@ fn is_contents_entry(line: &str) -> bool {
     line.contains("....") || line.contains(". . .") || (has_number && gap && !label_gap)
 }
 
-/// A title behind a word and a number.
+// A title after a word and a number.
 fn is_title(text: &str) -> bool {
     let words = text.split_whitespace().count();
     let starts_well = text.starts_with(|c: char| {
@@ -511,7 +509,7 @@ fn is_title(text: &str) -> bool {
         && !has_sentence_end(text)
 }
 
-/// A title behind a bare number: shorter, never a sentence, and most words capitalized unless it is very short.
+// After a bare number, a title must be shorter, not a sentence, and mostly capitalized unless very short.
 fn is_bare_title(text: &str) -> bool {
     let words = text.split_whitespace().count();
     let short = text.chars().count() <= MAX_BARE_CHARS && words <= MAX_BARE_WORDS;
@@ -523,7 +521,7 @@ fn is_bare_title(text: &str) -> bool {
         && (words <= 5 || is_headline(text))
 }
 
-/// Whether at least two thirds of the longer words begin with a capital.
+// At least two thirds of the longer words are capitalized.
 fn is_headline(text: &str) -> bool {
     let long: Vec<&str> = text
         .split_whitespace()
@@ -539,7 +537,7 @@ fn is_headline(text: &str) -> bool {
     capital * 3 >= long.len() * 2
 }
 
-/// A full stop inside, behind a real word: more than one sentence.
+// A full stop after a lower-case word means more than one sentence.
 fn has_sentence_end(text: &str) -> bool {
     let mut words = text.split_whitespace().rev();
     words.next();
@@ -553,12 +551,12 @@ fn has_columns(text: &str) -> bool {
     text.contains("   ") || text.contains('\t')
 }
 
-/// Only capitals among the cased letters, and at least four of them.
+// At least four cased letters, all of them capitals.
 fn is_capitals_text(text: &str) -> bool {
     text.chars().filter(|c| c.is_uppercase()).count() >= 4 && !text.chars().any(char::is_lowercase)
 }
 
-/// A line in capitals that may be a heading by itself: words, no address, no table row, no sentence.
+// A line in capitals that is not an address, a table row or a sentence.
 fn is_capitals_heading(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let has_word = words
@@ -587,13 +585,16 @@ fn is_year(word: &str) -> bool {
         && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The kind a rule of at least three `=` or `-` makes of the line above it.
+// At least three `=`, `-` or `~` underline the line above.
 fn underline_kind(line: &str) -> Option<HeadingKind> {
-    let only = |c: char| line.len() >= 3 && line.chars().all(|other| other == c);
-    match () {
-        () if only('=') => Some(HeadingKind::DoubleUnderline),
-        () if only('-') || only('~') => Some(HeadingKind::Underline),
-        () => None,
+    let first = line.chars().next()?;
+    if line.len() < 3 || line.chars().any(|c| c != first) {
+        return None;
+    }
+    match first {
+        '=' => Some(HeadingKind::DoubleUnderline),
+        '-' | '~' => Some(HeadingKind::Underline),
+        _ => None,
     }
 }
 

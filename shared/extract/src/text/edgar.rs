@@ -1,4 +1,4 @@
-//! EDGAR full-submission text files: an SGML envelope around the documents of one filing.
+//! EDGAR full-submission text files: an SGML envelope around the documents of a filing.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,24 @@ use stemma_document::{Defect, Heading};
 
 use crate::title;
 
-/// The envelope must begin within this many first lines.
 const ENVELOPE_WINDOW_LINES: usize = 50;
-/// Lines of a document in which `<HTML>` or a doctype marks it as HTML.
+// `<HTML>` or a doctype within these first lines marks a document as HTML.
 const HTML_WINDOW_LINES: usize = 20;
 
-/// What an envelope says. Empty for a text that is no submission.
+/// The envelope of a submission; empty for other texts.
 #[derive(Debug, Default)]
 pub(super) struct EdgarSubmission {
-    /// `company`, `cik`, `accession`, `form`, `period`, `filed`, as far as they are there.
+    /// Any of `company`, `cik`, `accession`, `form`, `period`, `filed`.
     pub(super) metadata: BTreeMap<String, String>,
     /// One level-1 heading per `<DOCUMENT>`.
     pub(super) documents: Vec<Heading>,
-    /// What was left out.
     pub(super) defects: Vec<Defect>,
-    /// Per line: whether headings may stand there. Empty: everywhere.
+    // Per line, whether it may be a heading. Empty means all lines.
     prose: Vec<bool>,
 }
 
 impl EdgarSubmission {
-    /// Reads the envelope and removes it, and all tags, from the lines; their number stays the same.
+    /// Parses the envelope, and removes it and all tags from the lines. The number of lines does not change.
     pub(super) fn read(lines: &mut [String]) -> Self {
         if !lines
             .iter()
@@ -46,7 +44,7 @@ impl EdgarSubmission {
         reader.finish()
     }
 
-    /// Whether the line at `index` (from 0) is running text, and not envelope or table.
+    /// Whether a 0-based line is running text, as opposed to envelope or table.
     pub(super) fn is_prose(&self, index: usize) -> bool {
         self.prose.get(index).copied().unwrap_or(true)
     }
@@ -63,7 +61,7 @@ struct EnvelopeReader {
     text_lines: usize,
 }
 
-/// Which part of the envelope a line stands in.
+// The part of the envelope that the current line belongs to.
 #[derive(Default, PartialEq)]
 enum EnvelopePart {
     #[default]
@@ -73,7 +71,7 @@ enum EnvelopePart {
 }
 
 impl EnvelopeReader {
-    /// Takes one line in; returns whether headings may stand on it.
+    // Returns whether the line may be a heading.
     fn read_line(&mut self, index: usize, line: &mut String) -> bool {
         let upper: String = line
             .trim_start()
@@ -157,12 +155,10 @@ impl EnvelopeReader {
             .unwrap_or_default();
         if upper.starts_with("<TEXT>") {
             self.section = EnvelopePart::Text;
-            (
-                self.in_table,
-                self.in_binary,
-                self.stripper,
-                self.text_lines,
-            ) = (false, false, TagStripper::default(), 0);
+            self.in_table = false;
+            self.in_binary = false;
+            self.stripper = TagStripper::default();
+            self.text_lines = 0;
         } else if (upper.starts_with("<TYPE>") || upper.starts_with("<DESCRIPTION>"))
             && let Some(document) = self.submission.documents.last_mut()
         {
@@ -199,7 +195,7 @@ impl EnvelopeReader {
     }
 }
 
-/// A document's title: its type and its description, unless that only repeats the type.
+// Type and description, unless the description repeats the type.
 fn document_title(kind: &str, value: &str) -> String {
     match kind {
         "" => value.into(),
@@ -208,7 +204,7 @@ fn document_title(kind: &str, value: &str) -> String {
     }
 }
 
-/// `20001231` as `2000-12-31`; anything else as it is.
+// Converts `20001231` to `2000-12-31`; other values stay as they are.
 fn iso_date(value: String) -> String {
     let is_date = value.len() == 8 && value.bytes().all(|byte| byte.is_ascii_digit());
     if is_date {
@@ -218,10 +214,10 @@ fn iso_date(value: String) -> String {
     }
 }
 
-/// Removes tags, which may run over several lines.
+// Removes tags, which may span lines.
 #[derive(Debug, Default)]
 struct TagStripper {
-    /// Whether everything that looks like a tag is one; else only those EDGAR uses in plain text.
+    // In HTML everything that looks like a tag is one; in plain text only the tags used by EDGAR.
     html: bool,
     state: StripState,
 }
@@ -232,7 +228,7 @@ enum StripState {
     Text,
     Tag,
     Comment,
-    /// What stands in `<script>` and `<style>` is no text.
+    // The content of `<script>` and `<style>`.
     Code,
 }
 
@@ -292,12 +288,12 @@ impl TagStripper {
         let plain_text_tags = [
             "table", "caption", "s", "c", "fn", "page", "b", "i", "u", "r",
         ];
-        let footnote = |name: &str| {
-            name.strip_prefix('f')
-                .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-        };
         let name = name.strip_prefix('/').unwrap_or(name);
-        (plain_text_tags.contains(&name) || footnote(name)) && tag.contains('>')
+        // Footnotes are numbered: `<F1>`, `<F2>`.
+        let is_footnote = name
+            .strip_prefix('f')
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        (plain_text_tags.contains(&name) || is_footnote) && tag.contains('>')
     }
 
     fn skip<'a>(&mut self, rest: &'a str, end: &str) -> &'a str {
@@ -324,7 +320,7 @@ impl TagStripper {
     }
 }
 
-/// The entities that matter for reading; others stay as they are.
+// Decodes the entities that affect reading; others stay.
 fn decode_entities(line: &str) -> String {
     const NAMED: [(&str, &str); 12] = [
         ("&nbsp;", " "),

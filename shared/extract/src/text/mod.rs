@@ -1,8 +1,8 @@
 //! Plain text to [`Source`]: headings by numbering, capitals and underlines; EDGAR full-submission text files.
 //!
-//! Plain text marks nothing, so a line is a heading only on several witnesses at once: how it looks (`candidates.rs`), what
-//! stands around it, and whether it fits the sequence of its kind (`numbering.rs`). In doubt a line is text: a heading that
-//! is missed costs less than one that is invented.
+//! Plain text has no markup, so a heading needs several pieces of evidence: its form (`candidates.rs`), its context,
+//! and its place in a numbered series (`numbering.rs`). In doubt a line is text, since a missed heading costs less than
+//! an invented one.
 
 mod candidates;
 mod edgar;
@@ -11,14 +11,13 @@ mod numbering;
 use stemma_document::{Source, SourceBody, SourceFormat, TextLines};
 
 use crate::decode::DecodedText;
-use crate::markdown::cap_headings;
 use crate::{ExtractError, Limits};
 
-/// Reads plain text.
+/// Extracts plain text.
 ///
-/// Headings are numbered lines (`PART I`, `Article IV`, `Section. 2.`, `Item 1A. Risk Factors`, `1.2 Title`,
-/// `第一章 总则`), short lines in capitals that stand alone, and underlined lines. In an EDGAR full-submission file each
-/// `<DOCUMENT>` is a level-1 heading, tags are removed from the lines (their numbers stay), and the header's fields are
+/// Headings are numbered lines (`PART I`, `Article IV`, `Section. 2.`, `Item 1A. Risk Factors`, `1.2 Title`, `第一章 总则`),
+/// short lines in capitals with blank lines around them, and underlined lines. In an EDGAR full-submission file each
+/// `<DOCUMENT>` is a level-1 heading, tags are removed without changing line numbers, and header fields become
 /// metadata: `company`, `cik`, `accession`, `form`, `period` and `filed` (the last two as ISO dates).
 ///
 /// # Errors
@@ -36,7 +35,7 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     let candidates =
         candidates::find_candidates(&lines, &is_blank, |index| submission.is_prose(index));
     let mut headings = numbering::select_headings(candidates, &is_blank, &submission.documents);
-    cap_headings(&mut headings, &mut defects, limits);
+    limits.cap_headings(&mut headings, &mut defects);
     defects.extend(submission.defects);
     Ok(Source {
         format: SourceFormat::Text,
@@ -68,7 +67,7 @@ mod tests {
         (source, body)
     }
 
-    /// `candidates:level:title` of every heading.
+    // `line:level:title` of each heading.
     fn headings(text: &str) -> Vec<String> {
         source(text)
             .1

@@ -1,4 +1,4 @@
-//! Which candidates are headings, and on which level: sequences are kept, lists and contents are not.
+//! Selects headings among candidates by their numbering, and assigns levels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use stemma_document::Heading;
 
 use super::candidates::{HeadingCandidate, HeadingKind, parse_letter, parse_roman};
 
-/// A line in capitals that comes back more often than this is a running head.
+// A line in capitals that repeats more often is a running head.
 const MAX_REPEATS: usize = 5;
-/// Most numbers that may be missing between two headings of a worded series (`Item 1`, `Item 5`).
+// Maximum gap in a worded series: `Item 1`, `Item 5`.
 const MAX_WORDED_GAP: u32 = 10;
 
-/// The headings among `candidates`; `documents` are level-1 headings under which they stand.
+/// Selects the headings. `documents` are level-1 headings that contain them.
 pub(super) fn select_headings(
     candidates: Vec<HeadingCandidate>,
     is_blank: &[bool],
@@ -23,8 +23,8 @@ pub(super) fn select_headings(
     assign_levels(accepted, documents)
 }
 
-/// Drops contents and lists: three or more of one kind in a row with no text between them. What only lists the
-/// headings that follow later goes; so do bare numbers and lines in capitals, whether they come again or not.
+// Drops tables of contents and lists: three or more candidates of one kind without text between them. Numbered ones are
+// dropped if they repeat later in the text; bare numbers and capitals always.
 fn drop_lists(candidates: Vec<HeadingCandidate>, is_blank: &[bool]) -> Vec<HeadingCandidate> {
     let mut text_before = vec![0u32; is_blank.len() + 1];
     for (at, blank) in is_blank.iter().enumerate() {
@@ -71,18 +71,17 @@ fn drop_lists(candidates: Vec<HeadingCandidate>, is_blank: &[bool]) -> Vec<Headi
         .collect()
 }
 
-/// A heading, with the series it continues.
 struct AcceptedHeading {
     candidate: HeadingCandidate,
     series: usize,
 }
 
-/// Follows the numbers through the text.
+// Follows the numbered series through the text.
 #[derive(Default)]
 struct SeriesTracker {
-    /// Per kind: the last number and its series.
+    // Last number and series per kind.
     open: BTreeMap<HeadingKind, (Vec<u32>, usize)>,
-    /// Kinds that may begin again at 1, because something above them has begun since.
+    // Kinds that may restart at 1, since a higher heading has followed.
     may_restart: BTreeSet<HeadingKind>,
     series: usize,
 }
@@ -112,33 +111,39 @@ impl SeriesTracker {
         accepted
     }
 
-    /// `C.` follows `B.`, but also begins like a Roman number; `V.` follows `IV.`: the open series decides.
+    // `C.` continues `B.` or is a Roman numeral, `V.` continues `IV.` or is a letter: the open series decides.
     fn disambiguate(&self, candidate: &mut HeadingCandidate) {
         let label = candidate.title.split('.').next().unwrap_or_default();
-        let continues = |kind, value: Option<u32>| {
-            let last = self
-                .open
-                .get(&kind)
-                .and_then(|(number, _)| number.first().copied());
-            value
-                .filter(|value| last.is_some_and(|last| last + 1 == *value))
-                .map(|value| (kind, vec![value]))
-        };
-        if matches!(candidate.kind, HeadingKind::Roman | HeadingKind::Letter)
-            && let Some(read) = continues(HeadingKind::Letter, parse_letter(label))
-                .or_else(|| continues(HeadingKind::Roman, parse_roman(label)))
-        {
-            (candidate.kind, candidate.number) = read;
+        if !matches!(candidate.kind, HeadingKind::Roman | HeadingKind::Letter) {
+            return;
+        }
+        for (kind, value) in [
+            (HeadingKind::Letter, parse_letter(label)),
+            (HeadingKind::Roman, parse_roman(label)),
+        ] {
+            if let Some(value) = value
+                && self.last_number(kind).is_some_and(|last| last + 1 == value)
+            {
+                candidate.kind = kind;
+                candidate.number = vec![value];
+                return;
+            }
         }
     }
 
-    /// The series the candidate belongs to; `None` when its number fits nowhere.
+    fn last_number(&self, kind: HeadingKind) -> Option<u32> {
+        let (number, _) = self.open.get(&kind)?;
+        number.first().copied()
+    }
+
+    // `None` if the number does not fit any series.
     fn find_series(&mut self, candidate: &HeadingCandidate) -> Option<usize> {
         let number = &candidate.number;
         if !candidate.kind.is_numbered() {
             return Some(0);
         }
-        let begins = || !candidate.kind.is_bare() || number.last().is_some_and(|last| *last <= 1);
+        // A series of bare numbers must start at 1; `Item 7` may be the first item of an excerpt.
+        let may_begin = !candidate.kind.is_bare() || number.last().is_some_and(|last| *last <= 1);
         match self.open.get(&candidate.kind) {
             Some((last, series))
                 if follows(last, number, candidate.kind) && self.fits_parent(candidate) =>
@@ -146,7 +151,7 @@ impl SeriesTracker {
                 Some(*series)
             }
             Some(_) if !self.may_restart.contains(&candidate.kind) => None,
-            _ if begins() && self.fits_parent(candidate) => {
+            _ if may_begin && self.fits_parent(candidate) => {
                 self.series += 1;
                 Some(self.series)
             }
@@ -154,7 +159,7 @@ impl SeriesTracker {
         }
     }
 
-    /// `2.1` belongs under an open `2`.
+    // `2.1` requires an open `2`.
     fn fits_parent(&self, candidate: &HeadingCandidate) -> bool {
         let HeadingKind::Decimal(depth @ 2..) = candidate.kind else {
             return true;
@@ -171,8 +176,8 @@ impl SeriesTracker {
             self.open
                 .retain(|kind, _| !matches!(kind, HeadingKind::Decimal(other) if *other > depth));
         }
-        // Below a worded heading or an underline every lower kind begins anew; below a bare number or capitals only
-        // the bare numbers do, and they may also go on.
+        // After a worded heading or an underline, all lower kinds may restart. After a bare number or capitals only
+        // bare numbers may, and they may also continue.
         let restarted: Vec<HeadingKind> = self
             .open
             .keys()
@@ -198,7 +203,7 @@ impl SeriesTracker {
     }
 }
 
-/// Whether `next` comes after `last` with few missing between them.
+// Whether `next` continues `last`, allowing a few missing numbers.
 fn follows(last: &[u32], next: &[u32], kind: HeadingKind) -> bool {
     let (Some(from), Some(to)) = (last.first(), next.first()) else {
         return false;
@@ -216,7 +221,7 @@ fn follows(last: &[u32], next: &[u32], kind: HeadingKind) -> bool {
     }
 }
 
-/// Drops series of one: a single `1. Something` is no numbering. Decimals below a kept one stay.
+// A single `1. Something` is not a numbering. Deeper decimals stay if their parent does.
 fn drop_singletons(accepted: Vec<AcceptedHeading>) -> Vec<AcceptedHeading> {
     let mut members: BTreeMap<usize, usize> = BTreeMap::new();
     accepted
@@ -234,7 +239,7 @@ fn drop_singletons(accepted: Vec<AcceptedHeading>) -> Vec<AcceptedHeading> {
         .collect()
 }
 
-/// Gives the headings their levels: each lies below the nearest one before it of a higher rank.
+// Each heading is nested under the nearest previous one of a higher rank.
 fn assign_levels(accepted: Vec<AcceptedHeading>, documents: &[Heading]) -> Vec<Heading> {
     let ranks = KindRanks::from_headings(&accepted);
     let mut documents = documents.iter().peekable();
@@ -261,11 +266,11 @@ fn assign_levels(accepted: Vec<AcceptedHeading>, documents: &[Heading]) -> Vec<H
     headings
 }
 
-/// How the kinds of one document nest.
+// The nesting of kinds in one document.
 struct KindRanks {
-    /// Bare numbers in the order in which the document first uses them: `I.` over `A.`, or `1.` over `A.`.
+    // Bare kinds in order of first use: `I.` above `A.`, or `1.` above `A.`.
     bare: Vec<HeadingKind>,
-    /// Whether capitals stand inside numbered sections rather than above them.
+    // Whether capitals are used inside numbered sections, not above them.
     capitals_below: bool,
 }
 
@@ -294,12 +299,11 @@ impl KindRanks {
     }
 
     fn rank(&self, kind: HeadingKind) -> u32 {
-        let order = |kind| {
-            self.bare
-                .iter()
-                .position(|bare| *bare == base_kind(kind))
-                .unwrap_or(0) as u32
-        };
+        let order = self
+            .bare
+            .iter()
+            .position(|bare| *bare == base_kind(kind))
+            .unwrap_or(0) as u32;
         match kind {
             HeadingKind::Part | HeadingKind::Appendix => 10,
             HeadingKind::Chapter => 20,
@@ -311,13 +315,13 @@ impl KindRanks {
             HeadingKind::Underline => 80,
             HeadingKind::Capitals if self.capitals_below => 1_000,
             HeadingKind::Capitals => 90,
-            HeadingKind::Decimal(depth) => 100 + 20 * order(kind) + u32::from(depth),
-            HeadingKind::Roman | HeadingKind::Letter | HeadingKind::Han => 101 + 20 * order(kind),
+            HeadingKind::Decimal(depth) => 100 + 20 * order + u32::from(depth),
+            HeadingKind::Roman | HeadingKind::Letter | HeadingKind::Han => 101 + 20 * order,
         }
     }
 }
 
-/// Decimals of all depths are one numbering.
+// Decimals of all depths form one numbering.
 fn base_kind(kind: HeadingKind) -> HeadingKind {
     if let HeadingKind::Decimal(_) = kind {
         HeadingKind::Decimal(1)

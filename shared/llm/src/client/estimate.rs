@@ -1,41 +1,36 @@
-//! What a call will cost in tokens: limits are asked for it before the call, and told the truth after it.
+//! Estimates the tokens of a call, which are charged to the rate limit before the call and corrected after it.
 //!
-//! The longest reply is no estimate: a limit that is charged for it lets through a fraction of what it could. A reply of
-//! one kind of question is about as long as those before: mean and twice the mean deviation, both moving, at most the
-//! longest. What is estimated too low is paid back at once when the reply is there.
+//! Charging `max_output_tokens` would let through only a fraction of the quota. Replies of one stage are of similar length, so
+//! the estimate is the moving mean plus twice the mean deviation, capped at the maximum.
 
 use std::collections::HashMap;
 
 use crate::request::TokenUsage;
 
-/// Weight of the newest value in a mean, and in the deviation from it.
+// The weights of the retransmission timer of TCP (RFC 6298).
 const MEAN_WEIGHT: f64 = 0.125;
 const DEVIATION_WEIGHT: f64 = 0.25;
-/// Mean deviations that are added to the mean.
 const DEVIATION_FACTOR: f64 = 2.0;
-/// A provider counts a prompt by its own vocabulary: its count over ours is believed within these bounds.
+// Bounds of the ratio between the provider's prompt count and ours. Values outside indicate wrong usage numbers, not
+// another vocabulary.
 const RATIO_BOUNDS: (f64, f64) = (0.5, 2.5);
 
-/// What is reserved for a prompt over what it is estimated at.
+// Budgets reserve a margin, since the ratio of vocabularies differs from text to text.
 const PROMPT_MARGIN: f64 = 1.1;
 
-/// What a call is, as far as its cost goes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallSize {
-    /// Who asks: replies of one kind are about as long as those before.
     pub(crate) stage: &'static str,
-    /// Tokens of the prompt, by our count.
+    /// In o200k tokens.
     pub(crate) prompt_tokens: u32,
-    /// Tokens of the reply at most.
     pub(crate) max_output_tokens: u32,
 }
 
-/// What calls came to so far.
 #[derive(Debug, Default)]
 pub(crate) struct TokenEstimator {
-    /// Tokens of replies, by stage.
+    // Output tokens by stage.
     outputs: HashMap<&'static str, MovingAverage>,
-    /// The provider's count of prompts over ours.
+    // The provider's prompt count divided by ours.
     ratio: Option<f64>,
 }
 
@@ -46,7 +41,7 @@ struct MovingAverage {
 }
 
 impl TokenEstimator {
-    /// Tokens that a call will use.
+    /// Expected prompt and output tokens of a call.
     pub(crate) fn expected_tokens(&self, call: CallSize) -> u32 {
         let longest = f64::from(call.max_output_tokens);
         let output = self
@@ -56,8 +51,7 @@ impl TokenEstimator {
         (f64::from(call.prompt_tokens) * self.ratio.unwrap_or(1.0) + output).ceil() as u32
     }
 
-    /// What a call may use at most, by what the provider counted before: a tenth more, for vocabularies differ from text to
-    /// text.
+    /// Upper bound of the usage of a call, for budgets.
     pub(crate) fn max_usage(&self, call: CallSize) -> TokenUsage {
         let prompt =
             f64::from(call.prompt_tokens) * self.ratio.unwrap_or(1.0).max(1.0) * PROMPT_MARGIN;
@@ -68,7 +62,6 @@ impl TokenEstimator {
         }
     }
 
-    /// Learns from the reply to a call.
     pub(crate) fn record_reply(&mut self, call: CallSize, usage: TokenUsage) {
         let CallSize {
             stage,

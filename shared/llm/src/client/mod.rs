@@ -1,6 +1,6 @@
-//! The one way to a model: breaker, shared limits, the call, and what it says about both (rule 11).
+//! Rate-limited, budgeted access to one model, with a circuit breaker.
 //!
-//! The gate decides nothing about retries: it turns every ending into the [`Failure`] that says what happens to the task.
+//! The client does not retry. It maps every error to a [`Failure`] that tells the engine what happens to the task.
 
 mod estimate;
 mod permit;
@@ -29,19 +29,20 @@ use crate::model_stats::ModelStats;
 use crate::prices::CallBudget;
 use crate::request::{DEFAULT_PAUSE, Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 
-/// How long no one asks after a refusal that says nothing about time, where a slower rate is learned from it.
+// First and longest pause after throttling without a `retry-after` header. It starts short because an adaptive rate limit
+// slows down as well.
 const SHORT_PAUSE: Duration = Duration::from_secs(1);
-/// The longest such pause.
 const LONG_PAUSE: Duration = Duration::from_secs(16);
 
-/// The way to one model, by a client `C`: one that writes ([`ModelClient::complete`]) or one that makes vectors ([`ModelClient::embed`]). One per
-/// process and model; shared by all its tasks.
+/// A client of one model for completions ([`ModelClient::complete`]) or embeddings ([`ModelClient::embed`]). One per process
+/// and model, shared by all tasks.
 pub struct ModelClient<C: ?Sized = dyn Llm> {
     env: Env,
     limiter: Arc<dyn Limiter>,
     client: Arc<C>,
     settings: ModelClientSettings,
-    /// This process's share, while the shared limits cannot be asked: slow, not open.
+    // This process's share of the quota while the shared limiter is unavailable, so that an outage of the limiter does not
+    // lift the limits.
     fallback_limiter: MemoryLimiter,
     bulk: AdmissionQueue,
     interactive: AdmissionQueue,
@@ -51,7 +52,7 @@ pub struct ModelClient<C: ?Sized = dyn Llm> {
 }
 
 impl ModelClient {
-    /// A gate before `llm`, under the limits that `limiter` shares.
+    /// Creates a client of `llm` under the limits of `limiter`.
     pub fn new(
         env: Env,
         limiter: Arc<dyn Limiter>,
@@ -61,13 +62,12 @@ impl ModelClient {
         Self::with_provider(env, limiter, llm, settings)
     }
 
-    /// Asks once, when breaker, limits and `purse` let it through.
+    /// Makes one call once breaker, rate limits and budget allow it.
     ///
     /// # Errors
-    /// The [`Failure`] that says what happens to the task, with what the failed reply cost, if there was one:
-    /// throttled and uncounted while the breaker is open, no permit is to be had within 30 s of its turn, the provider asks for a
-    /// pause or serves no one; transient when a call failed; permanent when the provider refuses this request, or has
-    /// been away for longer than patience.
+    /// The task's [`Failure`] and the cost of the reply, if there was one. Throttled (not counted as an attempt): open breaker,
+    /// no permit within 30 s, or a provider that throttles or rejects all requests. Transient: a failed call. Permanent: a
+    /// refused request, or an outage longer than the configured patience.
     pub async fn complete(
         &self,
         request: &LlmRequest,
@@ -76,7 +76,7 @@ impl ModelClient {
     ) -> Result<TimedReply, CallError> {
         let stage = request.schema.name;
         let prompt_tokens = request.prompt_tokens();
-        let sketch = CallSize {
+        let call_size = CallSize {
             stage,
             prompt_tokens,
             max_output_tokens: request.max_output_tokens,
@@ -90,7 +90,7 @@ impl ModelClient {
             })
         };
         let (reply, ReplyStats { took_ms, at_ms, .. }) = self
-            .call(sketch, (class, request.urgency), budget, call)
+            .call(call_size, (class, request.urgency), budget, call)
             .await?;
         Ok(TimedReply {
             reply,
@@ -101,7 +101,7 @@ impl ModelClient {
 }
 
 impl ModelClient<dyn Embedder> {
-    /// A gate before what makes vectors, under the limits that `limiter` shares.
+    /// Creates a client of an embedder under the limits of `limiter`.
     pub fn for_embeddings(
         env: Env,
         limiter: Arc<dyn Limiter>,
@@ -111,17 +111,17 @@ impl ModelClient<dyn Embedder> {
         Self::with_provider(env, limiter, client, settings)
     }
 
-    /// Makes the vectors of a batch once, when breaker, limits and `purse` let it through.
+    /// Embeds a batch in one call once breaker, rate limits and budget allow it.
     ///
     /// # Errors
-    /// As [`ModelClient::complete`].
+    /// Those of [`ModelClient::complete`].
     pub async fn embed(
         &self,
         batch: &TextBatch<'_>,
         class: Priority,
         budget: &dyn CallBudget,
     ) -> Result<(EmbeddingReply, ReplyStats), CallError> {
-        let sketch = CallSize {
+        let call_size = CallSize {
             stage: EMBED_STAGE,
             prompt_tokens: batch.tokens,
             max_output_tokens: 0,
@@ -134,14 +134,13 @@ impl ModelClient<dyn Embedder> {
                 value: reply,
             })
         };
-        self.call(sketch, (class, 0), budget, call).await
+        self.call(call_size, (class, 0), budget, call).await
     }
 }
 
-/// The stage of calls that make vectors.
+/// The stage name of embedding calls.
 pub const EMBED_STAGE: &str = "embed";
 
-/// A reply of any kind, and what is known of it.
 struct ProviderReply<T> {
     value: T,
     usage: TokenUsage,
@@ -173,7 +172,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         }
     }
 
-    /// Makes a call when breaker, limits and `purse` let it through, and tells them what came of it.
+    // Makes the call once breaker, limits and budget allow it, and reports the outcome to all of them.
     async fn call<T>(
         &self,
         call_size: CallSize,
@@ -219,25 +218,25 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         let used = match &result {
             Ok(reply) => self.cost(reply.usage),
             Err(LlmError::Unreadable { usage, .. }) => self.cost(*usage),
-            // It may have been read and answered to no one.
+            // The provider may bill a call that timed out here.
             Err(LlmError::TimedOut(_)) => max_cost,
             Err(_) => self.cost(TokenUsage::default()),
         };
         budget.settle(max_cost, used).await;
         match result {
             Ok(ProviderReply {
-                value: what,
+                value,
                 usage,
-                rate_limits: stated,
+                rate_limits,
             }) => {
                 self.breaker().record_success();
                 metrics::record_tokens(&self.settings.bucket, usage);
                 self.stats().record_reply(at_ms, took_ms, usage);
                 self.estimator().record_reply(call_size, usage);
                 self.settle(estimated, usage.total());
-                self.report_rate_limits(stated);
+                self.report_rate_limits(rate_limits);
                 Ok((
-                    what,
+                    value,
                     ReplyStats {
                         usage,
                         took_ms,
@@ -249,52 +248,43 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         }
     }
 
-    /// The model behind it.
+    /// The provider's name of the model.
     pub fn model(&self) -> &str {
         &self.settings.model
     }
 
-    /// The bucket of the shared limits it asks.
+    /// The rate limit bucket.
     pub fn bucket(&self) -> &str {
         &self.settings.bucket
     }
 
-    /// What `usage` costs.
+    /// The cost of `usage`.
     pub fn cost(&self, usage: TokenUsage) -> SpendAmount {
         self.settings.prices.cost(usage)
     }
 
-    /// Live numbers for the beat of this process, cheap to read.
+    /// Live statistics for the heartbeat of this process.
     pub fn heartbeat(&self) -> ModelStatus {
         let breaker_open_until_ms = self.breaker().open_until_ms();
-        let (beat, stated) = {
-            let meter = self.stats();
-            (meter.heartbeat(self.env.now_ms()), meter.rate_limits)
+        let (status, reported) = {
+            let stats = self.stats();
+            (stats.heartbeat(self.env.now_ms()), stats.rate_limits)
         };
-        let limit = |configured: u32, stated: Option<u32>| match (configured, stated) {
-            (configured, Some(stated))
-                if stated < Quota::UNKNOWN && (configured == 0 || stated < configured) =>
-            {
-                stated
-            }
-            (configured, _) => configured,
-        };
-        let requests_limit = limit(self.settings.requests_per_minute, stated.0);
-        let tokens_limit = limit(self.settings.tokens_per_minute, stated.1);
+        let requests_limit = effective_limit(self.settings.requests_per_minute, reported.0);
+        let tokens_limit = effective_limit(self.settings.tokens_per_minute, reported.1);
         ModelStatus {
             breaker_open_until_ms,
             requests_limit,
             tokens_limit,
-            ..beat
+            ..status
         }
     }
 
-    /// Now, by the clock of its world.
     pub(crate) fn now_ms(&self) -> Millis {
         self.env.now_ms()
     }
 
-    /// When a task that begins now gives up.
+    /// The deadline of a task that starts now.
     pub(crate) fn deadline_ms(&self) -> Millis {
         self.env.now_ms()
             + u64::try_from(self.settings.task_timeout.as_millis()).unwrap_or(u64::MAX / 2)
@@ -302,20 +292,20 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
 
     fn check_breaker(&self, class: Priority) -> Result<Admission, Failure> {
         let now_ms = self.env.now_ms();
-        let (admission, away_ms) = {
+        let (admission, outage_ms) = {
             let mut breaker = self.breaker();
             (breaker.admit(now_ms), breaker.outage_ms(now_ms))
         };
         let Admission::Open { until_ms } = admission else {
             return Ok(admission);
         };
-        if let Some(lost) = self.outage_failure(class, away_ms) {
-            return Err(lost);
+        if let Some(failure) = self.outage_failure(class, outage_ms) {
+            return Err(failure);
         }
         Err(breaker_open_failure(until_ms, now_ms))
     }
 
-    /// A provider that went away while a task waited for its permit is not called.
+    // The breaker may have opened while this task waited for its permit.
     fn recheck_breaker(&self, admission: Admission, estimated: u32) -> Result<(), Failure> {
         let open = self.breaker().open_until_ms();
         let now_ms = self.env.now_ms();
@@ -328,15 +318,18 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         }
     }
 
-    fn outage_failure(&self, class: Priority, away_ms: Millis) -> Option<Failure> {
+    // Fails the task for good if the outage is longer than the patience of its class.
+    fn outage_failure(&self, class: Priority, outage_ms: Millis) -> Option<Failure> {
         let patience = match class {
             Priority::Bulk => self.settings.patience,
             Priority::Interactive => self.settings.interactive_patience,
         };
-        let message = || format!("the provider has been away for {} s", away_ms / 1_000);
-        let next = "see that the provider can be reached, then run the failed documents again";
-        (u128::from(away_ms) >= patience.as_millis())
-            .then(|| Failure::permanent("model.provider_unreachable", message()).with_next(next))
+        if u128::from(outage_ms) < patience.as_millis() {
+            return None;
+        }
+        let message = format!("the provider has been down for {} s", outage_ms / 1_000);
+        let next = "check that the provider is reachable, then run the failed documents again";
+        Some(Failure::permanent("model.provider_unreachable", message).with_next(next))
     }
 
     fn on_error(
@@ -349,7 +342,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     ) -> CallError {
         let now_ms = self.env.now_ms();
         self.stats().record_failure(error.code(), took_ms);
-        let away_ms = {
+        let outage_ms = {
             let mut breaker = self.breaker();
             if error.is_outage() {
                 breaker.record_failure(admission, now_ms);
@@ -359,71 +352,68 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             breaker.outage_ms(now_ms)
         };
         let mut failure = error.failure();
-        let mut replied = None;
+        let mut stats = None;
         match error {
             LlmError::Throttled {
-                retry_after: after,
-                rate_limits: stated,
+                retry_after,
+                rate_limits,
             } => {
                 self.slow(took_ms);
-                let refusals = self
+                let throttles = self
                     .stats()
                     .record_throttle(now_ms.saturating_sub(took_ms), now_ms);
-                self.pause(after.unwrap_or_else(|| self.backoff(refusals)));
+                self.pause(retry_after.unwrap_or_else(|| self.backoff(throttles)));
                 self.settle(estimated, 0);
-                self.report_rate_limits(*stated);
+                self.report_rate_limits(*rate_limits);
             }
             LlmError::Unreadable { usage, .. } => {
                 self.settle(estimated, usage.total());
-                replied = Some(ReplyStats {
+                stats = Some(ReplyStats {
                     usage: *usage,
                     took_ms,
                     at_ms: now_ms,
                 });
             }
-            // It may have been read and answered to no one: the estimate stands.
+            // The provider may count a call that timed out here, so the estimate is not refunded.
             LlmError::TimedOut(_) => {}
             LlmError::Configuration { .. } => {
                 self.settle(estimated, 0);
-                tracing::error!(bucket = self.settings.bucket, %error, "the provider does not serve us; model tasks wait until this is mended");
+                tracing::error!(bucket = self.settings.bucket, %error, "the provider rejects all requests; model tasks wait until its configuration is fixed");
             }
             LlmError::Unreachable(_) | LlmError::Server { .. } | LlmError::Refused { .. } => {
                 self.settle(estimated, 0)
             }
         }
         if error.is_outage() {
-            tracing::warn!(bucket = self.settings.bucket, %error, took_ms, "a call failed");
-            if let Some(lost) = self.outage_failure(class, away_ms) {
-                failure = lost;
+            tracing::warn!(bucket = self.settings.bucket, %error, took_ms, "a model call failed");
+            if let Some(permanent) = self.outage_failure(class, outage_ms) {
+                failure = permanent;
             } else if admission == Admission::Probe {
-                // While the breaker is open attempts are not counted, its probes neither.
+                // A failed probe must not use up an attempt, since calls under an open breaker do not either.
                 failure = Failure::throttled(error.code(), error.to_string(), DEFAULT_PAUSE);
             }
         }
-        CallError {
-            failure,
-            stats: replied,
-        }
+        CallError { failure, stats }
     }
 
-    /// How long no one asks after so many refusals in a row that say nothing about time: twice as long each time.
-    fn backoff(&self, refusals: u32) -> Duration {
+    // The pause doubles with each consecutive throttled call.
+    fn backoff(&self, throttles: u32) -> Duration {
         let first = if self.settings.is_adaptive() {
             SHORT_PAUSE
         } else {
             DEFAULT_PAUSE
         };
         first
-            .saturating_mul(1 << refusals.saturating_sub(1).min(8))
+            .saturating_mul(1 << throttles.saturating_sub(1).min(8))
             .min(LONG_PAUSE)
     }
 
     fn track_call(&self) -> CountGuard<'_> {
-        CountGuard::new(&self.stats, |meter| &mut meter.in_call)
+        CountGuard::new(&self.stats, |stats| &mut stats.in_call)
     }
 
     fn track_wait(&self) -> CountGuard<'_> {
-        CountGuard::new(&self.stats, |meter| &mut meter.waiting_for_permit)
+        CountGuard::new(&self.stats, |stats| &mut stats.waiting_for_permit)
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
@@ -448,8 +438,20 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     }
 }
 
+// The lower of the configured limit (0: none) and the one reported by the provider.
+fn effective_limit(configured: u32, reported: Option<u32>) -> u32 {
+    match reported {
+        Some(reported)
+            if reported < Quota::UNKNOWN && (configured == 0 || reported < configured) =>
+        {
+            reported
+        }
+        _ => configured,
+    }
+}
+
 fn breaker_open_failure(until_ms: Millis, now_ms: Millis) -> Failure {
-    let message = "the provider is away; no call is made until it may be back";
+    let message = "the provider is down; calls are paused until the next probe";
     Failure::throttled(
         "model.breaker_open",
         message,
@@ -457,19 +459,17 @@ fn breaker_open_failure(until_ms: Millis, now_ms: Millis) -> Failure {
     )
 }
 
-/// A reply and how long it took.
+/// A reply with its time and duration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimedReply {
-    /// The reply.
     pub reply: LlmReply,
-    /// Milliseconds.
     pub took_ms: u64,
-    /// When it came.
+    /// Time of the reply.
     pub at_ms: Millis,
 }
 
 impl TimedReply {
-    /// For the call log.
+    /// The statistics for the call log.
     pub fn stats(&self) -> ReplyStats {
         ReplyStats {
             usage: self.reply.usage,
@@ -479,23 +479,20 @@ impl TimedReply {
     }
 }
 
-/// Why there is no answer.
+/// A failed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallError {
-    /// What happens to the task.
     pub failure: Failure,
-    /// What the provider's reply cost, where one came that is no answer: it belongs in the call log.
+    /// Set if the provider sent an unusable reply, which is billed and belongs in the call log.
     pub stats: Option<ReplyStats>,
 }
 
-/// A reply as the call log knows it: what it cost, not what it says.
+/// Cost and time of a reply, for the call log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyStats {
-    /// What it cost.
     pub usage: TokenUsage,
-    /// Milliseconds.
     pub took_ms: u64,
-    /// When it came.
+    /// Time of the reply.
     pub at_ms: Millis,
 }
 
@@ -508,21 +505,21 @@ impl From<Failure> for CallError {
     }
 }
 
-/// Counts a task while it waits or calls, however that ends.
+// Decrements its counter on drop, so that cancelled tasks are counted correctly.
 struct CountGuard<'a> {
-    meter: &'a Mutex<ModelStats>,
+    stats: &'a Mutex<ModelStats>,
     counter: fn(&mut ModelStats) -> &mut u32,
 }
 
 impl<'a> CountGuard<'a> {
-    fn new(meter: &'a Mutex<ModelStats>, counter: fn(&mut ModelStats) -> &mut u32) -> Self {
-        *counter(&mut meter.lock().unwrap_or_else(PoisonError::into_inner)) += 1;
-        Self { meter, counter }
+    fn new(stats: &'a Mutex<ModelStats>, counter: fn(&mut ModelStats) -> &mut u32) -> Self {
+        *counter(&mut stats.lock().unwrap_or_else(PoisonError::into_inner)) += 1;
+        Self { stats, counter }
     }
 }
 
 impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
-        *(self.counter)(&mut self.meter.lock().unwrap_or_else(PoisonError::into_inner)) -= 1;
+        *(self.counter)(&mut self.stats.lock().unwrap_or_else(PoisonError::into_inner)) -= 1;
     }
 }

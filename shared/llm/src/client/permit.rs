@@ -1,8 +1,7 @@
-//! Waiting for a permit, and telling the shared limits what came of it.
+//! Acquires permits from the shared rate limiter and reports usage back to it.
 //!
-//! Tasks of a process wait in a line: one of each class asks the shared limits, the others stand behind it. So a large
-//! request is not passed by small ones for ever, and a limit is asked as often as it grants. A line that moves is stayed
-//! in: who leaves it stands behind everyone else when it comes back, and where many leave at once no one asks.
+//! Only the task at the head of each class's queue polls the limiter. Small requests therefore cannot starve a large one, and
+//! the limiter is not flooded. Tasks stay in a queue that makes progress, since a task that leaves starts again at its end.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,24 +15,24 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::permit_queue::{PermitQueue, PermitTicket};
 use super::{ModelClient, ModelClientSettings};
 
-/// How long a task waits for a permit, or for a line to move, before it goes back to the queue, uncounted.
+// Maximum wait for a permit, or for a stalled queue, before the task goes back to the job queue. Not counted as an attempt.
 const PERMIT_WAIT_MS: Millis = 30_000;
-/// How long it stands in a line that moves.
+// Maximum wait in a queue that makes progress.
 const QUEUE_WAIT_MS: Millis = 150_000;
-/// How long who asks the limits waits until it asks again: by then replies may have given back what was estimated for them.
+// Poll more often than the limiter suggests: replies may refund overestimated tokens in the meantime.
 const RETRY_INTERVAL_MS: u64 = 500;
-/// A request from so many tokens on lets others pass while it waits for tokens, for some ten seconds: they may use the requests
-/// that it leaves.
+// A large request that waits for tokens lets others pass for about ten seconds (20 * 500 ms), so that the request quota it
+// leaves is not wasted.
 const LARGE_TOKENS: u32 = 2_000;
 const MAX_YIELDS: u32 = 20;
-/// How long a task without a permit is away.
+// Delay before a task without a permit is delivered again.
 const NO_PERMIT_PAUSE: Duration = Duration::from_secs(5);
 
-/// Where the tasks of one class wait.
+/// The queue of one priority class.
 pub(super) struct AdmissionQueue {
-    /// Calls under way.
+    // Limits concurrent calls.
     slots: Semaphore,
-    /// Who asks the limits.
+    // Orders the tasks that wait for the limiter.
     waiters: PermitQueue,
 }
 
@@ -52,9 +51,9 @@ impl AdmissionQueue {
 }
 
 impl<C: ?Sized + Send + Sync> ModelClient<C> {
-    /// Waits for a slot of this process and a permit of the shared limits for what `estimate` says, asked when it is this
-    /// task's turn: by then others of its kind may have shown how long their replies are. The slot is free again when it
-    /// is dropped; with it comes the estimate that was charged.
+    /// Waits for a concurrency slot and a permit. Returns the slot, which is released on drop, and the tokens charged.
+    ///
+    /// `estimate` is called at this task's turn, since replies received in the meantime improve the estimate.
     pub(super) async fn acquire_permit(
         &self,
         class: Priority,
@@ -95,7 +94,9 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
                 if for_tokens && yields < MAX_YIELDS && queue.waiters.has_waiters() {
                     drop((turn, slot));
                     self.env.sleep(retry_after).await;
-                    (urgency, yields) = (u8::MAX, yields + 1);
+                    // Queues again before all others, or the request would starve.
+                    urgency = u8::MAX;
+                    yields += 1;
                     break;
                 }
                 self.env.sleep(retry_after).await;
@@ -103,7 +104,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         }
     }
 
-    /// Waits until it is this task's turn to ask the limits, as long as the line moves, and for a call that may begin.
+    // Waits for this task's turn and a free slot, as long as the queue makes progress.
     async fn wait_turn<'a>(
         &self,
         queue: &'a AdmissionQueue,
@@ -138,7 +139,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         Failure::throttled("model.no_permit", message, NO_PERMIT_PAUSE)
     }
 
-    /// Asks for a permit; how many milliseconds to wait, where there is none now.
+    // Returns `None` if granted, else the milliseconds to wait.
     async fn try_permit(&self, cost: RequestCost, now_ms: Millis) -> Result<Option<u64>, Failure> {
         let quota = self.settings.quota();
         if self.settings.tokens_per_minute > 0 && cost.tokens > self.settings.tokens_per_minute {
@@ -148,31 +149,25 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             Permit::Granted => Ok(None),
             Permit::Wait { after_ms } => Ok(Some(after_ms)),
             Permit::TooLarge { max_tokens: 0 } => Err(self.too_large(cost.tokens)),
-            // Larger than a burst: it passes when a whole burst is there, and what it takes beyond that is owed by all.
-            Permit::TooLarge {
-                max_tokens: largest,
-            } => match self
-                .acquire_shared(
-                    quota,
-                    RequestCost {
-                        tokens: largest,
-                        ..cost
-                    },
-                    now_ms,
-                )
-                .await
-            {
-                Permit::Granted => {
-                    self.settle(largest, cost.tokens);
-                    Ok(None)
+            // A request larger than a burst takes a full burst and puts the bucket into debt for the rest.
+            Permit::TooLarge { max_tokens } => {
+                let burst = RequestCost {
+                    tokens: max_tokens,
+                    ..cost
+                };
+                match self.acquire_shared(quota, burst, now_ms).await {
+                    Permit::Granted => {
+                        self.settle(max_tokens, cost.tokens);
+                        Ok(None)
+                    }
+                    Permit::Wait { after_ms } => Ok(Some(after_ms)),
+                    Permit::TooLarge { .. } => Err(self.too_large(cost.tokens)),
                 }
-                Permit::Wait { after_ms } => Ok(Some(after_ms)),
-                Permit::TooLarge { .. } => Err(self.too_large(cost.tokens)),
-            },
+            }
         }
     }
 
-    /// Asks the shared limits; while they are away, this process's share of them.
+    // Asks the shared limiter; while it is unavailable, the local share.
     async fn acquire_shared(&self, quota: Quota, cost: RequestCost, now_ms: Millis) -> Permit {
         match self
             .limiter
@@ -181,11 +176,11 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         {
             Ok(permit) => permit,
             Err(error) => {
-                tracing::warn!(bucket = self.settings.bucket, %error, "shared limits are away; going on with a share of them");
-                let own = self.share(quota);
-                // The same question always gets an answer: memory is never away.
+                tracing::warn!(bucket = self.settings.bucket, %error, "the shared rate limiter is unavailable; using this process's share of the quota");
+                let share = self.share(quota);
+                // The memory limiter never fails; the default only satisfies the type.
                 self.fallback_limiter
-                    .acquire(&self.settings.bucket, own, cost, now_ms)
+                    .acquire(&self.settings.bucket, share, cost, now_ms)
                     .await
                     .unwrap_or(Permit::Wait { after_ms: 1_000 })
             }
@@ -194,30 +189,23 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
 
     fn share(&self, quota: Quota) -> Quota {
         let workers = self.settings.expected_workers.max(1);
-        let share = |rate: u32| {
-            if rate == Quota::UNKNOWN {
-                rate
-            } else {
-                (rate / workers).max(1)
-            }
-        };
         Quota {
-            requests_per_minute: share(quota.requests_per_minute),
-            tokens_per_minute: share(quota.tokens_per_minute),
+            requests_per_minute: rate_share(quota.requests_per_minute, workers),
+            tokens_per_minute: rate_share(quota.tokens_per_minute, workers),
             ..quota
         }
     }
 
     fn too_large(&self, tokens: u32) -> Failure {
         let message = format!(
-            "a request of about {tokens} tokens can never pass the limits of {}",
+            "a request of about {tokens} tokens exceeds the rate limit of {}",
             self.settings.bucket
         );
         Failure::permanent("model.request_too_large", message)
-            .with_next("raise model.tokens_per_minute, or lower model.max_prompt_tokens")
+            .with_next("raise model.tokens_per_minute or lower model.max_prompt_tokens")
     }
 
-    /// Corrects an estimate, beside the caller: a limiter that is slow must not hold up a reply that was paid for.
+    /// Replaces an estimate with the actual usage, in the background.
     pub(super) fn settle(&self, estimated: u32, used: u32) {
         if estimated == used {
             return;
@@ -228,22 +216,22 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         });
     }
 
-    /// No one asks before the pause is over, neither here nor elsewhere.
+    /// Pauses all clients of the bucket, including other processes.
     pub(super) fn pause(&self, pause: Duration) {
         let until_ms = self.env.now_ms() + millis(pause);
         {
-            let mut meter = self.stats();
-            if until_ms <= meter.paused_until_ms {
+            let mut stats = self.stats();
+            if until_ms <= stats.paused_until_ms {
                 return;
             }
-            meter.paused_until_ms = until_ms;
+            stats.paused_until_ms = until_ms;
         }
         self.update_limiter(move |limiter, bucket, _| async move {
             limiter.pause(&bucket, until_ms).await
         });
     }
 
-    /// Everyone is slower from now on, where no limit is known: a call that began `age_ms` ago was one too many.
+    /// Lowers the adaptive rate after a call that began `age_ms` ago was throttled. No effect under a configured quota.
     pub(super) fn slow(&self, age_ms: u64) {
         if self.settings.is_adaptive() {
             self.update_limiter(move |limiter, bucket, now_ms| async move {
@@ -252,18 +240,20 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         }
     }
 
-    /// Hands on what the provider says about its limits, where it is new or where little is left.
+    /// Reports the provider's limits to the shared limiter if they changed or little quota is left.
     pub(super) fn report_rate_limits(&self, reported: ReportedLimits) {
         let reported = reported.paced();
         let limits = (reported.requests_per_minute, reported.tokens_per_minute);
         let quota = self.settings.quota();
         {
-            let mut meter = self.stats();
-            let is_new = limits != (None, None) && meter.rate_limits != limits;
+            let mut stats = self.stats();
+            let is_new = limits != (None, None) && stats.rate_limits != limits;
             if !is_new && !runs_low(quota, reported) {
                 return;
             }
-            meter.rate_limits = if is_new { limits } else { meter.rate_limits };
+            if is_new {
+                stats.rate_limits = limits;
+            }
         }
         self.update_limiter(move |limiter, bucket, now_ms| async move {
             limiter
@@ -272,7 +262,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         });
     }
 
-    /// Tells the shared limits something, beside the caller. They are a help and never the reason for a failure.
+    // Updates run in the background: a slow or failing limiter must not delay a reply that is already paid for.
     fn update_limiter<F: Future<Output = Result<(), PortError>> + Send + 'static>(
         &self,
         update: impl FnOnce(Arc<dyn Limiter>, String, Millis) -> F + Send + 'static,
@@ -282,32 +272,46 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         let now_ms = self.env.now_ms();
         self.env.spawn(async move {
             if let Err(error) = update(limiter, bucket.clone(), now_ms).await {
-                tracing::warn!(bucket, %error, "shared limits are away; a correction is lost");
+                tracing::warn!(bucket, %error, "the shared rate limiter is unavailable; an update is lost");
             }
         });
     }
 }
 
-/// Whether less is left than a burst might take.
-fn runs_low(quota: Quota, stated: ReportedLimits) -> bool {
-    let low = |remaining: Option<u32>, limit: Option<u32>, quota: u32, seconds: u32| {
-        let limit = u64::from(limit.unwrap_or(quota).min(quota));
-        remaining.is_some_and(|remaining| {
-            limit < u64::from(Quota::UNKNOWN)
-                && u64::from(remaining) <= limit * u64::from(seconds) / 60 + 2
-        })
-    };
-    low(
-        stated.requests_remaining,
-        stated.requests_per_minute,
+// Whether less quota is left than one burst may use.
+fn runs_low(quota: Quota, reported: ReportedLimits) -> bool {
+    is_within_burst(
+        reported.requests_remaining,
+        reported.requests_per_minute,
         quota.requests_per_minute,
         quota.burst_seconds,
-    ) || low(
-        stated.tokens_remaining,
-        stated.tokens_per_minute,
+    ) || is_within_burst(
+        reported.tokens_remaining,
+        reported.tokens_per_minute,
         quota.tokens_per_minute,
         quota.token_burst_seconds,
     )
+}
+
+fn is_within_burst(
+    remaining: Option<u32>,
+    limit: Option<u32>,
+    quota: u32,
+    burst_seconds: u32,
+) -> bool {
+    let limit = u64::from(limit.unwrap_or(quota).min(quota));
+    remaining.is_some_and(|remaining| {
+        limit < u64::from(Quota::UNKNOWN)
+            && u64::from(remaining) <= limit * u64::from(burst_seconds) / 60 + 2
+    })
+}
+
+fn rate_share(rate: u32, workers: u32) -> u32 {
+    if rate == Quota::UNKNOWN {
+        rate
+    } else {
+        (rate / workers).max(1)
+    }
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -1,7 +1,7 @@
-//! Where tasks of one class wait for their turn to ask the shared limits: the more urgent first, else as they came.
+//! Priority queue for rate limit permits: most urgent first, FIFO among equals.
 //!
-//! What is near the end of its document is urgent: so documents end one after another instead of all at the end, and
-//! questions of all kinds, short and long, are asked side by side, which uses a limit of requests and one of tokens.
+//! Tasks near the end of their document are more urgent, so documents finish one after another. This also mixes short and
+//! long requests, which uses both the request quota and the token quota.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,49 +11,48 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use stemma_engine::env::Millis;
 use tokio::sync::oneshot;
 
-/// The line.
 #[derive(Default)]
 pub(super) struct PermitQueue {
     waiting: Mutex<WaitList>,
-    /// When someone of the line last had a permit.
+    // When a waiter last got a permit.
     progressed_ms: AtomicU64,
 }
 
-/// Urgency, and when it came.
+// Urgency, then arrival.
 type QueuePosition = (Reverse<u8>, u64);
 
 #[derive(Default)]
 struct WaitList {
-    /// Whether it is someone's turn.
+    // Whether a `PermitTicket` exists.
     is_busy: bool,
     next_seq: u64,
     waiters: BTreeMap<QueuePosition, oneshot::Sender<()>>,
 }
 
 impl PermitQueue {
-    /// Waits until it is the caller's turn; it is over when the [`PermitTicket`] is dropped.
+    /// Waits for the caller's turn, which lasts until the [`PermitTicket`] is dropped.
     pub(super) async fn wait_turn(&self, urgency: u8) -> PermitTicket<'_> {
         let mut guard = match self.try_enter(urgency) {
             Ok(turn) => return turn,
             Err(guard) => guard,
         };
-        // The sender lives in the line until it is this place's turn.
+        // Cannot fail: the sender stays in the queue until it is used.
         let _notified = (&mut guard.notified).await;
         guard.is_done = true;
         PermitTicket(self)
     }
 
-    /// Someone of the line had a permit.
+    /// Records that a waiter got a permit.
     pub(super) fn record_progress(&self, now_ms: Millis) {
         self.progressed_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// How long the line has stood.
+    /// Time since the last permit.
     pub(super) fn stalled_ms(&self, now_ms: Millis) -> Millis {
         now_ms.saturating_sub(self.progressed_ms.load(Ordering::Relaxed))
     }
 
-    /// Whether someone waits behind whose turn it is.
+    /// Whether others wait behind the current ticket.
     pub(super) fn has_waiters(&self) -> bool {
         !self.waiting().waiters.is_empty()
     }
@@ -91,7 +90,7 @@ impl PermitQueue {
     }
 }
 
-/// The right to ask the limits.
+/// The exclusive right to poll the limiter.
 pub(super) struct PermitTicket<'a>(&'a PermitQueue);
 
 impl Drop for PermitTicket<'_> {
@@ -100,7 +99,7 @@ impl Drop for PermitTicket<'_> {
     }
 }
 
-/// A place in the line. Whoever is cut off leaves it, and hands on a turn that came in that moment.
+// Removes a cancelled waiter from the queue. If it was woken at the same moment, its turn passes to the next waiter.
 struct WaitGuard<'a> {
     queue: &'a PermitQueue,
     position: QueuePosition,
@@ -162,13 +161,13 @@ mod tests {
         assert!(gone.as_mut().now_or_never().is_none());
         let mut next = Box::pin(line.wait_turn(0));
         assert!(next.as_mut().now_or_never().is_none());
-        // It is the first one's turn, which is dropped before it hears of it.
+        // `gone` is woken, but dropped before it runs.
         drop(first);
         drop(gone);
         assert!(next.now_or_never().is_some());
         assert!(
             line.wait_turn(0).now_or_never().is_some(),
-            "the line is empty again"
+            "the queue is empty again"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! How a model may be asked: local configuration, changes speed only.
+//! Settings of a model client. They affect speed, never results.
 
 use std::time::Duration;
 
@@ -6,34 +6,32 @@ use stemma_engine::limit::Quota;
 
 use crate::prices::Prices;
 
-/// How one model may be asked by one process.
+/// Limits and timeouts for one model in one process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelClientSettings {
-    /// The model, as its provider names it.
+    /// The provider's name of the model.
     pub model: String,
-    /// The bucket of the shared limits: `{model}@{host}`.
+    /// The shared rate limit bucket: `{model}@{host}`.
     pub bucket: String,
-    /// Requests per minute of all workers together; 0: unknown, what the provider states counts, else what is learned.
+    /// Quota of all workers together. 0: unknown; the limit reported by the provider applies, else an adaptive one.
     pub requests_per_minute: u32,
-    /// Tokens per minute of all workers together; 0: unknown.
+    /// Quota of all workers together; 0: unknown.
     pub tokens_per_minute: u32,
-    /// Calls of bulk work that this process has under way at once, however many tasks are in hand; 0: no bound. Interactive
-    /// work may have a quarter more (I-11).
+    /// Maximum concurrent bulk calls of this process; 0: unlimited. Interactive calls get a quarter on top.
     pub concurrency: u16,
-    /// What it costs.
     pub prices: Prices,
-    /// How long all calls of one attempt of a task may take together, waiting included.
+    /// Maximum time of all calls of one task attempt, including waits.
     pub task_timeout: Duration,
-    /// Workers that share the limits, for the time in which they cannot be asked.
+    /// Number of workers that divide the quota while the shared limiter is unavailable.
     pub expected_workers: u32,
-    /// How long the provider may be away before bulk work fails for good.
+    /// Outage after which bulk tasks fail permanently.
     pub patience: Duration,
-    /// The same for interactive work.
+    /// Outage after which interactive tasks fail permanently.
     pub interactive_patience: Duration,
 }
 
 impl ModelClientSettings {
-    /// `model` at `host` without limits but those the provider enforces, and with the patience of architecture §4.11.
+    /// Settings without configured limits, with default timeouts.
     pub fn unlimited(model: &str, host: &str) -> Self {
         Self {
             model: model.into(),
@@ -50,14 +48,13 @@ impl ModelClientSettings {
     }
 
     pub(super) fn quota(&self) -> Quota {
-        let rate_or_unknown = |rate: u32| if rate == 0 { Quota::UNKNOWN } else { rate };
         Quota::per_minute(
             rate_or_unknown(self.requests_per_minute),
             rate_or_unknown(self.tokens_per_minute),
         )
     }
 
-    /// Milliseconds from one request to the next at the known rate, rounded up; 0 where none is known.
+    /// Interval between requests at the configured rate, rounded up; 0 if no rate is configured.
     pub(super) fn request_ms(&self) -> u64 {
         match self.quota().requests_per_minute {
             Quota::UNKNOWN => 0,
@@ -65,8 +62,12 @@ impl ModelClientSettings {
         }
     }
 
-    /// Whether a refusal teaches something: a known quota is kept by its bucket alone (rule 11).
+    /// Whether throttled calls lower the rate. A configured quota is enforced by its bucket alone.
     pub(super) fn is_adaptive(&self) -> bool {
         self.requests_per_minute == 0 || self.tokens_per_minute == 0
     }
+}
+
+fn rate_or_unknown(rate: u32) -> u32 {
+    if rate == 0 { Quota::UNKNOWN } else { rate }
 }

@@ -1,4 +1,4 @@
-//! What the gate lets through, and what becomes of what it does not.
+//! Tests of `ModelClient` with a scripted provider and simulated time.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::prices::UnlimitedBudget;
 use crate::request::{OutputSchema, TokenUsage};
 
-/// Answers from a list, after 100 ms each; the rest is good.
+// Returns the listed errors after 100 ms each, then succeeds.
 #[derive(Default)]
 struct FailingLlm {
     errors: Mutex<VecDeque<LlmError>>,
@@ -34,7 +34,6 @@ impl Llm for FailingLlm {
     }
 }
 
-/// Limits that are away.
 struct UnavailableLimiter;
 
 #[async_trait]
@@ -160,10 +159,8 @@ async fn open_breaker_makes_no_calls_and_counts_no_attempts() {
         ));
     }
     assert_eq!(endings[..5], vec!["model.server_error counted"; 5]);
-    assert_eq!(
-        (endings[5].as_str(), script.called_ms.lock().unwrap().len()),
-        ("model.breaker_open in 5000", 5)
-    );
+    assert_eq!(endings[5], "model.breaker_open in 5000");
+    assert_eq!(script.called_ms.lock().unwrap().len(), 5);
     assert!(client.heartbeat().breaker_open_until_ms.is_some());
     env.sleep(Duration::from_secs(5)).await;
     assert_eq!(
@@ -269,10 +266,8 @@ async fn missing_permit_is_throttled_and_not_counted() {
         ),
         "model.no_permit in 5000"
     );
-    assert_eq!(
-        (client.heartbeat().waiting, client.heartbeat().calling),
-        (0, 0)
-    );
+    assert_eq!(client.heartbeat().waiting, 0);
+    assert_eq!(client.heartbeat().calling, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,7 +280,7 @@ async fn waiters_stay_while_the_queue_moves() {
         Arc::new(MemoryLimiter::default()),
     );
     let client = Arc::new(client);
-    let call: Vec<_> = (0..20)
+    let calls: Vec<_> = (0..20)
         .map(|_| {
             let client = Arc::clone(&client);
             env.spawn(async move {
@@ -297,13 +292,12 @@ async fn waiters_stay_while_the_queue_moves() {
             })
         })
         .collect();
-    for call in call {
+    for call in calls {
         assert_eq!(call.await.unwrap(), "answered", "the last one 100 s later");
     }
 }
 
-/// 110 requests and 330,000 tokens a minute: five requests of 7,000 tokens, and thirty of 700 behind them, are no
-/// more than either limit lets through in twenty seconds.
+// At 110 requests and 330,000 tokens per minute, five requests of 7,000 tokens and thirty of 700 fit into twenty seconds.
 #[tokio::test(start_paused = true)]
 async fn large_requests_waiting_for_tokens_let_small_ones_pass() {
     let env = Env::simulated(1);
@@ -362,7 +356,7 @@ async fn request_larger_than_burst_is_charged_for_actual_usage() {
         ),
         "model.request_too_large final"
     );
-    // About 3,000 tokens of 6,000 a minute, where bulk work may send 160 at once: what is beyond that is owed.
+    // About 3,000 tokens at 6,000 per minute, with a bulk burst of 160: the rest is debt.
     assert_eq!(
         outcome(
             client
@@ -455,19 +449,19 @@ async fn unusable_reply_reports_its_cost() {
         per_minute(0, 0),
         Arc::new(MemoryLimiter::default()),
     );
-    let refusal = client
+    let error = client
         .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
         .await
         .unwrap_err();
     assert_eq!(
-        refusal.stats,
+        error.stats,
         Some(ReplyStats {
             usage,
             took_ms: 100,
             at_ms: env.now_ms()
         })
     );
-    assert_eq!(refusal.failure.kind, FailureKind::Transient);
+    assert_eq!(error.failure.kind, FailureKind::Transient);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,39 +1,38 @@
-//! Putting together a reply that broke off and what continues it.
+//! Joins a truncated reply with its continuation.
 
-/// What a continuation must repeat at least to count as overlap: less is chance.
+// Shorter repetitions may be coincidence.
 const MIN_OVERLAP_BYTES: usize = 8;
-/// How much of the end may be repeated.
 const MAX_OVERLAP_BYTES: usize = 4_096;
 
-/// Whether what broke off is the beginning of an answer, so that it is worth going on.
-pub fn is_continuable(so_far: &str) -> bool {
-    let text = strip_fence(so_far.trim_start());
+/// Whether a truncated reply is the beginning of a JSON object.
+pub fn is_continuable(partial: &str) -> bool {
+    let text = strip_fence(partial.trim_start());
     text.is_empty() || text.starts_with('{')
 }
 
-/// `so_far` and what was written next. A model that repeats the end is joined at the overlap; one that begins again from
-/// the beginning is taken at its word.
-pub fn join_continuation(so_far: &str, next: &str) -> String {
-    let so_far = so_far.trim_end_matches(['\n', '\r']);
-    let fresh = strip_fence(next.trim_start());
-    let begin = strip_fence(so_far.trim_start());
+/// Joins `partial` and `next`. If `next` repeats the end of `partial`, the overlap is removed; if it starts the reply again,
+/// `next` alone is returned.
+pub fn join_continuation(partial: &str, next: &str) -> String {
+    let partial = partial.trim_end_matches(['\n', '\r']);
+    let unfenced = strip_fence(next.trim_start());
+    let begin = strip_fence(partial.trim_start());
     let head = begin.floor_char_boundary(2 * MIN_OVERLAP_BYTES);
-    if head >= 2 * MIN_OVERLAP_BYTES && fresh.starts_with(&begin[..head]) {
-        return fresh.into();
+    if head >= 2 * MIN_OVERLAP_BYTES && unfenced.starts_with(&begin[..head]) {
+        return unfenced.into();
     }
-    // What begins with a fence is set apart, and its first blanks mean nothing; else they may be part of a string.
-    let next = if fresh.len() < next.trim_start().len() {
-        fresh
+    // White space after a fence means nothing. Without a fence, leading spaces may belong to a JSON string.
+    let next = if unfenced.len() < next.trim_start().len() {
+        unfenced
     } else {
         next
     };
-    format!("{so_far}{}", &next[overlap_bytes(so_far, next)..])
+    format!("{partial}{}", &next[overlap_bytes(partial, next)..])
 }
 
-/// How many bytes at the beginning of `next` repeat the end of `so_far`.
-fn overlap_bytes(so_far: &str, next: &str) -> usize {
-    let longest = so_far.len().min(next.len()).min(MAX_OVERLAP_BYTES);
-    let end = so_far.as_bytes();
+// Length of the longest prefix of `next` that is a suffix of `partial`.
+fn overlap_bytes(partial: &str, next: &str) -> usize {
+    let longest = partial.len().min(next.len()).min(MAX_OVERLAP_BYTES);
+    let end = partial.as_bytes();
     let begin = next.as_bytes();
     (MIN_OVERLAP_BYTES..=longest)
         .rev()
@@ -41,7 +40,6 @@ fn overlap_bytes(so_far: &str, next: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// Without the fence that it begins with.
 fn strip_fence(text: &str) -> &str {
     let Some(rest) = text.strip_prefix("```") else {
         return text;

@@ -1,7 +1,7 @@
-//! Reading what a model wrote: JSON, or nearly so.
+//! Lenient parsing of JSON replies.
 //!
-//! A reply that cannot be read is an error, never an empty default; one that can be read in two ways is an error too.
-//! What breaks off is never closed: it is continued ([`join_continuation`]), or no answer.
+//! Unreadable and ambiguous replies are errors, never defaults. A truncated object is never closed: it is either continued
+//! ([`join_continuation`]) or rejected.
 
 mod continuation;
 mod repair;
@@ -11,15 +11,14 @@ use serde::de::DeserializeOwned;
 pub use continuation::{is_continuable, join_continuation};
 use repair::repair;
 
-/// Objects in a reply that are looked at.
 const MAX_OBJECTS: usize = 8;
 
-/// Reads a typed answer from `text`: as it stands, else the one object in it that is an answer (models put fences, thoughts
-/// and prose around), else that object with the slips mended that have one meaning: trailing commas, `None`, `True` and
-/// `False`, raw control characters in strings, single quotes.
+/// Parses a typed reply. Tries the whole text, then the one object in it that fits `T` (models add fences, reasoning and
+/// prose), then the same after repairing unambiguous errors: trailing commas, `None`, `True` and `False`, raw control
+/// characters in strings, single quotes.
 ///
 /// # Errors
-/// Why it cannot be read; the message holds nothing of the text.
+/// A message that does not quote the text. It is sent back to the model.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let text = text.trim_start_matches('\u{feff}');
     if let Ok(answer) = serde_json::from_str(text) {
@@ -29,18 +28,16 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let Some(last) = objects.last() else {
         return Err(missing_object_error(text).into());
     };
-    let repair_object = |object: &str| serde_json::from_str(&repair(object)?).ok();
     unique_answer(
         objects
             .iter()
             .map(|object| (*object, serde_json::from_str(object).ok())),
     )
     .or_else(|| {
-        unique_answer(
-            objects
-                .iter()
-                .map(|object| (*object, repair_object(object))),
-        )
+        unique_answer(objects.iter().map(|object| {
+            let answer = repair(object).and_then(|json| serde_json::from_str(&json).ok());
+            (*object, answer)
+        }))
     })
     .unwrap_or_else(|| {
         Err(parse_error::<T>(
@@ -49,7 +46,7 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
-/// The one answer among those found; several that differ are none.
+// Objects that differ are ambiguous: choosing one would be a guess.
 fn unique_answer<'a, T>(
     candidates: impl Iterator<Item = (&'a str, Option<T>)>,
 ) -> Option<Result<T, String>> {
@@ -73,7 +70,7 @@ fn missing_object_error(text: &str) -> &'static str {
     }
 }
 
-/// The error without what may quote the text.
+// The message of serde_json may quote the text, so only the position is kept.
 fn parse_error<T: DeserializeOwned>(json: &str) -> String {
     match serde_json::from_str::<T>(json) {
         Ok(_) => "it cannot be read".into(),
@@ -88,8 +85,7 @@ fn parse_error<T: DeserializeOwned>(json: &str) -> String {
     }
 }
 
-/// The outermost objects in a text, from their opening brace to the closing one; strings are passed over. Of more than
-/// [`MAX_OBJECTS`] the last: what a model means comes at the end.
+// Returns the outermost JSON objects of a text. The answer comes last, so the last `MAX_OBJECTS` are kept.
 fn outer_objects(text: &str) -> Vec<&str> {
     let mut objects = Vec::new();
     let mut at = 0;
@@ -99,7 +95,7 @@ fn outer_objects(text: &str) -> Vec<&str> {
                 objects.push(&text[start..start + length]);
                 at = start + length;
             }
-            // A brace in prose: what begins after it may be whole. Hostile text must not make this quadratic.
+            // A stray brace in prose. It is skipped only once, or hostile text would make this loop quadratic.
             None if objects.is_empty() && at == 0 => at = start + 1,
             None => break,
         }
@@ -108,7 +104,7 @@ fn outer_objects(text: &str) -> Vec<&str> {
     objects.split_off(first)
 }
 
-/// The length of the object that `text` begins with, in bytes; `None` where it breaks off.
+// Length of the object at the start of `text`; `None` if it is truncated.
 fn object_bytes(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quoted = false;

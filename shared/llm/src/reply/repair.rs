@@ -1,6 +1,6 @@
-//! Slips of models in JSON that have one meaning only.
+//! Repairs JSON errors that have only one reading.
 
-/// `json` with its slips mended; `None` where one has no meaning that is sure.
+/// Returns `None` if an error is ambiguous.
 pub(super) fn repair(json: &str) -> Option<String> {
     let mut out = String::with_capacity(json.len() + 16);
     let mut rest = json;
@@ -19,19 +19,18 @@ pub(super) fn repair(json: &str) -> Option<String> {
     Some(out)
 }
 
-/// Whether the next thing is a closing bracket.
 fn is_before_close(rest: &str) -> bool {
     rest.trim_start().starts_with(['}', ']'])
 }
 
-/// Takes over a string in double quotes, with control characters escaped. Returns what follows it.
+// Copies a double-quoted string, escapes control characters, and returns the rest.
 fn copy_string<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
     out.push('"');
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
         match c {
             '\'' if escaped => {
-                out.pop(); // JSON does not escape it
+                out.pop(); // JSON has no escape for it.
                 out.push(c);
             }
             '"' if !escaped => {
@@ -45,8 +44,8 @@ fn copy_string<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
     None
 }
 
-/// Takes over a string in single quotes. It ends at a quote before something that may follow a string; a quote between two
-/// letters is an apostrophe; with any other quote in it no one can say where it ends.
+// Copies a single-quoted string. A quote before `,`, `:`, `}` or `]` ends it; a quote between two letters is an apostrophe;
+// any other quote is ambiguous.
 fn copy_single_quoted<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
     out.push('"');
     let mut before = '\'';
@@ -75,7 +74,7 @@ fn copy_single_quoted<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
     None
 }
 
-/// A character of a string; control characters may not stand there as they are.
+// JSON allows no raw control characters in strings.
 fn push_escaped(c: char, out: &mut String) {
     match c {
         '\n' => out.push_str("\\n"),
@@ -86,7 +85,7 @@ fn push_escaped(c: char, out: &mut String) {
     }
 }
 
-/// Takes over a word outside of strings, in JSON's spelling.
+// Copies a literal, and converts the spellings of Python and JavaScript.
 fn copy_word<'a>(text: &'a str, out: &mut String) -> &'a str {
     let end = text
         .find(|c: char| !c.is_alphanumeric())

@@ -1,5 +1,5 @@
-//! A question until it is answered, by a provider that follows a script.
-#![expect(clippy::unwrap_used, reason = "tests and what they stand on")]
+//! Structured completions with a scripted provider.
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -42,12 +42,12 @@ struct RejectedReplies(Mutex<Vec<ReplyStats>>, Mutex<Vec<u64>>);
 
 #[async_trait]
 impl CallBudget for RejectedReplies {
-    async fn reserve(&self, most: SpendAmount) -> Result<(), Failure> {
-        self.1.lock().unwrap().push(most.tokens);
+    async fn reserve(&self, max: SpendAmount) -> Result<(), Failure> {
+        self.1.lock().unwrap().push(max.tokens);
         Ok(())
     }
-    async fn settle(&self, most: SpendAmount, used: SpendAmount) {
-        assert!(used.tokens <= most.tokens, "{used:?} of {most:?}");
+    async fn settle(&self, max: SpendAmount, used: SpendAmount) {
+        assert!(used.tokens <= max.tokens, "{used:?} of {max:?}");
     }
 }
 
@@ -64,7 +64,7 @@ struct TitleOutput {
     title: String,
 }
 
-/// What came of it, what was wasted, and what was said after the question.
+// The result, the number of rejected replies, and the follow-up of each call.
 type CallOutcome = (
     Result<StructuredOutput<String>, Failure>,
     usize,
@@ -146,7 +146,7 @@ const GOOD: &str = r#"{"title":"Risk Factors"}"#;
 #[tokio::test(start_paused = true)]
 async fn invalid_replies_are_retried_with_the_error() {
     let empty = LlmError::Unreadable {
-        message: "it is empty".into(),
+        message: "empty".into(),
         usage: TokenUsage::default(),
     };
     let (answer, rejected, follow_ups) = run_structured(
@@ -159,15 +159,12 @@ async fn invalid_replies_are_retried_with_the_error() {
     )
     .await;
     let answer = answer.unwrap();
-    assert_eq!(
-        (answer.value.as_str(), answer.replies.len(), rejected),
-        ("Risk Factors", 1, 2)
-    );
-    assert_eq!(
-        (answer.usage.prompt_tokens, answer.usage.output_tokens),
-        (20, 7),
-        "as if it had been asked once"
-    );
+    assert_eq!(answer.value, "Risk Factors");
+    assert_eq!(answer.replies.len(), 1);
+    assert_eq!(rejected, 2);
+    // Usage does not depend on retries.
+    assert_eq!(answer.usage.prompt_tokens, 20);
+    assert_eq!(answer.usage.output_tokens, 7);
     let again = FollowUp::Retry {
         reply: r#"{"title":""}"#.into(),
         error: "the title is empty".into(),
@@ -175,7 +172,7 @@ async fn invalid_replies_are_retried_with_the_error() {
     assert_eq!(
         follow_ups,
         [None, Some(again), None],
-        "what holds nothing is not shown"
+        "an empty reply is not quoted"
     );
 }
 
@@ -184,14 +181,10 @@ async fn third_invalid_reply_fails_permanently() {
     let (answer, rejected, _) =
         run_structured(vec![complete_reply("I cannot"); 3], Duration::ZERO).await;
     let failure = answer.unwrap_err();
-    assert_eq!(
-        (failure.kind, failure.code.as_str(), rejected),
-        (FailureKind::Permanent, "model.reply_unreadable", 3)
-    );
-    assert!(
-        !failure.message.contains("cannot ") || !failure.message.contains("I cannot"),
-        "{failure}"
-    );
+    assert_eq!(failure.kind, FailureKind::Permanent);
+    assert_eq!(failure.code.as_str(), "model.reply_unreadable");
+    assert_eq!(rejected, 3);
+    assert!(!failure.message.contains("I cannot"), "{failure}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,14 +197,11 @@ async fn truncated_replies_are_continued_and_count_once() {
     ];
     let (answer, rejected, follow_ups) = run_structured(replies, Duration::ZERO).await;
     let answer = answer.unwrap();
-    assert_eq!(
-        (answer.value.as_str(), answer.replies.len(), rejected),
-        ("Risk Factors", 3, 0)
-    );
-    assert_eq!(
-        (answer.usage.prompt_tokens, answer.usage.output_tokens),
-        (20, 21)
-    );
+    assert_eq!(answer.value, "Risk Factors");
+    assert_eq!(answer.replies.len(), 3);
+    assert_eq!(rejected, 0);
+    assert_eq!(answer.usage.prompt_tokens, 20);
+    assert_eq!(answer.usage.output_tokens, 21);
     assert_eq!(
         follow_ups[2],
         Some(FollowUp::Continue {
@@ -228,10 +218,9 @@ async fn endless_and_prose_replies_are_not_continued() {
         complete_reply(GOOD),
     ]);
     let (answer, rejected, follow_ups) = run_structured(replies, Duration::ZERO).await;
-    assert_eq!(
-        (answer.unwrap().value.as_str(), rejected, follow_ups.len()),
-        ("Risk Factors", 6, 7)
-    );
+    assert_eq!(answer.unwrap().value, "Risk Factors");
+    assert_eq!(rejected, 6);
+    assert_eq!(follow_ups.len(), 7);
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,11 +235,10 @@ async fn task_timeout_covers_all_calls() {
     )
     .await;
     let failure = answer.unwrap_err();
-    assert_eq!(
-        (failure.kind, failure.code.as_str()),
-        (FailureKind::Transient, "model.task_timeout")
-    );
-    assert_eq!((rejected, follow_ups.len()), (2, 3));
+    assert_eq!(failure.kind, FailureKind::Transient);
+    assert_eq!(failure.code.as_str(), "model.task_timeout");
+    assert_eq!(rejected, 2);
+    assert_eq!(follow_ups.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,8 +252,6 @@ async fn failed_call_ends_the_attempt_and_records_paid_replies() {
         Duration::ZERO,
     )
     .await;
-    assert_eq!(
-        (answer.unwrap_err().code.as_str(), rejected),
-        ("model.server_error", 1)
-    );
+    assert_eq!(answer.unwrap_err().code.as_str(), "model.server_error");
+    assert_eq!(rejected, 1);
 }
