@@ -1,4 +1,4 @@
-//! What making vectors may cost at most.
+//! The budget of one embedding run.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,10 +8,10 @@ use stemma_engine::jobs::{JobBudget, SpendAmount};
 use stemma_llm::prices::CallBudget;
 use tokio::sync::Notify;
 
-/// The code of the failure of a call that the budget does not allow.
+/// Failure code of a call that exceeds the budget.
 pub const BUDGET_EXHAUSTED: &str = "embeddings.budget_used_up";
 
-/// A purse for one making of vectors, in tokens and money.
+/// Tokens and money that one embedding run may use.
 #[derive(Debug)]
 pub struct EmbeddingBudget {
     budget: JobBudget,
