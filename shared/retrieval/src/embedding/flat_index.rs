@@ -25,7 +25,7 @@ use super::vector_index::{EmbedLock, Neighbor, SectionVector, VectorIndex};
 
 /// Largest number of vectors; exact search was measured with this many (ADR 0021).
 pub const MAX_VECTORS: usize = 500_000;
-// Rows per thread; smaller chunks cost more in threads than they save.
+// Rows that a thread compares at a time.
 const ROWS_PER_THREAD: usize = 20_000;
 // File type and format version.
 const MAGIC: &[u8; 8] = b"stvec\0\0\x01";

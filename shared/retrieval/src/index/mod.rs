@@ -13,6 +13,7 @@
 //! never half an update.
 
 pub mod builder;
+mod claim;
 pub mod doc_mapper;
 pub mod entry;
 pub mod folder;
