@@ -53,17 +53,12 @@ impl Catalog {
                 .clone()
                 .map(|entry| CatalogDocument::from_published(entry, failure, latest.published_ms()))
         });
-        let superseded = |document: &&CatalogDocument| {
-            current
-                .latest
-                .get(&document.doc())
-                .is_some_and(|latest| latest.entry.is_some())
-        };
         let mut documents: Vec<CatalogDocument> = published.collect();
         documents.extend(
             open.documents
                 .iter()
-                .filter(|document| !superseded(document))
+                // A document may have been published since it was listed as pending.
+                .filter(|document| !current.is_published(document.doc()))
                 .cloned(),
         );
         documents.sort_by(|a, b| (&a.version().path, a.doc()).cmp(&(&b.version().path, b.doc())));
@@ -79,7 +74,8 @@ impl Catalog {
         }
     }
 
-    /// A catalog of the documents that satisfy `keep`. Labels stay as they are, so that they still resolve in the full catalog.
+    /// A catalog of the documents that satisfy `keep`. Labels stay as they are, so that they still resolve in the full
+    /// catalog.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&CatalogDocument) -> bool) -> Self {
         let documents: Vec<CatalogDocument> = self
@@ -154,10 +150,11 @@ pub(crate) mod tests {
         )
         .await;
         let before = paths(&blobs).await;
-        assert_eq!((before.len(), before[0].as_str()), (1_199, "00001"));
+        assert_eq!(before.len(), 1_199);
+        assert_eq!(before[0], "00001");
         let snapshots = blob_keys::catalog_prefix(&Collection::default());
         assert_eq!(list_all(&blobs, &snapshots).await.unwrap().len(), 1);
-        // The old records are not needed any more, and one whose clock was five minutes behind is still seen.
+        // Records in the snapshot are no longer needed, and a record of a clock five minutes behind is still found.
         blobs
             .delete(&blob_keys::change_key(
                 &Collection::default(),
@@ -179,13 +176,11 @@ pub(crate) mod tests {
         assert_eq!(
             times,
             [Some(3_601_000), Some(4_799_000), Some(4_799_000 - 300_001)],
-            "of snapshot and records"
+            "times come from the snapshot and from the records"
         );
         let after = paths(&blobs).await;
-        assert_eq!(
-            (after.len(), after.last().unwrap().as_str()),
-            (1_200, "late")
-        );
+        assert_eq!(after.len(), 1_200);
+        assert_eq!(after.last().unwrap(), "late");
         assert_eq!(after[..1_199], before);
     }
 

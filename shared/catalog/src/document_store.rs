@@ -49,14 +49,14 @@ pub trait DocumentStore: Send + Sync {
         most_bytes: usize,
     ) -> Result<Vec<String>, PortError> {
         let opened = self.open(document).await?;
-        let text = |id: &SectionId| {
-            let opened = opened.as_ref()?;
-            let text = text::own_text(opened.tree.section(*id)?, opened.body.as_ref()?);
-            Some(text[..text.floor_char_boundary(most_bytes)].to_owned())
-        };
         Ok(sections
             .iter()
-            .map(|id| text(id).unwrap_or_default())
+            .map(|id| {
+                opened
+                    .as_ref()
+                    .and_then(|opened| own_text(opened, *id, most_bytes))
+                    .unwrap_or_default()
+            })
             .collect())
     }
 
@@ -92,4 +92,9 @@ pub trait DocumentStore: Send + Sync {
             _ => Ok(None),
         }
     }
+}
+
+fn own_text(opened: &OpenDocument, id: SectionId, most_bytes: usize) -> Option<String> {
+    let text = text::own_text(opened.tree.section(id)?, opened.body.as_ref()?);
+    Some(text[..text.floor_char_boundary(most_bytes)].to_owned())
 }

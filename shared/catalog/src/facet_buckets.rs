@@ -19,8 +19,8 @@ pub struct FacetBucket {
 }
 
 impl Scope {
-    /// The rows to list for a facet, in order: its values, or ranges if there are more than 200. Filing dates are grouped by
-    /// year, then month.
+    /// The rows to list for a facet, in order: its values, or ranges if there are more than 200. Filing dates are
+    /// grouped by year, then month.
     pub fn buckets(&self, facet: FacetField, catalog: &Catalog) -> Vec<FacetBucket> {
         let values = self.folded_values(facet, catalog);
         let keys: Vec<&str> = values.keys().map(String::as_str).collect();
@@ -107,17 +107,23 @@ fn bucket_name(choice: &FacetSelector) -> String {
 
 // Groups dates by their first `letters` characters. Values that are not dates stay single.
 fn date_buckets(keys: &[&str], letters: usize) -> Vec<FacetSelector> {
-    let choice = |key: &str| match letters {
+    let mut buckets: Vec<FacetSelector> =
+        keys.iter().map(|key| date_bucket(key, letters)).collect();
+    // The keys are sorted, so equal buckets are adjacent.
+    buckets.dedup();
+    buckets
+}
+
+fn date_bucket(key: &str, letters: usize) -> FacetSelector {
+    match letters {
         _ if !starts_with_date(key, letters) => FacetSelector::Exact(key.into()),
+        // Three digits of a year select a decade.
         3 => FacetSelector::Range {
             from: format!("{}0", &key[..3]),
             to: format!("{}9", &key[..3]),
         },
         _ => FacetSelector::with_prefix(&key[..letters]),
-    };
-    let mut choices: Vec<FacetSelector> = keys.iter().map(|key| choice(key)).collect();
-    choices.dedup();
-    choices
+    }
 }
 
 fn starts_with_date(key: &str, letters: usize) -> bool {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stemma_document::{Extent, FilingFacts};
+use stemma_document::{Extent, Fact, FilingFacts};
 
 use crate::catalog::CatalogDocument;
 use crate::facets::{FacetField, normalize_value};
@@ -125,11 +125,8 @@ impl FilterField {
     pub fn values(self, document: &CatalogDocument) -> Vec<String> {
         let entry = document.entry();
         let facts = entry.map(|entry| &entry.facts);
-        let fact = |fact: Option<&stemma_document::Fact>| {
-            fact.map(|fact| fact.value.clone()).into_iter().collect()
-        };
         let raw: Vec<String> = match self {
-            FilterField::Company => fact(facts.and_then(|facts| facts.issuer.as_ref())),
+            FilterField::Company => fact_value(facts.and_then(|facts| facts.issuer.as_ref())),
             FilterField::Ticker => facts
                 .map(|facts| {
                     facts
@@ -139,13 +136,17 @@ impl FilterField {
                         .collect()
                 })
                 .unwrap_or_default(),
-            FilterField::Cik => fact(facts.and_then(|facts| facts.cik.as_ref())),
-            FilterField::Form => fact(facts.and_then(|facts| facts.form.as_ref())),
-            FilterField::FiscalYear => fact(facts.and_then(|facts| facts.fiscal_year.as_ref())),
-            FilterField::FiscalPeriod => fact(facts.and_then(|facts| facts.fiscal_period.as_ref())),
-            FilterField::PeriodEnd => fact(facts.and_then(|facts| facts.period_end.as_ref())),
-            FilterField::Filed => fact(facts.and_then(|facts| facts.filed.as_ref())),
-            FilterField::Language => fact(facts.and_then(|facts| facts.language.as_ref())),
+            FilterField::Cik => fact_value(facts.and_then(|facts| facts.cik.as_ref())),
+            FilterField::Form => fact_value(facts.and_then(|facts| facts.form.as_ref())),
+            FilterField::FiscalYear => {
+                fact_value(facts.and_then(|facts| facts.fiscal_year.as_ref()))
+            }
+            FilterField::FiscalPeriod => {
+                fact_value(facts.and_then(|facts| facts.fiscal_period.as_ref()))
+            }
+            FilterField::PeriodEnd => fact_value(facts.and_then(|facts| facts.period_end.as_ref())),
+            FilterField::Filed => fact_value(facts.and_then(|facts| facts.filed.as_ref())),
+            FilterField::Language => fact_value(facts.and_then(|facts| facts.language.as_ref())),
             FilterField::Name => vec![document.version().name.clone()],
             FilterField::Status => vec![document.state.as_str().to_owned()],
             FilterField::Quality => FacetField::Quality
@@ -170,6 +171,10 @@ impl FilterField {
         };
         raw.iter().map(|value| self.canonical(value)).collect()
     }
+}
+
+fn fact_value(fact: Option<&Fact>) -> Vec<String> {
+    fact.map(|fact| fact.value.clone()).into_iter().collect()
 }
 
 /// Comparison operator.
@@ -478,7 +483,6 @@ mod tests {
     use super::*;
     use crate::catalog::Catalog;
     use crate::fixtures::of_company;
-    use stemma_document::Fact;
 
     fn matching_documents(filter: &str) -> Vec<String> {
         let mut first = of_company("a.pdf", "ACME COMPANY");

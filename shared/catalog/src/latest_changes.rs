@@ -30,6 +30,12 @@ impl LatestChange {
 }
 
 impl LatestChanges {
+    pub(crate) fn is_published(&self, doc: DocId) -> bool {
+        self.latest
+            .get(&doc)
+            .is_some_and(|latest| latest.entry.is_some())
+    }
+
     /// Applies a change. The highest version wins whatever the order of arrival, because assemblers write concurrently and
     /// their clocks differ.
     pub(crate) fn apply(&mut self, change: Change) {

@@ -106,6 +106,7 @@ impl Catalog {
                 _ => (above, folder_part(last)?),
             };
             document = above;
+            // Only the last segment says what is named; those before it are the sections above.
             let inside = part.get_or_insert(inside);
             if let Ok(catalog_document) = self.resolve(document) {
                 return Some(ResolvedPath::Document {

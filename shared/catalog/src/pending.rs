@@ -34,12 +34,7 @@ pub(crate) async fn find_pending(
         .collect();
     let failed = failed_runs(blobs, current).await?;
     let (with_tree, without): (Vec<DocId>, Vec<DocId>) =
-        docs.into_iter().partition(|doc: &DocId| {
-            current
-                .latest
-                .get(doc)
-                .is_some_and(|latest| latest.entry.is_some())
-        });
+        docs.into_iter().partition(|doc| current.is_published(*doc));
     let open = without
         .into_iter()
         .map(|doc| pending_document(blobs, collection, doc, current, failed.get(&doc).copied()));

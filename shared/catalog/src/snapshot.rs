@@ -214,10 +214,9 @@ mod tests {
         write_line(&mut encoder, &head).unwrap();
         write_line(&mut encoder, &ChangeKind::Published(Box::new(entry("a")))).unwrap();
         let (current, mark) = decode(&encoder.finish().unwrap()).unwrap();
-        assert_eq!(
-            (current.changes, mark.floor, current.latest.len()),
-            (9, 7, 1)
-        );
+        assert_eq!(current.changes, 9);
+        assert_eq!(mark.floor, 7);
+        assert_eq!(current.latest.len(), 1);
         assert!(
             current
                 .latest
@@ -225,6 +224,7 @@ mod tests {
                 .all(|latest| latest.at_ms == 0 && latest.entry.is_some())
         );
         let (again, _) = decode(&encode(&current, &mark).unwrap()).unwrap();
-        assert_eq!((again.changes, again.latest.len()), (9, 1));
+        assert_eq!(again.changes, 9);
+        assert_eq!(again.latest.len(), 1);
     }
 }

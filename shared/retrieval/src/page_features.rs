@@ -43,8 +43,8 @@ pub struct PageFeatures {
 }
 
 impl PageFeatures {
-    /// Extracts the features of a page without running heads and footers. `page` is 1-based, or 0 for a section of a document
-    /// without pages.
+    /// Extracts the features of a page without running heads and footers. `page` is 1-based, or 0 for a section of a
+    /// document without pages.
     pub fn new(lines: &[PageLine<'_>], page: u32) -> Self {
         let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
         let mut features = Self {

@@ -84,8 +84,8 @@ impl FlatIndex {
         &self.folder
     }
 
-    // Runs `work` on the loaded vectors, on a blocking thread. Loads the files first if that has not happened, or if `follow`
-    // asks for changes of other processes.
+    // Runs `work` on the loaded vectors, on a blocking thread. Loads the files first if that has not happened, or if
+    // `follow` asks for changes of other processes.
     async fn with_vectors<T: Send + 'static>(
         &self,
         follow: bool,
@@ -161,7 +161,7 @@ impl VectorIndex for FlatIndex {
                 || rows.iter().any(|row| row.vector.len() != new)
             {
                 return Err(EmbeddingError::Dimensions {
-                    kept: vectors.dimensions,
+                    stored: vectors.dimensions,
                     new,
                 });
             }
@@ -404,7 +404,7 @@ impl FlatVectors {
         }
         if vector.len() != self.dimensions {
             return Err(EmbeddingError::Dimensions {
-                kept: self.dimensions,
+                stored: self.dimensions,
                 new: vector.len(),
             });
         }
@@ -485,7 +485,7 @@ fn parse_file_name(path: &Path) -> Option<(DocId, u64)> {
     Some((doc.parse().ok()?, version.parse().ok()?))
 }
 
-/// Magic, numbers of a vector, rows; section and digest of each row; all vectors. Little-endian.
+// Layout, little-endian: magic, dimensions, number of rows; section id and digest of each row; all vectors.
 fn encode(dimensions: usize, rows: &[SectionVector]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(16 + rows.len() * (12 + 4 * dimensions));
     bytes.extend_from_slice(MAGIC);
@@ -501,7 +501,7 @@ fn encode(dimensions: usize, rows: &[SectionVector]) -> Vec<u8> {
     bytes
 }
 
-/// What [`encode`] wrote; `None` for anything else.
+// `None` for anything that `encode` cannot have written, so that a torn file is never searched.
 fn decode(bytes: &[u8]) -> Option<(usize, Vec<SectionVector>)> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (dimensions, rest) = rest.split_first_chunk::<4>()?;
@@ -515,7 +515,6 @@ fn decode(bytes: &[u8]) -> Option<(usize, Vec<SectionVector>)> {
     {
         return None;
     }
-    let number = |four: &[u8]| four.try_into().map(f32::from_le_bytes).unwrap_or_default();
     let rows: Option<Vec<SectionVector>> = (0..count)
         .map(|at: usize| {
             let (section, digest) = heads
@@ -524,11 +523,11 @@ fn decode(bytes: &[u8]) -> Option<(usize, Vec<SectionVector>)> {
             let vector: Vec<f32> = numbers
                 .get(at * 4 * dimensions..(at + 1) * 4 * dimensions)?
                 .chunks_exact(4)
-                .map(number)
+                .map(|bytes| bytes.try_into().map(f32::from_le_bytes).unwrap_or_default())
                 .collect();
-            let sound = vector.iter().all(|number| number.is_finite());
+            let is_finite = vector.iter().all(|number| number.is_finite());
             let digest = u64::from_le_bytes(digest.try_into().ok()?);
-            sound.then_some(SectionVector {
+            is_finite.then_some(SectionVector {
                 section: SectionId(u32::from_le_bytes(*section)),
                 digest,
                 vector,
@@ -538,7 +537,7 @@ fn decode(bytes: &[u8]) -> Option<(usize, Vec<SectionVector>)> {
     Some((dimensions, rows?))
 }
 
-/// The files of a folder; none where there is no folder.
+// Empty if the folder does not exist.
 fn list_files(folder: &Path) -> Result<Vec<PathBuf>, EmbeddingError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -550,14 +549,14 @@ fn list_files(folder: &Path) -> Result<Vec<PathBuf>, EmbeddingError> {
         .collect()
 }
 
-/// Writes a file whole or not at all.
+// Writes atomically: readers see the whole file or none.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), EmbeddingError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(disk_error(folder))?;
     }
-    let beside = path.with_extension("new");
-    fs::write(&beside, bytes).map_err(disk_error(&beside))?;
-    fs::rename(&beside, path).map_err(disk_error(path))?;
+    let temporary = path.with_extension("new");
+    fs::write(&temporary, bytes).map_err(disk_error(&temporary))?;
+    fs::rename(&temporary, path).map_err(disk_error(path))?;
     Ok(())
 }
 

@@ -69,8 +69,8 @@ pub enum EmbeddingError {
     #[error(transparent)]
     Port(#[from] PortError),
     /// The endpoint returned vectors of another length, so another model serves the same name.
-    #[error("stored vectors have {kept} dimensions, new ones {new}")]
-    Dimensions { kept: usize, new: usize },
+    #[error("stored vectors have {stored} dimensions, new ones {new}")]
+    Dimensions { stored: usize, new: usize },
     /// The flat index is full.
     #[error("{vectors} vectors exceed the limit of {most} for exact search")]
     TooManyVectors { vectors: usize, most: usize },

@@ -18,8 +18,8 @@ pub struct RoutedDocuments {
 }
 
 impl SemanticRouter {
-    /// Ranks the documents of `among`, each in the given version, by DocScore, best first. Documents without vectors follow:
-    /// they cannot be ranked, but a new document must not be lost. `run` is named in the call log.
+    /// Ranks the documents of `among`, each in the given version, by DocScore, best first. Documents without vectors
+    /// follow: they cannot be ranked, but a new document must not be lost. `run` is named in the call log.
     ///
     /// # Errors
     /// [`EmbeddingError`] if the endpoint or the vector store fails.

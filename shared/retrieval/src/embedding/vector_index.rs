@@ -61,8 +61,8 @@ pub trait VectorIndex: Send + Sync {
         rows: Vec<SectionVector>,
     ) -> Result<(), EmbeddingError>;
 
-    /// Stores the vectors made so far for an unfinished document, replacing earlier ones. They do not take part in searches;
-    /// a later run continues from them. [`VectorIndex::put`] removes them.
+    /// Stores the vectors made so far for an unfinished document, replacing earlier ones. They do not take part in
+    /// searches; a later run continues from them. [`VectorIndex::put`] removes them.
     ///
     /// # Errors
     /// As [`VectorIndex::put`].

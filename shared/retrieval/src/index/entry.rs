@@ -323,8 +323,8 @@ impl<'a> EntryMapper<'a> {
         let synonyms = Synonyms::get();
         let mut phrases = Vec::new();
         let mut row_phrases = Vec::new();
-        // Labels are matched one by one, because a phrase does not continue in the next row. In prose, it may continue on the next
-        // line.
+        // Labels are matched one by one, because a phrase does not continue in the next row. In prose, it may continue
+        // on the next line.
         synonyms.for_each_phrase(&content_words(&text), |phrase, _| {
             phrases.push(phrase.to_owned())
         });

@@ -1,7 +1,7 @@
 //! The index of one process: what searches read, kept up to date with a catalog.
 //!
-//! Updates write to one folder under its lock. A search reads an [`IndexCommit`], which never changes. If another process on
-//! this machine holds the lock, its commits are read.
+//! Updates write to one folder under its lock. A search reads an [`IndexCommit`], which never changes. If another
+//! process on this machine holds the lock, its commits are read.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -446,8 +446,8 @@ impl LocalIndex {
         Ok(generation)
     }
 
-    // Makes a generation's last commit the current one. `done` is the change since the previous commit, which saves reading all
-    // versions again.
+    // Makes a generation's last commit the current one. `done` is the change since the previous commit, which saves
+    // reading all versions again.
     async fn publish(
         &self,
         generation: IndexGeneration,

@@ -1,9 +1,9 @@
 //! Scores passages: a weighted sum over fields, phrases, page classes, years and numbers.
 //!
-//! First, the index sums weighted terms (BM25 in every field) and returns the best candidates. Then each candidate is scored
-//! part by part, which a sum of terms cannot do: of phrases with the same meaning, the best counts in full and the next two
-//! count half; a page class counts once; and numbers count if the query asks for one. The weights are fitted and lie on
-//! plateaus: multiplying one by a third or by three changes little.
+//! First, the index sums weighted terms (BM25 in every field) and returns the best candidates. Then each candidate is
+//! scored part by part, which a sum of terms cannot do: of phrases with the same meaning, the best counts in full and
+//! the next two count half; a page class counts once; and numbers count if the query asks for one. The weights are
+//! fitted and lie on plateaus: multiplying one by a third or by three changes little.
 
 use std::collections::BTreeMap;
 
@@ -285,8 +285,8 @@ impl<'q> RankingPlan<'q> {
     }
 
     // The query that selects candidates. It must stay a short sum of terms with frequencies, which the index can prune. So
-    // fields with low weights are left to the second step, and page classes get a quarter of their weight, since here they are
-    // multiplied by their rarity (IDF).
+    // fields with low weights are left to the second step, and page classes get a quarter of their weight, since here
+    // they are multiplied by their rarity (IDF).
     pub(super) fn query(&self) -> BooleanQuery {
         let clauses = self.clauses.iter().filter_map(|clause| {
             let boost = match clause.kind {
@@ -528,8 +528,8 @@ impl ScoreSum {
             .and_then(|term| term.value().as_str().map(str::to_owned))
     }
 
-    // Words add up; of each phrase group, the best counts in full and the next ones half; of all statements, and of all kinds
-    // of sections, the best counts.
+    // Words add up; of each phrase group, the best counts in full and the next ones half; of all statements, and of all
+    // kinds of sections, the best counts.
     fn parts(self) -> BTreeMap<ScorePart, f32> {
         let mut parts = self.words;
         for ((_, part), mut scores) in self.phrases {
