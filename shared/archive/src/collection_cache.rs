@@ -140,7 +140,7 @@ impl CollectionCache {
 
     /// The index as it is; where it is only being made, what is made first is waited for.
     async fn current_commit(&self, catalog: &Catalog) -> Result<Arc<IndexCommit>, SearchError> {
-        let mut commits = self.index.commit_sender();
+        let mut commits = self.index.subscribe();
         if self.index.current_commit().is_none()
             && let Err(error) = self.index.open().await
         {

@@ -1,142 +1,19 @@
-//! What a collection holds now.
+//! The current documents of a collection.
 //!
-//! Change records say what was published and removed; snapshots sum them up, so that a listing of 100,000 documents
+//! Published documents come from the newest snapshot and the change records after it, so that listing 100,000 documents
 //! reads one object and a short tail. Documents without a tree come from their claims and the records of failed runs.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, DocId, DocumentVersion};
+use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, DocId};
+use stemma_engine::PortError;
 use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
-use stemma_engine::{FailureRecord, PortError};
 
-use crate::change_log::ChangeCursor;
-use crate::{change_log, display_names, pending, snapshot};
+pub use crate::document::{CatalogDocument, DocumentRecord, DocumentState};
+use crate::latest_changes::LatestChanges;
+use crate::{display_names, pending, snapshot};
 
-/// Change records read one by one before a new snapshot is worth writing.
-const SNAPSHOT_THRESHOLD: usize = 1_000;
-
-/// The state of a document, as far as the store alone can tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DocumentState {
-    /// Claimed; nothing was made of it yet.
-    Queued,
-    /// Parts of it were made.
-    Running,
-    /// Its tree is published.
-    Done,
-    /// Its tree is published and names what is missing.
-    DoneWithGaps,
-    /// Its last run ended without a tree, and it has none from before.
-    Failed,
-    /// The job that asked for it was cancelled before it had a tree.
-    Cancelled,
-}
-
-impl DocumentState {
-    /// All states, in the order work passes through them.
-    pub const ALL: [DocumentState; 6] = [
-        DocumentState::Queued,
-        DocumentState::Running,
-        DocumentState::Done,
-        DocumentState::DoneWithGaps,
-        DocumentState::Failed,
-        DocumentState::Cancelled,
-    ];
-
-    /// The stable word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            DocumentState::Queued => "queued",
-            DocumentState::Running => "running",
-            DocumentState::Done => "done",
-            DocumentState::DoneWithGaps => "done_with_gaps",
-            DocumentState::Failed => "failed",
-            DocumentState::Cancelled => "cancelled",
-        }
-    }
-}
-
-/// What is known of a document.
-#[derive(Debug, Clone, PartialEq)]
-pub enum DocumentRecord {
-    /// It has a tree.
-    Published(Arc<CatalogEntry>),
-    /// It was claimed and has no tree.
-    Claimed(Box<DocumentVersion>),
-}
-
-/// One document of a catalogue.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CatalogDocument {
-    /// What is known of it.
-    pub record: DocumentRecord,
-    /// Its state.
-    pub state: DocumentState,
-    /// How its last run failed; with a tree from before, the document is still [`DocumentState::Done`].
-    pub failure: Option<Box<FailureRecord>>,
-    /// What to print for it: unique in the catalogue, and a locator when pasted back.
-    pub label: String,
-    /// When the tree that is listed was published, in milliseconds since 1970-01-01 UTC by the clock of who published it; `None`
-    /// without a tree, and where no record says.
-    pub published_ms: Option<Millis>,
-}
-
-impl CatalogDocument {
-    /// The version that is listed.
-    pub fn version(&self) -> &DocumentVersion {
-        match &self.record {
-            DocumentRecord::Published(entry) => &entry.version,
-            DocumentRecord::Claimed(version) => version,
-        }
-    }
-
-    /// The document.
-    pub fn doc(&self) -> DocId {
-        self.version().doc
-    }
-
-    /// What a listing shows of its tree; `None` when it has none.
-    pub fn entry(&self) -> Option<&CatalogEntry> {
-        match &self.record {
-            DocumentRecord::Published(entry) => Some(entry),
-            DocumentRecord::Claimed(_) => None,
-        }
-    }
-
-    /// The same, to be kept beyond the catalogue.
-    pub fn shared_entry(&self) -> Option<&Arc<CatalogEntry>> {
-        match &self.record {
-            DocumentRecord::Published(entry) => Some(entry),
-            DocumentRecord::Claimed(_) => None,
-        }
-    }
-
-    /// A document with a tree, not yet labelled.
-    pub fn from_published(
-        entry: Arc<CatalogEntry>,
-        failure: Option<Box<FailureRecord>>,
-        published_ms: Option<Millis>,
-    ) -> Self {
-        let state = if entry.gaps.is_empty() {
-            DocumentState::Done
-        } else {
-            DocumentState::DoneWithGaps
-        };
-        Self {
-            record: DocumentRecord::Published(entry),
-            state,
-            failure,
-            label: String::new(),
-            published_ms,
-        }
-    }
-}
-
-/// All current documents of a collection, in order of their paths.
+/// All current documents of a collection, ordered by path, then id.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     documents: Vec<CatalogDocument>,
@@ -144,19 +21,18 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Reads the newest snapshot and the change records after it, and looks for documents without a tree. Where many
-    /// records had to be read one by one it leaves a snapshot for the next reader; a reader without the right to write
-    /// does without.
+    /// Loads the newest snapshot and later change records, then looks up documents without a tree. If the tail of records
+    /// was long, it also writes a new snapshot; without write access that step is skipped.
     ///
     /// # Errors
-    /// [`PortError`] when the store could not say. A record that cannot be read is left out and logged.
+    /// [`PortError`] if the blob store fails. Unreadable records are skipped and logged.
     pub async fn load(blobs: &dyn Blobs, collection: &Collection) -> Result<Self, PortError> {
-        let (current, _) = LatestChanges::load(blobs, collection).await?;
+        let (current, _) = snapshot::load_current(blobs, collection).await?;
         let open = pending::find_pending(blobs, collection, &current).await?;
         Ok(Self::from_changes(&current, &open))
     }
 
-    /// A catalogue of these published documents: for readers that have their own source of entries.
+    /// Builds a catalog of published documents from other sources than change records.
     pub fn from_entries(entries: impl IntoIterator<Item = CatalogEntry>) -> Self {
         let mut current = LatestChanges::default();
         for entry in entries {
@@ -168,7 +44,7 @@ impl Catalog {
         Self::from_changes(&current, &pending::PendingDocuments::default())
     }
 
-    /// The catalogue of what is current; entries are shared, not copied.
+    // Entries are shared with `current`, not copied.
     pub(crate) fn from_changes(current: &LatestChanges, open: &pending::PendingDocuments) -> Self {
         let published = current.latest.iter().filter_map(|(doc, latest)| {
             let failure = open.failures.get(doc).cloned().map(Box::new);
@@ -177,17 +53,12 @@ impl Catalog {
                 .clone()
                 .map(|entry| CatalogDocument::from_published(entry, failure, latest.published_ms()))
         });
-        let superseded = |document: &&CatalogDocument| {
-            current
-                .latest
-                .get(&document.doc())
-                .is_some_and(|latest| latest.entry.is_some())
-        };
         let mut documents: Vec<CatalogDocument> = published.collect();
         documents.extend(
             open.documents
                 .iter()
-                .filter(|document| !superseded(document))
+                // A document may have been published since it was listed as pending.
+                .filter(|document| !current.is_published(document.doc()))
                 .cloned(),
         );
         documents.sort_by(|a, b| (&a.version().path, a.doc()).cmp(&(&b.version().path, b.doc())));
@@ -203,7 +74,8 @@ impl Catalog {
         }
     }
 
-    /// The same with only some of the documents, each under the name it has here.
+    /// A catalog of the documents that satisfy `keep`. Labels stay as they are, so that they still resolve in the full
+    /// catalog.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&CatalogDocument) -> bool) -> Self {
         let documents: Vec<CatalogDocument> = self
@@ -223,87 +95,13 @@ impl Catalog {
         }
     }
 
-    /// The documents in order of their paths, then ids.
+    /// All documents, ordered by path, then id.
     pub fn documents(&self) -> &[CatalogDocument] {
         &self.documents
     }
 
-    /// The document with this id.
     pub fn get(&self, doc: DocId) -> Option<&CatalogDocument> {
         self.documents.get(*self.positions.get(&doc)?)
-    }
-}
-
-/// What change records come to: the latest state of each document.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct LatestChanges {
-    pub(crate) latest: HashMap<DocId, LatestChange>,
-    /// Change records this is the sum of.
-    pub(crate) changes: u64,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct LatestChange {
-    pub(crate) seq: u64,
-    /// `None`: a tombstone.
-    pub(crate) entry: Option<Arc<CatalogEntry>>,
-    /// When its record was written; 0 where that is not known.
-    pub(crate) at_ms: Millis,
-}
-
-impl LatestChange {
-    fn published_ms(&self) -> Option<Millis> {
-        (self.at_ms > 0).then_some(self.at_ms)
-    }
-}
-
-impl LatestChanges {
-    /// Sums up the newest snapshot and the records after it.
-    pub(crate) async fn load(
-        blobs: &dyn Blobs,
-        collection: &Collection,
-    ) -> Result<(Self, ChangeCursor), PortError> {
-        let (mut current, mut mark) = snapshot::load_latest(blobs, collection).await?;
-        let tail = change_log::read_since(blobs, collection, &mark, 0).await?;
-        let read = tail.len();
-        for (name, change) in tail {
-            mark.add(name);
-            change.into_iter().for_each(|change| current.apply(change));
-        }
-        if read > SNAPSHOT_THRESHOLD.max(current.latest.len() / 10) {
-            snapshot::write_snapshot(blobs, collection, &current, &mark).await;
-        }
-        Ok((current, mark))
-    }
-
-    /// Takes over a change; the highest version number wins, in whatever order records arrive.
-    pub(crate) fn apply(&mut self, change: Change) {
-        self.changes += 1;
-        let at_ms = change.at_ms;
-        let (doc, latest) = match change.kind {
-            ChangeKind::Published(entry) => (
-                entry.version.doc,
-                LatestChange {
-                    seq: entry.version.seq,
-                    entry: Some(Arc::from(entry)),
-                    at_ms,
-                },
-            ),
-            ChangeKind::Removed { doc, seq } => (
-                doc,
-                LatestChange {
-                    seq,
-                    entry: None,
-                    at_ms,
-                },
-            ),
-        };
-        match self.latest.get(&doc) {
-            Some(known) if known.seq >= latest.seq => {}
-            _ => {
-                self.latest.insert(doc, latest);
-            }
-        }
     }
 }
 
@@ -352,10 +150,11 @@ pub(crate) mod tests {
         )
         .await;
         let before = paths(&blobs).await;
-        assert_eq!((before.len(), before[0].as_str()), (1_199, "00001"));
+        assert_eq!(before.len(), 1_199);
+        assert_eq!(before[0], "00001");
         let snapshots = blob_keys::catalog_prefix(&Collection::default());
         assert_eq!(list_all(&blobs, &snapshots).await.unwrap().len(), 1);
-        // The old records are not needed any more, and one whose clock was five minutes behind is still seen.
+        // Records in the snapshot are no longer needed, and a record of a clock five minutes behind is still found.
         blobs
             .delete(&blob_keys::change_key(
                 &Collection::default(),
@@ -377,13 +176,11 @@ pub(crate) mod tests {
         assert_eq!(
             times,
             [Some(3_601_000), Some(4_799_000), Some(4_799_000 - 300_001)],
-            "of snapshot and records"
+            "times come from the snapshot and from the records"
         );
         let after = paths(&blobs).await;
-        assert_eq!(
-            (after.len(), after.last().unwrap().as_str()),
-            (1_200, "late")
-        );
+        assert_eq!(after.len(), 1_200);
+        assert_eq!(after.last().unwrap(), "late");
         assert_eq!(after[..1_199], before);
     }
 

@@ -1,4 +1,4 @@
-//! The tail of a collection's change records.
+//! Reads the change records of a collection.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,16 @@ use stemma_document::{Change, Collection, blob_keys};
 use stemma_engine::PortError;
 use stemma_engine::blobs::Blobs;
 
-/// Clocks of assemblers may differ by this much; records that late are still found.
+// Clocks of assemblers may differ by this much; records written late are still found.
 const SKEW_MINUTES: u64 = 10;
-/// Records read at once.
 const READS_AT_ONCE: usize = 32;
-/// Names asked for at once.
 const LIST_PAGE: usize = 10_000;
 
-/// Which change records are already summed up: all before minute `floor`, and those named.
+/// The change records already applied: all before minute `floor`, and those in `names`.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeCursor {
     pub(crate) floor: u64,
-    /// Names (`{minute}/{record}`) in minute `floor` and later.
+    // `{minute}/{record}`, in minute `floor` or later.
     pub(crate) names: BTreeSet<String>,
 }
 
@@ -27,7 +25,7 @@ impl ChangeCursor {
         self.names.insert(name);
     }
 
-    /// The same mark as short as late records allow.
+    // Names must stay in the cursor as long as late records can still appear in their minute.
     pub(crate) fn trimmed(&self) -> ChangeCursor {
         let newest = self
             .names
@@ -46,13 +44,12 @@ impl ChangeCursor {
     }
 }
 
-/// The minute a record's name starts with.
 fn minute(name: &str) -> Option<u64> {
     name.split('/').next()?.parse().ok()
 }
 
-/// The records of minute `from` and later that `mark` does not cover, with their names. What cannot be read is logged and
-/// `None`.
+/// Reads records of minute `from` and later that `mark` does not cover, with their names. Unreadable records are logged
+/// and returned as `None`, so that they are not read again.
 pub(crate) async fn read_since(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -61,7 +58,7 @@ pub(crate) async fn read_since(
 ) -> Result<Vec<(String, Option<Change>)>, PortError> {
     let prefix = blob_keys::changes_prefix(collection);
     let mut names = Vec::new();
-    // "{minute}" sorts right before "{minute}/".
+    // Listing continues after this key; "{minute}" sorts right before "{minute}/".
     for folder in list_children(
         blobs,
         &prefix,
@@ -96,13 +93,12 @@ async fn read_change(
     match serde_json::from_slice::<Change>(&bytes) {
         Ok(change) => Ok(Some((name, Some(change)))),
         Err(error) => {
-            tracing::warn!(key, %error, "change record cannot be read; its document may be missing from listings");
+            tracing::warn!(key, %error, "change record cannot be read; its document may be missing from the catalog");
             Ok(Some((name, None)))
         }
     }
 }
 
-/// All children below `prefix` after `after`.
 pub(crate) async fn list_children(
     blobs: &dyn Blobs,
     prefix: &str,

@@ -1,13 +1,13 @@
-//! What to print for a document: the shortest name no other document answers to, escaped so that it can be pasted back.
+//! Display names: the shortest name unique to a document, escaped so that it parses back as a locator.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use crate::catalog::CatalogDocument;
+use crate::document::CatalogDocument;
 
-/// Gives every document its label: `stem`, `name.ext`, or with the first digits of its id: `stem~3f2a.ext`.
+/// Labels every document with its `stem` or `name.ext`, or with the first digits of its id: `stem~3f2a.ext`.
 ///
-/// A label is taken only when no other document has that stem or name, so that a label resolves to one document.
+/// A stem or name is used only if no other document has it as stem or name, so that every label resolves to one document.
 pub(crate) fn assign_labels(documents: &mut [CatalogDocument]) {
     let labels: Vec<String> = {
         let mut answers: HashMap<&str, u32> = HashMap::with_capacity(2 * documents.len());
@@ -29,9 +29,9 @@ pub(crate) fn assign_labels(documents: &mut [CatalogDocument]) {
         *uses.entry(label).or_default() += 1;
     }
     for (document, label) in documents.iter_mut().zip(&labels) {
-        // Two equal names whose ids start alike: the whole id.
-        let alone = uses.get(label.as_str()) == Some(&1);
-        document.label = if alone {
+        // Two documents with equal names and equal id prefixes get their full ids.
+        let is_unique = uses.get(label.as_str()) == Some(&1);
+        document.label = if is_unique {
             label.clone()
         } else {
             document.doc().to_string()
@@ -42,12 +42,12 @@ pub(crate) fn assign_labels(documents: &mut [CatalogDocument]) {
 fn unique_label(document: &CatalogDocument, answers: &HashMap<&str, u32>) -> String {
     let name = document.version().name.as_str();
     let (stem, ending) = split_name(name);
-    let alone = |label: &&str| !label.is_empty() && answers.get(*label) == Some(&1);
-    if let Some(label) = [stem, name].into_iter().find(alone) {
+    let is_unique = |label: &&str| !label.is_empty() && answers.get(*label) == Some(&1);
+    if let Some(label) = [stem, name].into_iter().find(is_unique) {
         return escape(label);
     }
     let id = document.doc().to_string();
-    // Ids of 100,000 equal names share four digits often and eight hardly ever.
+    // A prefix of four digits often collides among 100,000 equal names, one of twelve practically never.
     let others = answers.get(name).copied().unwrap_or(1);
     let digits = if others > 20 { 12 } else { 4 };
     let unique = [digits, 8, 16]
@@ -57,7 +57,7 @@ fn unique_label(document: &CatalogDocument, answers: &HashMap<&str, u32>) -> Str
     escape(&unique.unwrap_or(id))
 }
 
-/// `("report", ".pdf")`; a name without an ending, or of nothing else, is all stem.
+/// Splits off the file extension: `("report", ".pdf")`. Dotfiles and names without an extension are all stem.
 pub(crate) fn split_name(name: &str) -> (&str, &str) {
     match name.rfind('.') {
         Some(at) if at > 0 && name.len() - at <= 16 => name.split_at(at),
@@ -65,7 +65,7 @@ pub(crate) fn split_name(name: &str) -> (&str, &str) {
     }
 }
 
-/// The text with `%`, `#`, `/`, control and direction characters as `%XX`.
+/// Percent-encodes `%`, `#`, `/`, control and bidirectional characters.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -81,13 +81,13 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// Characters that change how a terminal shows what stands around them.
+// Control characters, and bidirectional marks that could make a terminal show a different file name.
 pub(crate) fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
 }
 
-/// Undoes [`escape`]; what is no escape stays.
+/// Reverses [`escape`]. Invalid escapes stay as they are.
 pub(crate) fn unescape(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

@@ -1,4 +1,4 @@
-//! Where trees and texts come from.
+//! The port that reads trees and texts of documents.
 
 use std::sync::Arc;
 
@@ -6,26 +6,24 @@ use async_trait::async_trait;
 use stemma_document::{Page, PageNo, SectionId, SectionTree, SourceBody, TextLines, text};
 use stemma_engine::PortError;
 
-use crate::catalog::CatalogDocument;
+use crate::document::CatalogDocument;
 
-/// A document opened for search.
 pub struct OpenDocument {
-    /// Its tree.
     pub tree: SectionTree,
-    /// Its text; `None` when it is not in the store (an imported tree).
+    /// `None` if the text is not stored, as for an imported tree.
     pub body: Option<SourceBody>,
 }
 
-/// Where trees and texts come from.
+/// Reads trees and texts of documents.
 #[async_trait]
 pub trait DocumentStore: Send + Sync {
-    /// Opens a document; `None` when its tree has gone meanwhile.
+    /// Opens a document; `None` if its tree has been deleted.
     ///
     /// # Errors
-    /// [`PortError`] when the store could not say.
+    /// [`PortError`] if the store fails.
     async fn open(&self, document: &CatalogDocument) -> Result<Option<OpenDocument>, PortError>;
 
-    /// The tree of a document alone; `None` when it has gone meanwhile.
+    /// Reads the tree alone; `None` if it has been deleted.
     ///
     /// # Errors
     /// As [`DocumentStore::open`].
@@ -39,8 +37,8 @@ pub trait DocumentStore: Send + Sync {
             .map(|opened| Arc::new(opened.tree)))
     }
 
-    /// The own texts of sections, without their descendants', each cut at about `most_bytes`; empty where the text is not in
-    /// the store, or there is no such section.
+    /// Own texts of sections, without their descendants, each cut at `most_bytes` rounded down to a character boundary.
+    /// Empty for a missing section or text.
     ///
     /// # Errors
     /// As [`DocumentStore::open`].
@@ -51,18 +49,18 @@ pub trait DocumentStore: Send + Sync {
         most_bytes: usize,
     ) -> Result<Vec<String>, PortError> {
         let opened = self.open(document).await?;
-        let text = |id: &SectionId| {
-            let opened = opened.as_ref()?;
-            let text = text::own_text(opened.tree.section(*id)?, opened.body.as_ref()?);
-            Some(text[..text.floor_char_boundary(most_bytes)].to_owned())
-        };
         Ok(sections
             .iter()
-            .map(|id| text(id).unwrap_or_default())
+            .map(|id| {
+                opened
+                    .as_ref()
+                    .and_then(|opened| own_text(opened, *id, most_bytes))
+                    .unwrap_or_default()
+            })
             .collect())
     }
 
-    /// Pages by their numbers, those that are there; none where the text is not in the store.
+    /// Pages by number (1-based). Missing pages are left out; empty if the text is not stored.
     ///
     /// # Errors
     /// As [`DocumentStore::open`].
@@ -84,7 +82,7 @@ pub trait DocumentStore: Send + Sync {
             .collect())
     }
 
-    /// The lines of a text without pages; `None` for a document with pages, and where the text is not in the store.
+    /// Lines of a document without pages; `None` for a document with pages, or if the text is not stored.
     ///
     /// # Errors
     /// As [`DocumentStore::open`].
@@ -94,4 +92,9 @@ pub trait DocumentStore: Send + Sync {
             _ => Ok(None),
         }
     }
+}
+
+fn own_text(opened: &OpenDocument, id: SectionId, most_bytes: usize) -> Option<String> {
+    let text = text::own_text(opened.tree.section(id)?, opened.body.as_ref()?);
+    Some(text[..text.floor_char_boundary(most_bytes)].to_owned())
 }

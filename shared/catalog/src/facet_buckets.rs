@@ -1,27 +1,26 @@
-//! Long lists of values, put together so that a person can find one: by beginnings (`a..c`), by decade, by month.
+//! Groups long lists of facet values into ranges: by prefix (`a..c`), decade, year or month.
 
 use crate::catalog::Catalog;
 use crate::facets::{FacetField, FacetSelector, Scope};
 
-/// Values that are listed one by one.
+// Longer lists are grouped.
 const MAX_LISTED: usize = 200;
-/// Letters by which beginnings may differ.
+// Values that agree in this many characters stay in one group.
 const MAX_LETTERS: usize = 24;
 
-/// What stands in the listing of an axis: a value, or many of them.
+/// A row in the listing of a facet: one value, or a range of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FacetBucket {
-    /// Which values.
     pub selector: FacetSelector,
-    /// What to show for it: the spelling of the first document, or `A–C`.
+    /// What to display: the first document's spelling, or `A–C`.
     pub name: String,
-    /// Documents with one of the values.
+    /// Number of documents.
     pub documents: usize,
 }
 
 impl Scope {
-    /// What to list for an axis, in order: its values, or ranges of them where there are more than 200. Filing dates are
-    /// years, then months.
+    /// The rows to list for a facet, in order: its values, or ranges if there are more than 200. Filing dates are
+    /// grouped by year, then month.
     pub fn buckets(&self, facet: FacetField, catalog: &Catalog) -> Vec<FacetBucket> {
         let values = self.folded_values(facet, catalog);
         let keys: Vec<&str> = values.keys().map(String::as_str).collect();
@@ -74,7 +73,7 @@ impl Scope {
                 .into_iter()
                 .map(|value| crate::facets::normalize_value(facet, value))
                 .collect();
-            // A document with several values is counted once in each group, and only under those that are meant.
+            // A document with several values counts once in each group.
             for group in &mut groups {
                 group.documents += usize::from(
                     normalized
@@ -87,7 +86,7 @@ impl Scope {
         groups
     }
 
-    /// Whether it is narrowed to filings of one year.
+    // Whether the scope is a single filing year.
     fn is_in_year(&self) -> bool {
         self.filters.iter().any(|(facet, choice): &(FacetField, FacetSelector)| {
             *facet == FacetField::Filed
@@ -106,38 +105,46 @@ fn bucket_name(choice: &FacetSelector) -> String {
     }
 }
 
-/// Dates that begin with the same `letters`; what is no date stands alone.
+// Groups dates by their first `letters` characters. Values that are not dates stay single.
 fn date_buckets(keys: &[&str], letters: usize) -> Vec<FacetSelector> {
-    let is_date = |key: &str| {
-        key.len() >= letters
-            && key
-                .bytes()
-                .take(letters)
-                .all(|byte| byte.is_ascii_digit() || byte == b'-')
-    };
-    let choice = |key: &str| match letters {
-        _ if !is_date(key) => FacetSelector::Exact(key.into()),
+    let mut buckets: Vec<FacetSelector> =
+        keys.iter().map(|key| date_bucket(key, letters)).collect();
+    // The keys are sorted, so equal buckets are adjacent.
+    buckets.dedup();
+    buckets
+}
+
+fn date_bucket(key: &str, letters: usize) -> FacetSelector {
+    match letters {
+        _ if !starts_with_date(key, letters) => FacetSelector::Exact(key.into()),
+        // Three digits of a year select a decade.
         3 => FacetSelector::Range {
             from: format!("{}0", &key[..3]),
             to: format!("{}9", &key[..3]),
         },
         _ => FacetSelector::with_prefix(&key[..letters]),
-    };
-    let mut choices: Vec<FacetSelector> = keys.iter().map(|key| choice(key)).collect();
-    choices.dedup();
-    choices
+    }
 }
 
-/// A stretch of values between two beginnings.
+fn starts_with_date(key: &str, letters: usize) -> bool {
+    key.len() >= letters
+        && key
+            .bytes()
+            .take(letters)
+            .all(|byte| byte.is_ascii_digit() || byte == b'-')
+}
+
+// Values between two prefixes.
 struct ValueRange {
     from: String,
     to: String,
     values: usize,
-    /// Its last value is the beginning of the next stretch, too: they cannot be told apart.
+    // The prefix is a whole value that is also the prefix of the next range. A range selects by prefix, so the two cannot
+    // be separated.
     shares_end: bool,
 }
 
-/// Ranges of about `size` values, at borders between letters where that is possible.
+// Merges neighboring prefixes into ranges of about `size` values.
 fn prefix_buckets(keys: &[&str], size: usize) -> Vec<FacetSelector> {
     let mut merged: Vec<ValueRange> = Vec::new();
     for stretch in value_ranges(keys, 1, size) {
@@ -155,12 +162,11 @@ fn prefix_buckets(keys: &[&str], size: usize) -> Vec<FacetSelector> {
         .collect()
 }
 
-/// Values by their first `letters`, and by more where there are more than `size` of them.
+// Groups values by their first `letters` characters, and by more if a group exceeds `size`.
 fn value_ranges(keys: &[&str], letters: usize, size: usize) -> Vec<ValueRange> {
-    let beginning = |key: &str| key.chars().take(letters).collect::<String>();
-    keys.chunk_by(|a, b| beginning(a) == beginning(b))
+    keys.chunk_by(|a, b| prefix(a, letters) == prefix(b, letters))
         .flat_map(|group| {
-            let from = beginning(group[0]);
+            let from = prefix(group[0], letters);
             let is_whole = from.chars().count() < letters;
             match group.len() > size && letters < MAX_LETTERS {
                 true => value_ranges(group, letters + 1, size),
@@ -173,6 +179,10 @@ fn value_ranges(keys: &[&str], letters: usize, size: usize) -> Vec<ValueRange> {
             }
         })
         .collect()
+}
+
+fn prefix(key: &str, letters: usize) -> String {
+    key.chars().take(letters).collect()
 }
 
 #[cfg(test)]
@@ -235,13 +245,13 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn every_value_lies_in_one_range_that_can_be_pasted_back(names in prop::collection::vec("[ab. co]{1,4}[a-c0.]{0,6}x", 201..700)) {
-            let catalogue = companies(names);
-            let groups = scope_of(FacetField::Company).buckets(FacetField::Company, &catalogue);
-            prop_assert_eq!(groups.iter().map(|group| group.documents).sum::<usize>(), catalogue.documents().len());
+        fn every_value_lies_in_one_range_that_parses_back(names in prop::collection::vec("[ab. co]{1,4}[a-c0.]{0,6}x", 201..700)) {
+            let catalog = companies(names);
+            let groups = scope_of(FacetField::Company).buckets(FacetField::Company, &catalog);
+            prop_assert_eq!(groups.iter().map(|group| group.documents).sum::<usize>(), catalog.documents().len());
             for group in groups {
-                let scope = Scope::parse(&group.selector.path(FacetField::Company), &catalogue).unwrap();
-                prop_assert_eq!(catalogue.documents().iter().filter(|listed| scope.contains(listed)).count(), group.documents);
+                let scope = Scope::parse(&group.selector.path(FacetField::Company), &catalog).unwrap();
+                prop_assert_eq!(catalog.documents().iter().filter(|listed| scope.contains(listed)).count(), group.documents);
                 prop_assert_eq!(scope.values_of, matches!(group.selector, FacetSelector::Range { .. }).then_some(FacetField::Company));
             }
         }

@@ -1,4 +1,4 @@
-//! Virtual folders: documents by what they say about themselves, beside the folders they were ingested from.
+//! Facets: virtual folders by document property (`/@form/10-K`), beside the folders documents were ingested from.
 
 use std::collections::BTreeMap;
 
@@ -9,40 +9,36 @@ use crate::catalog::{Catalog, CatalogDocument};
 use crate::display_names::{escape, unescape};
 pub use crate::facet_buckets::FacetBucket;
 
-/// Axes one path narrows by.
+// Each facet filter is checked per document; real paths have two or three.
 const MAX_FILTERS: usize = 16;
 
 /// A property documents can be listed by: `/@company/…`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FacetField {
-    /// The registrant.
     Company,
-    /// Form type.
     Form,
-    /// Fiscal year.
     FiscalYear,
-    /// `FY`, `Q1` … `Q4`.
+    /// `FY` or `Q1` to `Q4`.
     FiscalPeriod,
-    /// End of the period, ISO date.
+    /// End of the reporting period, ISO date.
     Period,
-    /// The day it was filed, ISO date; listed by year, then month: `/@filed/2023/02`.
+    /// Filing date, ISO date; listed by year, then month: `/@filed/2023/02`.
     Filed,
     /// Trading symbol; a document may have several.
     Ticker,
-    /// Central Index Key.
     Cik,
     /// ISO 639-1 code of the main language.
     Language,
-    /// State of the document.
+    /// [`DocumentState`](crate::catalog::DocumentState).
     Status,
-    /// How much of the tree was verified: `verified` (≥ 0.9 of titles), `partly_verified` (≥ 0.6, below which another
-    /// method is tried), `unverified`.
+    /// Share of titles verified: `verified` (≥ 0.9), `partly_verified` (≥ 0.6, below which extraction tries another
+    /// method), `unverified`.
     Quality,
 }
 
 impl FacetField {
-    /// All axes in the order they are listed.
+    /// All facets, in listing order.
     pub const ALL: [FacetField; 11] = [
         FacetField::Company,
         FacetField::Form,
@@ -57,7 +53,7 @@ impl FacetField {
         FacetField::Quality,
     ];
 
-    /// The word behind the `@`.
+    /// The name after the `@`.
     pub fn as_str(self) -> &'static str {
         match self {
             FacetField::Company => "company",
@@ -74,7 +70,7 @@ impl FacetField {
         }
     }
 
-    /// The axis of this name, with or without `@`.
+    /// Parses a facet name, with or without `@`.
     pub fn from_name(name: &str) -> Option<Self> {
         let name = name.strip_prefix('@').unwrap_or(name);
         FacetField::ALL
@@ -82,26 +78,19 @@ impl FacetField {
             .find(|facet| facet.as_str().eq_ignore_ascii_case(name))
     }
 
-    /// The document's values on this axis, as they are stated; none where it has none.
+    /// The document's values, as stated in its facts; empty if unknown.
     pub fn values(self, document: &CatalogDocument) -> Vec<&str> {
         let entry = document.entry();
         let facts = entry.map(|entry| &entry.facts);
-        let one = |fact: fn(&FilingFacts) -> &Option<Fact>| {
-            facts
-                .and_then(|facts| fact(facts).as_ref())
-                .map(|fact| fact.value.as_str())
-                .into_iter()
-                .collect()
-        };
         match self {
-            FacetField::Company => one(|facts| &facts.issuer),
-            FacetField::Form => one(|facts| &facts.form),
-            FacetField::FiscalYear => one(|facts| &facts.fiscal_year),
-            FacetField::FiscalPeriod => one(|facts| &facts.fiscal_period),
-            FacetField::Period => one(|facts| &facts.period_end),
-            FacetField::Filed => one(|facts| &facts.filed),
-            FacetField::Cik => one(|facts| &facts.cik),
-            FacetField::Language => one(|facts| &facts.language),
+            FacetField::Company => fact_value(facts, |facts| &facts.issuer),
+            FacetField::Form => fact_value(facts, |facts| &facts.form),
+            FacetField::FiscalYear => fact_value(facts, |facts| &facts.fiscal_year),
+            FacetField::FiscalPeriod => fact_value(facts, |facts| &facts.fiscal_period),
+            FacetField::Period => fact_value(facts, |facts| &facts.period_end),
+            FacetField::Filed => fact_value(facts, |facts| &facts.filed),
+            FacetField::Cik => fact_value(facts, |facts| &facts.cik),
+            FacetField::Language => fact_value(facts, |facts| &facts.language),
             FacetField::Ticker => facts
                 .iter()
                 .flat_map(|facts| &facts.tickers)
@@ -116,7 +105,15 @@ impl FacetField {
     }
 }
 
-/// The value of [`FacetField::Quality`] for a share of titles verified.
+fn fact_value(facts: Option<&FilingFacts>, field: fn(&FilingFacts) -> &Option<Fact>) -> Vec<&str> {
+    facts
+        .and_then(|facts| field(facts).as_ref())
+        .map(|fact| fact.value.as_str())
+        .into_iter()
+        .collect()
+}
+
+/// The [`FacetField::Quality`] value for a share of verified titles (0–1).
 pub fn quality_value(accuracy: f32) -> &'static str {
     match accuracy {
         accuracy if accuracy >= 0.9 => "verified",
@@ -125,22 +122,19 @@ pub fn quality_value(accuracy: f32) -> &'static str {
     }
 }
 
-/// Which values of an axis are meant; texts as [`normalize_value`] makes them.
+/// Selects values of a facet. All texts are normalized by [`normalize_value`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FacetSelector {
-    /// This one.
     Exact(String),
-    /// All from one to another, both included, with all that begin like the last: `a..c`. A year of days is `2022..2022`.
+    /// From `from` to `to`, both inclusive, and all values with the prefix `to`: the days of a year are `2022..2022`.
     Range {
-        /// The first.
         from: String,
-        /// The last, or how the last begin.
         to: String,
     },
 }
 
 impl FacetSelector {
-    /// Whether a folded value is meant.
+    /// Whether a normalized value is selected.
     pub fn matches(&self, normalized: &str) -> bool {
         match self {
             FacetSelector::Exact(value) => value == normalized,
@@ -151,7 +145,7 @@ impl FacetSelector {
         }
     }
 
-    /// All values that begin so.
+    /// Selects all values with a prefix.
     pub fn with_prefix(with: impl Into<String>) -> Self {
         let from = with.into();
         FacetSelector::Range {
@@ -160,76 +154,70 @@ impl FacetSelector {
         }
     }
 
-    /// The choice as a part of a path behind its axis.
+    /// The path segments of this selector: `/@form/10-K`, `/@fiscal_year/2018..2020`.
     pub fn path(&self, facet: FacetField) -> String {
-        let end = |text: &str| escape_segment(text).replace('.', "%2E");
         match self {
-            // The months of a year lie in it.
+            // Months are listed as folders inside their year.
             FacetSelector::Range { from, to }
                 if from == to && facet == FacetField::Filed && from.len() == 7 =>
             {
                 format!("/@filed/{}", from.replace('-', "/"))
             }
             FacetSelector::Range { from, to } if from == to && facet == FacetField::Filed => {
-                format!("/@filed/{}", end(from))
+                format!("/@filed/{}", escape_range_end(from))
             }
             FacetSelector::Range { from, to } => {
-                format!("/@{}/{}..{}", facet.as_str(), end(from), end(to))
+                format!(
+                    "/@{}/{}..{}",
+                    facet.as_str(),
+                    escape_range_end(from),
+                    escape_range_end(to)
+                )
             }
             FacetSelector::Exact(value) => value_path(facet, value),
         }
     }
 }
 
-/// A place in the file-system view: a folder, narrowed by axes.
+// A dot at the end of a value would run into the `..` of the range.
+fn escape_range_end(text: &str) -> String {
+    escape_segment(text).replace('.', "%2E")
+}
+
+/// A folder of the file-system view, filtered by facets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scope {
-    /// Folder as ingested, without slashes at its ends; empty for all.
+    /// Ingested folder without leading or trailing slash; empty for all.
     pub folder: String,
-    /// All must hold.
+    /// All must match.
     pub filters: Vec<(FacetField, FacetSelector)>,
-    /// Set where the path ends in an axis without a value (`/@company`), or with many (`/@company/a..c`, `/@filed/2023`):
-    /// its values are asked for.
+    /// Set if the path ends in a facet without a value (`/@company`) or with many (`/@company/a..c`, `/@filed/2023`), so
+    /// that its values are listed.
     pub values_of: Option<FacetField>,
 }
 
-/// Why a path is no scope.
+/// Why a path is not a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeError {
-    /// There is no such axis.
-    #[error("there is no axis `@{name}`; axes are {}", facet_names())]
-    NoFacet {
-        /// As written.
-        name: String,
-    },
-    /// No document has this value.
-    #[error("no document has `{value}` on the axis @{axis}")]
+    #[error("there is no facet `@{name}`; facets are {}", facet_names())]
+    NoFacet { name: String },
+    #[error("no document has `{value}` in @{axis}")]
     NoValue {
-        /// The axis.
         axis: &'static str,
-        /// As written.
         value: String,
-        /// Values that are like it, at most five.
+        /// Similar values, at most five.
         near: Vec<String>,
     },
-    /// More than one value fits.
     #[error("`{value}` fits more than one value of @{axis}")]
     Ambiguous {
-        /// The axis.
         axis: &'static str,
-        /// As written.
         value: String,
-        /// Values that fit, at most five.
+        /// Matching values, at most five.
         candidates: Vec<String>,
     },
-    /// There is no such folder.
     #[error("there is no folder `{folder}`")]
-    NoFolder {
-        /// As written.
-        folder: String,
-    },
-    /// More than any listing says.
-    #[error("a path narrows by at most {MAX_FILTERS} axes")]
+    NoFolder { folder: String },
+    #[error("a path has at most {MAX_FILTERS} facets")]
     TooLong,
 }
 
@@ -242,11 +230,11 @@ fn facet_names() -> String {
 }
 
 impl Scope {
-    /// Reads `/`, `/10-K/2022`, `/@company/3M/@form/10-K`, `/@fiscal_year/2018..2020`, `/@filed/2023/02`. Values may be
-    /// given in part: whole words from the start.
+    /// Parses `/`, `/10-K/2022`, `/@company/3M/@form/10-K`, `/@fiscal_year/2018..2020` or `/@filed/2023/02`. A value may be
+    /// shortened to its first whole words.
     ///
     /// # Errors
-    /// [`ScopeError`] when an axis, a value or the folder is not there, or a value fits more than one.
+    /// [`ScopeError`] if a facet, value or folder does not exist, or a value is ambiguous.
     pub fn parse(path: &str, catalog: &Catalog) -> Result<Self, ScopeError> {
         let mut scope = Scope::default();
         let mut segments = path
@@ -280,7 +268,7 @@ impl Scope {
                 || find_value(facet, &unescape(value), catalog).map(FacetSelector::Exact),
                 Ok,
             )?;
-            // Days of a month are listed as documents, months of a year and values of a range as folders.
+            // A month lists its documents; a year lists its months, and a range its values.
             let is_narrow = matches!(&choice, FacetSelector::Exact(_))
                 || matches!(&choice, FacetSelector::Range { from, to } if from == to && facet == FacetField::Filed && from.len() > 4);
             scope.values_of = Some(facet).filter(|_| !is_narrow);
@@ -302,7 +290,6 @@ impl Scope {
         Ok(scope)
     }
 
-    /// Whether a document lies in it.
     pub fn contains(&self, document: &CatalogDocument) -> bool {
         path_below(&self.folder, &document.version().path).is_some()
             && self
@@ -316,8 +303,7 @@ impl Scope {
                 })
     }
 
-    /// The values of an axis among the documents of this scope, with their numbers of documents, in order. The spelling
-    /// is that of the first document.
+    /// The values of a facet in this scope with their document counts, in order, spelled as in the first document.
     pub fn values(&self, facet: FacetField, catalog: &Catalog) -> Vec<(String, usize)> {
         let values = self.folded_values(facet, catalog);
         values
@@ -326,7 +312,7 @@ impl Scope {
             .collect()
     }
 
-    /// What [`Scope::values`] says, by folded value.
+    // Like `values`, keyed by normalized value.
     pub(crate) fn folded_values<'a>(
         &self,
         facet: FacetField,
@@ -347,7 +333,7 @@ impl Scope {
             let mut document_values: Vec<String> = Vec::new();
             for value in facet.values(document) {
                 let normalized = normalize_value(facet, value);
-                // A document with several values is counted under each, once, and only under those that are meant.
+                // A document counts once for each distinct selected value.
                 if !document_values.contains(&normalized)
                     && narrowed.iter().all(|choice| choice.matches(&normalized))
                 {
@@ -359,7 +345,7 @@ impl Scope {
         values
     }
 
-    /// The scope as a path, values as they are compared; `/` for everything.
+    /// The scope as a path with normalized values; `/` for all documents.
     pub fn path(&self) -> String {
         let folder = self.folder.split('/').filter(|name| !name.is_empty());
         let mut path: String = folder
@@ -380,17 +366,17 @@ impl Scope {
     }
 }
 
-/// `a..c`; `None` where it is no range.
+// `a..c`; `None` if it is not a range.
 fn parse_range(segment: &str) -> Option<FacetSelector> {
     let (from, to) = segment.split_once("..")?;
-    // Ends may stand in the middle of a word, so that legal forms are not looked for.
+    // The end may be cut within a word, so it cannot be normalized like a whole company name.
     Some(FacetSelector::Range {
         from: unescape(from).to_lowercase(),
         to: unescape(to).to_lowercase(),
     })
 }
 
-/// A year, a month or a day by which documents were filed.
+// A year, month or day, or a range of them.
 fn parse_day(segment: &str, month: Option<&str>) -> Option<FacetSelector> {
     if let Some(range) = parse_range(segment) {
         return Some(range);
@@ -410,14 +396,14 @@ fn parse_day(segment: &str, month: Option<&str>) -> Option<FacetSelector> {
     })
 }
 
-/// Two digits, as a year has four.
+// A month has two digits, a year four.
 fn is_month(segment: &str) -> bool {
     segment.len() == 2 && segment.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The path of an axis value: `/@form/10-Q%2FA`.
+/// The path of a facet value: `/@form/10-Q%2FA`.
 pub fn value_path(facet: FacetField, value: &str) -> String {
-    // Two dots would be read as a range.
+    // Unescaped, `..` would parse as a range.
     format!(
         "/@{}/{}",
         facet.as_str(),
@@ -425,7 +411,7 @@ pub fn value_path(facet: FacetField, value: &str) -> String {
     )
 }
 
-/// A name as a part of a path: what would be read as an axis, or as the folder itself or the one above, is escaped.
+// Escapes `.` and `..`, and a leading `@`, which would parse as a facet.
 pub(crate) fn escape_segment(name: &str) -> String {
     match name {
         "." => "%2E".into(),
@@ -437,7 +423,7 @@ pub(crate) fn escape_segment(name: &str) -> String {
     }
 }
 
-/// What of `path` lies below `folder`; `None` when it does not.
+/// `path` relative to `folder`; `None` if it is not below it.
 pub fn path_below<'a>(folder: &str, path: &'a str) -> Option<&'a str> {
     if folder.is_empty() {
         return Some(path);
@@ -445,7 +431,7 @@ pub fn path_below<'a>(folder: &str, path: &'a str) -> Option<&'a str> {
     path.strip_prefix(folder)?.strip_prefix('/')
 }
 
-/// Endings that say what kind of company one is, not which.
+// Dropped at the end of company names, because the same company appears with different ones.
 const LEGAL_FORMS: [&str; 16] = [
     "inc",
     "incorporated",
@@ -465,7 +451,7 @@ const LEGAL_FORMS: [&str; 16] = [
     "the",
 ];
 
-/// The value as it is compared: lower case; a company without punctuation and legal form (`3M COMPANY` is `3m`).
+/// Normalizes a value for comparison: lower case; companies without punctuation and legal form (`3M COMPANY` is `3m`).
 pub fn normalize_value(facet: FacetField, value: &str) -> String {
     if facet != FacetField::Company {
         return value.trim().to_lowercase();
@@ -494,6 +480,7 @@ fn find_value(
     normalized: &str,
     catalog: &Catalog,
 ) -> Result<String, ScopeError> {
+    // An exact match wins; otherwise the value may be a prefix of whole words, if it fits one value only.
     let normalized_text = normalize_value(facet, normalized);
     let values = Scope::default().values(facet, catalog);
     if values
@@ -502,15 +489,10 @@ fn find_value(
     {
         return Ok(normalized_text);
     }
-    let starts = |value: &str| {
-        normalize_value(facet, value)
-            .strip_prefix(&normalized_text)
-            .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
-    };
     let mut candidates: Vec<String> = values
         .iter()
         .map(|(value, _)| value.clone())
-        .filter(|value| starts(value))
+        .filter(|value| starts_with_words(&normalize_value(facet, value), &normalized_text))
         .collect();
     let axis_name = facet.as_str();
     let value = normalized.to_owned();
@@ -541,6 +523,12 @@ fn find_value(
             })
         }
     }
+}
+
+fn starts_with_words(value: &str, prefix: &str) -> bool {
+    value
+        .strip_prefix(prefix)
+        .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
 #[cfg(test)]

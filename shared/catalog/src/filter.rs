@@ -1,75 +1,63 @@
-//! What must be true of a document: typed conditions, all of which hold.
+//! Metadata filters: typed conditions on documents, joined by `and`.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stemma_document::{Extent, FilingFacts};
+use stemma_document::{Extent, Fact, FilingFacts};
 
 use crate::catalog::CatalogDocument;
 use crate::facets::{FacetField, normalize_value};
 
-/// Conditions of one filter at most.
+// Both limits bound the work per document for filters from outside.
 const MAX_CONDITIONS: usize = 32;
-/// Values of one condition at most.
 const MAX_VALUES: usize = 200;
 
-/// Conditions, all of which hold; none: every document.
+/// Conditions that must all match. An empty filter matches every document.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Filter {
-    /// The conditions.
     pub conditions: Vec<Condition>,
 }
 
-/// One condition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
-    /// What is compared.
     pub field: FilterField,
-    /// How.
     pub op: FilterOp,
-    /// With what: one value, or several for [`FilterOp::In`]. Canonical (see [`FilterField::canonical`]).
+    /// One value, or several for [`FilterOp::In`] and [`FilterOp::NotIn`], in the form of [`FilterField::canonical`].
     pub values: Vec<String>,
 }
 
-/// What can be compared.
+/// A document property that can be filtered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FilterField {
-    /// The registrant, folded (see [`normalize_value`]).
+    /// Normalized by [`normalize_value`].
     Company,
-    /// A trading symbol.
     Ticker,
-    /// Central Index Key.
     Cik,
-    /// Form type with amendment mark.
+    /// Form type, with `/A` for amendments.
     Form,
-    /// The fiscal year, four digits.
+    /// Four digits.
     FiscalYear,
-    /// `fy`, `q1` … `q4`.
+    /// `fy` or `q1` to `q4`.
     FiscalPeriod,
-    /// End of the period, ISO date.
+    /// ISO date.
     PeriodEnd,
-    /// The day it was filed, ISO date.
+    /// ISO date.
     Filed,
-    /// ISO 639-1 code.
     Language,
-    /// File name.
     Name,
-    /// `done`, `done_with_gaps`, …
+    /// `done`, `done_with_gaps` and so on.
     Status,
-    /// `verified`, `partly_verified`, `unverified`.
     Quality,
     /// Share of titles verified, 0–1.
     Accuracy,
-    /// Number of pages.
     Pages,
 }
 
 impl FilterField {
-    /// All fields, by their words.
     pub const ALL: [FilterField; 14] = [
         FilterField::Company,
         FilterField::Ticker,
@@ -87,7 +75,6 @@ impl FilterField {
         FilterField::Pages,
     ];
 
-    /// The stable word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             FilterField::Company => "company",
@@ -107,7 +94,7 @@ impl FilterField {
         }
     }
 
-    /// The field of this name.
+    /// Parses a field name, with or without `@`.
     pub fn from_name(name: &str) -> Option<Self> {
         let name = name.trim().trim_start_matches('@');
         Self::ALL
@@ -115,7 +102,7 @@ impl FilterField {
             .find(|field| field.as_str().eq_ignore_ascii_case(name))
     }
 
-    /// Whether it is compared as a number; the others as text, where ISO dates are in order.
+    /// Whether values compare as numbers. All others compare as text, which also orders ISO dates.
     pub fn is_number(self) -> bool {
         matches!(
             self,
@@ -123,7 +110,7 @@ impl FilterField {
         )
     }
 
-    /// A value as it is compared: lower case; a company without legal form; a key without leading zeros.
+    /// The form in which values are compared: lower case; companies without legal form; CIKs without leading zeros.
     pub fn canonical(self, value: &str) -> String {
         match self {
             FilterField::Company => normalize_value(FacetField::Company, value),
@@ -134,15 +121,12 @@ impl FilterField {
         }
     }
 
-    /// The canonical values a document has; none where nothing is known.
+    /// The document's canonical values; empty if unknown.
     pub fn values(self, document: &CatalogDocument) -> Vec<String> {
         let entry = document.entry();
         let facts = entry.map(|entry| &entry.facts);
-        let fact = |fact: Option<&stemma_document::Fact>| {
-            fact.map(|fact| fact.value.clone()).into_iter().collect()
-        };
         let raw: Vec<String> = match self {
-            FilterField::Company => fact(facts.and_then(|facts| facts.issuer.as_ref())),
+            FilterField::Company => fact_value(facts.and_then(|facts| facts.issuer.as_ref())),
             FilterField::Ticker => facts
                 .map(|facts| {
                     facts
@@ -152,13 +136,17 @@ impl FilterField {
                         .collect()
                 })
                 .unwrap_or_default(),
-            FilterField::Cik => fact(facts.and_then(|facts| facts.cik.as_ref())),
-            FilterField::Form => fact(facts.and_then(|facts| facts.form.as_ref())),
-            FilterField::FiscalYear => fact(facts.and_then(|facts| facts.fiscal_year.as_ref())),
-            FilterField::FiscalPeriod => fact(facts.and_then(|facts| facts.fiscal_period.as_ref())),
-            FilterField::PeriodEnd => fact(facts.and_then(|facts| facts.period_end.as_ref())),
-            FilterField::Filed => fact(facts.and_then(|facts| facts.filed.as_ref())),
-            FilterField::Language => fact(facts.and_then(|facts| facts.language.as_ref())),
+            FilterField::Cik => fact_value(facts.and_then(|facts| facts.cik.as_ref())),
+            FilterField::Form => fact_value(facts.and_then(|facts| facts.form.as_ref())),
+            FilterField::FiscalYear => {
+                fact_value(facts.and_then(|facts| facts.fiscal_year.as_ref()))
+            }
+            FilterField::FiscalPeriod => {
+                fact_value(facts.and_then(|facts| facts.fiscal_period.as_ref()))
+            }
+            FilterField::PeriodEnd => fact_value(facts.and_then(|facts| facts.period_end.as_ref())),
+            FilterField::Filed => fact_value(facts.and_then(|facts| facts.filed.as_ref())),
+            FilterField::Language => fact_value(facts.and_then(|facts| facts.language.as_ref())),
             FilterField::Name => vec![document.version().name.clone()],
             FilterField::Status => vec![document.state.as_str().to_owned()],
             FilterField::Quality => FacetField::Quality
@@ -185,55 +173,51 @@ impl FilterField {
     }
 }
 
-/// How values are compared.
+fn fact_value(fact: Option<&Fact>) -> Vec<String> {
+    fact.map(|fact| fact.value.clone()).into_iter().collect()
+}
+
+/// Comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FilterOp {
-    /// One of the values.
+    /// Equal to one of the values.
     #[serde(rename = "in")]
     In,
-    /// None of the values; also where the document has none.
+    /// Equal to none of the values. Matches documents without a value.
     #[serde(rename = "not_in")]
     NotIn,
-    /// Less.
     #[serde(rename = "<")]
     Less,
-    /// Less or equal.
     #[serde(rename = "<=")]
     AtMost,
-    /// More.
     #[serde(rename = ">")]
     More,
-    /// More or equal.
     #[serde(rename = ">=")]
     AtLeast,
 }
 
-/// Why a text is no filter.
+/// Why a filter does not parse.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// There is no such field.
-    #[error("there is no field `{name}` to filter by; fields are {fields}", fields = field_names())]
+    #[error("unknown filter field `{name}`; fields are {fields}", fields = field_names())]
     NoField {
-        /// As written, cut.
+        /// Truncated.
         name: String,
     },
-    /// It is not of the form `field = value and field >= value`.
+    /// Not of the form `field = value and field >= value`.
     #[error(
-        "`{text}` is no condition: write `field = value`, `field in (a, b)` or `field >= value`, joined by `and`"
+        "`{text}` is not a condition; write `field = value`, `field in (a, b)` or `field >= value`, joined by `and`"
     )]
     Syntax {
-        /// The condition, cut.
+        /// Truncated.
         text: String,
     },
-    /// The field is a number, the value is not.
-    #[error("`{value}` is no number, which {field} is compared with")]
+    #[error("`{value}` is not a number, as {field} requires")]
     NoNumber {
-        /// The field.
         field: &'static str,
-        /// As written, cut.
+        /// Truncated.
         value: String,
     },
-    /// Too much of it.
     #[error("a filter has at most {MAX_CONDITIONS} conditions with {MAX_VALUES} values each")]
     TooLong,
 }
@@ -243,11 +227,11 @@ fn field_names() -> String {
 }
 
 impl Filter {
-    /// Reads `form=10-K and fiscal_year>=2020 and accuracy<0.9`, or JSON: `{"form": ["10-K", "10-Q"], "fiscal_year":
-    /// {">=": 2020}}`. Empty: no conditions.
+    /// Parses `form=10-K and fiscal_year>=2020 and accuracy<0.9`, or JSON: `{"form": ["10-K", "10-Q"], "fiscal_year":
+    /// {">=": 2020}}`. An empty text has no conditions.
     ///
     /// # Errors
-    /// [`FilterError`] with the part that is wrong.
+    /// [`FilterError`] naming the invalid part.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         let text = text.trim();
         if text.is_empty() {
@@ -263,10 +247,10 @@ impl Filter {
         Self::validated(conditions)
     }
 
-    /// Reads the JSON form of [`Filter::parse`].
+    /// Parses the JSON form of [`Filter::parse`].
     ///
     /// # Errors
-    /// [`FilterError`] with the part that is wrong.
+    /// [`FilterError`] naming the invalid part.
     pub fn from_json(value: &Value) -> Result<Self, FilterError> {
         let Value::Object(fields) = value else {
             return Err(syntax_error(&value.to_string()));
@@ -290,14 +274,12 @@ impl Filter {
         Self::validated(conditions)
     }
 
-    /// Whether a document fits.
     pub fn matches(&self, document: &CatalogDocument) -> bool {
         self.conditions
             .iter()
             .all(|condition| condition.matches(document))
     }
 
-    /// Whether there is nothing to fit.
     pub fn is_empty(&self) -> bool {
         self.conditions.is_empty()
     }
@@ -314,24 +296,24 @@ impl Filter {
 }
 
 impl Condition {
-    /// Whether a document fits.
     pub fn matches(&self, document: &CatalogDocument) -> bool {
         let has = self.field.values(document);
-        let order = |is_wanted: &dyn Fn(Ordering) -> bool| {
-            has.iter().any(|value| {
-                self.values
-                    .iter()
-                    .any(|other| is_wanted(compare(self.field, value, other)))
-            })
-        };
         match self.op {
-            FilterOp::In => order(&Ordering::is_eq),
-            FilterOp::NotIn => !order(&Ordering::is_eq),
-            FilterOp::Less => order(&Ordering::is_lt),
-            FilterOp::AtMost => order(&Ordering::is_le),
-            FilterOp::More => order(&Ordering::is_gt),
-            FilterOp::AtLeast => order(&Ordering::is_ge),
+            FilterOp::In => self.any_value(&has, Ordering::is_eq),
+            FilterOp::NotIn => !self.any_value(&has, Ordering::is_eq),
+            FilterOp::Less => self.any_value(&has, Ordering::is_lt),
+            FilterOp::AtMost => self.any_value(&has, Ordering::is_le),
+            FilterOp::More => self.any_value(&has, Ordering::is_gt),
+            FilterOp::AtLeast => self.any_value(&has, Ordering::is_ge),
         }
+    }
+
+    fn any_value(&self, document_values: &[String], matches: fn(Ordering) -> bool) -> bool {
+        document_values.iter().any(|value| {
+            self.values
+                .iter()
+                .any(|other| matches(compare(self.field, value, other)))
+        })
     }
 }
 
@@ -363,7 +345,7 @@ fn compare(field: FilterField, a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Cuts at ` and ` and `,` outside of brackets and quotes.
+// Splits at the word `and` outside of parentheses and quotes.
 fn split_and(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -393,18 +375,18 @@ fn split_and(text: &str) -> Vec<&str> {
 
 fn parse_condition(text: &str) -> Result<Condition, FilterError> {
     let text = text.trim();
-    let wrong = || syntax_error(text);
     let at = text
         .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '@'))
-        .ok_or_else(wrong)?;
+        .ok_or_else(|| syntax_error(text))?;
     let (name, rest) = text.split_at(at);
     let rest = rest.trim_start();
     let lower = rest.to_ascii_lowercase();
+    // Longer operators come first, because `<` is a prefix of `<=`.
     let ops = ["not in", "in", "!=", "<=", ">=", "==", "=", "<", ">"];
     let op = ops
         .into_iter()
         .find(|op| lower.starts_with(op))
-        .ok_or_else(wrong)?;
+        .ok_or_else(|| syntax_error(text))?;
     let field = parse_field(name)?;
     let value = rest[op.len()..].trim();
     let list = value
@@ -415,9 +397,13 @@ fn parse_condition(text: &str) -> Result<Condition, FilterError> {
         None => vec![unquote(value)],
     };
     if values.iter().any(String::is_empty) || (op.ends_with("in") && list.is_none()) {
-        return Err(wrong());
+        return Err(syntax_error(text));
     }
-    new_condition(field, parse_op(op).ok_or_else(wrong)?, &values)
+    new_condition(
+        field,
+        parse_op(op).ok_or_else(|| syntax_error(text))?,
+        &values,
+    )
 }
 
 fn unquote(value: &str) -> String {
@@ -497,7 +483,6 @@ mod tests {
     use super::*;
     use crate::catalog::Catalog;
     use crate::fixtures::of_company;
-    use stemma_document::Fact;
 
     fn matching_documents(filter: &str) -> Vec<String> {
         let mut first = of_company("a.pdf", "ACME COMPANY");

@@ -4,10 +4,10 @@ use stemma_document::{
     CatalogEntry, Collection, Digest, DocId, DocumentVersion, Extent, Fact, FilingFacts, Method,
 };
 
-use crate::catalog::{Catalog, CatalogDocument, DocumentRecord, DocumentState, LatestChanges};
+use crate::catalog::{Catalog, CatalogDocument, DocumentRecord, DocumentState};
+use crate::latest_changes::LatestChanges;
 use crate::pending;
 
-/// A published document at `path`.
 pub fn entry(path: &str) -> CatalogEntry {
     let uri = format!("file:///{path}");
     let name = path.rsplit('/').next().unwrap_or(path).to_owned();
@@ -36,14 +36,13 @@ pub fn entry(path: &str) -> CatalogEntry {
     }
 }
 
-/// A document of this company.
 pub fn of_company(path: &str, company: &str) -> CatalogEntry {
     let mut entry = entry(path);
     entry.facts.issuer = Some(Fact::from_text(company, None));
     entry
 }
 
-/// Documents that were claimed and have no tree.
+/// A catalog of claimed documents without a tree.
 pub fn claimed(paths: &[&str]) -> Catalog {
     let open = pending::PendingDocuments {
         documents: paths

@@ -1,21 +1,21 @@
-//! The Items of a filing: which sections they are, whatever level they stand on.
+//! Finds the sections that are Items of a filing, at any level of the tree.
 
 use serde::Serialize;
 use stemma_document::{FilingItem, ItemStatus, Section, SectionId, SectionTree};
 
-/// One Item of a filing.
+/// An Item of a filing and its section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SectionItem {
-    /// Part it stands in (`II`), where the tree says so.
+    /// The part of the form (`II`), if the tree states it.
     pub part: Option<String>,
-    /// Its number: `1A`, `7`, `2.02`.
+    /// `1A`, `7` or `2.02`.
     pub number: String,
-    /// The section. One section may be several Items ("Items 10, 11 and 12").
+    /// Several Items may share a section ("Items 10, 11 and 12").
     pub section: SectionId,
 }
 
 impl SectionItem {
-    /// The fragment of its locator: `item-1A`, or `item-II.1A` where the number alone is taken more than once.
+    /// The locator fragment: `item-1A`, or `item-II.1A` if several parts have the number.
     pub fn fragment(&self, all: &[SectionItem]) -> String {
         let same = all.iter().filter(|item| item.number == self.number).count();
         match &self.part {
@@ -25,7 +25,7 @@ impl SectionItem {
     }
 }
 
-/// The ids of a section and all below it: they are pre-order.
+/// Ids of a section and its descendants. Ids are assigned in pre-order, so they are contiguous.
 pub fn subtree_ids(section: &Section) -> std::ops::Range<u32> {
     let mut last = section;
     while let Some(child) = last.children.last() {
@@ -34,8 +34,8 @@ pub fn subtree_ids(section: &Section) -> std::ops::Range<u32> {
     section.id.0..last.id.0 + 1
 }
 
-/// All Items that have a section: those of the Item map, in the order of the form. Where a tree has no map, in reading
-/// order: a section is an Item when its title says so, with the word Item (or Items) and a number.
+/// All Items with a section, in the order of the form's Item map. Without a map, Items are read from titles that contain
+/// the word Item (or Items) and a number, in reading order.
 pub fn section_items(tree: &SectionTree) -> Vec<SectionItem> {
     if tree.items.is_empty() {
         items_from_titles(tree)
@@ -53,7 +53,7 @@ pub fn section_items(tree: &SectionTree) -> Vec<SectionItem> {
     }
 }
 
-/// The fragment of the locator of an Item in a map: `item-1A`, or `item-II.1A` where the number alone is taken twice.
+/// The locator fragment of an Item of the map: `item-1A`, or `item-II.1A` if the number is not unique.
 pub fn item_fragment(item: &FilingItem, all: &[FilingItem]) -> String {
     match &item.part {
         Some(part)
@@ -71,7 +71,7 @@ pub fn item_fragment(item: &FilingItem, all: &[FilingItem]) -> String {
     }
 }
 
-/// The Item of a map that a number names, where it names one alone.
+/// Finds an Item in the map; `None` if it is missing or ambiguous.
 pub fn find_in_map<'t>(
     tree: &'t SectionTree,
     part: Option<&str>,
@@ -104,7 +104,7 @@ fn items_from_titles(tree: &SectionTree) -> Vec<SectionItem> {
     items
 }
 
-/// `II` for "PART II" and "Part II — Other information"; also where part and Item share a heading.
+// `II` for "PART II" and "Part II — Other information", also if the part shares its heading with an Item.
 fn part_of(section: &Section) -> Option<String> {
     let mut words = title_words(&section.title);
     if words
@@ -126,7 +126,6 @@ fn title_words(title: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// The Item numbers a title carries.
 fn item_numbers(title: &str) -> Vec<String> {
     let mut words = title_words(title).peekable();
     if words
@@ -151,7 +150,7 @@ fn item_numbers(title: &str) -> Vec<String> {
     numbers
 }
 
-/// `1A`, `7`, `2.02`: at most two digits, with a letter or two decimals.
+// `1A`, `7`, `2.02`: one or two digits, then at most one letter or two decimals.
 pub(crate) fn parse_item_number(word: &str) -> Option<String> {
     let digits = word.bytes().take_while(u8::is_ascii_digit).count();
     let rest = &word[digits..];

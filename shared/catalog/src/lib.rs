@@ -1,11 +1,11 @@
-//! Which documents a collection holds, and how they are named, filtered and listed.
+//! The catalog of a collection: which documents it holds, and how they are named, filtered and listed.
 //!
-//! - [`catalog`]: what a collection holds now, built from change records and their snapshots; [`watcher`] keeps it current.
-//! - [`locator`]: names of documents, sections, Items and pages; what is printed can be pasted back.
-//! - [`facets`]: facets as virtual folders (`/@company/3M/@form/10-K`), and the real folders; [`path`] resolves paths.
+//! - [`catalog`]: the current documents, built from change records and snapshots; [`watcher`] keeps a catalog current.
+//! - [`locator`]: names of documents, sections, Items and pages. Every printed locator parses back.
+//! - [`facets`]: virtual folders (`/@company/3M/@form/10-K`) beside the ingested ones; [`path`] resolves paths.
 //! - [`filter`]: typed conditions on documents.
-//! - [`items`]: which sections are the Items of a filing.
-//! - [`document_store`]: the port through which trees and texts are read.
+//! - [`items`]: maps Items of a filing to sections.
+//! - [`document_store`]: the port that reads trees and texts.
 //!
 //! ```
 //! use stemma_catalog::locator::{Fragment, Locator};
@@ -13,12 +13,13 @@
 //! assert_eq!(locator.fragment, Some(Fragment::Item { part: None, number: "1A".into() }));
 //! ```
 //!
-//! This crate never guesses between two documents that fit a name. It writes nothing but snapshots, which hold nothing
-//! that the change records do not.
+//! A name that fits two documents is an error, never a guess. The crate writes nothing but snapshots, which can be
+//! deleted at any time: they are rebuilt from the change records.
 
 pub mod catalog;
 mod change_log;
 mod display_names;
+mod document;
 pub mod document_store;
 mod facet_buckets;
 pub mod facets;
@@ -26,6 +27,7 @@ pub mod filter;
 #[cfg(any(test, feature = "testing"))]
 pub mod fixtures;
 pub mod items;
+mod latest_changes;
 pub mod locator;
 pub mod path;
 mod pending;

@@ -1,13 +1,13 @@
-//! Locators: the one way to name a document, and a section, an Item or pages of it.
+//! Locators: names of documents, and of sections, Items or pages within them.
 //!
 //! ```text
-//! 3M_2022_10K            by label, name, or name without its ending
-//! 10-K/2022/3M.pdf       by path as ingested
+//! 3M_2022_10K            by label, file name, or file name without extension
+//! 10-K/2022/3M.pdf       by ingested path
 //! /@company/3M/@form/10-K/3M_2022_10K
-//! 3f2a9c01               by id, or its first digits
+//! 3f2a9c01               by id or id prefix
 //! …#0007   …#item-1A   …#item-II.1A   …#p=47   …#p=5-7,9
 //! ```
-//! Names are taken leniently (case, ending, up to two wrong letters are *suggested*) and refused when two documents fit.
+//! Case and extension may differ. A misspelled name fails with suggestions, and an ambiguous one with its candidates.
 
 use std::fmt;
 
@@ -18,41 +18,39 @@ use crate::display_names::{split_name, unescape};
 use crate::facets::Scope;
 use crate::items::{self, SectionItem};
 
-/// Candidates named in a refusal.
+// Candidates listed in an error.
 const MAX_CANDIDATES: usize = 5;
-/// Wrong letters in a name that is still suggested.
+// Edits at which a name is still suggested.
 const MAX_EDITS: usize = 2;
-/// Page spans in one locator.
+// Bounds the work for locators from outside.
 const MAX_SPANS: usize = 64;
 
-/// A parsed locator; what it names may not exist.
+/// A parsed locator. Its target may not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Locator {
-    /// The document, as written.
+    /// As written.
     pub document: String,
-    /// What of it; `None` for the whole.
+    /// `None` for the whole document.
     pub fragment: Option<Fragment>,
 }
 
 /// A part of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fragment {
-    /// A section by id.
     Section(SectionId),
-    /// An Item of a filing.
     Item {
-        /// The part it stands in, upper case.
+        /// The part of the form (`II`), upper case.
         part: Option<String>,
-        /// Its number, upper case.
+        /// Upper case.
         number: String,
     },
-    /// Physical pages, in the order given.
+    /// Physical pages, 1-based, in the order given.
     Pages(Vec<PageSpan>),
 }
 
 impl Locator {
-    /// Reads a locator. What follows the last `#` is a fragment only when it has the form of one. The forms of the
-    /// file-system view (`…/@item/1A`, `…/@page/47`) are read too.
+    /// Parses a locator. The text after the last `#` is a fragment only if it has the form of one, because file names may
+    /// contain `#`. Paths of the file-system view (`…/@item/1A`, `…/@page/47`) work, too.
     pub fn parse(text: &str) -> Self {
         if let Some((document, fragment)) = text.rsplit_once('#')
             && let Ok(fragment) = fragment.parse::<Fragment>()
@@ -122,7 +120,7 @@ impl fmt::Display for Fragment {
     }
 }
 
-/// Reads `5-7,9`; `None` when it is not of that form, or names page 0.
+/// Parses `5-7,9`; `None` if it has another form, names page 0 or has too many spans.
 pub fn parse_pages(text: &str) -> Option<Vec<PageSpan>> {
     let spans: Option<Vec<PageSpan>> = text
         .split(',')
@@ -135,7 +133,7 @@ pub fn parse_pages(text: &str) -> Option<Vec<PageSpan>> {
     spans.filter(|spans| spans.len() <= MAX_SPANS)
 }
 
-/// `5-7,9`, as [`parse_pages`] reads it.
+/// Formats spans as `5-7,9`; the inverse of [`parse_pages`].
 pub fn format_pages(spans: &[PageSpan]) -> String {
     spans
         .iter()
@@ -147,63 +145,51 @@ pub fn format_pages(spans: &[PageSpan]) -> String {
         .join(",")
 }
 
-/// The locator of a page.
 pub fn page_locator(label: &str, page: PageNo) -> String {
     format!("{label}#p={page}")
 }
 
-/// The locator of a section.
 pub fn section_locator(label: &str, section: SectionId) -> String {
     format!("{label}#{section}")
 }
 
-/// Why a locator names nothing.
+/// Why a locator does not resolve.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
-    /// No document answers to it.
     #[error("no document `{name}`")]
     NotFound {
-        /// As written.
         name: String,
-        /// Locators of documents with similar names, at most five.
+        /// Labels of documents with similar names, at most five.
         near: Vec<String>,
     },
-    /// More than one does.
     #[error("`{name}` fits {count} documents")]
     Ambiguous {
-        /// As written.
         name: String,
-        /// How many.
         count: usize,
-        /// Locators of the first five.
+        /// Labels, at most five.
         candidates: Vec<String>,
     },
-    /// The document has no such section.
     #[error("`{document}` has no section {section}; its last is {last}")]
     NoSection {
-        /// Label of the document.
         document: String,
-        /// As asked.
         section: SectionId,
-        /// The last section.
         last: SectionId,
     },
-    /// The document has no such Item.
     #[error("`{document}` has no {item}")]
     NoItem {
-        /// Label of the document.
+        /// Label.
         document: String,
-        /// As asked, as a fragment.
+        /// As a fragment.
         item: String,
-        /// The Items it has, as fragments.
+        /// The Items that exist, as fragments.
         has: Vec<String>,
     },
-    /// The number stands for more than one Item.
+    /// The Item appears in several parts of the document.
     #[error("`{document}` has {item} more than once")]
     AmbiguousItem {
-        /// Label of the document.
+        /// Label.
         document: String,
-        /// As asked, as a fragment.
+        /// As a fragment.
         item: String,
         /// Locators, at most five.
         candidates: Vec<String>,
@@ -211,13 +197,13 @@ pub enum ResolveError {
 }
 
 impl Catalog {
-    /// The document a locator's document part names.
+    /// Resolves the document part of a locator.
     ///
-    /// Tried in this order, and the first that fits decides: label as printed; path; name; id; axis path; name without
-    /// regard to case and ending.
+    /// The first of these that matches decides: label; path; name; id or id prefix; path in the file-system view; name with
+    /// another case or extension.
     ///
     /// # Errors
-    /// [`ResolveError`] when none fits (with similar names) or more than one does.
+    /// [`ResolveError`] if nothing matches (with similar names), or several documents do.
     pub fn resolve(&self, name: &str) -> Result<&CatalogDocument, ResolveError> {
         if let Some(document) = self.find_exact(name)? {
             return Ok(document);
@@ -254,7 +240,7 @@ impl Catalog {
         }
     }
 
-    /// The document of this label, path or name, each letter as it is.
+    // Matches a label, path or name exactly.
     pub(crate) fn find_exact(&self, name: &str) -> Result<Option<&CatalogDocument>, ResolveError> {
         let all = self.documents();
         if let Some(document) = all.iter().find(|document| document.label == name) {
@@ -262,11 +248,11 @@ impl Catalog {
         }
         let name = name.trim();
         let plain = unescape(name);
-        // A folder that is called like an axis is written with its `@` escaped.
-        let has_axis = name.split('/').any(|segment| segment.starts_with('@'));
+        // A folder whose name starts with `@` is printed escaped, so an unescaped `@` always means a facet.
+        let has_facet = name.split('/').any(|segment| segment.starts_with('@'));
         let steps: [&dyn Fn(&CatalogDocument) -> bool; 2] = [
             &|document| {
-                !has_axis && document.version().path == plain.trim_matches('/')
+                !has_facet && document.version().path == plain.trim_matches('/')
                     || document.version().uri == name
             },
             &|document| {
@@ -309,7 +295,7 @@ impl Catalog {
         }
     }
 
-    /// `/folder/name` or `/@axis/value/name`, the name as [`crate::place::leaves`] writes it.
+    // `/folder/name` or `/@facet/value/name`, with the name as `path::file_names` prints it.
     fn find_in_folder(&self, name: &str) -> Result<Option<&CatalogDocument>, ResolveError> {
         let Some((folder, leaf)) = name.trim_end_matches('/').rsplit_once('/') else {
             return Ok(None);
@@ -323,13 +309,6 @@ impl Catalog {
             .iter()
             .filter(|document| scope.contains(document))
             .collect();
-        let fits = |test: &dyn Fn(&CatalogDocument) -> bool| {
-            inside
-                .iter()
-                .copied()
-                .filter(|document| test(document))
-                .collect::<Vec<_>>()
-        };
         let marked = split_id_suffix(&plain);
         let steps: [&dyn Fn(&CatalogDocument) -> bool; 3] = [
             &|document| document.label == leaf || document.version().name == plain,
@@ -341,14 +320,21 @@ impl Catalog {
             &|document| fold_name(&document.version().name) == fold_name(&plain),
         ];
         for step in steps {
-            if let Some(document) = self.find_unique(name, &fits(step))? {
+            if let Some(document) = self.find_unique(
+                name,
+                &inside
+                    .iter()
+                    .copied()
+                    .filter(|document| step(document))
+                    .collect::<Vec<_>>(),
+            )? {
                 return Ok(Some(document));
             }
         }
         Ok(None)
     }
 
-    /// Labels of documents whose names are within two letters of `folded`, or contain it.
+    // Labels of documents whose names are within `MAX_EDITS` of `normalized`, or contain it.
     fn similar_labels(&self, normalized: &str) -> Vec<String> {
         let target: Vec<char> = normalized.chars().take(200).collect();
         let mut near: Vec<(usize, &str)> = Vec::new();
@@ -371,7 +357,7 @@ impl Catalog {
     }
 }
 
-/// `report~3f2a.pdf` is `report.pdf` of the document whose id begins with `3f2a`.
+// `report~3f2a.pdf` is `report.pdf` of the document whose id starts with `3f2a`.
 fn split_id_suffix(leaf: &str) -> Option<(String, &str)> {
     let (stem, ending) = split_name(leaf);
     let (name, id) = stem.rsplit_once('~')?;
@@ -383,12 +369,12 @@ fn has_id_prefix(document: &CatalogDocument, digits: &str) -> bool {
     document.doc().to_string().starts_with(digits)
 }
 
-/// Lower case, without the ending of a file name.
+// Lower case, without the file extension.
 fn fold_name(name: &str) -> String {
     split_name(name).0.to_lowercase()
 }
 
-/// The number of letters to change, add or leave out, when it is at most `most`.
+// Levenshtein distance by the two-row method; `None` above `most`, with an early exit.
 fn edit_distance(a: &[char], b: &[char], most: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > most {
         return None;
@@ -409,10 +395,10 @@ fn edit_distance(a: &[char], b: &[char], most: usize) -> Option<usize> {
     row.last().copied().filter(|edits| *edits <= most)
 }
 
-/// The section of an Item.
+/// Finds the section of an Item.
 ///
 /// # Errors
-/// [`ResolveError`] when there is none, or more than one.
+/// [`ResolveError`] if there is none, or more than one.
 pub fn resolve_item(
     tree: &SectionTree,
     label: &str,
@@ -443,16 +429,16 @@ pub fn resolve_item(
         }
         [one] => Ok(one.section),
         more => {
+            // The part tells equal numbers apart, unless a part is missing or has the number twice.
             let parts_differ = more.iter().all(|item| {
                 item.part.is_some() && more.iter().filter(|o| o.part == item.part).count() == 1
             });
-            let item_locator = |item: &&&SectionItem| match parts_differ {
-                true => format!("{label}#{}", item.fragment(&all)),
-                false => section_locator(label, item.section),
-            };
             let candidates = more
                 .iter()
-                .map(|item| item_locator(&item))
+                .map(|item| match parts_differ {
+                    true => format!("{label}#{}", item.fragment(&all)),
+                    false => section_locator(label, item.section),
+                })
                 .take(MAX_CANDIDATES)
                 .collect();
             Err(ResolveError::AmbiguousItem {
@@ -566,15 +552,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_can_be_pasted_back(
+        fn printed_locators_parse_back(
             names in prop::collection::vec(("[ab]{0,2}", "[aAxX#%~.\u{202e}年/ ]{1,5}(\\.pdf|\\.md)?"), 1..12),
             section in 0u32..200_000,
             page in 1u32..5_000,
         ) {
             let paths: Vec<String> = names.iter().map(|(folder, name)| format!("{folder}/{}", name.replace('/', ""))).collect();
-            let catalogue = Catalog::from_entries(paths.iter().enumerate().map(|(at, path)| entry(&format!("{at}{path}"))));
-            for listed in catalogue.documents() {
-                prop_assert_eq!(catalogue.resolve(&listed.label).map(CatalogDocument::doc), Ok(listed.doc()));
+            let catalog = Catalog::from_entries(paths.iter().enumerate().map(|(at, path)| entry(&format!("{at}{path}"))));
+            for listed in catalog.documents() {
+                prop_assert_eq!(catalog.resolve(&listed.label).map(CatalogDocument::doc), Ok(listed.doc()));
                 for printed in [section_locator(&listed.label, SectionId(section)), page_locator(&listed.label, PageNo::new(page).unwrap())] {
                     let locator = Locator::parse(&printed);
                     prop_assert_eq!(&locator.document, &listed.label);
@@ -585,10 +571,10 @@ mod tests {
 
         #[test]
         fn no_text_panics(text in ".{0,40}") {
-            let catalogue = catalog(&["a/notes.md"]);
+            let catalog = catalog(&["a/notes.md"]);
             let locator = Locator::parse(&text);
-            let _ = catalogue.resolve(&locator.document);
-            let _ = Scope::parse(&text, &catalogue);
+            let _ = catalog.resolve(&locator.document);
+            let _ = Scope::parse(&text, &catalog);
         }
     }
 }

@@ -1,12 +1,12 @@
-//! The one resolver of the file-system view: what a path or a locator names, and by which names things are listed.
+//! Resolves paths of the file-system view and locators, and names the entries of listings.
 //!
 //! ```text
 //! /                      /10-K/2022/            /@company/3M/@form/10-K/
 //! /10-K/2022/3M.pdf      /@company/3M/3M.pdf    3M_2022_10K            3M_2022_10K#item-1A
 //! …/3M.pdf/0002-item-1-business/     …/3M.pdf/@item/1A     …/3M.pdf/@page/5-7
 //! ```
-//! Whatever a listing prints is read back as what it stood for. Behind a leading slash a folder is meant before a document,
-//! elsewhere a document before a folder.
+//! Every printed path parses back to what it was printed for. With a leading slash, a folder wins over a document of the
+//! same name; without one, the document wins.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,52 +17,47 @@ use crate::display_names::split_name;
 use crate::facets::{FacetField, FacetSelector, Scope, ScopeError, escape_segment};
 use crate::locator::{Fragment, ResolveError, parse_pages};
 
-/// Folders inside a document that one path names.
+// Sections nest less deeply than this; longer paths are not worth resolving.
 const MAX_INSIDE: usize = 32;
-/// Letters of a title in a path.
+// In characters.
 const MAX_SLUG: usize = 40;
 
-/// What a path names.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResolvedPath<'a> {
-    /// A folder, as ingested or of an axis.
+    /// An ingested folder, or a facet.
     Folder(Scope),
-    /// A document, or something in it.
+    /// A document, or a part of it.
     Document {
-        /// The document.
         listed: &'a CatalogDocument,
-        /// What of it; `None` for the whole.
+        /// `None` for the whole document.
         inside: Option<DocumentPart>,
     },
 }
 
-/// Something in a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DocumentPart {
-    /// A section, an Item, pages.
+    /// A section, an Item or pages.
     Fragment(Fragment),
-    /// The folder of its Items: `@item_part`.
+    /// The folder of Items: `@item`.
     Items,
-    /// The folder of its pages: `@page`.
+    /// The folder of pages: `@page`.
     Pages,
 }
 
-/// Why a path names nothing.
+/// Why a path does not resolve.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// It is no folder.
     #[error(transparent)]
     Scope(#[from] ScopeError),
-    /// It is no document.
     #[error(transparent)]
     Document(#[from] ResolveError),
 }
 
 impl Catalog {
-    /// What a path, a locator or a name names.
+    /// Resolves a path, a locator or a document name.
     ///
     /// # Errors
-    /// [`PathError`] when it names nothing, or two things.
+    /// [`PathError`] if nothing fits, or more than one document does.
     pub fn resolve_path(&self, text: &str) -> Result<ResolvedPath<'_>, PathError> {
         if text.trim().trim_matches('/').is_empty() {
             return Ok(ResolvedPath::Folder(Scope::default()));
@@ -71,7 +66,7 @@ impl Catalog {
             .or_else(|error| self.resolve_inside(text).ok_or(error))
     }
 
-    /// A folder, a document, or a part that is named behind a `#`.
+    // A folder, a document, or a part named after a `#`.
     fn resolve_whole(&self, text: &str) -> Result<ResolvedPath<'_>, PathError> {
         if let Some((document, fragment)) = text.rsplit_once('#')
             && let Ok(part) = fragment.parse()
@@ -83,16 +78,12 @@ impl Catalog {
         }
         let scope = Scope::parse(text, self);
         let from_root = text.starts_with('/');
-        let document = |catalog_document| ResolvedPath::Document {
-            listed: catalog_document,
-            inside: None,
-        };
         match (scope, self.find_exact(text)) {
             (Ok(scope), Ok(None) | Err(_)) => Ok(ResolvedPath::Folder(scope)),
             (Ok(scope), Ok(Some(_))) if from_root => Ok(ResolvedPath::Folder(scope)),
-            (_, Ok(Some(catalog_document))) => Ok(document(catalog_document)),
+            (_, Ok(Some(catalog_document))) => Ok(whole_document(catalog_document)),
             (Err(scope), _) => match self.resolve(text) {
-                Ok(catalog_document) => Ok(document(catalog_document)),
+                Ok(catalog_document) => Ok(whole_document(catalog_document)),
                 Err(error @ ResolveError::Ambiguous { .. }) => Err(error.into()),
                 Err(_) if from_root => Err(scope.into()),
                 Err(error) => Err(error.into()),
@@ -100,7 +91,7 @@ impl Catalog {
         }
     }
 
-    /// What lies in a document: its path, and behind it folders that documents have.
+    // A path inside a document: the document's own path, followed by section folders, `@item/…` or `@page/…`.
     fn resolve_inside(&self, text: &str) -> Option<ResolvedPath<'_>> {
         let mut document = text.trim_end_matches('/');
         let mut part: Option<DocumentPart> = None;
@@ -115,6 +106,7 @@ impl Catalog {
                 _ => (above, folder_part(last)?),
             };
             document = above;
+            // Only the last segment says what is named; those before it are the sections above.
             let inside = part.get_or_insert(inside);
             if let Ok(catalog_document) = self.resolve(document) {
                 return Some(ResolvedPath::Document {
@@ -130,6 +122,13 @@ impl Catalog {
     }
 }
 
+fn whole_document(document: &CatalogDocument) -> ResolvedPath<'_> {
+    ResolvedPath::Document {
+        listed: document,
+        inside: None,
+    }
+}
+
 fn item_part(number: &str) -> Option<DocumentPart> {
     format!("item-{number}")
         .parse()
@@ -137,7 +136,7 @@ fn item_part(number: &str) -> Option<DocumentPart> {
         .map(DocumentPart::Fragment)
 }
 
-/// `0002-item_part-1-business`, `@item_part`, `@page`.
+// `0002-item-1-business`, `@item` or `@page`.
 fn folder_part(segment: &str) -> Option<DocumentPart> {
     match segment {
         "@item" => Some(DocumentPart::Items),
@@ -149,7 +148,7 @@ fn folder_part(segment: &str) -> Option<DocumentPart> {
     }
 }
 
-/// The folder of a section in its document, or in the section above: `0002-item_part-1-business`.
+/// Folder name of a section: its id and a slug of its title, as in `0002-item-1-business`.
 pub fn section_folder(section: &Section) -> String {
     let mut slug = String::new();
     for c in section.title.chars().flat_map(char::to_lowercase) {
@@ -167,8 +166,8 @@ pub fn section_folder(section: &Section) -> String {
         .to_owned()
 }
 
-/// The names under which documents stand side by side in the listing of `scope`, with `folders` beside them: the name of
-/// the file, and where that is taken `name~3f2a.pdf`.
+/// Names of `documents` in the listing of `scope`: the file name, or `name~3f2a.pdf` if another document or one of
+/// `folders` has that name.
 pub fn file_names(scope: &Scope, documents: &[&CatalogDocument], folders: &[&str]) -> Vec<String> {
     let mut by_name: HashMap<&str, Vec<String>> = HashMap::with_capacity(documents.len());
     for document in documents {
@@ -179,7 +178,7 @@ pub fn file_names(scope: &Scope, documents: &[&CatalogDocument], folders: &[&str
     }
     by_name.values_mut().for_each(|ids| ids.sort_unstable());
     let folders: HashSet<&str> = folders.iter().copied().collect();
-    // Behind a year, two digits would be read as a month.
+    // After a year, a two-digit name would parse as a month.
     let months = matches!(scope.filters.last(), Some((FacetField::Filed, FacetSelector::Range { from, .. })) if from.len() == 4);
     documents
         .iter()
@@ -195,7 +194,7 @@ pub fn file_names(scope: &Scope, documents: &[&CatalogDocument], folders: &[&str
         .collect()
 }
 
-/// The name with the first digits of the id: as many as tell it from others of its name, and from other names.
+// Appends as many digits of the id as distinguish the document from others of its name.
 fn name_with_id(document: &CatalogDocument, by_name: &HashMap<&str, Vec<String>>) -> String {
     let name = document.version().name.as_str();
     let (stem, ending) = split_name(name);

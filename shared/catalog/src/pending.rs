@@ -1,4 +1,4 @@
-//! Documents without a tree: claimed, being worked on, failed or cancelled.
+//! Documents without a published tree: queued, running, failed or cancelled.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,22 +7,21 @@ use stemma_document::{Collection, DocId, DocumentVersion, blob_keys};
 use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::{FailureRecord, PortError, RunHeader};
 
-use crate::catalog::{CatalogDocument, DocumentRecord, DocumentState, LatestChanges};
 use crate::change_log::list_children;
+use crate::document::{CatalogDocument, DocumentRecord, DocumentState};
+use crate::latest_changes::LatestChanges;
 
-/// Documents looked at at once.
 const READS_AT_ONCE: usize = 16;
 
-/// What listings show beside published trees.
+/// What the change records do not tell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct PendingDocuments {
-    /// Documents without a tree.
     pub(crate) documents: Vec<CatalogDocument>,
-    /// How the newest run of a document with a tree failed.
+    // Failure of the newest run, by document with a published tree.
     pub(crate) failures: HashMap<DocId, FailureRecord>,
 }
 
-/// Looks for claims without a tree, and for failed runs newer than a document's tree.
+/// Finds claims without a tree, and failed runs newer than the published tree.
 pub(crate) async fn find_pending(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -35,12 +34,7 @@ pub(crate) async fn find_pending(
         .collect();
     let failed = failed_runs(blobs, current).await?;
     let (with_tree, without): (Vec<DocId>, Vec<DocId>) =
-        docs.into_iter().partition(|doc: &DocId| {
-            current
-                .latest
-                .get(doc)
-                .is_some_and(|latest| latest.entry.is_some())
-        });
+        docs.into_iter().partition(|doc| current.is_published(*doc));
     let open = without
         .into_iter()
         .map(|doc| pending_document(blobs, collection, doc, current, failed.get(&doc).copied()));
@@ -62,7 +56,7 @@ pub(crate) async fn find_pending(
     })
 }
 
-/// Runs with failures that are newer than what is published of their document, the newest of each.
+// The newest failed run of each document, if it is newer than the published version.
 async fn failed_runs(
     blobs: &dyn Blobs,
     current: &LatestChanges,
@@ -87,7 +81,7 @@ async fn failed_runs(
     Ok(failed)
 }
 
-/// The record of a run that failed as a whole; `None` when only some of its tasks failed.
+// `None` if only some tasks of the run failed, not the run itself.
 async fn run_failure(
     blobs: &dyn Blobs,
     doc: DocId,
@@ -100,7 +94,7 @@ async fn run_failure(
         .and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
-/// The newest claim of a document without a tree; `None` when it was removed since, or never claimed.
+// `None` if the document was removed since, or never claimed.
 async fn pending_document(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -148,7 +142,7 @@ async fn pending_document(
 /// The newest claimed version of a document.
 ///
 /// # Errors
-/// [`PortError`] when the store could not say.
+/// [`PortError`] if the blob store fails.
 pub async fn newest_claim(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -159,7 +153,7 @@ pub async fn newest_claim(
         return Ok(None);
     };
     let bytes = blobs.get(key).await?;
-    // A claim is a run's header; the version is what the run is about.
+    // A claim stores the header of its run; the run's input is the document version.
     let header: Option<RunHeader> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     Ok(header.and_then(|header| serde_json::from_value(header.input).ok()))
 }

@@ -1,8 +1,8 @@
-//! Snapshots of a catalogue: immutable sums of change records, so that a listing reads one object and a short tail.
+//! Catalog snapshots: compacted change records, so that loading a catalog reads one object and a short tail.
 //!
-//! `c/{collection}/catalog/{floor:010}-{change_log:012}-{digest}.zst`: zstd over lines of JSON, first the mark (which
-//! records are in it), then the last [`Change`] of each document, tombstones included. The last key sums up most. They hold
-//! nothing that the records do not say: deleting all of them costs time only. Lines of format 1 say what, and not when.
+//! Key: `c/{collection}/catalog/{floor:010}-{changes:012}-{digest}.zst`; the last key covers the most records. Content:
+//! zstd-compressed JSON lines, first the header (which records are included), then the last [`Change`] of each document,
+//! removals included. Snapshots can be deleted at any time: they are rebuilt from the records. Format 1 has no times.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -14,15 +14,17 @@ use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, Digest, blob
 use stemma_engine::PortError;
 use stemma_engine::blobs::{Blobs, list_all};
 
-use crate::catalog::LatestChanges;
-use crate::change_log::ChangeCursor;
+use crate::change_log::{self, ChangeCursor};
+use crate::latest_changes::LatestChanges;
 
 const FORMAT: u32 = 2;
-/// Snapshots from before lines said when.
+// Lines are `ChangeKind` instead of `Change`.
 const FORMAT_WITHOUT_TIMES: u32 = 1;
-/// A snapshot of a million documents unpacks to about one gigabyte.
+// Guards against decompression bombs. A million documents unpack to about one gigabyte.
 const MAX_UNPACKED_BYTES: u64 = 4 << 30;
 const COMPRESSION_LEVEL: i32 = 3;
+// Reading this many records one by one takes longer than writing a snapshot, which saves them for the next reader.
+const SNAPSHOT_THRESHOLD: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
 struct SnapshotHeader {
@@ -33,8 +35,25 @@ struct SnapshotHeader {
     names: BTreeSet<String>,
 }
 
-/// The newest snapshot that can be read, or nothing.
-pub(crate) async fn load_latest(
+/// The newest snapshot with the change records after it, and which records that includes.
+pub(crate) async fn load_current(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+) -> Result<(LatestChanges, ChangeCursor), PortError> {
+    let (mut current, mut mark) = load_newest(blobs, collection).await?;
+    let tail = change_log::read_since(blobs, collection, &mark, 0).await?;
+    let read = tail.len();
+    for (name, change) in tail {
+        mark.add(name);
+        change.into_iter().for_each(|change| current.apply(change));
+    }
+    if read > SNAPSHOT_THRESHOLD.max(current.latest.len() / 10) {
+        write_snapshot(blobs, collection, &current, &mark).await;
+    }
+    Ok((current, mark))
+}
+
+async fn load_newest(
     blobs: &dyn Blobs,
     collection: &Collection,
 ) -> Result<(LatestChanges, ChangeCursor), PortError> {
@@ -44,20 +63,20 @@ pub(crate) async fn load_latest(
             continue;
         };
         match tokio::task::spawn_blocking(move || decode(&bytes)).await {
-            Ok(Ok(found)) => return Ok(found),
+            Ok(Ok(decoded)) => return Ok(decoded),
             Ok(Err(error)) => {
-                tracing::warn!(key, %error, "snapshot cannot be read; an older one is used")
+                tracing::warn!(key, %error, "catalog snapshot cannot be read; trying an older one")
             }
             Err(error) => {
-                tracing::warn!(key, %error, "snapshot cannot be read; an older one is used")
+                tracing::warn!(key, %error, "catalog snapshot cannot be read; trying an older one")
             }
         }
     }
     Ok((LatestChanges::default(), ChangeCursor::default()))
 }
 
-/// Leaves a snapshot. Who may not write only reads more next time.
-pub(crate) async fn write_snapshot(
+// Best effort: without write access, later readers only have more records to read.
+async fn write_snapshot(
     blobs: &dyn Blobs,
     collection: &Collection,
     current: &LatestChanges,
@@ -66,7 +85,7 @@ pub(crate) async fn write_snapshot(
     let mark = mark.trimmed();
     let packed = match encode(current, &mark) {
         Ok(packed) => Bytes::from(packed),
-        Err(error) => return tracing::debug!(%error, "no snapshot of the catalogue"),
+        Err(error) => return tracing::debug!(%error, "catalog snapshot was not encoded"),
     };
     let digest = Digest::from_content(&packed).short();
     let prefix = blob_keys::catalog_prefix(collection);
@@ -75,7 +94,7 @@ pub(crate) async fn write_snapshot(
         mark.floor, current.changes
     );
     if let Err(error) = blobs.put(&key, packed).await {
-        tracing::debug!(%error, "no snapshot of the catalogue");
+        tracing::debug!(%error, "catalog snapshot was not written");
     }
 }
 
@@ -133,7 +152,7 @@ fn decode(packed: &[u8]) -> std::io::Result<(LatestChanges, ChangeCursor)> {
             .collect(),
         format => {
             return Err(std::io::Error::other(format!(
-                "format {format} is not known"
+                "unknown snapshot format {format}"
             )));
         }
     };
@@ -151,7 +170,7 @@ fn decode(packed: &[u8]) -> std::io::Result<(LatestChanges, ChangeCursor)> {
     ))
 }
 
-/// Parses lines on two threads: this is most of the time of a large listing.
+// Parsing dominates loading a large catalog, so two threads share it.
 fn parse<T: DeserializeOwned + Send>(text: &[u8]) -> std::io::Result<Vec<T>> {
     let half = text.len() / 2;
     let cut = text[half..]
@@ -163,7 +182,7 @@ fn parse<T: DeserializeOwned + Send>(text: &[u8]) -> std::io::Result<Vec<T>> {
         let second = scope.spawn(|| parse_lines(second));
         (parse_lines(first), second.join())
     });
-    let second = second.map_err(|_| std::io::Error::other("a parsing thread ended early"))?;
+    let second = second.map_err(|_| std::io::Error::other("parser thread panicked"))?;
     let mut lines = first?;
     lines.append(&mut second?);
     Ok(lines)
@@ -195,10 +214,9 @@ mod tests {
         write_line(&mut encoder, &head).unwrap();
         write_line(&mut encoder, &ChangeKind::Published(Box::new(entry("a")))).unwrap();
         let (current, mark) = decode(&encoder.finish().unwrap()).unwrap();
-        assert_eq!(
-            (current.changes, mark.floor, current.latest.len()),
-            (9, 7, 1)
-        );
+        assert_eq!(current.changes, 9);
+        assert_eq!(mark.floor, 7);
+        assert_eq!(current.latest.len(), 1);
         assert!(
             current
                 .latest
@@ -206,6 +224,7 @@ mod tests {
                 .all(|latest| latest.at_ms == 0 && latest.entry.is_some())
         );
         let (again, _) = decode(&encode(&current, &mark).unwrap()).unwrap();
-        assert_eq!((again.changes, again.latest.len()), (9, 1));
+        assert_eq!(again.changes, 9);
+        assert_eq!(again.latest.len(), 1);
     }
 }

@@ -1,8 +1,8 @@
-//! A catalogue kept up to date: change records are tailed, not read again.
+//! Keeps a catalog current by tailing change records.
 //!
-//! A glance looks at the records of the last minutes only: one listing while nothing happens. A look also finds records
-//! of assemblers whose clocks are behind, and what became of documents without a tree, which costs listings in
-//! proportion to the collection.
+//! [`CatalogWatcher::poll`] reads the records of the last minutes only: one listing when nothing has changed.
+//! [`CatalogWatcher::full_scan`] also finds late records of assemblers with slow clocks, and refreshes documents without a
+//! tree. Its listings are proportional to the collection.
 
 use std::sync::Arc;
 
@@ -11,14 +11,16 @@ use stemma_engine::PortError;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 
-use crate::catalog::{Catalog, LatestChanges};
+use crate::catalog::Catalog;
 use crate::change_log::{self, ChangeCursor};
+use crate::latest_changes::LatestChanges;
 use crate::pending::{self, PendingDocuments};
+use crate::snapshot;
 
-/// Minutes before this one that a glance still looks at.
+// The previous minutes are polled too, for records written around the turn of a minute.
 const POLL_MINUTES: u64 = 2;
 
-/// What is known of a collection, and up to which records.
+/// The state of a collection, and the change records it includes.
 pub struct CatalogWatcher {
     collection: Collection,
     latest: Arc<LatestChanges>,
@@ -27,15 +29,15 @@ pub struct CatalogWatcher {
 }
 
 impl CatalogWatcher {
-    /// Reads everything once.
+    /// Loads the catalog.
     ///
     /// # Errors
-    /// [`PortError`] when the store could not say.
+    /// [`PortError`] if the blob store fails.
     pub async fn start(
         blobs: &dyn Blobs,
         collection: Collection,
     ) -> Result<(Self, Catalog), PortError> {
-        let (current, mark) = LatestChanges::load(blobs, &collection).await?;
+        let (current, mark) = snapshot::load_current(blobs, &collection).await?;
         let open = pending::find_pending(blobs, &collection, &current).await?;
         let watcher = Self {
             collection,
@@ -47,10 +49,10 @@ impl CatalogWatcher {
         Ok((watcher, catalog))
     }
 
-    /// The catalogue, where records of the last minutes changed it.
+    /// Reads recent change records; `None` if nothing changed.
     ///
     /// # Errors
-    /// [`PortError`] when the store could not say; nothing is lost by it.
+    /// [`PortError`] if the blob store fails. The next poll continues from the same position.
     pub async fn poll(
         &mut self,
         blobs: &dyn Blobs,
@@ -64,7 +66,7 @@ impl CatalogWatcher {
         }
     }
 
-    /// The catalogue, where anything changed it.
+    /// Reads all new change records and refreshes documents without a tree; `None` if nothing changed.
     ///
     /// # Errors
     /// As [`CatalogWatcher::poll`].
@@ -83,7 +85,7 @@ impl CatalogWatcher {
         }
     }
 
-    /// Reads new records; whether there were any.
+    // Returns whether there were new records.
     async fn apply_changes(&mut self, blobs: &dyn Blobs, from: u64) -> Result<bool, PortError> {
         let tail = change_log::read_since(blobs, &self.collection, &self.cursor, from).await?;
         let changed = !tail.is_empty();

@@ -1,25 +1,25 @@
-//! The names an issuer goes by, made from what its documents say: its name without legal form, joined, its first words,
-//! initials, blends of syllables, the capitals a name begins with, its symbols.
+//! Names by which an issuer may be mentioned, derived from its documents: the name without legal form, joined, its first
+//! words, initials, syllable blends, leading capitals and trading symbols.
 
 use stemma_document::{CatalogEntry, FilingFacts};
 
 use stemma_catalog::facets::{FacetField, normalize_value};
 
-/// How surely a name means the issuer.
+/// How reliably an alias identifies the issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AliasStrength {
-    /// The first word of a longer name: only where it is written with a capital and means one issuer.
+    /// First word of a longer name. Matches only if capitalized and unique to one issuer.
     First = 1,
-    /// Initials, blends, beginnings, the name of the file: where nothing surer fits.
+    /// Initials, blends, first words or the file name. Used only if nothing stronger matches.
     Likely = 2,
-    /// A symbol, or the capitals a name begins with: only where written in capitals.
+    /// A trading symbol, or the leading capitals of the name. Matches only in capitals.
     Capitals = 3,
-    /// The name.
+    /// The full name.
     Name = 4,
 }
 
 impl AliasStrength {
-    /// All, surest first.
+    /// All, strongest first.
     pub const ALL: [AliasStrength; 4] = [
         AliasStrength::Name,
         AliasStrength::Capitals,
@@ -28,26 +28,25 @@ impl AliasStrength {
     ];
 }
 
-/// A name an issuer goes by.
+/// A name by which an issuer may be mentioned.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alias {
-    /// How surely.
     pub strength: AliasStrength,
-    /// Folded: lower case, words of letters and digits with single spaces.
+    /// Lower case, words of letters and digits separated by single spaces.
     pub name: String,
 }
 
 impl Alias {
-    /// As an index term.
+    /// The alias as an index term.
     pub fn term(strength: AliasStrength, name: &str) -> String {
         format!("{}:{name}", strength as u8)
     }
 }
 
-/// Longest name in words.
+/// Longest alias, in words.
 pub const MAX_WORDS: usize = 6;
 
-/// The words of a name or question as aliases are compared: `J.P. Morgan` is `jp morgan`, `Amazon.com's` is `amazon com`.
+/// Normalized words of a name or query: `J.P. Morgan` is `jp morgan`, `Amazon.com's` is `amazon com`.
 pub fn name_words(text: &str) -> Vec<String> {
     let plain = remove_points(&text.to_lowercase().replace('’', "'"));
     let parts = plain.split(|c: char| !(c.is_alphanumeric() || matches!(c, '&' | '\'')));
@@ -56,21 +55,22 @@ pub fn name_words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Takes the points out of `u.s.` and `j.p.`; others part words.
+// Removes the periods of `u.s.` and `j.p.`; other periods separate words.
 fn remove_points(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
-    let single = |at: usize| {
-        at >= 1 && chars[at - 1].is_alphabetic() && (at < 2 || !chars[at - 2].is_alphanumeric())
-    };
     chars
         .iter()
         .enumerate()
-        .filter(|(at, c)| !(**c == '.' && single(*at)))
+        .filter(|(at, c)| !(**c == '.' && follows_initial(&chars, *at)))
         .map(|(_, c)| *c)
         .collect()
 }
 
-/// The names of a document's issuer.
+fn follows_initial(chars: &[char], at: usize) -> bool {
+    at >= 1 && chars[at - 1].is_alphabetic() && (at < 2 || !chars[at - 2].is_alphanumeric())
+}
+
+/// Aliases of a document's issuer.
 pub fn aliases(entry: &CatalogEntry) -> Vec<Alias> {
     let mut aliases = Vec::new();
     let mut add = |strength, name: String| {
@@ -91,18 +91,8 @@ pub fn aliases(entry: &CatalogEntry) -> Vec<Alias> {
     aliases
 }
 
-/// What an issuer keeps when its name changes: keys, and numbers it was given. Leading zeros say nothing.
+/// Identifiers that an issuer keeps when its name changes: CIK, SEC file number and IRS number, without leading zeros.
 pub fn issuer_identity(facts: &FilingFacts) -> Vec<String> {
-    let plain = |number: &str| {
-        let parts = number
-            .split(|c: char| !c.is_ascii_alphanumeric())
-            .map(|part| part.trim_start_matches('0'));
-        parts
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join("-")
-            .to_lowercase()
-    };
     let numbers = [
         ("cik", &facts.cik),
         ("file", &facts.file_number),
@@ -110,11 +100,23 @@ pub fn issuer_identity(facts: &FilingFacts) -> Vec<String> {
     ];
     let identified = numbers
         .into_iter()
-        .filter_map(|(kind, fact)| Some((kind, plain(&fact.as_ref()?.value))));
+        .filter_map(|(kind, fact)| Some((kind, normalize_number(&fact.as_ref()?.value))));
     identified
+        // Shorter numbers would merge unrelated issuers.
         .filter(|(_, number)| number.len() >= 3)
         .map(|(kind, number)| format!("{kind}:{number}"))
         .collect()
+}
+
+fn normalize_number(number: &str) -> String {
+    let parts = number
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .map(|part| part.trim_start_matches('0'));
+    parts
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("-")
+        .to_lowercase()
 }
 
 fn add_issuer_aliases(issuer: &str, add: &mut impl FnMut(AliasStrength, String)) {
@@ -151,7 +153,7 @@ fn add_issuer_aliases(issuer: &str, add: &mut impl FnMut(AliasStrength, String))
     }
 }
 
-/// `jpm` of `JPMorgan Chase`: two capitals or more before a small letter, of which the last begins the next word.
+// `jpm` of `JPMorgan Chase`: at least two leading capitals of a mixed-case word; the last one starts the next word.
 fn capitals(issuer: &str) -> Option<String> {
     let first = issuer.split_whitespace().next()?;
     let upper = first.chars().take_while(|c| c.is_uppercase()).count();
@@ -159,16 +161,12 @@ fn capitals(issuer: &str) -> Option<String> {
     (mixed && upper >= 2).then(|| first.chars().take(upper).collect::<String>().to_lowercase())
 }
 
-/// `amex`, `fedex`: beginnings of two words.
+// `amex`, `fedex`: the starts of two words.
 fn blends(first: &str, second: &str) -> Vec<String> {
-    let start = |word: &str, letters: usize| {
-        let start: String = word.chars().take(letters).collect();
-        (word.chars().count() > letters && start.chars().all(char::is_alphabetic)).then_some(start)
-    };
     let mut blends = Vec::new();
     for a in 2..=4 {
         for b in 2..=3 {
-            if let (Some(a), Some(b)) = (start(first, a), start(second, b)) {
+            if let (Some(a), Some(b)) = (word_start(first, a), word_start(second, b)) {
                 blends.push(format!("{a}{b}"));
             }
         }
@@ -176,15 +174,20 @@ fn blends(first: &str, second: &str) -> Vec<String> {
     blends
 }
 
+fn word_start(word: &str, letters: usize) -> Option<String> {
+    let start: String = word.chars().take(letters).collect();
+    (word.chars().count() > letters && start.chars().all(char::is_alphabetic)).then_some(start)
+}
+
 fn add_symbols(facts: &FilingFacts, add: &mut impl FnMut(AliasStrength, String)) {
     for ticker in &facts.tickers {
-        // `AXP`, and the stem of `BRK.B`; bonds and notes of an issuer (`MMM26`) say the same.
+        // Bonds and notes of an issuer have symbols, too (`MMM26`); they identify it as well as `AXP` does.
         let symbol = name_words(&ticker.symbol.value).join(" ");
         add(AliasStrength::Capitals, symbol);
     }
 }
 
-/// The words before the first number of a file's name, as archives often have them.
+// The words before the first number of a file name; archives often put the issuer there.
 fn add_file_aliases(name: &str, add: &mut impl FnMut(AliasStrength, String)) {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let words = name_words(&stem.replace('_', " "));

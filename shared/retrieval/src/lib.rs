@@ -1,12 +1,12 @@
 //! Full-text and semantic search over published section trees.
 //!
-//! - [`search`]: the search port: a `Query` goes to a `SearchService`, a `SearchResults` comes back.
+//! - [`search`]: the search port: `SearchService::search` takes a `Query` and returns `SearchResults`.
 //! - [`parsed_query`]: parses a query with the help of [`tokenizer`], [`synonyms`], [`page_class`] and [`aliases`].
 //! - [`index`]: the full-text index (tantivy) and its ranking.
-//! - [`embedding`]: sections as vectors, where an endpoint for embeddings is configured.
+//! - [`embedding`]: embeddings of sections, used to route queries to documents. Off without an embedding endpoint.
 //! - [`snippet`]: snippets and highlight rectangles.
 //!
-//! No module here calls a language model. A search with the same query over the same trees returns the same hits.
+//! No module here calls a chat model. A search with the same query over the same trees returns the same hits.
 
 pub mod aliases;
 pub mod cache;

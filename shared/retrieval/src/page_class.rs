@@ -1,56 +1,43 @@
-//! Where in a filing things stand: financial statements and kinds of sections, found on pages by their look.
+//! Classifies pages as financial statements and kinds of sections, by titles, rows and headings.
 
 use std::sync::OnceLock;
 
 use crate::tokenizer::content_words;
 
-/// A statement, or a kind of section.
+/// A financial statement, or a kind of section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PageClass {
-    /// Balance sheet.
     Balance,
-    /// Income statement.
     Income,
-    /// Cash flow statement.
     CashFlow,
     /// Statement of changes in equity.
     Equity,
-    /// Segments.
     Segments,
-    /// Geographic areas.
     Geography,
-    /// Income taxes.
     Taxes,
-    /// Legal proceedings and contingencies.
     Legal,
     /// Acquisitions and divestitures.
     Deals,
-    /// Restructuring.
     Restructuring,
-    /// Debt and borrowing.
     Debt,
-    /// Leases.
     Leases,
-    /// Management's discussion of results.
+    /// Management's discussion and analysis (MD&A).
     Discussion,
-    /// Outlook.
     Outlook,
     /// Reconciliation of non-GAAP figures.
     Reconciliation,
-    /// Business.
     Business,
-    /// Risk factors.
     Risks,
-    /// The cover of a form.
+    /// Cover page of a form.
     Cover,
-    /// Votes of holders.
+    /// Shareholder votes.
     Votes,
     /// Changes of directors and officers.
     Officers,
 }
 
 impl PageClass {
-    /// All places with the words for them in the vocabulary and in the index.
+    /// All classes, each with its code in the vocabulary and index, and its display name.
     pub const ALL: [(PageClass, &str, &str); 20] = [
         (PageClass::Balance, "BS", "balance sheet"),
         (PageClass::Income, "IS", "income statement"),
@@ -74,31 +61,28 @@ impl PageClass {
         (PageClass::Officers, "OFFICER", "directors and officers"),
     ];
 
-    /// The place of this name in the vocabulary.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|(_, code, _)| *code == name)
-            .map(|(place, ..)| place)
+            .map(|(class, ..)| class)
     }
 
-    /// Its name in the vocabulary and the index.
     pub fn code(self) -> &'static str {
         Self::ALL
             .into_iter()
-            .find(|(place, ..)| *place == self)
+            .find(|(class, ..)| *class == self)
             .map_or("", |(_, code, _)| code)
     }
 
-    /// Its name for people.
     pub fn display_name(self) -> &'static str {
         Self::ALL
             .into_iter()
-            .find(|(place, ..)| *place == self)
+            .find(|(class, ..)| *class == self)
             .map_or("", |(.., words)| words)
     }
 
-    /// Whether it is one of the statements.
+    /// Whether it is one of the four financial statements.
     pub fn is_statement(self) -> bool {
         matches!(
             self,
@@ -107,26 +91,26 @@ impl PageClass {
     }
 }
 
-/// How surely a page is a place.
+/// How reliable a classification is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
-    /// A look-alike (parent only, pro forma, a schedule), or only the path says so.
+    /// Based on the section titles above the page only, or on a look-alike such as parent-only, pro forma or schedule.
     Weak,
-    /// By title and rows, or by a heading on the page.
+    /// Based on title and rows of a statement, or on a heading on the page.
     Strong,
 }
 
-/// How statements are titled and what rows they have; words as they are compared.
+// A statement by its titles and row labels, matched after normalization.
 struct StatementRule {
     class: PageClass,
     titles: &'static [&'static str],
     rows: &'static [&'static str],
 }
 
-/// Rows needed for a statement, and numbers on its page.
+// Fewer rows or numbers mean a page that only mentions the statement.
 const MIN_ROWS: usize = 4;
 const MIN_NUMBERS: usize = 15;
-/// Lines in which its title stands.
+// The title is among the first lines of the page.
 const TITLE_LINES: usize = 8;
 
 const STATEMENTS: [StatementRule; 4] = [
@@ -255,10 +239,10 @@ const STATEMENTS: [StatementRule; 4] = [
     },
 ];
 
-/// Words of a title at most.
+// Longer lines are text that mentions the title.
 const TITLE_WORDS: usize = 14;
 
-/// What stands above statements that are not the filer's own of the period.
+// Words above statements that are not the filer's own for the period.
 const LOOK_ALIKES: [&str; 11] = [
     "parent company",
     "parent only",
@@ -273,7 +257,7 @@ const LOOK_ALIKES: [&str; 11] = [
     "deconsolidated",
 ];
 
-/// Headings that say what kind of section follows.
+// Headings that announce a kind of section; `=` requires the whole line.
 const HEADINGS: [(PageClass, &[&str]); 15] = [
     (PageClass::Segments, &["segment", "line of business"]),
     (
@@ -360,14 +344,14 @@ const HEADINGS: [(PageClass, &[&str]); 15] = [
     ),
 ];
 
-/// A phrase as words are compared; whether nothing may stand beside it.
+// A normalized phrase.
 struct WordPattern {
     words: Vec<String>,
     is_whole_line: bool,
 }
 
 impl WordPattern {
-    /// `=general` is the whole line.
+    // `=general` matches a whole line only.
     fn new(text: &&str) -> Self {
         let (is_whole_line, text) = text
             .strip_prefix('=')
@@ -379,22 +363,19 @@ impl WordPattern {
     }
 
     fn matches(&self, line: &[String]) -> bool {
-        let within = || {
-            line.windows(self.words.len().max(1))
-                .any(|part| part == self.words)
-        };
         if self.is_whole_line {
             line == self.words
         } else {
-            within()
+            line.windows(self.words.len().max(1))
+                .any(|part| part == self.words)
         }
     }
 }
 
-/// A statement with its patterns: titles, rows.
+// Patterns of titles and rows.
 type StatementPatterns = (PageClass, Vec<WordPattern>, Vec<WordPattern>);
 
-/// The tables above, cut into words once.
+// The tables above, tokenized once.
 struct PatternTable {
     statements: Vec<StatementPatterns>,
     look_alikes: Vec<WordPattern>,
@@ -403,21 +384,25 @@ struct PatternTable {
 
 fn patterns() -> &'static PatternTable {
     static PATTERNS: OnceLock<PatternTable> = OnceLock::new();
-    let all = |texts: &[&str]| texts.iter().map(WordPattern::new).collect::<Vec<_>>();
     PATTERNS.get_or_init(|| PatternTable {
         statements: STATEMENTS
             .iter()
-            .map(|one| (one.class, all(one.titles), all(one.rows)))
+            .map(|one| (one.class, compile(one.titles), compile(one.rows)))
             .collect(),
-        look_alikes: all(&LOOK_ALIKES),
+        look_alikes: compile(&LOOK_ALIKES),
         headings: HEADINGS
             .iter()
-            .map(|(place, texts)| (*place, all(texts)))
+            .map(|(class, texts)| (*class, compile(texts)))
             .collect(),
     })
 }
 
-/// The statements a page is, by its lines without running heads: title among the first lines, rows, numbers.
+fn compile(texts: &[&str]) -> Vec<WordPattern> {
+    texts.iter().map(WordPattern::new).collect()
+}
+
+/// Classifies a page by its lines without running heads and footers: a title among the first lines, enough rows by their
+/// `labels`, and enough `numbers`.
 pub fn classify_statements(
     lines: &[&str],
     labels: &[Vec<String>],
@@ -426,18 +411,16 @@ pub fn classify_statements(
     if numbers < MIN_NUMBERS {
         return Vec::new();
     }
-    let cut = |lines: &[&str]| {
-        lines
-            .iter()
-            .map(|line| content_words(line))
-            .collect::<Vec<_>>()
-    };
-    let above = cut(&lines[..lines.len().min(TITLE_LINES + 4)]);
+    let above: Vec<Vec<String>> = lines
+        .iter()
+        .take(TITLE_LINES + 4)
+        .map(|line| content_words(line))
+        .collect();
     let head = title_candidates(&above[..above.len().min(TITLE_LINES)]);
-    let has = |lines: &[Vec<String>], pattern: &WordPattern| {
-        lines.iter().any(|line| pattern.matches(line))
-    };
-    let weak = patterns().look_alikes.iter().any(|like| has(&above, like));
+    let weak = patterns()
+        .look_alikes
+        .iter()
+        .any(|like| any_line(&above, like));
     let confidence = if weak {
         Confidence::Weak
     } else {
@@ -447,14 +430,18 @@ pub fn classify_statements(
         .statements
         .iter()
         .filter(|(_, titles, rows): &&StatementPatterns| {
-            titles.iter().any(|title| has(&head, title))
-                && rows.iter().filter(|row| has(labels, row)).count() >= MIN_ROWS
+            titles.iter().any(|title| any_line(&head, title))
+                && rows.iter().filter(|row| any_line(labels, row)).count() >= MIN_ROWS
         })
-        .map(|(place, ..)| (*place, confidence))
+        .map(|(class, ..)| (*class, confidence))
         .collect()
 }
 
-/// Lines that may be titles, and pairs of them: short, without the words that stand in all of them.
+fn any_line(lines: &[Vec<String>], pattern: &WordPattern) -> bool {
+    lines.iter().any(|line| pattern.matches(line))
+}
+
+// Short lines and pairs of neighbors, because a title may wrap. "Consolidated" and "condensed" appear in all titles.
 fn title_candidates(lines: &[Vec<String>]) -> Vec<Vec<String>> {
     let short: Vec<Vec<String>> = lines
         .iter()
@@ -470,7 +457,7 @@ fn title_candidates(lines: &[Vec<String>]) -> Vec<Vec<String>> {
     [short, pairs].concat()
 }
 
-/// The kinds of sections a heading or title announces.
+/// The classes that a heading or title announces.
 pub fn classes_of_heading(heading: &str) -> Vec<PageClass> {
     let words = content_words(heading);
     patterns()
@@ -479,11 +466,11 @@ pub fn classes_of_heading(heading: &str) -> Vec<PageClass> {
         .filter(|(_, patterns): &&(PageClass, Vec<WordPattern>)| {
             patterns.iter().any(|pattern| pattern.matches(&words))
         })
-        .map(|(place, _)| *place)
+        .map(|(class, _)| *class)
         .collect()
 }
 
-/// Whether this is the cover of a form.
+/// Whether a page is the cover page of a form. `page` is 1-based.
 pub fn is_cover(lines: &[&str], page: u32) -> bool {
     let contains = |text: &str| lines.iter().any(|line| line.to_lowercase().contains(text));
     page <= 3
@@ -491,7 +478,7 @@ pub fn is_cover(lines: &[&str], page: u32) -> bool {
             || contains("exact name of registrant"))
 }
 
-/// Whether most lines of a page end in page numbers that rise, as a table of contents has them.
+/// Whether a page is a table of contents: most lines end in rising page numbers.
 pub fn is_toc(lines: &[&str]) -> bool {
     let titled = lines.iter().take(TITLE_LINES).any(|line| {
         let lower = line.to_lowercase();

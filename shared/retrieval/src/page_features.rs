@@ -1,5 +1,4 @@
-//! What ranking looks at on a page besides its words: its head, headings, labels of rows, columns of years, numbers, and
-//! what place it is.
+//! Extracts ranking features of a page: its head, headings, row labels, column years, numbers and page classes.
 
 use stemma_document::Line;
 
@@ -8,47 +7,44 @@ use crate::page_class::{
 };
 use crate::tokenizer::content_words;
 
-/// Lines of the head.
 const HEAD_LINES: usize = 8;
-/// Headings and labels of one page at most.
+// Bounds for damaged pages; real pages have far fewer.
 const MAX_HEADINGS: usize = 40;
 const MAX_LABELS: usize = 400;
-/// Words of a heading, and characters of a label, at most.
+// Longer lines are text.
 const HEADING_WORDS: usize = 14;
 const LABEL_CHARS: usize = 160;
-/// A heading's letters are so much larger than those of most lines.
+// A heading is at least this much larger than the body text.
 const HEADING_SIZE_RATIO: f32 = 1.12;
 
-/// A line of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct PageLine<'a> {
-    /// Its text.
     pub text: &'a str,
-    /// How it stands there, where that is known.
+    /// Position and style, if known.
     pub layout: Option<&'a Line>,
 }
 
-/// What ranking looks at.
+/// The ranking features of a page.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PageFeatures {
-    /// The first lines.
+    /// The first lines, joined by line breaks.
     pub head: String,
     /// Lines that look like headings.
     pub headings: Vec<String>,
-    /// The words before the numbers of rows.
+    /// The text before the numbers of table rows.
     pub labels: Vec<String>,
-    /// Years that head columns.
+    /// Column years of tables, ascending.
     pub years: Vec<u16>,
-    /// Numbers.
+    /// Count of numbers.
     pub numbers: usize,
-    /// Whether it is a table of contents.
+    /// Whether the page is a table of contents.
     pub is_toc: bool,
-    /// What place it is.
     pub page_classes: Vec<(PageClass, Confidence)>,
 }
 
 impl PageFeatures {
-    /// Reads a page without its running heads. `page` is its number from 1, or 0 for a section of a text.
+    /// Extracts the features of a page without running heads and footers. `page` is 1-based, or 0 for a section of a
+    /// document without pages.
     pub fn new(lines: &[PageLine<'_>], page: u32) -> Self {
         let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
         let mut features = Self {
@@ -88,18 +84,19 @@ impl PageFeatures {
         features
     }
 
-    /// Finds the kinds of sections from headings on the page and from the titles above it.
+    /// Adds the classes announced by headings on the page and by the titles in `path`. Call it after [`PageFeatures::new`],
+    /// once the section of the page is known.
     pub fn classify(&mut self, path: &[&str]) {
         if self.is_toc {
             return;
         }
-        let mut add = |place: PageClass, confidence: Confidence| {
+        let mut add = |class: PageClass, confidence: Confidence| {
             if !self
                 .page_classes
                 .iter()
-                .any(|(existing, _)| *existing == place)
+                .any(|(existing, _)| *existing == class)
             {
-                self.page_classes.push((place, confidence));
+                self.page_classes.push((class, confidence));
             }
         };
         let on_page: Vec<PageClass> = self
@@ -109,10 +106,10 @@ impl PageFeatures {
             .collect();
         on_page
             .into_iter()
-            .for_each(|place| add(place, Confidence::Strong));
+            .for_each(|class| add(class, Confidence::Strong));
         path.iter()
             .flat_map(|title| classes_of_heading(title))
-            .for_each(|place| add(place, Confidence::Weak));
+            .for_each(|class| add(class, Confidence::Weak));
     }
 
     fn add_row(&mut self, line: &str) {
@@ -120,13 +117,13 @@ impl PageFeatures {
         let first = words.iter().position(|word| is_number(word));
         let numbers = words.iter().filter(|word| is_number(word)).count();
         let years: Vec<u16> = words.iter().filter_map(|word| year(word)).collect();
-        let others = words
+        let text_words = words
             .iter()
             .filter(|word| word.chars().any(char::is_alphabetic))
             .count();
-        // `2022 2021 2020`, `December 31, 2022 2021`, `Fiscal 2023`: few words, and nothing but years and days.
+        // `2022 2021 2020`, `December 31, 2022 2021`, `Fiscal 2023`: a column header has few words beside years and days.
         if !years.is_empty()
-            && others <= 2 + 3 * years.len()
+            && text_words <= 2 + 3 * years.len()
             && words.len() <= 24
             && numbers <= 3 * years.len() + 1
         {
@@ -149,7 +146,7 @@ impl PageFeatures {
     }
 }
 
-/// The size most letters have, in points.
+// The font size of most characters, in points.
 fn body_size(lines: &[PageLine<'_>]) -> f32 {
     let mut sizes: Vec<(f32, usize)> = Vec::new();
     for line in lines {
@@ -185,7 +182,7 @@ fn is_heading(line: &PageLine<'_>, usual: f32) -> bool {
         && !line.text.split_whitespace().skip(1).any(is_number_cell)
 }
 
-/// Cells such as `1,749` and `$`, but not the number of a note or a year.
+// Cells such as `1,749` and `$`, but not the number of a note or a year, which headings may have.
 fn is_number_cell(word: &str) -> bool {
     word == "$"
         || is_number(word)
@@ -193,7 +190,7 @@ fn is_number_cell(word: &str) -> bool {
             && (word.contains([',', '(', '%']) || word.len() > 3)
 }
 
-/// `1,749`, `(2.3)`, `$5`, `12%`, `—` is none.
+// `1,749`, `(2.3)`, `$5` and `12%`, but not `—`.
 fn is_number(word: &str) -> bool {
     let bare = word.trim_matches(['$', '(', ')', '%', ',', '*', '€', '£', '¥', '+', '-', '–']);
     bare.starts_with(|c: char| c.is_ascii_digit())

@@ -1,5 +1,4 @@
-//! What a question says: its words and how much each counts, what it is about, where in a filing that stands, and which
-//! years, quarters, forms and Items it names.
+//! Parses a query: weighted terms, synonyms, likely page classes, and the years, quarter, form and Item it names.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +7,15 @@ use crate::search::ItemRef;
 use crate::synonyms::{Synonyms, TriggeredGroup};
 use crate::tokenizer::{content_words, is_stop_word, tokenize};
 
-/// Words of a question; later ones are ignored.
+// Later words are ignored, which bounds the work per query.
 const MAX_WORDS: usize = 40;
-/// What a word counts that almost every question has.
+// Weight of words that almost every question has.
 const GENERIC_WEIGHT: f32 = 0.2;
-/// What a place counts that the question names, and others beside it.
+// A statement named in the query wins over page classes that its words only suggest.
 const NAMED_WEIGHT: f32 = 2.0;
 const BESIDE_WEIGHT: f32 = 0.3;
 
-/// Words of questions rather than of what is asked, as they are compared.
+// Words of questions rather than of their subject, after stemming.
 const GENERIC_WORDS: [&str; 71] = [
     "amount",
     "analyst",
@@ -91,40 +90,41 @@ const GENERIC_WORDS: [&str; 71] = [
     "valu",
 ];
 
-/// A question, understood.
+/// A parsed query.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ParsedQuery {
-    /// Its words, as they are compared, and what each counts (0–1); most important first in no order.
+    /// Normalized words and their weights (0–1), in the order of the query.
     pub words: Vec<(String, f32)>,
-    /// Phrases of pages that would answer it, by the group of the vocabulary that says so.
+    /// Phrases expected on pages that answer the query, by synonym group.
     pub phrase_groups: Vec<PhraseGroup>,
-    /// Where that stands, and how surely (0–2).
+    /// Page classes expected to answer the query, with their weights (0–2).
     pub page_classes: BTreeMap<PageClass, f32>,
-    /// Years it names, in order.
+    /// Years it names, ascending.
     pub years: Vec<u16>,
-    /// The quarter it names: 1 to 4.
+    /// 1 to 4.
     pub quarter: Option<u8>,
-    /// The form it names, lower case: `10-k`.
+    /// Form type, lower case: `10-k`.
     pub form: Option<String>,
-    /// Whether it asks for amendments.
+    /// Whether it asks for amended filings.
     pub wants_amendments: bool,
     /// The Item it names, and the words that do.
     pub item: Option<(ItemRef, String)>,
-    /// Whether its answer is likely a number.
+    /// Whether the answer is probably a number.
     pub wants_number: bool,
 }
 
-/// Phrases that say the same.
+/// Phrases with the same meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhraseGroup {
-    /// Index terms.
+    /// As index terms.
     pub phrases: Vec<String>,
-    /// What the group counts (0–1).
+    /// 0–1.
     pub weight: f32,
 }
 
 impl ParsedQuery {
-    /// Reads a question. `issuer` are words that name the issuer, as they are compared: they find documents, not pages.
+    /// Parses a query. `issuer` are its normalized words that name the issuer: they select documents rather than pages, so
+    /// they get a low weight.
     pub fn parse(text: &str, issuer: &[String]) -> Self {
         let normalized = text.replace('’', "'");
         let cleaned = strip_instructions(&normalized);
@@ -149,12 +149,12 @@ impl ParsedQuery {
             || parsed
                 .page_classes
                 .iter()
-                .any(|(place, _)| place.is_statement());
+                .any(|(class, _)| class.is_statement());
         parsed
     }
 }
 
-/// Sentences as they were asked, cut at what ends one; "U.S. net" is not cut.
+// Splits at sentence ends, but not within "U.S. net".
 fn sentences(text: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let mut start = 0;
@@ -182,7 +182,7 @@ fn sentences(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Beginnings of sentences that speak to the reader of documents, not of them.
+// Sentences that start like this instruct the model instead of describing the subject.
 const INSTRUCTIONS: [&str; 22] = [
     "you are",
     "your only",
@@ -208,7 +208,7 @@ const INSTRUCTIONS: [&str; 22] = [
     "provide your",
 ];
 
-/// Clauses that say where to look: the places in them count, the words do not.
+// Clauses that say where to look. They suggest page classes, but their words are not search terms.
 const SOURCES: [&str; 9] = [
     "based on",
     "basing your",
@@ -221,7 +221,7 @@ const SOURCES: [&str; 9] = [
     "by using",
 ];
 
-/// The question without instructions; never less than two content words.
+// Removes instructions, unless fewer than two content words would remain.
 fn strip_instructions(text: &str) -> String {
     let mut remaining: Vec<String> = Vec::new();
     for sentence in sentences(text) {
@@ -232,7 +232,7 @@ fn strip_instructions(text: &str) -> String {
                 .any(|word| lower.contains(word));
         let (instruction, rest) = match INSTRUCTIONS.iter().find(|start| lower.starts_with(*start))
         {
-            // "Basing your judgments off of the balance sheet, what is …": the clause goes, the question stays.
+            // "Basing your judgments off of the balance sheet, what is …": only the clause is an instruction.
             Some(_) => (
                 true,
                 sentence
@@ -265,7 +265,7 @@ fn has_question_word(text: &str) -> bool {
     starts.iter().any(|start| lower.starts_with(start))
 }
 
-/// Leaves out `based on …` up to the next comma or the end, where enough of the sentence remains.
+// Removes `based on …` up to the next comma or the end, unless fewer than two content words would remain.
 fn strip_sources(sentence: &str) -> String {
     let lower = sentence.to_ascii_lowercase();
     let start = SOURCES.iter().filter_map(|source| lower.find(source)).min();
@@ -283,7 +283,7 @@ fn strip_sources(sentence: &str) -> String {
     }
 }
 
-/// Distinct words and what each counts.
+// Distinct words with their weights. A query of nothing but generic words keeps their full weight.
 fn weighted_words(text: &str, issuer: &[String]) -> Vec<(String, f32)> {
     let mut weighted: Vec<(String, f32)> = Vec::new();
     let all = tokenize(text);
@@ -310,7 +310,7 @@ fn weighted_words(text: &str, issuer: &[String]) -> Vec<(String, f32)> {
     weighted
 }
 
-/// One word is a weaker sign than two.
+// A trigger of one word is a weaker sign than one of two.
 fn phrase_group(triggered: &TriggeredGroup<'_>) -> PhraseGroup {
     let weight = if triggered.from.len() > 1 { 1.0 } else { 0.75 };
     PhraseGroup {
@@ -319,7 +319,7 @@ fn phrase_group(triggered: &TriggeredGroup<'_>) -> PhraseGroup {
     }
 }
 
-/// Names of statements and places that a question may use itself.
+// Statements and sections by the names a query may use.
 const NAMES: [(&str, PageClass); 19] = [
     ("balance sheet", PageClass::Balance),
     ("statement of financial position", PageClass::Balance),
@@ -343,29 +343,29 @@ const NAMES: [(&str, PageClass); 19] = [
 ];
 
 fn page_classes(triggered: &[TriggeredGroup<'_>], text: &str) -> BTreeMap<PageClass, f32> {
-    let mut places: BTreeMap<PageClass, f32> = BTreeMap::new();
-    for (place, share) in triggered.iter().flat_map(|one| &one.group.page_classes) {
-        let best = places.entry(*place).or_default();
-        *best = best.max(*share);
+    let mut classes: BTreeMap<PageClass, f32> = BTreeMap::new();
+    for (class, weight) in triggered.iter().flat_map(|one| &one.group.page_classes) {
+        let best = classes.entry(*class).or_default();
+        *best = best.max(*weight);
     }
     let lower = text.to_lowercase();
     let named_classes: Vec<PageClass> = NAMES
         .iter()
         .filter(|(name, _)| lower.contains(name))
-        .map(|(_, place)| *place)
+        .map(|(_, class)| *class)
         .collect();
-    if named_classes.iter().any(|place| place.is_statement()) {
-        places
+    if named_classes.iter().any(|class| class.is_statement()) {
+        classes
             .iter_mut()
-            .for_each(|(_, share)| *share *= BESIDE_WEIGHT);
+            .for_each(|(_, weight)| *weight *= BESIDE_WEIGHT);
     }
-    for place in named_classes {
-        places.insert(place, NAMED_WEIGHT);
+    for class in named_classes {
+        classes.insert(class, NAMED_WEIGHT);
     }
-    places
+    classes
 }
 
-/// Years in order, and the quarter.
+// Years in ascending order, and the quarter.
 fn parse_dates(text: &str) -> (Vec<u16>, Option<u8>) {
     let lower = text.to_lowercase();
     let mut years: Vec<u16> = Vec::new();
@@ -381,11 +381,11 @@ fn parse_dates(text: &str) -> (Vec<u16>, Option<u8>) {
         }
         // `Q2`, `2Q`, `2Q23`.
         let digits: Vec<char> = word.chars().collect();
-        let parsed_year = match digits.as_slice() {
+        let quarter_number = match digits.as_slice() {
             ['q', n] | [n, 'q', ..] => n.to_digit(10),
             _ => None,
         };
-        quarter = quarter.or(parsed_year
+        quarter = quarter.or(quarter_number
             .and_then(|n| u8::try_from(n).ok())
             .filter(|n| (1..=4).contains(n)));
     }
@@ -404,7 +404,7 @@ fn parse_dates(text: &str) -> (Vec<u16>, Option<u8>) {
     (years, quarter)
 }
 
-/// Forms as people write them, and as facets have them.
+// Forms as people write them, and as the form facet has them. Amendments come first, since `10-k` would match them, too.
 const FORMS: [(&str, &str); 16] = [
     ("10-k/a", "10-k/a"),
     ("10-q/a", "10-q/a"),
@@ -426,21 +426,22 @@ const FORMS: [(&str, &str); 16] = [
 
 fn parse_form(text: &str) -> Option<String> {
     let lower = format!(" {} ", text.to_lowercase());
-    let whole = |name: &str| {
-        lower.match_indices(name).any(|(at, _)| {
-            let end = lower[at + name.len()..].chars().next();
-            let before = lower[..at].chars().next_back();
-            !before.is_some_and(char::is_alphanumeric)
-                && !end.is_some_and(|c| c.is_alphanumeric() || c == '-')
-        })
-    };
     FORMS
         .iter()
-        .find(|(name, _)| whole(name))
+        .find(|(name, _)| contains_whole_word(&lower, name))
         .map(|(_, form)| (*form).to_owned())
 }
 
-/// `Item 7A`.
+fn contains_whole_word(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let after = text[at + name.len()..].chars().next();
+        let before = text[..at].chars().next_back();
+        !before.is_some_and(char::is_alphanumeric)
+            && !after.is_some_and(|c| c.is_alphanumeric() || c == '-')
+    })
+}
+
+// `Item 7A`: the Item, and the words as written.
 fn parse_item(text: &str) -> Option<(ItemRef, String)> {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.windows(2).find_map(|pair| {
@@ -505,7 +506,7 @@ mod tests {
         assert_eq!(question.page_classes[&PageClass::CashFlow], 2.0);
         assert_eq!(weight_of(&question, "statement"), 0.0);
         assert!(weight_of(&question, "dividend") > 0.0);
-        // Nothing would remain: nothing is left out.
+        // Too little would remain, so the clause stays.
         assert!(!read("based on balance").words.is_empty());
     }
 

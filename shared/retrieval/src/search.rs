@@ -1,7 +1,7 @@
-//! The one way to search: a [`Query`] goes to a [`SearchService`], a [`SearchResults`] comes back.
+//! The search port: a [`Query`] goes to a [`SearchService`], which returns [`SearchResults`].
 //!
-//! A finder may sit over an index in this process or another one, or read documents one after the other: nothing here
-//! says where. What it returns names documents by id and sections by number; who has a catalogue adds locators.
+//! The port does not say where the search runs: over an index in this process, over one elsewhere, or by reading
+//! documents one by one. Results name documents by id and sections by number; callers with a catalog add locators.
 
 use std::collections::BTreeMap;
 
@@ -13,52 +13,50 @@ use stemma_engine::{PortError, RunId};
 use crate::usage::CallUsage;
 use stemma_catalog::filter::Filter;
 
-/// Characters of a question that are looked at.
+/// Query text beyond this many characters is ignored.
 pub const MAX_QUERY_CHARS: usize = 4_000;
-/// Hits per answer at most.
+/// Largest [`Query::limit`].
 pub const MAX_LIMIT: usize = 500;
-/// Hits that can be passed over at most: who wants more should ask for less.
+/// Largest [`Query::skip`]. Each page ranks all hits before it again, so that deep paging gets slow.
 pub const MAX_SKIP: usize = 10_000;
 
-/// Answers questions over one collection.
+/// Searches one collection.
 #[async_trait]
 pub trait SearchService: Send + Sync {
-    /// Sections that fit, best first. The same question over the same trees gives the same answer.
+    /// Returns matching sections, best first. The same query over the same trees returns the same hits.
     ///
     /// # Errors
-    /// [`SearchError`] when there is nothing to look for, or the store or index could not say.
+    /// [`SearchError`] if the query has no words, or the store or index fails.
     async fn search(&self, query: &Query) -> Result<SearchResults, SearchError>;
 }
 
-/// What to look for, and where.
+/// What to search for, and in which documents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Query {
-    /// A question, or key words; what lies beyond [`MAX_QUERY_CHARS`] is ignored.
+    /// A question or keywords; cut at [`MAX_QUERY_CHARS`].
     pub text: String,
-    /// Which documents.
     pub within: DocumentScope,
-    /// What must be true of them.
+    /// Conditions on documents.
     pub filter: Filter,
-    /// Only in this Item, its sub-sections included.
+    /// Search this Item only, with its subsections.
     pub item: Option<ItemRef>,
-    /// Hits to return, 1 to [`MAX_LIMIT`].
+    /// Number of hits to return, 1 to [`MAX_LIMIT`].
     pub limit: usize,
-    /// Hits to pass over, for further pages of an answer; at most [`MAX_SKIP`].
+    /// Number of hits to skip, for paging; at most [`MAX_SKIP`].
     pub skip: usize,
-    /// How to rank.
     pub strategy: RankingStrategy,
-    /// Whether hits say where their words stand on the page; costs a read of the document's text.
+    /// Whether to return highlight rectangles of pages. This reads the document's text.
     pub rectangles: bool,
-    /// Whether hits say what their scores are made of.
+    /// Whether to return the parts of each score.
     pub explain: bool,
-    /// Ingredients of [`RankingStrategy::Ranked`] to leave out, to see what each is worth.
+    /// Features of [`RankingStrategy::Ranked`] to disable, to measure their effect.
     #[serde(rename = "without")]
     pub disabled_features: Vec<RankingFeature>,
-    /// Whether nothing may be paid for it: then it is not routed by meaning, which has its words made a vector.
+    /// Whether to avoid all paid calls. Semantic routing is then skipped, because it embeds the query.
     #[serde(rename = "for_nothing")]
     pub free_only: bool,
-    /// The question for which it is looked, as the call log names it; `None`: one of its own. Changes no answer.
+    /// The run that pays for the search, as named in the call log; `None` for a run of its own. Does not change the hits.
     #[serde(skip)]
     pub run: Option<RunId>,
 }
@@ -83,7 +81,6 @@ impl Default for Query {
 }
 
 impl Query {
-    /// A question to all documents.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -92,30 +89,30 @@ impl Query {
     }
 }
 
-/// Which documents a question is for.
+/// The documents to search.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentScope {
-    /// All of the collection: the question itself may say which (routing).
+    /// All documents. Names in the query may still narrow the search (routing).
     #[default]
     All,
-    /// These; with one, routing is skipped.
+    /// These documents. A single document skips routing.
     Documents(Vec<DocId>),
 }
 
 /// An Item of a filing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemRef {
-    /// The Part it stands in (`II`), where that matters.
+    /// The part of the form (`II`), if it matters.
     pub part: Option<String>,
-    /// Its number: `1A`, `7`, `2.02`.
+    /// `1A`, `7` or `2.02`.
     pub number: String,
 }
 
 impl std::str::FromStr for ItemRef {
     type Err = SearchError;
 
-    /// Reads `1A`, `II.1A`, `item-7`.
+    /// Parses `1A`, `II.1A` or `item-7`.
     fn from_str(text: &str) -> Result<Self, SearchError> {
         let bare = text.trim();
         let bare = bare.strip_prefix("item-").unwrap_or(bare);
@@ -130,28 +127,26 @@ impl std::str::FromStr for ItemRef {
     }
 }
 
-/// How sections are ranked. No strategy here asks a model.
+/// How sections are ranked. No strategy calls a language model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RankingStrategy {
-    /// The best there is for the question: [`RankingStrategy::Ranked`].
+    /// The default, [`RankingStrategy::Ranked`].
     #[default]
     Auto,
-    /// Fields, phrases of the vocabulary, statement classes, years and numbers, weighed by measurement.
+    /// Weighted fields, synonyms, page classes, years and numbers; the weights are fitted by measurement.
     Ranked,
-    /// The documented baseline: BM25 over title (1.0), summary (0.7) and body (0.3), with ancestors.
+    /// Baseline: BM25 over title (1.0), summary (0.7) and body (0.3), including ancestors.
     Lexical,
 }
 
 impl RankingStrategy {
-    /// All, by their words.
     pub const ALL: [RankingStrategy; 3] = [
         RankingStrategy::Auto,
         RankingStrategy::Ranked,
         RankingStrategy::Lexical,
     ];
 
-    /// The stable word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             RankingStrategy::Auto => "auto",
@@ -160,7 +155,6 @@ impl RankingStrategy {
         }
     }
 
-    /// The strategy of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -168,41 +162,41 @@ impl RankingStrategy {
     }
 }
 
-/// A part of [`RankingStrategy::Ranked`] that can be left out.
+/// A feature of [`RankingStrategy::Ranked`] that can be disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RankingFeature {
-    /// That instructions and sources in a question are no search words, and words of asking count little.
+    /// Ignores instructions and source names in a question, and gives question words a low weight.
     Cleaning,
-    /// Heads, headings, paths and summaries beside the text.
+    /// Matches page heads, headings, paths and summaries beside the text.
     Fields,
-    /// Labels of rows.
+    /// Matches row labels of tables.
     Labels,
-    /// Phrases of the vocabulary.
+    /// Expands terms by the synonym vocabulary.
     #[serde(rename = "vocabulary")]
     Synonyms,
-    /// Pages that are statements, and questions that want them.
+    /// Prefers financial statements for queries about them.
     Statements,
-    /// Kinds of sections, and questions that want them.
+    /// Prefers sections of the kind a query asks for.
     Sections,
-    /// Columns of years.
+    /// Matches column years of tables.
     Years,
-    /// Numbers on the page, where a number is asked for.
+    /// Prefers pages with numbers if the query asks for one.
     Numbers,
-    /// Tables of contents count half.
+    /// Halves the score of tables of contents.
     Contents,
-    /// Lines elsewhere that refer to a section.
+    /// Counts references to a section from elsewhere.
     References,
-    /// Issuers named in the question leave other documents out.
+    /// Restricts the search to issuers named in the query.
     Routing,
-    /// Years, quarters and forms named in the question order documents.
+    /// Boosts documents with the years, quarters and forms named in the query.
     Dates,
-    /// Documents with many good passages before those with one.
+    /// Boosts documents with many good passages.
     DocScore,
 }
 
 impl RankingFeature {
-    /// All of them, with their words.
+    /// All features, with their names.
     pub const ALL: [(RankingFeature, &str); 13] = [
         (RankingFeature::Cleaning, "cleaning"),
         (RankingFeature::Fields, "fields"),
@@ -219,45 +213,39 @@ impl RankingFeature {
         (RankingFeature::DocScore, "doc_score"),
     ];
 
-    /// The ingredient of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|(_, word)| *word == name)
-            .map(|(ingredient, _)| ingredient)
+            .map(|(feature, _)| feature)
     }
 }
 
-/// What was found.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SearchResults {
-    /// Best first; equal scores in order of documents and sections.
+    /// Best first; ties ordered by document and section.
     pub hits: Vec<SectionHit>,
-    /// What the question itself said about which documents and places it is for.
+    /// Conditions found in the query text.
     #[serde(rename = "routed")]
     pub applied_filters: Vec<AppliedFilter>,
-    /// Words of the question as they are compared.
+    /// Terms of the query, normalized.
     pub terms: Vec<String>,
-    /// How many hits there are.
     pub total: TotalHits,
-    /// What to pass over for the next ones ([`Query::skip`]); `None` at the end.
+    /// [`Query::skip`] for the next page; `None` at the end.
     #[serde(rename = "next")]
     pub next_skip: Option<usize>,
-    /// What was looked at.
     #[serde(rename = "searched")]
     pub stats: SearchStats,
-    /// What it cost: the vector of the question, where one was made.
+    /// Cost of embedding the query, if that was needed.
     #[serde(skip)]
     pub usage: CallUsage,
 }
 
-/// A number of hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TotalHits {
-    /// This many.
     Exact(usize),
-    /// So many were looked at; there may be more.
+    /// The candidate limit was reached; there may be more.
     AtLeast(usize),
 }
 
@@ -267,122 +255,108 @@ impl Default for TotalHits {
     }
 }
 
-/// What was looked at to answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct SearchStats {
-    /// Documents the scope and filter allow.
+    /// Documents in scope that match the filter.
     pub documents_in_scope: usize,
-    /// Documents that routing left; all of them where it was skipped.
+    /// Documents left after routing.
     pub documents: usize,
-    /// Documents searched by title and summary alone: their text is not in the store.
+    /// Documents searched by title and summary only, because their text is not stored.
     pub documents_without_text: usize,
-    /// Sections of all documents searched.
+    /// Sections of the searched documents.
     pub sections: usize,
-    /// Microseconds from question to answer, where it was answered.
+    /// Duration of the original search in microseconds; unchanged for cached results.
     pub took_us: u64,
 }
 
-/// Something a question says about where to look: `company: 3M COMPANY`, `fiscal_year: 2022`, `item: 1A`.
+/// A condition found in the query: `company: 3M COMPANY`, `fiscal_year: 2022`, `item: 1A`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedFilter {
-    /// The facet.
     pub facet: String,
-    /// Its value.
     pub value: String,
-    /// The words of the question that say so.
+    /// The words of the query that state it.
     pub from: String,
-    /// Documents it leaves.
+    /// Documents that satisfy it.
     pub documents: usize,
 }
 
-/// A section that fits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SectionHit {
-    /// Its document.
     pub doc: DocId,
-    /// The document's file name.
+    /// File name of the document.
     pub name: String,
     /// The version of the tree that was searched.
     pub version: u64,
-    /// The section.
     pub section: SectionId,
-    /// Titles from the top down to it; the last is its own.
+    /// Titles from the root to the section.
     pub path: Vec<String>,
-    /// First and last physical page of the section.
+    /// First and last physical page (1-based, inclusive).
     pub pages: Option<(u32, u32)>,
-    /// First and last line of the section, in a text.
+    /// First and last line (1-based, inclusive) in a document without pages.
     pub lines: Option<(u32, u32)>,
-    /// The pages of its own text that fit best, best first; empty for texts.
+    /// The best matching pages of the section's own text, best first; empty without pages.
     pub best_pages: Vec<PageHit>,
-    /// Larger is better; comparable within one answer.
+    /// Larger is better; only comparable within one result.
     pub score: f32,
-    /// What the score is made of, where asked for.
+    /// The parts of the score, if requested.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[serde(rename = "parts")]
     pub score_parts: BTreeMap<&'static str, f32>,
-    /// Why it is here, in a few words: `income statement · “operating income” · 2022`.
+    /// Short explanation: `income statement · “operating income” · 2022`.
     pub why: String,
-    /// The words that fit, where they stand.
     #[serde(rename = "excerpt")]
     pub snippet: Snippet,
 }
 
-/// A page that fits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PageHit {
-    /// Physical page, from 1.
+    /// Physical page (1-based).
     pub page: u32,
-    /// What is printed on it as its number, where that differs.
+    /// Printed page number, if it differs.
     pub label: Option<String>,
-    /// Larger is better; comparable within one answer.
+    /// Larger is better; only comparable within one result.
     pub score: f32,
-    /// Where the words of the question stand, where asked for.
+    /// Highlight rectangles, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rectangles: Vec<PageRect>,
 }
 
-/// A place on a page, 0–1 of its width and height, origin at the top left.
+/// A rectangle on a page, in fractions of its width and height (0–1), origin at the top left.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PageRect {
-    /// Left edge.
     pub x: f32,
-    /// Top edge.
     pub y: f32,
-    /// Width.
     pub w: f32,
-    /// Height.
     pub h: f32,
 }
 
-/// Words of a section around the terms.
+/// An excerpt of a section around the matched terms.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Snippet {
-    /// At most 240 characters of one to three lines, white space folded.
+    /// At most 240 characters of one to three lines, with white space collapsed.
     pub text: String,
-    /// Bytes of `text` that are words of the question.
+    /// Byte ranges of matched terms in `text`.
     #[serde(rename = "marks")]
     pub highlights: Vec<(usize, usize)>,
 }
 
-/// Why there is no answer.
+/// Why a search failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SearchError {
-    /// The question has no words.
     #[error("`{text}` has no words to search for")]
     NoWords {
-        /// As asked, cut.
+        /// Truncated.
         text: String,
     },
-    /// It is no Item.
-    #[error("`{text}` is no Item")]
+    #[error("`{text}` is not an Item")]
     NoItem {
-        /// As asked, cut.
+        /// Truncated.
         text: String,
     },
-    /// More hits are to be passed over than can be.
-    #[error("only the first {MAX_SKIP} hits can be asked for")]
+    /// [`Query::skip`] is larger than [`MAX_SKIP`].
+    #[error("at most {MAX_SKIP} hits can be skipped")]
     SkipTooLarge,
-    /// The store or index could not say.
+    /// The store or index failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }

@@ -1,4 +1,4 @@
-//! The lines of a text where most of a question stands together, and where its words stand on a page.
+//! Snippets: the lines that best match a query, and highlight rectangles of its terms on a page.
 
 use std::collections::HashMap;
 
@@ -7,39 +7,24 @@ use stemma_document::Page;
 use crate::search::{PageRect, Snippet};
 use crate::tokenizer::for_each_word;
 
-/// Characters of an excerpt.
 const SNIPPET_CHARS: usize = 240;
-/// Lines of an excerpt.
 const SNIPPET_LINES: usize = 3;
-/// Places on one page at most.
+// More highlights than this do not help a reader.
 const MAX_RECTANGLES: usize = 60;
 
-/// Words that are looked for, as they are compared, and what each is worth.
+/// Normalized query terms and their weights.
 pub type WordWeights = HashMap<String, f32>;
 
-/// The best lines, and the line from 0 with which they begin.
+/// The best matching lines of a text, and the index (0-based) of the first.
 pub fn best_snippet(text: &str, weights: &WordWeights) -> (Snippet, usize) {
     let lines: Vec<&str> = text.lines().collect();
     let present: Vec<Vec<&str>> = lines
         .iter()
         .map(|line| matched_words(line, weights))
         .collect();
-    let value = |start: usize| -> f32 {
-        let mut distinct: Vec<&str> =
-            present[start..lines.len().min(start + SNIPPET_LINES)].concat();
-        distinct.sort_unstable();
-        distinct.dedup();
-        // A window should begin where the question does.
-        let first = if present[start].is_empty() { 0.0 } else { 0.01 };
-        distinct
-            .iter()
-            .filter_map(|word| weights.get(*word))
-            .sum::<f32>()
-            + first
-    };
     let mut best = (0.0, 0);
     for start in 0..lines.len() {
-        let value = value(start);
+        let value = window_value(&present, start, weights);
         if value > best.0 {
             best = (value, start);
         }
@@ -53,7 +38,21 @@ pub fn best_snippet(text: &str, weights: &WordWeights) -> (Snippet, usize) {
     (snippet_around(&words, weights), best.1)
 }
 
-/// The words of `line` that are looked for, as `weights` has them.
+// The summed weight of the distinct terms in the lines from `start`.
+fn window_value(present: &[Vec<&str>], start: usize, weights: &WordWeights) -> f32 {
+    let mut distinct: Vec<&str> = present[start..present.len().min(start + SNIPPET_LINES)].concat();
+    distinct.sort_unstable();
+    distinct.dedup();
+    // Among windows with the same terms, prefer one that starts with a term.
+    let first = if present[start].is_empty() { 0.0 } else { 0.01 };
+    distinct
+        .iter()
+        .filter_map(|word| weights.get(*word))
+        .sum::<f32>()
+        + first
+}
+
+// The terms of `weights` in `line`.
 fn matched_words<'w>(line: &str, weights: &'w WordWeights) -> Vec<&'w str> {
     let mut matches = Vec::new();
     for_each_word(line, |word, _| {
@@ -62,7 +61,7 @@ fn matched_words<'w>(line: &str, weights: &'w WordWeights) -> Vec<&'w str> {
     matches
 }
 
-/// At most [`SNIPPET_CHARS`] of a text, from a little before the first word found.
+// At most `SNIPPET_CHARS` characters, starting shortly before the first term.
 fn snippet_around(text: &str, weights: &WordWeights) -> Snippet {
     let mut start = 0;
     let first = highlights(text, weights).first().map(|(first, _)| *first);
@@ -99,7 +98,7 @@ fn highlights(text: &str, weights: &WordWeights) -> Vec<(usize, usize)> {
     marks
 }
 
-/// Where the words stand on a page, in reading order.
+/// Rectangles of the matched terms on a page, in reading order.
 pub fn highlight_rects(page: &Page, weights: &WordWeights) -> Vec<PageRect> {
     let width = page.width.points().max(1.0);
     let height = page.height.points().max(1.0);
@@ -114,6 +113,7 @@ pub fn highlight_rects(page: &Page, weights: &WordWeights) -> Vec<PageRect> {
                 (left.min(word.x0.points()), right.max(word.x1.points()))
             });
             if left < right && rectangles.len() < MAX_RECTANGLES {
+                // Fractions of the page, so that viewers can scale them.
                 let share = |value: f32, of: f32| (value / of).clamp(0.0, 1.0);
                 rectangles.push(PageRect {
                     x: share(left, width),

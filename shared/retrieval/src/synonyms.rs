@@ -1,7 +1,7 @@
-//! How people ask about filings and how filings say it: groups of words, phrases and places, as data.
+//! The vocabulary: how people ask about filings, and how filings phrase it.
 //!
-//! The data is `vocabulary.txt`; its head says where it comes from. Phrases of pages are index terms of their own, so a
-//! changed file needs a new index: [`Synonyms::revision`] is part of the index's.
+//! The data is `vocabulary.txt`; its header names the sources. Phrases are index terms of their own, so a changed file
+//! needs a new index: [`Synonyms::revision`] is part of the index revision.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::tokenizer::content_words;
 
 const TEXT: &str = include_str!("vocabulary.txt");
 
-/// The groups, ready to be found in texts.
+/// The synonym groups, indexed by first word.
 pub struct Synonyms {
     groups: Vec<SynonymGroup>,
     phrases: Vec<String>,
@@ -20,34 +20,33 @@ pub struct Synonyms {
     triggers_by_first: HashMap<String, Vec<(usize, Vec<String>)>>,
 }
 
-/// Words of a question, phrases of pages that answer it, and where those stand.
+/// Phrases expected on pages for some words of a query, and the page classes where they appear.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SynonymGroup {
-    /// Index terms of the phrases: words as they are compared, joined by spaces.
+    /// Index terms of the phrases: normalized words joined by spaces.
     pub phrases: Vec<String>,
-    /// Where they stand, and how surely (0–1).
+    /// Page classes, with their weights (0–1).
     pub page_classes: Vec<(PageClass, f32)>,
 }
 
-/// A group that a question asks for.
+/// A synonym group that a query triggers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TriggeredGroup<'v> {
-    /// Its number.
+    /// Index of the group.
     pub at: usize,
-    /// The group.
     pub group: &'v SynonymGroup,
-    /// The content words of the question that say so, by position.
+    /// The content words of the query that trigger it, by position.
     pub from: Range<usize>,
 }
 
 impl Synonyms {
-    /// The vocabulary of this program.
+    /// The built-in vocabulary.
     pub fn get() -> &'static Self {
         static VOCABULARY: OnceLock<Synonyms> = OnceLock::new();
         VOCABULARY.get_or_init(|| Self::parse(TEXT))
     }
 
-    /// Stands for its content: another file is another revision.
+    /// A number derived from the content of the file.
     pub fn revision() -> u32 {
         let bytes = stemma_document::Digest::from_content(TEXT.as_bytes());
         bytes
@@ -115,7 +114,7 @@ impl Synonyms {
         synonyms
     }
 
-    /// Calls `visit` with each phrase of pages among content words, and where it begins. Phrases may overlap.
+    /// Calls `visit` with each phrase among content words, and its position. Phrases may overlap.
     pub fn for_each_phrase<'v>(&'v self, words: &[String], mut visit: impl FnMut(&'v str, usize)) {
         for (at, word) in words.iter().enumerate() {
             for (number, phrase) in self.phrases_by_first.get(word).into_iter().flatten() {
@@ -126,8 +125,8 @@ impl Synonyms {
         }
     }
 
-    /// The groups that the content words of a question ask for. Of triggers within each other only the longest counts:
-    /// "operating cash flow" is not "cash flow".
+    /// The groups that the content words of a query trigger. Of nested triggers only the longest counts: "operating cash
+    /// flow" is not "cash flow".
     pub fn triggered_groups(&self, words: &[String]) -> Vec<TriggeredGroup<'_>> {
         let mut matches: Vec<(usize, Range<usize>)> = Vec::new();
         for (at, word) in words.iter().enumerate() {
@@ -137,12 +136,9 @@ impl Synonyms {
                 }
             }
         }
-        let inside = |a: &Range<usize>, b: &Range<usize>| {
-            b.start <= a.start && a.end <= b.end && a.len() < b.len()
-        };
         let longest: Vec<_> = matches
             .iter()
-            .filter(|(_, range)| !matches.iter().any(|(_, other)| inside(range, other)))
+            .filter(|(_, range)| !matches.iter().any(|(_, other)| is_nested(range, other)))
             .cloned()
             .collect();
         let mut triggered: Vec<TriggeredGroup<'_>> = Vec::new();
@@ -159,7 +155,11 @@ impl Synonyms {
     }
 }
 
-/// `IS*0.5`.
+fn is_nested(inner: &Range<usize>, outer: &Range<usize>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end && inner.len() < outer.len()
+}
+
+// `IS*0.5`: a page class and its weight, 1 by default.
 fn parse_page_class(text: &str) -> Option<(PageClass, f32)> {
     let (name, share) = text.split_once('*').unwrap_or((text, "1"));
     Some((PageClass::from_name(name)?, share.parse().ok()?))

@@ -1,10 +1,10 @@
-//! The words of a text as they are compared: the one tokenizer of index, questions and excerpts.
+//! The tokenizer shared by index, queries and snippets.
 //!
-//! Text is brought to NFKC and lower case. A word stays whole where people read it as one: `3M's` is `3m`, `R&D` is `r&d`,
-//! `$1,577` is `1577`, `U.S.` is `us`, `10-K` is `10k`; a compound counts joined and as its parts (`non-GAAP` is
-//! `nongaap`, `non`, `gaap`; `normalize_year-end` is `yearend`, `normalize_year`, `end`); a fiscal year is its year (`FY22` is `2022`); a
-//! word cut at a line's end is rejoined. English words are stemmed. Chinese is cut into words by a dictionary that is
-//! loaded when the first such text comes; kana and hangul into pairs of neighboring characters.
+//! Text is normalized to NFKC and lower case. A word stays whole where people read it as one: `3M's` is `3m`, `R&D` is
+//! `r&d`, `$1,577` is `1577`, `U.S.` is `us`, `10-K` is `10k`. A compound counts joined and as its parts (`non-GAAP` is
+//! `nongaap`, `non`, `gaap`); a fiscal year is its year (`FY22` is `2022`); a word hyphenated at a line end is rejoined.
+//! English words are stemmed. Chinese is segmented by a dictionary that is loaded on first use; kana and hangul become
+//! bigrams.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use jieba_rs::{Jieba, TokenizeMode};
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
-/// Longest word that is looked at, in bytes; longer runs are no words.
+// Longer runs are data, such as base64, rather than words.
 const MAX_WORD_BYTES: usize = 64;
 
-/// Words that people write as one and as two; they count as two.
+// Written both ways in filings; indexed as two words so that either spelling matches.
 const COMPOUNDS: [(&str, [&str; 2]); 4] = [
     ("cashflow", ["cash", "flow"]),
     ("cashflows", ["cash", "flow"]),
@@ -25,7 +25,7 @@ const COMPOUNDS: [(&str, [&str; 2]); 4] = [
     ("bottomline", ["bottom", "line"]),
 ];
 
-/// Words that say nothing about a subject, as they are compared.
+// After stemming.
 const STOP_WORDS: [&str; 100] = [
     "a", "about", "after", "all", "also", "am", "an", "and", "ani", "are", "as", "at", "be",
     "been", "befor", "being", "between", "both", "but", "by", "can", "could", "did", "do", "doe",
@@ -37,24 +37,23 @@ const STOP_WORDS: [&str; 100] = [
     "were", "what", "when", "where", "which", "while", "who", "whom", "whi", "will", "with", "you",
 ];
 
-/// Whether a word, as it is compared, says nothing about a subject.
+/// Whether a normalized word is a stop word.
 pub fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.contains(&word)
 }
 
-/// Calls `visit` with each word of `text` as it is compared and the bytes it stands on. A compound gives several words on
-/// the same bytes.
+/// Calls `visit` with each normalized word of `text` and its byte range. All parts of a compound share one range.
 pub fn for_each_word(text: &str, mut visit: impl FnMut(&str, Range<usize>)) {
-    // One allocation per thread would be better still; a stemmer is two words.
+    // Creating a stemmer allocates little, so it is not kept per thread.
     let stemmer = Stemmer::create(Algorithm::English);
-    let mut fiscal: Option<Range<usize>> = None;
+    let mut fiscal_prefix: Option<Range<usize>> = None;
     for_each_run(text, &mut |run, range| match run {
         RunKind::Chinese => segment_chinese(&text[range.clone()], range.start, &mut visit),
         RunKind::Bigrams => bigrams(&text[range.clone()], range.start, &mut visit),
         RunKind::Word => {
             let word = normalize_word(&text[range.clone()]);
-            let year = match fiscal.take() {
-                // `FY 22`: the letters are their own word before the year.
+            let year = match fiscal_prefix.take() {
+                // In `FY 22`, `FY` is a word of its own.
                 Some(at) if text[at.end..range.start].trim().is_empty() => normalize_year(&word),
                 _ => None,
             };
@@ -62,19 +61,19 @@ pub fn for_each_word(text: &str, mut visit: impl FnMut(&str, Range<usize>)) {
                 Some(year) => visit(&year, range.clone()),
                 None => word_terms(&stemmer, &word, &mut |term| visit(term, range.clone())),
             }
-            fiscal = (&*word == "fy").then_some(range);
+            fiscal_prefix = (&*word == "fy").then_some(range);
         }
     });
 }
 
-/// The words of `text`, in order.
+/// The normalized words of `text`, in order.
 pub fn tokenize(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for_each_word(text, |word, _| words.push(word.to_owned()));
     words
 }
 
-/// The words of `text` without stop words: what phrases are made of.
+/// The normalized words of `text` without stop words. Phrases are made of these.
 pub fn content_words(text: &str) -> Vec<String> {
     let mut words = tokenize(text);
     words.retain(|word| !is_stop_word(word));
@@ -104,7 +103,7 @@ fn is_letter(c: char) -> bool {
     }
 }
 
-/// Calls `visit` with each stretch that is a word or written without spaces.
+// Calls `visit` with each word, and with each run of a script written without spaces.
 fn for_each_run(text: &str, visit: &mut impl FnMut(RunKind, Range<usize>)) {
     let mut chars = text.char_indices().peekable();
     while let Some((start, c)) = chars.next() {
@@ -145,7 +144,7 @@ fn for_each_run(text: &str, visit: &mut impl FnMut(RunKind, Range<usize>)) {
     }
 }
 
-/// Whether `c` between two characters keeps them one word.
+// Whether `c` joins the characters around it into one word.
 fn is_word_joiner(before: char, c: char, rest: &str) -> bool {
     let mut rest = rest.chars();
     let Some(after) = rest.next() else {
@@ -158,7 +157,7 @@ fn is_word_joiner(before: char, c: char, rest: &str) -> bool {
                 && (is_letter(after)
                     || after == '\n' && is_hyphenated_at_line_end(before, rest.next()))
         }
-        // The line end behind such a hyphen.
+        // The line break after a hyphen that splits a word.
         '\n' => matches!(before, '-' | '\u{2010}' | '\u{2011}') && after.is_lowercase(),
         '\u{AD}' => true,
         ',' => before.is_ascii_digit() && after.is_ascii_digit(),
@@ -175,7 +174,7 @@ fn is_hyphenated_at_line_end(before: char, next: Option<char>) -> bool {
     before.is_lowercase() && next.is_some_and(char::is_lowercase)
 }
 
-/// NFKC and lower case, with one kind of hyphen and apostrophe.
+// NFKC and lower case, with one kind of hyphen and apostrophe. ASCII text, which is nearly all of it, skips NFKC.
 fn normalize_word(word: &str) -> Cow<'_, str> {
     if word.is_ascii() && !word.contains('\n') {
         let plain = word.bytes().all(|byte| !byte.is_ascii_uppercase());
@@ -197,7 +196,7 @@ fn normalize_word(word: &str) -> Cow<'_, str> {
     Cow::Owned(composed.replace('\u{AD}', "").to_lowercase())
 }
 
-/// Calls `visit` with what a word in lower case stands for.
+// Calls `visit` with each index term of a normalized word.
 fn word_terms(stemmer: &Stemmer, word: &str, visit: &mut impl FnMut(&str)) {
     let bare = word
         .strip_suffix("'s")
@@ -218,12 +217,12 @@ fn word_terms(stemmer: &Stemmer, word: &str, visit: &mut impl FnMut(&str)) {
     visit(&stem(stemmer, &remove_char(bare, '.')));
 }
 
-/// A compound, joined, and its parts of two letters and more.
+// The joined compound, then its parts of at least two characters.
 fn compound_terms(stemmer: &Stemmer, word: &str, visit: &mut impl FnMut(&str)) {
     let joined = remove_char(word, '-');
     visit(&stem(stemmer, &joined));
     if joined.len() <= 4 && joined.bytes().any(|byte| byte.is_ascii_digit()) {
-        // `10-K`, `8-K`: the parts say nothing.
+        // The parts of `10-K` or `8-K` carry no meaning.
         return;
     }
     for part in word.split('-').filter(|part| part.chars().count() > 1) {
@@ -239,7 +238,7 @@ fn remove_char(word: &str, mark: char) -> Cow<'_, str> {
     }
 }
 
-/// `2022` for `22` and `2022`, as they stand behind `FY`.
+// Expands `22` to `2022`, as years are written after `FY`.
 fn normalize_year(digits: &str) -> Option<String> {
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -260,7 +259,7 @@ fn stem<'a>(stemmer: &Stemmer, word: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// The dictionary of Chinese words: half a second and tens of megabytes, so only where it is needed.
+// Loading takes half a second and tens of megabytes, so it waits for the first Chinese text.
 fn dictionary() -> &'static Jieba {
     static DICTIONARY: OnceLock<Jieba> = OnceLock::new();
     DICTIONARY.get_or_init(Jieba::new)

@@ -1,4 +1,4 @@
-//! What was paid for: where its lines and replies are kept, and who is charged for what a search had to pay.
+//! Cost accounting of paid calls: totals, the call log and the store of replies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,21 +11,17 @@ use stemma_engine::{Env, PortError};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::request::TokenUsage;
 
-/// What calls came to.
+/// Totals of paid calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallUsage {
-    /// Calls.
     pub calls: u32,
-    /// Tokens of prompts.
     pub prompt_tokens: u64,
-    /// Billionths of a dollar, of calls that have a price.
+    /// Sum over calls with a known price, in billionths of a dollar.
     pub nanodollars: u64,
-    /// Calls without a price.
     pub unpriced_calls: u32,
 }
 
 impl CallUsage {
-    /// Adds a call.
     pub fn add(&mut self, usage: TokenUsage, cost: SpendAmount) {
         self.calls += 1;
         self.prompt_tokens += u64::from(usage.prompt_tokens);
@@ -33,7 +29,6 @@ impl CallUsage {
         self.unpriced_calls += u32::from(cost.nanodollars.is_none());
     }
 
-    /// Adds what other calls came to.
     pub fn merge(&mut self, other: Self) {
         self.calls += other.calls;
         self.prompt_tokens += other.prompt_tokens;
@@ -42,10 +37,9 @@ impl CallUsage {
     }
 }
 
-/// Where a collection keeps what was paid for; what it refuses to keep is not tried again.
+/// The call log and the stored replies of a collection. After a permanent write error, nothing more is written.
 pub struct CallStore {
     pub blobs: Arc<dyn Blobs>,
-    /// Blob prefix of the tenant, without a slash at its end.
     collection: String,
     is_read_only: AtomicBool,
 }
@@ -59,7 +53,6 @@ impl CallStore {
         }
     }
 
-    /// Writes a line of the call log.
     pub async fn log_call(&self, env: &Env, record: &CallRecord) {
         match serde_json::to_vec(record) {
             Ok(json) => {
@@ -71,12 +64,11 @@ impl CallStore {
                 .await
             }
             Err(error) => {
-                tracing::error!(run = %record.run, %error, "a line of the call log could not be written")
+                tracing::error!(run = %record.run, %error, "call log record was not encoded")
             }
         }
     }
 
-    /// Writes an object; where the store refuses for good, that is said once and nothing is tried again.
     pub async fn put(&self, env: &Env, key: &str, bytes: Bytes) {
         if self.is_read_only.load(Ordering::Relaxed) {
             return;
@@ -88,11 +80,11 @@ impl CallStore {
 
     fn on_write_error(&self, error: &PortError) {
         if error.transient {
-            tracing::warn!(collection = self.collection, %error, "a line of the call log, or a reply, was not kept");
+            tracing::warn!(collection = self.collection, %error, "call log record or reply was not written");
         } else if !self.is_read_only.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 collection = self.collection, %error,
-                "the store keeps no replies and no call log of this process: give it the right to write below calls/ and replies/"
+                "call log and replies are not stored: grant write access below calls/ and replies/"
             );
         }
     }

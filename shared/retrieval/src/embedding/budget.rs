@@ -1,4 +1,4 @@
-//! What making vectors may cost at most.
+//! The budget of one embedding run.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,10 +8,10 @@ use stemma_engine::jobs::{JobBudget, SpendAmount};
 use stemma_llm::prices::CallBudget;
 use tokio::sync::Notify;
 
-/// The code of the failure of a call that the budget does not allow.
+/// Failure code of a call that exceeds the budget.
 pub const BUDGET_EXHAUSTED: &str = "embeddings.budget_used_up";
 
-/// A purse for one making of vectors, in tokens and money.
+/// Tokens and money that one embedding run may use.
 #[derive(Debug)]
 pub struct EmbeddingBudget {
     budget: JobBudget,
@@ -68,7 +68,7 @@ impl EmbeddingBudget {
 
 #[async_trait]
 impl CallBudget for EmbeddingBudget {
-    /// Where a call would fit but for others under way, those are waited for: they may cost less than was reserved.
+    // A call that only fits without the calls in flight waits for them: they may cost less than they reserved.
     async fn reserve(&self, most: SpendAmount) -> Result<(), Failure> {
         loop {
             let settlement = self.settlement.notified();
@@ -80,7 +80,7 @@ impl CallBudget for EmbeddingBudget {
                         most.tokens
                     );
                     return Err(Failure::permanent(BUDGET_EXHAUSTED, message).with_next(
-                        "allow more; what was made is kept, and the same command goes on from it",
+                        "raise the budget; the vectors so far are kept, and the same command continues",
                     ));
                 }
                 let reserved = state.reserved;
@@ -131,7 +131,7 @@ mod tests {
             tokens: None,
         });
         budget.reserve(cost(60)).await.unwrap();
-        // Fits only when the other has cost less than it might.
+        // Fits only once the first call has cost less than it reserved.
         let waiting = async {
             budget.reserve(cost(60)).await.unwrap();
             budget.settle(cost(60), cost(50)).await;

@@ -1,7 +1,7 @@
-//! Bringing vectors up to a catalogue: what is lacking is made, once.
+//! Embeds the sections of a catalog that have no vector yet.
 //!
-//! Each reply is kept before the next one is asked for, that of a part of a long document too: whoever goes on after a kill
-//! pays for no text again, but for the calls that were under way.
+//! Each reply is stored before the next call, also within a long document. A run that continues after a crash pays again
+//! only for the calls that were in flight.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -21,63 +21,61 @@ use crate::usage::CallUsage;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 
-/// What bringing vectors up to a catalogue came to.
+/// What an embedding run did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct EmbedReport {
-    /// Documents whose vectors were made.
+    /// Documents embedded.
     pub documents: usize,
-    /// Documents that lack vectors still.
+    /// Documents still without vectors.
     #[serde(rename = "left")]
     pub remaining: usize,
-    /// Sections whose texts were sent.
+    /// Sections sent to the endpoint.
     pub sent: usize,
-    /// Sections whose texts were known from before.
+    /// Sections whose text was embedded before.
     pub reused: usize,
-    /// Documents that left.
+    /// Documents removed because they are no longer published.
     pub removed: usize,
-    /// Calls of the endpoint.
+    /// Calls to the endpoint.
     pub calls: u32,
-    /// Tokens, as the endpoint counts them.
+    /// Tokens by the endpoint's count.
     pub tokens: u64,
-    /// Billionths of a dollar; `None` where there is no price.
+    /// Cost in billionths of a dollar; `None` without a price.
     pub nanodollars: Option<u64>,
-    /// Vectors kept now.
+    /// Vectors stored after the run.
     pub vectors: usize,
 }
 
-/// What making all vectors would come to.
+/// What embedding all missing sections would cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct EmbedEstimate {
-    /// Documents that lack vectors.
+    /// Documents without vectors.
     pub documents: usize,
-    /// Sections whose texts would be sent.
+    /// Sections that would be sent.
     pub sections: usize,
-    /// Their tokens, by our count.
+    /// Tokens by our own count.
     pub tokens: u64,
-    /// Billionths of a dollar; `None` where there is no price.
+    /// Cost in billionths of a dollar; `None` without a price.
     pub nanodollars: Option<u64>,
 }
 
-/// How making vectors ended.
+/// How an embedding run ended.
 #[derive(Debug)]
 pub struct EmbedOutcome {
-    /// What was made.
     pub report: EmbedReport,
-    /// Why not all of it was.
+    /// Why it ended early.
     pub error: Option<EmbeddingError>,
 }
 
-/// What is said on the way.
+/// Progress callback, called after each document.
 pub type OnEmbedProgress<'a> = &'a (dyn Fn(&EmbedReport) + Send + Sync);
 
-/// The texts of a document, and what is known of them.
+// The texts of a document, and the vectors known for them by digest.
 struct SectionTexts {
     texts: Vec<(SectionId, String)>,
     vectors: HashMap<u64, Vec<f32>>,
 }
 
 impl SectionTexts {
-    /// Texts without a vector.
     fn missing_texts(&self) -> Vec<&str> {
         self.texts
             .iter()
@@ -88,7 +86,7 @@ impl SectionTexts {
             .collect()
     }
 
-    /// A row for each text whose vector is known.
+    // Texts without a vector are left out.
     fn rows(&self) -> Vec<SectionVector> {
         self.texts
             .iter()
@@ -105,12 +103,11 @@ impl SectionTexts {
 }
 
 impl SemanticRouter {
-    /// Makes what a catalogue has and the vectors lack; what was made stays when it ends early. Sections whose text did not
-    /// change since an earlier version cost nothing. `heard` is told after each document. Only one process at a time makes
-    /// vectors; `None`: another one does.
+    /// Embeds all sections of a catalog that have no vector. Unchanged sections of a new version cost nothing, and results
+    /// so far are kept if the run ends early. Only one process at a time may embed; `None` if another one does.
     ///
     /// # Errors
-    /// [`EmbeddingError`] when the vectors cannot be kept; what the endpoint or the purse refuse ends it early.
+    /// [`EmbeddingError`] if vectors cannot be stored. Failures of the endpoint or the budget are reported in the outcome.
     pub async fn sync(
         &self,
         catalog: &Catalog,
@@ -139,19 +136,19 @@ impl SemanticRouter {
             self.vectors.remove(doc).await?;
             report.removed += 1;
         }
-        let lacking = self.outdated(catalog).await?;
-        report.remaining = lacking.len();
+        let outdated = self.outdated(catalog).await?;
+        report.remaining = outdated.len();
         let stop = AtomicBool::new(false);
         let report = Mutex::new(report);
-        let work = lacking
+        let work = outdated
             .iter()
             .map(|document| self.embed_document(document, store, budget, &stop, &report));
-        let mut working = stream::iter(work)
+        let mut running = stream::iter(work)
             .buffer_unordered(self.embedder.settings().concurrent_documents.max(1));
         let mut stopped = None;
-        // What is under way when one fails is paid for: it is waited for, and kept.
-        while let Some(ended) = working.next().await {
-            match ended {
+        // After a failure, calls in flight still finish and their vectors are stored, because they have been paid for.
+        while let Some(result) = running.next().await {
+            match result {
                 Ok(()) => on_progress(&report.lock().unwrap_or_else(PoisonError::into_inner)),
                 Err(error) => {
                     stop.store(true, Ordering::Relaxed);
@@ -159,7 +156,7 @@ impl SemanticRouter {
                 }
             }
         }
-        drop(working);
+        drop(running);
         let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
         report.vectors = self.vectors.count().await?;
         Ok(Some(EmbedOutcome {
@@ -168,10 +165,10 @@ impl SemanticRouter {
         }))
     }
 
-    /// What [`SemanticRouter::sync`] would send: everything is read, and nothing sent.
+    /// Estimates the cost of [`SemanticRouter::sync`] without calling the endpoint.
     ///
     /// # Errors
-    /// [`EmbeddingError`] when documents or vectors cannot be read.
+    /// [`EmbeddingError`] if documents or vectors cannot be read.
     pub async fn estimate(
         &self,
         catalog: &Catalog,
@@ -216,7 +213,7 @@ impl SemanticRouter {
             .collect())
     }
 
-    /// The texts of a document; `None` where its tree has gone meanwhile.
+    // `None` if the tree has been deleted.
     async fn section_texts(
         &self,
         document: &CatalogDocument,
@@ -228,17 +225,17 @@ impl SemanticRouter {
         let most = self.settings.section_tokens;
         let texts =
             run_cpu(move || texts_to_embed(&opened.tree, opened.body.as_ref(), most)).await?;
-        let whole = self.vectors.get(document.doc()).await?;
-        let part = self.vectors.partial(document.doc()).await?;
-        let vectors = whole
+        let finished = self.vectors.get(document.doc()).await?;
+        let partial = self.vectors.partial(document.doc()).await?;
+        let vectors = finished
             .into_iter()
-            .chain(part)
+            .chain(partial)
             .map(|row| (row.digest, row.vector))
             .collect();
         Ok(Some(SectionTexts { texts, vectors }))
     }
 
-    /// Makes the vectors of one document, unless all is to stop.
+    // Embeds one document, unless the run is stopping.
     async fn embed_document(
         &self,
         document: &CatalogDocument,
@@ -302,39 +299,45 @@ fn count_batch(report: &Mutex<EmbedReport>, texts: usize, usage: CallUsage) {
         .map(|sum| sum + usage.nanodollars);
 }
 
-/// What is embedded of each section: titles from the top, its summary, the beginning of its own text.
+// The embedded text of a section: titles from the root, its summary and the start of its own text.
 fn texts_to_embed(
     tree: &SectionTree,
     body: Option<&SourceBody>,
     most: u32,
 ) -> Vec<(SectionId, String)> {
-    let of_section = |section: &Section| {
-        let path: Vec<&str> = tree
-            .path_to(section.id)
-            .iter()
-            .map(|section| section.title.as_str())
-            .collect();
-        let own = body
-            .map(|body| text::own_text(section, body))
-            .unwrap_or_default();
-        let summary = section
-            .summary
-            .as_ref()
-            .map(|summary| summary.text.as_str())
-            .unwrap_or_default();
-        let whole = [path.join(" > ").as_str(), summary, own.as_str()].join("\n");
-        (
-            section.id,
-            truncate_to_tokens(whole.trim(), most).to_owned(),
-        )
-    };
     tree.walk()
-        .map(|(_, section)| of_section(section))
+        .map(|(_, section)| section_text(tree, section, body, most))
         .filter(|(_, text)| !text.trim().is_empty())
         .collect()
 }
 
-/// Tells a text from others of the same document.
+fn section_text(
+    tree: &SectionTree,
+    section: &Section,
+    body: Option<&SourceBody>,
+    most: u32,
+) -> (SectionId, String) {
+    let path: Vec<&str> = tree
+        .path_to(section.id)
+        .iter()
+        .map(|section| section.title.as_str())
+        .collect();
+    let own = body
+        .map(|body| text::own_text(section, body))
+        .unwrap_or_default();
+    let summary = section
+        .summary
+        .as_ref()
+        .map(|summary| summary.text.as_str())
+        .unwrap_or_default();
+    let whole = [path.join(" > ").as_str(), summary, own.as_str()].join("\n");
+    (
+        section.id,
+        truncate_to_tokens(whole.trim(), most).to_owned(),
+    )
+}
+
+// Identifies a text within its document, across versions.
 pub(super) fn text_digest(text: &str) -> u64 {
     let digest = Digest::from_content(text.as_bytes()).to_string();
     digest

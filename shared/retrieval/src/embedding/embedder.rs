@@ -1,5 +1,4 @@
-//! The one way in which texts become vectors: through the gate, with its limits and prices, on an account, with a line in the
-//! call log for each reply (rule 12).
+//! Embeds texts through the rate-limited, budgeted model client, with retries. Each reply gets a record in the call log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +15,16 @@ use stemma_llm::prices::{CallBudget, UnlimitedBudget};
 use super::EmbeddingError;
 use crate::usage::{CallStore, CallUsage};
 
-/// How often a call that came to no reply is made again for documents, and for a person who waits.
+// For documents, and for queries, where a user waits.
 const MAX_ATTEMPTS: (u32, u32) = (6, 3);
-/// The pause before the second try, in milliseconds; twice as long before each further one.
+// Before the second attempt; doubles for each further one.
 const RETRY_DELAY_MS: Millis = 400;
-/// How long a person waits for the vector of a question: without it all documents are searched.
+// A query without a vector is not routed and searches all documents, so that waiting longer is not worth it.
 const QUERY_TIMEOUT_MS: Millis = 8_000;
-/// What no pause of ours will mend.
+// No retry helps against a wrong configuration.
 const CONFIGURATION_CODE: &str = "model.configuration";
 
-/// The way to the endpoint for one collection.
+/// Embeds texts for one collection.
 pub struct MeteredEmbedder {
     env: Env,
     model_client: Arc<ModelClient<dyn Embedder>>,
@@ -33,14 +32,13 @@ pub struct MeteredEmbedder {
     settings: EmbedderSettings,
 }
 
-/// How the endpoint is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EmbedderSettings {
-    /// Tokens of one call at most, where texts are shorter than that.
+    /// Largest size of a call in tokens.
     pub batch_tokens: u32,
-    /// Documents whose texts are sent at once.
+    /// Documents embedded concurrently.
     pub concurrent_documents: usize,
-    /// How long one call for documents may take with all its tries and waiting, in milliseconds.
+    /// Time limit of a call for documents, with all attempts and pauses, in milliseconds.
     pub timeout_ms: Millis,
 }
 
@@ -55,7 +53,7 @@ impl Default for EmbedderSettings {
 }
 
 impl MeteredEmbedder {
-    /// Through `gate`, without a call log: for tests, and for stores that may not be written.
+    /// An embedder without a call log, for tests and read-only stores.
     pub fn new(
         env: Env,
         model_client: Arc<ModelClient<dyn Embedder>>,
@@ -63,13 +61,13 @@ impl MeteredEmbedder {
     ) -> Self {
         Self {
             env,
-            model_client: model_client,
+            model_client,
             call_store: None,
             settings,
         }
     }
 
-    /// The same with the call log of a collection.
+    /// Adds the call log of a collection.
     #[must_use]
     pub fn with_call_log(self, blobs: Arc<dyn Blobs>, collection: &Collection) -> Self {
         let prefix = blob_keys::collection_prefix(collection);
@@ -82,35 +80,36 @@ impl MeteredEmbedder {
         }
     }
 
-    /// How the endpoint is asked.
     pub fn settings(&self) -> EmbedderSettings {
         self.settings
     }
 
-    /// What so many tokens cost, in billionths of a dollar; `None` where there is no price.
+    /// Price of `tokens` in billionths of a dollar; `None` without a price.
     pub fn price(&self, tokens: u64) -> Option<u64> {
-        let usage = |prompt_tokens| stemma_llm::request::TokenUsage {
-            prompt_tokens,
-            ..Default::default()
-        };
-        let million = self.model_client.cost(usage(1_000_000)).nanodollars?;
+        let million = self
+            .model_client
+            .cost(stemma_llm::request::TokenUsage {
+                prompt_tokens: 1_000_000,
+                ..Default::default()
+            })
+            .nanodollars?;
         Some((u128::from(million) * u128::from(tokens) / 1_000_000) as u64)
     }
 
-    /// The calls that texts take.
+    /// Groups texts into calls.
     ///
     /// # Errors
-    /// [`EmbeddingError::Endpoint`] where one can never be embedded.
+    /// [`EmbeddingError::Endpoint`] if a text can never be embedded.
     pub fn batches<'a>(&self, texts: &'a [&'a str]) -> Result<Vec<TextBatch<'a>>, EmbeddingError> {
         batches(texts, self.settings.batch_tokens)
             .map_err(|error| EmbeddingError::Endpoint(error.failure()))
     }
 
-    /// The vectors of a batch of a document's texts; `run` stands in the call log as who asked. Tried again where that may
-    /// help, after the pause the provider asks for.
+    /// Embeds a batch of a document's texts. `run` is named in the call log. Retries transient errors, after the pause the
+    /// provider asks for.
     ///
     /// # Errors
-    /// [`EmbeddingError::Endpoint`]: what the last try failed of.
+    /// [`EmbeddingError::Endpoint`] with the failure of the last attempt.
     pub async fn embed_batch(
         &self,
         batch: &TextBatch<'_>,
@@ -121,7 +120,7 @@ impl MeteredEmbedder {
             .await
     }
 
-    /// The vector of a question, for someone who waits. Questions are short: they are counted, and not held back by a budget.
+    /// Embeds a query while a user waits. Queries are short, so they are logged but not limited by a budget.
     ///
     /// # Errors
     /// As [`MeteredEmbedder::embed_batch`].
@@ -140,7 +139,7 @@ impl MeteredEmbedder {
                 &batch.ok_or_else(|| {
                     EmbeddingError::Endpoint(Failure::permanent(
                         "model.refused",
-                        "there is no text to embed",
+                        "no text to embed",
                     ))
                 })?,
                 Priority::Interactive,
@@ -158,22 +157,21 @@ impl MeteredEmbedder {
         run: &RunId,
         budget: &dyn CallBudget,
     ) -> Result<(Vec<Vec<f32>>, CallUsage), EmbeddingError> {
-        let patience_ms = if class == Priority::Bulk {
+        let timeout_ms = if class == Priority::Bulk {
             self.settings.timeout_ms
         } else {
             QUERY_TIMEOUT_MS
         };
-        let trying =
-            self.embed_with_retry(batch, class, run, budget, self.env.now_ms() + patience_ms);
-        let late = || {
-            Failure::transient(
-                "model.task_timeout",
-                format!("no vectors within {} s", patience_ms / 1_000),
-            )
-        };
-        let result = tokio::time::timeout(Duration::from_millis(patience_ms), trying).await;
+        let attempts =
+            self.embed_with_retry(batch, class, run, budget, self.env.now_ms() + timeout_ms);
+        let result = tokio::time::timeout(Duration::from_millis(timeout_ms), attempts).await;
         result
-            .unwrap_or_else(|_| Err(late()))
+            .unwrap_or_else(|_| {
+                Err(Failure::transient(
+                    "model.task_timeout",
+                    format!("no vectors within {} s", timeout_ms / 1_000),
+                ))
+            })
             .map_err(EmbeddingError::Endpoint)
     }
 
@@ -190,19 +188,19 @@ impl MeteredEmbedder {
         } else {
             MAX_ATTEMPTS.1
         };
-        let mut tries = 0;
+        let mut attempt = 0;
         let mut usage = CallUsage::default();
         loop {
-            tries += 1;
+            attempt += 1;
             let failure = match self.model_client.embed(batch, class, budget).await {
-                Ok((made, replied)) => {
-                    self.log_reply(batch, run, tries, &replied, true, &mut usage)
+                Ok((embedded, replied)) => {
+                    self.log_reply(batch, run, attempt, &replied, true, &mut usage)
                         .await;
-                    return Ok((made.vectors, usage));
+                    return Ok((embedded.vectors, usage));
                 }
                 Err(refusal) => {
                     if let Some(replied) = &refusal.stats {
-                        self.log_reply(batch, run, tries, replied, false, &mut usage)
+                        self.log_reply(batch, run, attempt, replied, false, &mut usage)
                             .await;
                     }
                     refusal.failure
@@ -211,21 +209,22 @@ impl MeteredEmbedder {
             let pause_ms = match failure.kind {
                 _ if failure.code == CONFIGURATION_CODE => return Err(failure),
                 FailureKind::Throttled { after_ms } => {
-                    tries -= 1; // no try was made
+                    // The limiter refused before a request was sent, so this does not count as an attempt.
+                    attempt -= 1;
                     after_ms.max(1)
                 }
-                FailureKind::Transient if tries < most => RETRY_DELAY_MS << (tries - 1),
+                FailureKind::Transient if attempt < most => RETRY_DELAY_MS << (attempt - 1),
                 _ => return Err(failure),
             };
             if self.env.now_ms() + pause_ms >= until_ms {
                 return Err(failure);
             }
-            tracing::info!(code = failure.code, pause_ms, "vectors are asked for again");
+            tracing::info!(code = failure.code, pause_ms, "retrying embedding call");
             self.env.sleep(Duration::from_millis(pause_ms)).await;
         }
     }
 
-    /// Counts a reply and writes its line; where the log cannot be written, the vectors count all the same.
+    // A reply counts even if its record cannot be written: it was paid for.
     async fn log_reply(
         &self,
         batch: &TextBatch<'_>,

@@ -1,12 +1,12 @@
-//! Vectors in files beside the index, all compared with each question: exact, and fast enough up to a measured number.
+//! Flat vector index: exact cosine search, O(n) per query, measured to 500,000 sections (ADR 0021).
 //!
 //! ```text
-//! {cache}/{collection}/vectors-{digest of the model}/{doc}-{version}.vec     written once, renamed into place
-//!                                                    parts/{doc}.vec         of a document that is not whole
-//!                                                    parts/lock              held by who makes vectors; ends with the process
+//! {cache}/{collection}/vectors-{model digest}/{doc}-{version}.vec   written once, renamed into place
+//!                                             parts/{doc}.vec       unfinished documents
+//!                                             parts/lock            held while embedding; released when the process ends
 //! ```
-//! A file holds the rows of one document. One that is torn, or of another length, is left out and made again. What another
-//! process made is read when it is asked for next: the folder's time says whether there is any.
+//! A file holds the vectors of one document. A torn file, or one of another dimension, is deleted and computed again. Files
+//! of other processes are picked up by the next search: the folder's modification time says whether there are any.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
@@ -23,39 +23,38 @@ use super::EmbeddingError;
 use super::knn;
 use super::vector_index::{EmbedLock, Neighbor, SectionVector, VectorIndex};
 
-/// Vectors kept at most: what the largest archive was measured with (ADR 0021).
+/// Largest number of vectors; exact search was measured with this many (ADR 0021).
 pub const MAX_VECTORS: usize = 500_000;
-/// Rows that one thread compares.
+// Rows that a thread compares at a time.
 const ROWS_PER_THREAD: usize = 20_000;
-/// The first bytes of a file: what it is, and in which form.
+// File type and format version.
 const MAGIC: &[u8; 8] = b"stvec\0\0\x01";
 const EXTENSION: &str = "vec";
-/// The folder of what is not whole.
+// Unfinished documents.
 const PARTIAL_FOLDER: &str = "parts";
-/// How old the folder's time must be to say that nothing was changed since: file systems count it in steps.
+// File systems round modification times. A folder changed more recently than this may have changed again unnoticed.
 const MTIME_GRANULARITY: Duration = Duration::from_millis(100);
 
-/// The adapter.
+/// Vectors in local files.
 pub struct FlatIndex {
     folder: PathBuf,
     max_vectors: usize,
     state: Arc<RwLock<Option<FlatVectors>>>,
 }
 
-/// All vectors in memory, document after document.
+// All vectors in memory, grouped by document.
 #[derive(Default)]
 struct FlatVectors {
     dimensions: usize,
     values: Vec<f32>,
     rows: Vec<(DocId, SectionId, u64)>,
     versions: HashMap<DocId, u64>,
-    /// The folder's time when it was read.
+    // Modification time of the folder when it was read; `None` if it may have changed since.
     folder_mtime: Option<SystemTime>,
 }
 
 impl FlatIndex {
-    /// The vectors of a model below `cache`; nothing is read or made yet. `model` names what made them: another model has
-    /// other ones.
+    /// The vectors of a model below `cache`. Reads and creates nothing yet. Each `model` has a folder of its own.
     pub fn new(cache: &Path, collection: &Collection, model: &str) -> Self {
         let digest: String = Digest::from_content(model.as_bytes())
             .to_string()
@@ -72,7 +71,7 @@ impl FlatIndex {
         }
     }
 
-    /// The same for at most so many vectors.
+    /// Sets the largest number of vectors.
     #[must_use]
     pub fn with_max_vectors(self, most: usize) -> Self {
         Self {
@@ -81,13 +80,12 @@ impl FlatIndex {
         }
     }
 
-    /// Where they are.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Works on what is held, off the threads that serve IO; it is read from the files where it is not held yet, or where
-    /// `refresh` says that what others changed counts.
+    // Runs `work` on the loaded vectors, on a blocking thread. Loads the files first if that has not happened, or if
+    // `follow` asks for changes of other processes.
     async fn with_vectors<T: Send + 'static>(
         &self,
         follow: bool,
@@ -163,7 +161,7 @@ impl VectorIndex for FlatIndex {
                 || rows.iter().any(|row| row.vector.len() != new)
             {
                 return Err(EmbeddingError::Dimensions {
-                    kept: vectors.dimensions,
+                    stored: vectors.dimensions,
                     new,
                 });
             }
@@ -181,7 +179,7 @@ impl VectorIndex for FlatIndex {
                 .filter(|before| *before != version);
             vectors.forget(doc);
             vectors.add(doc, version, new, &rows);
-            // The newer one counts already; what is left of the older one is removed at the next reading, too.
+            // Should deleting the older file fail, the next refresh deletes it: the newer version wins.
             if let Some(before) = before {
                 remove(&folder.join(format!("{doc}-{before:012}.{EXTENSION}")))?;
             }
@@ -268,9 +266,9 @@ impl VectorIndex for FlatIndex {
     ) -> Result<Vec<Neighbor>, EmbeddingError> {
         let vector = vector.to_vec();
         let within = within.cloned();
-        self.with_vectors(true, move |_| Ok(())).await?; // is read
+        self.with_vectors(true, move |_| Ok(())).await?;
         let state = Arc::clone(&self.state);
-        // Comparing takes no one's turn: only readers.
+        // The search takes the read lock only, so that searches run in parallel.
         super::run_cpu(move || {
             let state = state.read().unwrap_or_else(PoisonError::into_inner);
             state.as_ref().map_or(Ok(Vec::new()), |vectors| {
@@ -282,9 +280,9 @@ impl VectorIndex for FlatIndex {
 }
 
 impl FlatVectors {
-    /// Brings what is held up to the files of the folder; of two versions of a document the newer one counts.
+    // Loads the files of the folder. Of two versions of a document, the newer one counts.
     fn refresh(&mut self, folder: &Path) -> Result<(), EmbeddingError> {
-        // The time is read first: what is written while the folder is read is read again.
+        // Take the time before listing the files: a file written meanwhile then triggers another refresh.
         let changed = match fs::metadata(folder).and_then(|folder| folder.modified()) {
             Ok(changed) => changed,
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -322,7 +320,7 @@ impl FlatVectors {
         for (doc, (version, path)) in newest_files {
             let bytes = match fs::read(&path) {
                 Ok(bytes) => bytes,
-                // A newer version took its place meanwhile: the folder has another time by then.
+                // Replaced by a newer version meanwhile, which changes the folder's time and triggers another refresh.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(disk_error(&path)(error).into()),
             };
@@ -334,7 +332,7 @@ impl FlatVectors {
                     self.add(doc, version, dimensions, &rows);
                 }
                 _ => {
-                    tracing::warn!(file = %path.display(), "vectors that cannot be read are made again");
+                    tracing::warn!(file = %path.display(), "vector file cannot be read; its document will be embedded again");
                     remove(&path)?;
                 }
             }
@@ -362,7 +360,7 @@ impl FlatVectors {
         if self.versions.remove(&doc).is_none() || dimensions == 0 {
             return;
         }
-        // The rows of a document stand together.
+        // The rows of a document are adjacent.
         if let Some(first) = self.rows.iter().position(|(other, ..)| *other == doc) {
             let count = self.rows[first..]
                 .iter()
@@ -406,11 +404,10 @@ impl FlatVectors {
         }
         if vector.len() != self.dimensions {
             return Err(EmbeddingError::Dimensions {
-                kept: self.dimensions,
+                stored: self.dimensions,
                 new: vector.len(),
             });
         }
-        let place = |at: usize| (self.rows[at].0, self.rows[at].1);
         let parts: Vec<(usize, &[f32])> = self
             .values
             .chunks(ROWS_PER_THREAD * self.dimensions)
@@ -442,7 +439,7 @@ impl FlatVectors {
                                             )
                                         })
                                     },
-                                    |at: usize| place(number * ROWS_PER_THREAD + at),
+                                    |at: usize| self.row_id(number * ROWS_PER_THREAD + at),
                                 );
                                 scored
                                     .into_iter()
@@ -460,7 +457,7 @@ impl FlatVectors {
         });
         scored.sort_unstable_by(|a, b| {
             b.1.total_cmp(&a.1)
-                .then_with(|| place(a.0).cmp(&place(b.0)))
+                .then_with(|| self.row_id(a.0).cmp(&self.row_id(b.0)))
         });
         scored.truncate(most);
         Ok(scored
@@ -472,9 +469,12 @@ impl FlatVectors {
             })
             .collect())
     }
+
+    fn row_id(&self, at: usize) -> (DocId, SectionId) {
+        (self.rows[at].0, self.rows[at].1)
+    }
 }
 
-/// Document and version of a file.
 fn parse_file_name(path: &Path) -> Option<(DocId, u64)> {
     let stem = path
         .file_name()?
@@ -485,7 +485,7 @@ fn parse_file_name(path: &Path) -> Option<(DocId, u64)> {
     Some((doc.parse().ok()?, version.parse().ok()?))
 }
 
-/// Magic, numbers of a vector, rows; section and digest of each row; all vectors. Little-endian.
+// Layout, little-endian: magic, dimensions, number of rows; section id and digest of each row; all vectors.
 fn encode(dimensions: usize, rows: &[SectionVector]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(16 + rows.len() * (12 + 4 * dimensions));
     bytes.extend_from_slice(MAGIC);
@@ -501,7 +501,7 @@ fn encode(dimensions: usize, rows: &[SectionVector]) -> Vec<u8> {
     bytes
 }
 
-/// What [`encode`] wrote; `None` for anything else.
+// `None` for anything that `encode` cannot have written, so that a torn file is never searched.
 fn decode(bytes: &[u8]) -> Option<(usize, Vec<SectionVector>)> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (dimensions, rest) = rest.split_first_chunk::<4>()?;
@@ -515,7 +515,6 @@ fn decode(bytes: &[u8]) -> Option<(usize, Vec<SectionVector>)> {
     {
         return None;
     }
-    let number = |four: &[u8]| four.try_into().map(f32::from_le_bytes).unwrap_or_default();
     let rows: Option<Vec<SectionVector>> = (0..count)
         .map(|at: usize| {
             let (section, digest) = heads
@@ -524,11 +523,11 @@ fn decode(bytes: &[u8]) -> Option<(usize, Vec<SectionVector>)> {
             let vector: Vec<f32> = numbers
                 .get(at * 4 * dimensions..(at + 1) * 4 * dimensions)?
                 .chunks_exact(4)
-                .map(number)
+                .map(|bytes| bytes.try_into().map(f32::from_le_bytes).unwrap_or_default())
                 .collect();
-            let sound = vector.iter().all(|number| number.is_finite());
+            let is_finite = vector.iter().all(|number| number.is_finite());
             let digest = u64::from_le_bytes(digest.try_into().ok()?);
-            sound.then_some(SectionVector {
+            is_finite.then_some(SectionVector {
                 section: SectionId(u32::from_le_bytes(*section)),
                 digest,
                 vector,
@@ -538,7 +537,7 @@ fn decode(bytes: &[u8]) -> Option<(usize, Vec<SectionVector>)> {
     Some((dimensions, rows?))
 }
 
-/// The files of a folder; none where there is no folder.
+// Empty if the folder does not exist.
 fn list_files(folder: &Path) -> Result<Vec<PathBuf>, EmbeddingError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -550,14 +549,14 @@ fn list_files(folder: &Path) -> Result<Vec<PathBuf>, EmbeddingError> {
         .collect()
 }
 
-/// Writes a file whole or not at all.
+// Writes atomically: readers see the whole file or none.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), EmbeddingError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(disk_error(folder))?;
     }
-    let beside = path.with_extension("new");
-    fs::write(&beside, bytes).map_err(disk_error(&beside))?;
-    fs::rename(&beside, path).map_err(disk_error(path))?;
+    let temporary = path.with_extension("new");
+    fs::write(&temporary, bytes).map_err(disk_error(&temporary))?;
+    fs::rename(&temporary, path).map_err(disk_error(path))?;
     Ok(())
 }
 

@@ -1,11 +1,11 @@
-//! The comparison: the products of one vector with very many, and the greatest of them.
+//! Exact nearest neighbors by dot product.
 
 use std::cmp::Ordering;
 
-/// Sums kept side by side, so that a processor adds them at once.
+// Independent sums, so that the compiler vectorizes the loop.
 const LANES: usize = 16;
 
-/// A vector of length 1 in the same direction; one that is zero stays zero.
+/// Scales a vector to length 1. A zero vector stays zero.
 #[must_use]
 pub fn normalize(mut vector: Vec<f32>) -> Vec<f32> {
     let length = vector
@@ -19,7 +19,7 @@ pub fn normalize(mut vector: Vec<f32>) -> Vec<f32> {
     vector
 }
 
-/// The product of two vectors of one length.
+/// Dot product of two vectors of equal length.
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0_f32; LANES];
     let mut rest = 0.0_f32;
@@ -36,8 +36,8 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest
 }
 
-/// The places of the `most` rows of `rows` with the greatest product with `vector`, best first; equal ones by `name`.
-/// `rows` is one row after the other; `counts` says which may be among them.
+/// Indices and scores of the `most` rows with the largest dot product, best first; ties ordered by `name`.
+/// `rows` holds all rows one after the other; `counts` filters by row index.
 pub fn top_k<K: Ord>(
     rows: &[f32],
     vector: &[f32],
@@ -61,7 +61,7 @@ pub fn top_k<K: Ord>(
         if score >= floor {
             scored.push((at, score));
         }
-        // Cut now and then: sorting at each step would cost more than the products.
+        // Prune only now and then: pruning at each step would cost more than the products.
         if scored.len() >= 2 * most + 64 {
             scored.select_nth_unstable_by(most - 1, &order);
             scored.truncate(most);

@@ -1,15 +1,15 @@
-//! Search by meaning: sections as vectors, and documents ranked by those near a question.
+//! Semantic routing: embeddings of sections, and documents ranked by the sections nearest to a query.
 //!
-//! - [`vector_index`]: the port: who keeps vectors and finds the nearest; an engine that does could stand there.
-//! - [`flat_index`]: the adapter that is built: files beside the index, everything compared, no approximation.
-//! - [`knn`]: the comparison itself.
-//! - [`routing`]: which documents a question is for, by DocScore.
-//! - [`embedder`]: the way to the endpoint: limits, prices, tries and the call log.
-//! - [`embed`]: bringing vectors up to a catalogue, within a budget ([`budget`]).
+//! - [`vector_index`]: the port of a vector store; a vector database could implement it.
+//! - [`flat_index`]: the built-in adapter: files beside the full-text index, exact search.
+//! - [`knn`]: exact nearest neighbors.
+//! - [`routing`]: ranks documents for a query by DocScore.
+//! - [`embedder`]: calls the endpoint with rate limits, prices, retries and the call log.
+//! - [`embed`]: embeds new sections of a catalog within a budget ([`budget`]).
 //!
-//! Off unless an endpoint for embeddings is configured. Vectors are a cache of this machine, made from published trees;
-//! whatever is wrong with one is repaired by making it again. What it refuses to do: leave a document out because it has no
-//! vectors yet, or pretend to search where the endpoint is away.
+//! Off unless an embedding endpoint is configured. Vectors are a local cache of published trees; a damaged file is
+//! deleted and computed again. A document without vectors is never left out of a search, and an unreachable endpoint is
+//! an error.
 
 pub mod budget;
 pub mod embed;
@@ -33,19 +33,19 @@ use crate::usage::CallUsage;
 use embedder::MeteredEmbedder;
 use vector_index::VectorIndex;
 
-/// Vectors of questions kept: bytes, and for how long.
+// Query vectors, kept for one hour.
 const QUERY_CACHE_BYTES: usize = 4 << 20;
 const QUERY_CACHE_MS: u64 = 60 * 60_000;
 
-/// What is embedded, and how much of it counts; configuration of the process.
+/// Which part of a section is embedded, and how documents are ranked. Process configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EmbeddingSettings {
-    /// Tokens of a section that are embedded: its path, its summary, and the beginning of its own text.
+    /// Tokens embedded per section: its path, its summary and the start of its own text.
     pub section_tokens: u32,
-    /// Sections near a question from which documents are scored.
+    /// Nearest sections from which documents are scored.
     pub nearest: usize,
-    /// Documents that a question is routed to at most; in an archive with no more of them, nothing is routed.
+    /// Documents to route a query to. A collection with no more documents is not routed.
     pub documents: usize,
 }
 
@@ -59,34 +59,24 @@ impl Default for EmbeddingSettings {
     }
 }
 
-/// Why there is no answer by meaning.
+/// Why embedding or semantic routing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddingError {
-    /// The endpoint did not answer.
+    /// The endpoint failed.
     #[error("embeddings: {} ({})", .0.message, .0.code)]
     Endpoint(Failure),
-    /// The store, or the disk, could not say.
+    /// The blob store or the disk failed.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// Vectors of two lengths: another model answers under the same name.
-    #[error("the vectors kept have {kept} numbers, and new ones {new}")]
-    Dimensions {
-        /// Of those kept.
-        kept: usize,
-        /// Of those that came.
-        new: usize,
-    },
-    /// More vectors than exact search is for.
-    #[error("{vectors} vectors are more than {most}, for which exact search is measured")]
-    TooManyVectors {
-        /// How many there would be.
-        vectors: usize,
-        /// How many there may be.
-        most: usize,
-    },
+    /// The endpoint returned vectors of another length, so another model serves the same name.
+    #[error("stored vectors have {stored} dimensions, new ones {new}")]
+    Dimensions { stored: usize, new: usize },
+    /// The flat index is full.
+    #[error("{vectors} vectors exceed the limit of {most} for exact search")]
+    TooManyVectors { vectors: usize, most: usize },
 }
 
-/// Search by meaning over one collection.
+/// Semantic routing over one collection.
 pub struct SemanticRouter {
     env: Env,
     embedder: MeteredEmbedder,
@@ -96,7 +86,6 @@ pub struct SemanticRouter {
 }
 
 impl SemanticRouter {
-    /// Over what `vector_index` keeps, by what `embedder` says.
     pub fn new(
         env: Env,
         embedder: MeteredEmbedder,
@@ -105,20 +94,19 @@ impl SemanticRouter {
     ) -> Self {
         Self {
             env,
-            embedder: embedder,
+            embedder,
             vectors,
             settings,
             query_cache: Cache::new(QUERY_CACHE_BYTES, QUERY_CACHE_MS),
         }
     }
 
-    /// What is kept.
     pub fn vectors(&self) -> &dyn VectorIndex {
         self.vectors.as_ref()
     }
 
-    /// The vector of a question, and what it cost; nothing, where it was asked lately.
-    async fn query_cache(
+    // Returns the cost, too; zero for a cached vector.
+    async fn query_vector(
         &self,
         question: &str,
         run: Option<&RunId>,
@@ -140,12 +128,12 @@ impl SemanticRouter {
     }
 }
 
-/// Documents with vectors, and the score each has for a question.
+/// Documents with vectors, and their scores for a query.
 pub type DocumentScores = Vec<(DocId, f32)>;
 
-/// The beginning of a text, of at most so many tokens, cut at a character.
+// Cuts a text to at most `most` tokens, at a character boundary.
 fn truncate_to_tokens(text: &str, most: u32) -> &str {
-    // No token of the vocabulary is longer than this on average over real text; a first cut that spares counting.
+    // Tokens of real text are shorter than this on average; a first cut saves counting long texts.
     const BYTES_PER_TOKEN: usize = 8;
     let mut cut = &text[..text.floor_char_boundary(most as usize * BYTES_PER_TOKEN)];
     loop {
@@ -158,7 +146,7 @@ fn truncate_to_tokens(text: &str, most: u32) -> &str {
     }
 }
 
-/// Work that keeps a core or the disk busy, off the threads that serve IO.
+// Runs CPU-bound or disk work on a blocking thread.
 async fn run_cpu<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, PortError> {

@@ -9,22 +9,20 @@ use super::vector_index::Neighbor;
 use super::{DocumentScores, EmbeddingError, SemanticRouter};
 use crate::usage::CallUsage;
 
-/// Where a question goes by meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutedDocuments {
-    /// Best first; after them those without vectors.
+    /// Best first; documents without vectors come last.
     pub documents: Vec<DocId>,
-    /// What it cost.
+    /// Cost of embedding the query.
     pub usage: CallUsage,
 }
 
 impl SemanticRouter {
-    /// The documents of `among` that fit a question best, by DocScore, best first; after them those without vectors, which
-    /// no one can judge: a document that is new is never lost. `among` says which version of each counts; `run` is who
-    /// asks, as the call log names it.
+    /// Ranks the documents of `among`, each in the given version, by DocScore, best first. Documents without vectors
+    /// follow: they cannot be ranked, but a new document must not be lost. `run` is named in the call log.
     ///
     /// # Errors
-    /// [`EmbeddingError`] when the endpoint or the vectors could not say.
+    /// [`EmbeddingError`] if the endpoint or the vector store fails.
     pub async fn route(
         &self,
         question: &str,
@@ -37,7 +35,7 @@ impl SemanticRouter {
             .filter(|(doc, version)| versions.get(*doc) == Some(*version))
             .map(|(doc, _)| *doc)
             .collect();
-        let (vector, usage) = self.query_cache(question, run).await?;
+        let (vector, usage) = self.query_vector(question, run).await?;
         let all = with_vectors.len() == versions.len();
         let near = self
             .vectors
@@ -62,14 +60,14 @@ impl SemanticRouter {
         Ok(RoutedDocuments { documents, usage })
     }
 
-    /// Whether routing says anything about so many documents.
+    /// Whether routing leaves any of so many documents out.
     pub fn narrows(&self, documents: usize) -> bool {
         documents > self.settings.documents
     }
 }
 
-/// DocScore (features F): `Σ scores / √(N + 1)` over the sections of a document among the nearest, N of them. Many sections
-/// that fit speak for a document, but not each as much as the first.
+/// DocScore as in PageIndex: `Σ scores / √(N + 1)` over the N nearest sections of a document. Each further section adds to
+/// the score, but less than the first, so that long documents do not win by length.
 pub fn doc_scores(near: &[Neighbor]) -> DocumentScores {
     let mut sums: BTreeMap<DocId, (f32, usize)> = BTreeMap::new();
     for one in near {
@@ -77,10 +75,9 @@ pub fn doc_scores(near: &[Neighbor]) -> DocumentScores {
         *sum += one.score.max(0.0);
         *count += 1;
     }
-    let score = |(sum, count): (f32, usize)| sum / ((count + 1) as f32).sqrt();
     let mut scored: DocumentScores = sums
         .into_iter()
-        .map(|(doc, fits)| (doc, score(fits)))
+        .map(|(doc, (sum, count))| (doc, sum / ((count + 1) as f32).sqrt()))
         .collect();
     scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     scored

@@ -1,4 +1,4 @@
-//! Vectors of words that are counted: texts with words in common are near each other.
+//! Embedding tests. The vector of a text counts its words, so texts with common words are near each other.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
@@ -32,7 +32,7 @@ const WORDS: [&str; 8] = [
     "tariff", "hedge", "lawsuit", "patent", "loan", "store", "crew", "vaccine",
 ];
 
-/// Counts words; says how many texts it was sent, and when; fails of what it is told to first.
+// Counts words, and records the time and size of each call. Returns the queued errors first.
 #[derive(Default)]
 struct WordCountEmbedder {
     sent: AtomicUsize,
@@ -194,7 +194,7 @@ async fn vectors_are_shared_between_processes() {
         7,
         "one file per document"
     );
-    // What another process made or removed meanwhile counts at the next question, without being opened again.
+    // The next search sees what another process has added or removed.
     third
         .put(doc(40), 1, vec![row(0, "lawsuit lawsuit")])
         .await
@@ -234,7 +234,7 @@ async fn torn_files_and_other_dimensions_are_rejected() {
     };
     assert!(matches!(
         vectors.put(doc(0), 2, vec![long]).await,
-        Err(EmbeddingError::Dimensions { kept: 8, new: 9 })
+        Err(EmbeddingError::Dimensions { stored: 8, new: 9 })
     ));
     assert!(matches!(
         vectors.nearest(&[1.0; 9], None, 1).await,
@@ -305,7 +305,7 @@ async fn routing_keeps_documents_without_vectors() {
         (1, 10, 1_000)
     );
     among.insert(doc(50), 1);
-    among.insert(doc(3), 2); // published again, and not embedded yet
+    among.insert(doc(3), 2); // a newer version without vectors
     let second = router.route("Which patent?", &among, None).await.unwrap();
     assert_eq!(
         second.usage,
@@ -427,7 +427,7 @@ async fn permanent_errors_are_not_retried_and_queries_time_out() {
         .await
         .unwrap_err();
     assert_eq!(embedder.times_ms().len(), 6, "each is paid for");
-    // One that is away for a while is waited for: while the breaker is open no try is counted.
+    // While the circuit breaker is open, no attempt is counted.
     let embedder = WordCountEmbedder::failing(&env, (0..9).map(|_| failed()));
     unlimited_embedder(&env, &embedder)
         .embed_batch(&batch, &run_id(), &UnlimitedBudget)
@@ -493,7 +493,7 @@ async fn rate_limits_are_shared_and_budget_is_not_overdrawn() {
 
 proptest! {
     #[test]
-    fn the_best_are_the_best(
+    fn top_k_equals_sorting_all_scores(
         rows in proptest::collection::vec(proptest::collection::vec(-1.0_f32..1.0, 19), 0..120),
         vector in proptest::collection::vec(-1.0_f32..1.0, 19),
         most in 1_usize..12,

@@ -1,4 +1,4 @@
-//! The port: who keeps vectors, and finds those near another one.
+//! The port of a vector store.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,56 +7,53 @@ use stemma_document::{DocId, SectionId};
 
 use super::EmbeddingError;
 
-/// A section as a vector.
+/// The embedding of a section.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SectionVector {
-    /// The section.
     pub section: SectionId,
-    /// Tells its text from others of the document: the same text has the same vector in a later version.
+    /// Digest of the embedded text. An equal text in a later version keeps its vector.
     pub digest: u64,
-    /// Of length 1.
+    /// Normalized to length 1.
     pub vector: Vec<f32>,
 }
 
-/// A section near a question.
+/// A section near a query vector.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Neighbor {
-    /// The document.
     pub doc: DocId,
-    /// The section.
     pub section: SectionId,
-    /// Cosine of the angle between both: 1 is the same direction.
+    /// Cosine similarity, -1 to 1.
     pub score: f32,
 }
 
-/// Held by who makes vectors.
+/// Held while embedding; released on drop.
 pub type EmbedLock = Box<dyn Send + Sync>;
 
-/// Keeps vectors of one collection, of one model.
+/// Stores the vectors of one collection and one model.
 #[async_trait]
 pub trait VectorIndex: Send + Sync {
-    /// The versions of documents that have vectors.
+    /// The embedded version of each document.
     ///
     /// # Errors
-    /// [`EmbeddingError`] when they cannot be read.
+    /// [`EmbeddingError`] if the store cannot be read.
     async fn versions(&self) -> Result<HashMap<DocId, u64>, EmbeddingError>;
 
-    /// How many vectors there are.
+    /// Number of vectors.
     ///
     /// # Errors
     /// As [`VectorIndex::versions`].
     async fn count(&self) -> Result<usize, EmbeddingError>;
 
-    /// The vectors of a document; none where it has none.
+    /// The vectors of a document; empty if it has none.
     ///
     /// # Errors
     /// As [`VectorIndex::versions`].
     async fn get(&self, doc: DocId) -> Result<Vec<SectionVector>, EmbeddingError>;
 
-    /// Replaces the vectors of a document by those of a version: all or nothing.
+    /// Atomically replaces the vectors of a document.
     ///
     /// # Errors
-    /// [`EmbeddingError`] when they cannot be kept.
+    /// [`EmbeddingError`] if the store cannot be written.
     async fn put(
         &self,
         doc: DocId,
@@ -64,43 +61,43 @@ pub trait VectorIndex: Send + Sync {
         rows: Vec<SectionVector>,
     ) -> Result<(), EmbeddingError>;
 
-    /// Keeps what was made of a document that is not whole yet: it counts nowhere, and is there for who goes on. Replaces
-    /// what was kept so before; [`VectorIndex::put`] ends it.
+    /// Stores the vectors made so far for an unfinished document, replacing earlier ones. They do not take part in
+    /// searches; a later run continues from them. [`VectorIndex::put`] removes them.
     ///
     /// # Errors
     /// As [`VectorIndex::put`].
     async fn put_partial(&self, doc: DocId, rows: Vec<SectionVector>)
     -> Result<(), EmbeddingError>;
 
-    /// What is kept of a document that is not whole.
+    /// The stored vectors of an unfinished document.
     ///
     /// # Errors
     /// As [`VectorIndex::versions`].
     async fn partial(&self, doc: DocId) -> Result<Vec<SectionVector>, EmbeddingError>;
 
-    /// Documents of which parts are kept.
+    /// Unfinished documents.
     ///
     /// # Errors
     /// As [`VectorIndex::versions`].
     async fn partial_documents(&self) -> Result<Vec<DocId>, EmbeddingError>;
 
-    /// The right to make vectors, until it is dropped or the process ends; `None` while someone else has it.
+    /// Acquires the right to embed, until the lock is dropped or the process ends; `None` if another process holds it.
     ///
     /// # Errors
-    /// [`EmbeddingError`] when it cannot be said.
+    /// [`EmbeddingError`] if the lock cannot be checked.
     async fn lock(&self) -> Result<Option<EmbedLock>, EmbeddingError>;
 
-    /// Forgets a document, and parts of it.
+    /// Removes the vectors of a document, finished or not.
     ///
     /// # Errors
     /// As [`VectorIndex::put`].
     async fn remove(&self, doc: DocId) -> Result<(), EmbeddingError>;
 
-    /// The `most` sections nearest to `vector`, best first; equal ones in order of documents and sections. With `within`,
-    /// only of these documents.
+    /// The `most` sections nearest to `vector`, best first; ties ordered by document and section. Searches the documents in
+    /// `within` only, if given.
     ///
     /// # Errors
-    /// [`EmbeddingError::Dimensions`] when the vector is of another length than those kept.
+    /// [`EmbeddingError::Dimensions`] if the stored vectors have another length.
     async fn nearest(
         &self,
         vector: &[f32],

@@ -1,4 +1,4 @@
-//! What an index looks like: its schema, and how one tree is entered.
+//! Maps documents to index entries: schema, mapping function and revision.
 
 use stemma_document::{CatalogEntry, DocId};
 use tantivy::schema::{Field, Schema};
@@ -8,44 +8,41 @@ use tantivy::{TantivyDocument, Term};
 use super::IndexError;
 use stemma_catalog::document_store::OpenDocument;
 
-/// What one document becomes in the index; at least one entry, or it would be entered again and again.
+/// Maps a document to its index entries. There must be at least one, or the document would be indexed again at each sync.
 pub type MapFn = fn(&CatalogEntry, &OpenDocument) -> Vec<TantivyDocument>;
 
-/// What an index looks like. Whatever changes in it, the tokenizers or `map` changes [`DocMapper::revision`]: programs of two
-/// revisions never read each other's files, here or in the store.
+/// How documents are indexed. Any change of the schema, the tokenizers or `map` must change the revision, because programs
+/// of different revisions never read each other's index files, neither on disk nor in the blob store.
 #[derive(Clone)]
 pub struct DocMapper {
-    /// A number that no other shape has.
+    /// Unique to this schema and mapping.
     pub revision: u32,
-    /// The fields.
     pub schema: Schema,
-    /// The document of an entry: [`DocId`] as written, one term, indexed.
+    /// The document of an entry: the [`DocId`] as one indexed term.
     pub doc: Field,
-    /// The version of the document: a fast number.
+    /// The version of the document: a fast field.
     pub seq: Field,
-    /// The tokenizers that the schema names.
+    /// The tokenizers named in the schema.
     pub tokenizers: TokenizerManager,
-    /// What one document becomes.
     pub map: MapFn,
 }
 
 impl DocMapper {
-    /// The term all entries of a document have.
+    /// The term shared by all entries of a document.
     pub fn term(&self, doc: DocId) -> Term {
         Term::from_field_text(self.doc, &doc.to_string())
     }
-    /// The field of version numbers, by name.
+
     pub(crate) fn seq_name(&self) -> &str {
         self.schema.get_field_name(self.seq)
     }
 
-    /// Whether an index on disk has this schema.
     pub(crate) fn check_schema(&self, on_disk: &Schema) -> Result<(), IndexError> {
         if *on_disk == self.schema {
             Ok(())
         } else {
             Err(IndexError::Damaged(format!(
-                "its schema is not that of revision {}",
+                "its schema differs from revision {}",
                 self.revision
             )))
         }

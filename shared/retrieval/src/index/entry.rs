@@ -1,4 +1,4 @@
-//! What one tree becomes in the index.
+//! Maps a document to its index entries.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,44 +23,43 @@ use stemma_catalog::document_store::OpenDocument;
 use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_catalog::items;
 
-/// Bytes of text that are kept to show; a page has 3,000 to 8,000.
+// A page has 3,000 to 8,000 bytes; sections of documents without pages can be much longer.
 const MAX_TEXT_BYTES: usize = 48 << 10;
-/// Lines that refer to one section, that are kept.
+// More references say the same again.
 const MAX_ANCHORS: usize = 24;
-/// Titles of a path that are kept, and their length in characters.
+// Bounds for damaged trees.
 const MAX_PATH: usize = 12;
 const MAX_TITLE_CHARS: usize = 200;
 
-/// What is shown of an entry.
+/// Display data of an entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredEntry {
-    /// Name of the document's file.
+    /// File name of the document.
     pub name: String,
-    /// What the page prints as its number, where that differs.
+    /// Printed page number, if it differs from the physical one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub label: Option<String>,
-    /// The sections that have text here, in reading order; of a section entry, the section.
+    /// Sections with text in this entry, in reading order; for a section entry, the section itself.
     pub sections: Vec<StoredSection>,
 }
 
-/// A section as an entry shows it.
+/// Display data of a section.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredSection {
-    /// Its id.
     pub id: u32,
-    /// Line of the entry's text, from 0, on which it begins.
+    /// Line (0-based) of the entry's text on which the section starts.
     pub line: u32,
-    /// Titles from the top down to it.
+    /// Titles from the root to the section.
     pub path: Vec<String>,
-    /// First and last page, descendants included.
+    /// First and last page (1-based, inclusive), with descendants.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pages: Option<(u32, u32)>,
-    /// First and last line of a text.
+    /// First and last line (1-based, inclusive) of a document without pages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lines: Option<(u32, u32)>,
 }
 
-/// The entries of one document: itself first, then its sections, then its pages.
+/// The entries of one document: the document, then its sections, then its pages.
 pub fn map_document(entry: &CatalogEntry, opened: &OpenDocument) -> Vec<TantivyDocument> {
     let writer = EntryMapper::new(entry, opened);
     let mut entries = vec![writer.document()];
@@ -80,7 +79,7 @@ pub fn map_document(entry: &CatalogEntry, opened: &OpenDocument) -> Vec<TantivyD
     entries
 }
 
-/// A line on a page and the section it belongs to, by its place among all sections.
+// A line of a page, and the index of its section in pre-order.
 struct SectionLine<'a> {
     section: usize,
     line: text::BodyLine<'a>,
@@ -90,15 +89,15 @@ struct EntryMapper<'a> {
     fields: Fields,
     entry: &'a CatalogEntry,
     opened: &'a OpenDocument,
-    /// The sections in pre-order.
+    // In pre-order.
     sections: Vec<&'a Section>,
-    /// Facets that every entry has.
+    // Facet fields, which every entry has.
     facets: TantivyDocument,
-    /// Per section in pre-order: titles down to it.
+    // Titles from the root to each section, in pre-order.
     paths: Vec<Vec<String>>,
-    /// Items with the ids of the sections in them.
+    // Items, with the ids of their sections.
     items: Vec<(items::SectionItem, Range<u32>)>,
-    /// Per section, the lines elsewhere that refer to it.
+    // Lines that refer to each section from elsewhere.
     anchors: BTreeMap<SectionId, Vec<String>>,
 }
 
@@ -149,7 +148,7 @@ impl<'a> EntryMapper<'a> {
         entry
     }
 
-    /// Adds the sections; gives back the lines of each page.
+    // Adds the section entries. Returns the lines of each page.
     fn add_sections(
         &self,
         entries: &mut Vec<TantivyDocument>,
@@ -212,7 +211,11 @@ impl<'a> EntryMapper<'a> {
         order.sort_unstable();
         order.dedup();
         let sections = &self.sections;
-        let begins: Vec<usize> = order.iter().copied().filter(|at: &usize| matches!(sections[*at].span, SectionSpan::Pages { from, .. } if from.page.get() == number)).collect();
+        let begins: Vec<usize> = order
+            .iter()
+            .copied()
+            .filter(|at| first_page(sections[*at]) == Some(number))
+            .collect();
         let page_lines: Vec<PageLine<'_>> = lines
             .iter()
             .map(|line| PageLine {
@@ -247,18 +250,18 @@ impl<'a> EntryMapper<'a> {
         self.add_items(&mut entry, &ids);
         self.add_anchors(&mut entry, &begins);
         self.add_text(&mut entry, &features, &page_lines);
-        let begin = |at: &usize| {
-            lines
+        let stored_sections = order.iter().map(|at| {
+            let first_line = lines
                 .iter()
                 .position(|line| line.section == *at)
-                .unwrap_or(0)
-        };
-        let stored_sections = order.iter().map(|at| self.stored_section(*at, begin(at)));
+                .unwrap_or(0);
+            self.stored_section(*at, first_line)
+        });
         self.set_stored(&mut entry, label, stored_sections.collect());
         entry
     }
 
-    /// Makes the entry of a section of a text a passage.
+    // Without pages, a section is its own passage.
     fn add_passage(&self, entry: &mut TantivyDocument, at: usize, lines: &[text::BodyLine<'_>]) {
         entry.add_text(self.fields.kind, IndexEntryKind::Passage.as_str());
         let section = self.sections[at];
@@ -286,7 +289,7 @@ impl<'a> EntryMapper<'a> {
         self.add_text(entry, &features, &lines);
     }
 
-    /// The lines that refer to sections: what others say that these are about.
+    // Lines that refer to a section describe it in the words of others.
     fn add_anchors(&self, entry: &mut TantivyDocument, begins: &[usize]) {
         let lines = begins
             .iter()
@@ -302,7 +305,7 @@ impl<'a> EntryMapper<'a> {
         );
     }
 
-    /// What ranking looks at in a passage.
+    // Adds the text and the ranking features of a passage.
     fn add_text(
         &self,
         entry: &mut TantivyDocument,
@@ -320,7 +323,8 @@ impl<'a> EntryMapper<'a> {
         let synonyms = Synonyms::get();
         let mut phrases = Vec::new();
         let mut row_phrases = Vec::new();
-        // Line by line: a phrase does not run from one row into the next, but prose does.
+        // Labels are matched one by one, because a phrase does not continue in the next row. In prose, it may continue
+        // on the next line.
         synonyms.for_each_phrase(&content_words(&text), |phrase, _| {
             phrases.push(phrase.to_owned())
         });
@@ -331,13 +335,13 @@ impl<'a> EntryMapper<'a> {
         }
         add_words(entry, fields.phrases, phrases);
         add_words(entry, fields.row_phrases, row_phrases);
-        for (place, confidence) in &features.page_classes {
+        for (class, confidence) in &features.page_classes {
             let field = if *confidence == Confidence::Strong {
                 fields.places
             } else {
                 fields.like
             };
-            entry.add_text(field, place.code());
+            entry.add_text(field, class.code());
         }
         for year in &features.years {
             entry.add_text(fields.years, year.to_string());
@@ -392,7 +396,14 @@ impl<'a> EntryMapper<'a> {
     }
 }
 
-/// Per section, the lines that refer to it from others, at most [`MAX_ANCHORS`].
+fn first_page(section: &Section) -> Option<u32> {
+    match section.span {
+        SectionSpan::Pages { from, .. } => Some(from.page.get()),
+        SectionSpan::Lines { .. } => None,
+    }
+}
+
+// Lines that refer to a section from another one, by section.
 fn reference_lines(opened: &OpenDocument) -> BTreeMap<SectionId, Vec<String>> {
     let mut anchors: BTreeMap<SectionId, Vec<String>> = BTreeMap::new();
     let Some(body) = &opened.body else {
@@ -456,7 +467,7 @@ fn add_words(to: &mut TantivyDocument, field: Field, words: Vec<String>) {
     );
 }
 
-/// What is known of the document, in every entry of it.
+// The facet fields of a document.
 fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
     let facts = &entry.facts;
     let version = &entry.version;
@@ -464,9 +475,6 @@ fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
     facet_document.add_text(fields.doc, version.doc.to_string());
     facet_document.add_u64(fields.doc_key, doc_key(version.doc));
     facet_document.add_u64(fields.seq, version.seq);
-    let text = |fact: &Option<stemma_document::Fact>| {
-        fact.as_ref().map(|fact| fact.value.trim().to_lowercase())
-    };
     let company = facts
         .issuer
         .as_ref()
@@ -488,15 +496,15 @@ fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
         (fields.language, &facts.language),
     ];
     for (field, fact) in pairs {
-        if let Some(value) = text(fact) {
+        if let Some(value) = lower_value(fact) {
             facet_document.add_text(field, value);
         }
     }
-    let form = text(&facts.form).unwrap_or_default();
+    let form = lower_value(&facts.form).unwrap_or_default();
     facet_document.add_u64(fields.amended, u64::from(form.ends_with("/a")));
     facet_document.add_u64(fields.sort, DocumentKind::from_form(&form) as u64);
     let quarter =
-        text(&facts.fiscal_period).and_then(|period| period.strip_prefix('q')?.parse().ok());
+        lower_value(&facts.fiscal_period).and_then(|period| period.strip_prefix('q')?.parse().ok());
     facet_document.add_u64(fields.quarter, quarter.unwrap_or(0));
     facet_document.add_text(
         fields.status,
@@ -507,7 +515,7 @@ fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
         }
         .as_str(),
     );
-    if let Some(year) = text(&facts.fiscal_year).and_then(|year| year.parse().ok()) {
+    if let Some(year) = lower_value(&facts.fiscal_year).and_then(|year| year.parse().ok()) {
         facet_document.add_u64(fields.fiscal_year, year);
     }
     for year in near_years(entry) {
@@ -517,7 +525,7 @@ fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
         (fields.period_end, &facts.period_end),
         (fields.filed, &facts.filed),
     ] {
-        if let Some(date) = text(fact).and_then(|date| date_number(&date)) {
+        if let Some(date) = lower_value(fact).and_then(|date| date_number(&date)) {
             facet_document.add_u64(field, date);
         }
     }
@@ -536,7 +544,11 @@ fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
     facet_document
 }
 
-/// The first eight bytes of a document's id.
+fn lower_value(fact: &Option<stemma_document::Fact>) -> Option<String> {
+    fact.as_ref().map(|fact| fact.value.trim().to_lowercase())
+}
+
+/// First eight bytes of a document id, for the field `doc_key`.
 pub fn doc_key(doc: stemma_document::DocId) -> u64 {
     doc.as_bytes()
         .first_chunk::<8>()
@@ -551,7 +563,7 @@ fn company_key(company: &str) -> u64 {
         .map_or(1, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// `20221231` for `2022-12-31`.
+/// Converts `2022-12-31` to `20221231`.
 pub fn date_number(date: &str) -> Option<u64> {
     let digits: String = date.chars().filter(char::is_ascii_digit).collect();
     if digits.len() == 8 {
@@ -561,7 +573,7 @@ pub fn date_number(date: &str) -> Option<u64> {
     }
 }
 
-/// Years in the name of the file and in the dates of the document.
+// Years in the file name and the dates of a document.
 fn near_years(entry: &CatalogEntry) -> Vec<u32> {
     let facts = [
         &entry.facts.fiscal_year,

@@ -1,12 +1,12 @@
 //! An index on the local disk.
 //!
 //! ```text
-//! {cache}/{collection}/r00000001/lock       held by who writes; ends with the process, however it ends
-//!                                current    the name of the generation that is read
+//! {cache}/{collection}/r00000001/lock       held while writing; released when the process ends
+//!                                current    name of the generation that is read
 //!                                g000007/   an index; files are written once
 //! ```
-//! A generation grows by commits, which are atomic: after a kill -9 the last one counts. A damaged one, or one that fell far
-//! behind, is replaced as a whole by the next generation. Readers need no lock.
+//! A generation grows by atomic commits: after a crash, the last commit counts. A damaged generation, or one far behind a
+//! snapshot, is replaced by the next. Readers need no lock.
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
@@ -23,34 +23,33 @@ use tantivy::{
 use super::IndexError;
 use super::doc_mapper::DocMapper;
 
-/// Names the snapshot a generation goes back to.
+// Names the snapshot that a generation was made from.
 const ORIGIN_FILE: &str = "origin";
 
-/// Where the index of a collection lies on this machine, for one revision of its shape.
+/// The local index of a collection, for one revision.
 #[derive(Clone)]
 pub struct IndexFolder {
     path: PathBuf,
     mapper: Arc<DocMapper>,
 }
 
-/// The right to write to a folder.
+/// The right to write to a folder; released on drop.
 pub struct IndexLock(#[expect(dead_code, reason = "held for its lock")] File);
 
-/// One generation, opened.
+/// An open generation.
 #[derive(Clone)]
 pub struct IndexGeneration {
-    /// Its folder.
     pub(crate) path: PathBuf,
     pub(crate) index: Index,
     reader: IndexReader,
     mapper: Arc<DocMapper>,
 }
 
-/// The versions of documents an index holds.
+/// The indexed version of each document.
 pub type DocumentVersions = HashMap<DocId, u64>;
 
 impl IndexFolder {
-    /// The folder of `collection` below `cache`. Makes nothing.
+    /// The folder of `collection` below `cache`. Creates nothing.
     pub fn new(cache: &Path, collection: &Collection, mapper: Arc<DocMapper>) -> Self {
         Self {
             path: cache
@@ -60,15 +59,14 @@ impl IndexFolder {
         }
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The right to write; `None` while another process has it.
+    /// Acquires the write lock; `None` if another process holds it.
     ///
     /// # Errors
-    /// [`IndexError::Disk`] when the folder cannot be written to.
+    /// [`IndexError::Disk`] if the folder is not writable.
     pub fn lock(&self) -> Result<Option<IndexLock>, IndexError> {
         fs::create_dir_all(&self.path).map_err(IndexError::disk(&self.path))?;
         let name = self.path.join("lock");
@@ -85,10 +83,10 @@ impl IndexFolder {
         }
     }
 
-    /// The generation that is read; `None` before the first.
+    /// Opens the current generation; `None` before the first.
     ///
     /// # Errors
-    /// [`IndexError::Damaged`] when it is no index of this shape.
+    /// [`IndexError::Damaged`] if it is not an index of this schema.
     pub fn open(&self) -> Result<Option<IndexGeneration>, IndexError> {
         let current = self.path.join("current");
         let name = match fs::read_to_string(&current) {
@@ -97,14 +95,14 @@ impl IndexFolder {
         };
         if generation_number(&name).is_none() {
             return Err(IndexError::Damaged(format!(
-                "{} names no generation",
+                "{} does not name a generation",
                 current.display()
             )));
         }
         IndexGeneration::open(&self.path.join(name), &self.mapper).map(Some)
     }
 
-    /// Room for the next generation: an empty folder.
+    /// Creates an empty folder for the next generation.
     ///
     /// # Errors
     /// [`IndexError::Disk`].
@@ -120,16 +118,16 @@ impl IndexFolder {
         Ok(path)
     }
 
-    /// An empty index in `next_path`.
+    /// Creates an empty index in `path`.
     ///
     /// # Errors
-    /// [`IndexError`] when it cannot be written.
-    pub fn create(&self, room: &Path) -> Result<IndexGeneration, IndexError> {
-        Index::create_in_dir(room, self.mapper.schema.clone())?;
-        IndexGeneration::open(room, &self.mapper)
+    /// [`IndexError`] if it cannot be written.
+    pub fn create(&self, path: &Path) -> Result<IndexGeneration, IndexError> {
+        Index::create_in_dir(path, self.mapper.schema.clone())?;
+        IndexGeneration::open(path, &self.mapper)
     }
 
-    /// Makes a generation the one that is read, and removes all others: who has them open reads on.
+    /// Makes a generation the current one and deletes all others. Readers that have one open keep their files.
     ///
     /// # Errors
     /// [`IndexError::Disk`].
@@ -157,7 +155,7 @@ impl IndexFolder {
         Ok(())
     }
 
-    /// Whether a generation is the one that is read.
+    // Another process may have activated a newer generation.
     pub(crate) fn is_current(&self, generation: &IndexGeneration) -> bool {
         fs::read_to_string(self.path.join("current"))
             .is_ok_and(|name| generation.path.ends_with(name))
@@ -176,13 +174,12 @@ impl IndexGeneration {
     /// Opens the index at `path`.
     ///
     /// # Errors
-    /// [`IndexError::Damaged`] when it is no index of this shape.
-    pub(crate) fn open(path: &Path, shape: &Arc<DocMapper>) -> Result<Self, IndexError> {
-        let directory =
-            MmapDirectory::open(path).map_err(|error| IndexError::Damaged(error.to_string()))?;
+    /// [`IndexError::Damaged`] if it is not an index of this schema.
+    pub(crate) fn open(path: &Path, mapper: &Arc<DocMapper>) -> Result<Self, IndexError> {
+        let directory = MmapDirectory::open(path).map_err(IndexError::damaged)?;
         let mut index = Index::open(directory)?;
-        shape.check_schema(&index.schema())?;
-        index.set_tokenizers(shape.tokenizers.clone());
+        mapper.check_schema(&index.schema())?;
+        index.set_tokenizers(mapper.tokenizers.clone());
         let reader = index
             .reader_builder()
             .reload_policy(ReloadPolicy::Manual)
@@ -191,11 +188,11 @@ impl IndexGeneration {
             path: path.into(),
             index,
             reader,
-            mapper: Arc::clone(shape),
+            mapper: Arc::clone(mapper),
         })
     }
 
-    /// The last commit, as it is now and for as long as the searcher lives.
+    /// A searcher of the last commit; later commits do not change it.
     ///
     /// # Errors
     /// [`IndexError::Damaged`].
@@ -204,7 +201,7 @@ impl IndexGeneration {
         Ok(self.reader.searcher())
     }
 
-    /// What a searcher's commit holds; reads one term and one number per document.
+    /// The document versions in a searcher's commit. Reads one term and one number per document.
     ///
     /// # Errors
     /// [`IndexError::Damaged`].
@@ -223,36 +220,34 @@ impl IndexGeneration {
     ) -> Result<(), IndexError> {
         let seqs = segment.fast_fields().u64(self.mapper.seq_name())?;
         let postings_of = segment.inverted_index(self.mapper.doc)?;
-        let unread = |error: std::io::Error| IndexError::Damaged(error.to_string());
-        let mut terms = postings_of.terms().stream().map_err(unread)?;
+        let mut terms = postings_of.terms().stream().map_err(IndexError::damaged)?;
         while terms.advance() {
             let doc = std::str::from_utf8(terms.key())
                 .ok()
                 .and_then(|text| text.parse::<DocId>().ok());
-            let doc = doc.ok_or_else(|| {
-                IndexError::Damaged("it names a document by something else".into())
-            })?;
+            let doc = doc
+                .ok_or_else(|| IndexError::Damaged("it contains an invalid document id".into()))?;
             let postings =
                 postings_of.read_postings_from_terminfo(terms.value(), IndexRecordOption::Basic);
-            let mut postings = postings.map_err(unread)?;
+            let mut postings = postings.map_err(IndexError::damaged)?;
             while postings.doc() != TERMINATED && segment.is_deleted(postings.doc()) {
                 postings.advance();
             }
             if postings.doc() != TERMINATED {
                 let seq = seqs.first(postings.doc()).unwrap_or(0);
                 let version = versions.entry(doc).or_insert(seq);
-                *version = seq.min(*version); // entries of two versions: entered again
+                // A document with entries of two versions counts as the older one, so that it is indexed again.
+                *version = seq.min(*version);
             }
         }
         Ok(())
     }
 
-    /// The number of the last commit.
     pub(crate) fn opstamp(&self) -> Result<u64, IndexError> {
         Ok(self.index.load_metas()?.opstamp)
     }
 
-    /// The snapshot it was made of, or that was made of it.
+    // The snapshot it was fetched from or uploaded as.
     pub(crate) fn origin(&self) -> Option<u64> {
         fs::read_to_string(self.path.join(ORIGIN_FILE))
             .ok()?
@@ -265,10 +260,10 @@ impl IndexGeneration {
         fs::write(&path, seq.to_string()).map_err(IndexError::disk(&path))
     }
 
-    /// Names of files that were altered since they were written. Reads everything.
+    /// Names of altered files. Reads and checks all of them.
     ///
     /// # Errors
-    /// [`IndexError::Damaged`] when that cannot be told.
+    /// [`IndexError::Damaged`] if they cannot be checked.
     pub fn corrupt_files(&self) -> Result<Vec<String>, IndexError> {
         let mut altered: Vec<String> = self
             .index
@@ -280,7 +275,7 @@ impl IndexGeneration {
         Ok(altered)
     }
 
-    /// Bytes on disk.
+    /// Size on disk.
     pub fn bytes(&self) -> u64 {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         entries
@@ -290,7 +285,6 @@ impl IndexGeneration {
     }
 }
 
-/// The number in the name of a generation.
 fn generation_number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('g')?;
     if digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit()) {

@@ -1,7 +1,7 @@
-//! The index of one process: what searches read, brought up to a catalogue.
+//! The index of one process: what searches read, kept up to date with a catalog.
 //!
-//! An update works on the files of one folder, under its lock; a search reads the [`IndexCommit`] of the last commit, which
-//! does not change under it. Where another process on this machine has the lock, its commits are read.
+//! Updates write to one folder under its lock. A search reads an [`IndexCommit`], which never changes. If another
+//! process on this machine holds the lock, its commits are read.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,55 +22,55 @@ use super::{IndexError, run_blocking};
 use stemma_catalog::catalog::Catalog;
 use stemma_catalog::document_store::DocumentStore;
 
-/// Documents from which on fetching a snapshot is tried before they are entered one by one.
+// Fetching a snapshot is cheaper than indexing this many documents.
 const FETCH_THRESHOLD: usize = 500;
 
-/// One commit of the index: consistent, and as it is for as long as it is held.
+/// One commit of the index. It stays readable and unchanged while it is held.
 pub struct IndexCommit {
-    /// Reads it.
+    /// Reads the commit.
     pub searcher: Searcher,
     versions: Arc<DocumentVersions>,
-    /// The number of the commit, in its generation.
+    // Number of the commit in its generation, by tantivy.
     opstamp: u64,
     number: u64,
 }
 
 impl IndexCommit {
-    /// The version of a document that it holds. A hit in another version than the catalogue lists is stale.
+    /// The indexed version of a document. A hit in another version than the catalog lists is stale.
     pub fn version(&self, doc: DocId) -> Option<u64> {
         self.versions.get(&doc).copied()
     }
 
-    /// Its number, in this process: what is entered or removed changes it.
+    /// Number of the commit in this process; any change of the index increases it.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Documents in it.
+    /// Number of documents.
     pub fn documents(&self) -> usize {
         self.versions.len()
     }
 
-    /// Entries in it.
+    /// Number of index entries.
     pub fn entries(&self) -> u64 {
         self.searcher.num_docs()
     }
 }
 
-/// How far an update came.
+/// What an update did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SyncReport {
-    /// Documents entered.
+    /// Documents indexed.
     pub indexed: usize,
-    /// Entries they became.
+    /// Their index entries.
     pub entries: u64,
     /// Documents removed.
     pub removed: usize,
-    /// Documents that cannot be read.
+    /// Documents whose trees are missing or damaged.
     pub unreadable: usize,
-    /// Documents still lacking: another process is at work, or the store is away.
+    /// Documents still to index: another process is updating, or the store is unavailable.
     pub missing: usize,
-    /// Whether the index that was there could not be read, and was made again.
+    /// Whether a damaged index was rebuilt.
     pub is_rebuilt: bool,
     /// Bytes fetched from a snapshot.
     pub fetched_bytes: u64,
@@ -93,20 +93,20 @@ pub struct LocalIndex {
     pub(super) snapshots: Snapshots,
     store: Arc<dyn DocumentStore>,
     open: RwLock<Option<(IndexGeneration, Arc<IndexCommit>)>>,
-    /// Versions of documents that could not be read; they are not tried again.
+    // Versions that could not be read; they are not tried again.
     unreadable: Mutex<HashMap<DocId, u64>>,
     write_lock: tokio::sync::Mutex<()>,
-    /// Whether a search could not read it.
+    // Set when a search fails to read the index.
     is_corrupt: AtomicBool,
-    /// Editions shown so far.
+    // Sends the number of the current commit.
     commit_sender: watch::Sender<u64>,
 }
 
-/// Told how many documents are left.
+/// Progress callback: number of documents still to index.
 pub type OnProgress<'a> = &'a (dyn Fn(usize) + Send + Sync);
 
 impl LocalIndex {
-    /// The index below `cache`, of what `shelf` opens. Reads nothing yet.
+    /// The index of the documents in `store`, in a folder below `cache`. Reads nothing yet.
     pub fn new(
         cache: &Path,
         blobs: Arc<dyn Blobs>,
@@ -118,7 +118,7 @@ impl LocalIndex {
             folder: IndexFolder::new(cache, collection, Arc::clone(&mapper)),
             snapshots: Snapshots::new(blobs, collection, mapper.revision),
             mapper,
-            store: store,
+            store,
             open: RwLock::new(None),
             unreadable: Mutex::default(),
             write_lock: tokio::sync::Mutex::default(),
@@ -127,37 +127,36 @@ impl LocalIndex {
         }
     }
 
-    /// The last commit this process knows; `None` before [`LocalIndex::open`] found one.
+    /// The current commit; `None` until [`LocalIndex::open`] finds one.
     pub fn current_commit(&self) -> Option<Arc<IndexCommit>> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.as_ref().map(|(_, commit)| Arc::clone(commit))
     }
 
-    /// Hears of editions.
-    pub fn commit_sender(&self) -> watch::Receiver<u64> {
+    /// Receives the number of each new commit.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.commit_sender.subscribe()
     }
 
-    /// Where it lies.
     pub fn folder(&self) -> &IndexFolder {
         &self.folder
     }
 
-    /// Its snapshots in the store.
+    /// The snapshots in the blob store.
     pub fn snapshots(&self) -> &Snapshots {
         &self.snapshots
     }
 
-    /// Bytes on disk.
+    /// Size on disk.
     pub fn bytes(&self) -> u64 {
         self.open_generation()
             .map_or(0, |generation| generation.bytes())
     }
 
-    /// Names of files that were altered since they were written; opens the index and reads all of it.
+    /// Names of altered files. Opens the index and checks all of it.
     ///
     /// # Errors
-    /// [`IndexError::Damaged`] when that cannot be told.
+    /// [`IndexError::Damaged`] if the files cannot be checked.
     pub async fn corrupt_files(&self) -> Result<Vec<String>, IndexError> {
         self.open().await?;
         let Some(generation) = self.open_generation() else {
@@ -166,10 +165,10 @@ impl LocalIndex {
         run_blocking(move || generation.corrupt_files()).await
     }
 
-    /// Opens what lies in the folder, without looking whether it is up to date: milliseconds.
+    /// Opens the index on disk, up to date or not. Takes milliseconds.
     ///
     /// # Errors
-    /// [`IndexError::Damaged`] when it cannot be read; [`LocalIndex::sync`] makes it again.
+    /// [`IndexError::Damaged`] if it cannot be read; [`LocalIndex::sync`] rebuilds it.
     pub async fn open(&self) -> Result<Option<Arc<IndexCommit>>, IndexError> {
         let folder = self.folder.clone();
         let Some(generation) = run_blocking(move || folder.open()).await? else {
@@ -178,11 +177,11 @@ impl LocalIndex {
         self.publish(generation, None).await.map(Some)
     }
 
-    /// Enters what `catalog` has and the index has not; `heard` is told after each commit how many documents are left.
-    /// Every commit is shown to searches. A damaged index is made again.
+    /// Brings the index up to date with `catalog`. Searches see every commit; `on_progress` is called after each. A damaged
+    /// index is rebuilt.
     ///
     /// # Errors
-    /// [`IndexError`] when the store or the disk could not; what was committed stays.
+    /// [`IndexError`] if the store or the disk fails; commits so far stay.
     pub async fn sync(
         &self,
         catalog: &Catalog,
@@ -192,14 +191,14 @@ impl LocalIndex {
         let is_corrupt = self.is_corrupt.swap(false, Ordering::Relaxed);
         match self.try_sync(catalog, is_corrupt, on_progress).await {
             Err(IndexError::Damaged(message)) => {
-                tracing::warn!(message, "the index cannot be read and is made again");
+                tracing::warn!(message, "index is damaged; rebuilding it");
                 self.try_sync(catalog, true, on_progress).await
             }
-            done => done,
+            result => result,
         }
     }
 
-    /// Says that a search could not read the index: the next update makes it again.
+    /// Reports that a search could not read the index. The next update rebuilds it.
     pub fn mark_corrupt(&self) {
         self.is_corrupt.store(true, Ordering::Relaxed);
     }
@@ -207,14 +206,14 @@ impl LocalIndex {
     async fn try_sync(
         &self,
         catalog: &Catalog,
-        remake: bool,
+        rebuild: bool,
         on_progress: OnProgress<'_>,
     ) -> Result<SyncReport, IndexError> {
         let mut report = SyncReport {
-            is_rebuilt: remake,
+            is_rebuilt: rebuild,
             ..SyncReport::default()
         };
-        if !remake {
+        if !rebuild {
             report.missing = self.diff(catalog).await?.len();
             if report.missing == 0 && self.current_commit().is_some() {
                 return Ok(report);
@@ -233,7 +232,7 @@ impl LocalIndex {
             .await
     }
 
-    /// The generation that is there, one made of a snapshot where that saves work, or an empty one.
+    // The current generation, one made from a snapshot if that saves work, or an empty one.
     async fn generation_to_write(
         &self,
         lock: &IndexLock,
@@ -273,15 +272,16 @@ impl LocalIndex {
         let CatalogDiff { add, mut remove } = self.diff(catalog).await?;
         let total = add.len() + remove.len();
         let mut remaining = total;
-        let alone: &[Arc<CatalogEntry>] = &[];
+        let no_documents: &[Arc<CatalogEntry>] = &[];
+        // Removals without additions still need one commit.
         let batches = if add.is_empty() && !remove.is_empty() {
-            vec![alone]
+            vec![no_documents]
         } else {
             add.chunks(BATCH).collect()
         };
         for batch in batches {
             let removed = std::mem::take(&mut remove);
-            let entered = sync::apply_diff(
+            let commit = sync::apply_diff(
                 generation,
                 &self.mapper,
                 self.store.as_ref(),
@@ -290,20 +290,20 @@ impl LocalIndex {
                 total,
             )
             .await?;
-            self.publish(generation.clone(), Some((&entered, &removed)))
+            self.publish(generation.clone(), Some((&commit, &removed)))
                 .await?;
             remaining -= batch.len() + removed.len();
-            report.add(&entered, removed.len());
+            report.add(&commit, removed.len());
             self.unreadable
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .extend(entered.unreadable);
+                .extend(commit.unreadable);
             on_progress(remaining);
         }
         Ok(report)
     }
 
-    /// The generation that is there, as it is now: another process may have written to it, or replaced it.
+    // Reopens the generation if another process has committed to it or replaced it.
     async fn current_generation(&self) -> Result<Option<IndexGeneration>, IndexError> {
         let open = self
             .open
@@ -320,13 +320,12 @@ impl LocalIndex {
         Ok(self.open_generation())
     }
 
-    /// The generation that is read.
     pub(super) fn open_generation(&self) -> Option<IndexGeneration> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.as_ref().map(|(generation, _)| generation.clone())
     }
 
-    /// What the last commit lacks, also one of another process.
+    // Compares the catalog with the last commit, which may be one of another process.
     async fn diff(&self, catalog: &Catalog) -> Result<CatalogDiff, IndexError> {
         let Some(commit) = (match self.current_commit() {
             Some(commit) => Some(commit),
@@ -339,20 +338,18 @@ impl LocalIndex {
         Ok(self.without_unreadable(CatalogDiff::between(&commit.versions, catalog)))
     }
 
-    /// Without what could not be read before.
     fn without_unreadable(&self, mut difference: CatalogDiff) -> CatalogDiff {
         let unreadable = self
             .unreadable
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let is_unreadable = |entry: &Arc<CatalogEntry>| {
-            unreadable.get(&entry.version.doc) == Some(&entry.version.seq)
-        };
-        difference.add.retain(|entry| !is_unreadable(entry));
+        difference
+            .add
+            .retain(|entry| unreadable.get(&entry.version.doc) != Some(&entry.version.seq));
         difference
     }
 
-    /// A generation made of a snapshot; `None` when it cannot be used, or `near` was made of it.
+    // A generation made from a snapshot; `None` if the snapshot is unusable, or `near` was made from it.
     async fn fetch_snapshot(
         &self,
         lock: &IndexLock,
@@ -362,13 +359,13 @@ impl LocalIndex {
         if near.is_some_and(|near| near.origin() == Some(*seq)) {
             return Ok(None);
         }
-        let room = self.folder.next_path(lock)?;
+        let path = self.folder.next_path(lock)?;
         let fetched = self
             .snapshots
-            .fetch(manifest, &room, near.map(|near| near.path.as_path()))
+            .fetch(manifest, &path, near.map(|near| near.path.as_path()))
             .await;
         let opened =
-            fetched.and_then(|bytes| Ok((IndexGeneration::open(&room, &self.mapper)?, bytes)));
+            fetched.and_then(|bytes| Ok((IndexGeneration::open(&path, &self.mapper)?, bytes)));
         match opened {
             Ok((generation, bytes)) => {
                 generation.set_origin(*seq)?;
@@ -380,7 +377,7 @@ impl LocalIndex {
                 tracing::warn!(
                     seq,
                     message,
-                    "the snapshot cannot be used; documents are read instead"
+                    "index snapshot is damaged; indexing documents instead"
                 );
                 Ok(None)
             }
@@ -388,7 +385,7 @@ impl LocalIndex {
         }
     }
 
-    /// For a builder: what is built goes on from the newest snapshot, so that both share their files.
+    // A builder starts from the newest snapshot, so that the next one shares its files.
     pub(super) async fn rebase_on(
         &self,
         newest: &(u64, SnapshotManifest),
@@ -403,7 +400,7 @@ impl LocalIndex {
             .map(drop)
     }
 
-    /// Whether the index is at the commit of a snapshot, and lacks nothing of `catalog`.
+    // Whether the index is at the commit of a snapshot and has all of `catalog`.
     pub(super) async fn matches(
         &self,
         newest: &SnapshotManifest,
@@ -415,7 +412,7 @@ impl LocalIndex {
         Ok(newest.is_commit_of(&generation)? && self.diff(catalog).await?.is_empty())
     }
 
-    /// Leaves a snapshot after `base`; `None` when another was first, or another process writes to the index.
+    // `None` if another builder was first, or another process writes to the index.
     pub(super) async fn upload_snapshot(
         &self,
         base: Option<&(u64, SnapshotManifest)>,
@@ -441,49 +438,51 @@ impl LocalIndex {
         Ok(uploaded)
     }
 
-    /// An empty generation.
     async fn new_generation(&self, lock: &IndexLock) -> Result<IndexGeneration, IndexError> {
-        let room = self.folder.next_path(lock)?;
-        let generation = self.folder.create(&room)?;
+        let path = self.folder.next_path(lock)?;
+        let generation = self.folder.create(&path)?;
         self.folder.activate(lock, &generation)?;
         self.publish(generation.clone(), None).await?;
         Ok(generation)
     }
 
-    /// Takes the next edition from `open_generation`; with what was done to the one before, or reading what it holds.
+    // Makes a generation's last commit the current one. `done` is the change since the previous commit, which saves
+    // reading all versions again.
     async fn publish(
         &self,
         generation: IndexGeneration,
-        done: Option<(&CommitReport, &[DocId])>,
+        change: Option<(&CommitReport, &[DocId])>,
     ) -> Result<Arc<IndexCommit>, IndexError> {
-        let before = self.current_commit().filter(|_| done.is_some());
+        let before = self.current_commit().filter(|_| change.is_some());
         let opened = generation.clone();
-        let (commit, searcher, versions) = run_blocking(move || {
-            let commit = opened.opstamp()?; // one that comes in between is noticed by its number
+        let (opstamp, searcher, versions) = run_blocking(move || {
+            // Taken first: a commit made in between has a larger number, and is noticed by the next update.
+            let opstamp = opened.opstamp()?;
             let searcher = opened.searcher()?;
             let versions = match before {
                 Some(before) => DocumentVersions::clone(&before.versions),
                 None => opened.versions(&searcher)?,
             };
-            Ok((commit, searcher, versions))
+            Ok((opstamp, searcher, versions))
         })
         .await?;
-        let versions = match done {
-            Some((entered, removed)) => versions_after(versions, entered, removed),
+        let versions = match change {
+            Some((commit, removed)) => versions_after(versions, commit, removed),
             None => versions,
         };
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         if let Some((current, index_commit)) = open.as_ref()
             && current.path == generation.path
-            && index_commit.opstamp > commit
+            && index_commit.opstamp > opstamp
         {
-            return Ok(Arc::clone(index_commit)); // shown while this one was read
+            // A newer commit was published while this one was read.
+            return Ok(Arc::clone(index_commit));
         }
         let number = *self.commit_sender.borrow() + 1;
         let index_commit = Arc::new(IndexCommit {
             searcher,
             versions: Arc::new(versions),
-            opstamp: commit,
+            opstamp,
             number,
         });
         *open = Some((generation, Arc::clone(&index_commit)));
@@ -492,18 +491,17 @@ impl LocalIndex {
     }
 }
 
-/// What is held after an update.
 fn versions_after(
     mut versions: DocumentVersions,
-    entered: &CommitReport,
+    commit: &CommitReport,
     removed: &[DocId],
 ) -> DocumentVersions {
     for doc in removed
         .iter()
-        .chain(entered.unreadable.iter().map(|(doc, _)| doc))
+        .chain(commit.unreadable.iter().map(|(doc, _)| doc))
     {
         versions.remove(doc);
     }
-    versions.extend(entered.indexed.iter().copied());
+    versions.extend(commit.indexed.iter().copied());
     versions
 }

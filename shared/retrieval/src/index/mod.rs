@@ -1,17 +1,19 @@
-//! The corpus index: all sections of a collection in a full-text index, kept up to date by its change records.
+//! The full-text index of a collection, kept current with its catalog.
 //!
-//! - [`schema`] and [`entry`]: the fields, and what one tree becomes in them.
-//! - [`doc_mapper`]: what the index of this program looks like, and the revision that keeps it apart from others.
-//! - [`folder`]: an index on the local disk: generations, the lock, what it holds.
-//! - [`sync`]: what a catalogue has and an index has not, and making it so.
-//! - [`snapshot`]: immutable copies in the store; parts are content-addressed and shared between copies.
-//! - [`local_index`]: the index of one process, brought up to a catalogue: what searches read.
-//! - [`builder`]: who builds for all, and leaves snapshots.
+//! - [`schema`] and [`entry`]: the fields, and the index entries of a document.
+//! - [`doc_mapper`]: schema, mapping and revision of an index.
+//! - [`folder`]: an index on the local disk: generations and the write lock.
+//! - [`sync`]: the difference between catalog and index, and applying it.
+//! - [`snapshot`]: immutable copies in the blob store, made of content-addressed parts that copies share.
+//! - [`local_index`]: the index of one process, which searches read.
+//! - [`builder`]: builds an index for all processes and uploads snapshots.
+//! - [`query`], [`route`] and `score`: searching and ranking.
 //!
-//! The index says nothing that published trees do not say: it is a cache, and whatever is wrong with it is repaired by
-//! making it again. What it refuses to do: show half a document, or half an update; a searcher sees one commit.
+//! The index is a cache of published trees; a damaged one is rebuilt. A search sees one commit: never half a document, and
+//! never half an update.
 
 pub mod builder;
+mod claim;
 pub mod doc_mapper;
 pub mod entry;
 pub mod folder;
@@ -33,21 +35,19 @@ use tantivy::TantivyError;
 /// Why an index cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// The store was away.
+    /// The blob store failed.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The local disk refused.
+    /// The local disk failed.
     #[error("{}: {error}", path.display())]
     Disk {
-        /// The file or folder.
         path: PathBuf,
-        /// What it said.
         error: std::io::Error,
     },
-    /// Another update of it has not ended yet.
+    /// Another update holds the writer.
     #[error("the index is being written to")]
     Busy,
-    /// It cannot be read as an index: torn, altered, or not one.
+    /// Not a readable index: torn, altered or of another schema.
     #[error("the index is damaged: {0}")]
     Damaged(String),
 }
@@ -60,6 +60,10 @@ impl IndexError {
             error,
         }
     }
+
+    fn damaged(error: impl std::fmt::Display) -> Self {
+        Self::Damaged(error.to_string())
+    }
 }
 
 impl From<TantivyError> for IndexError {
@@ -70,17 +74,17 @@ impl From<TantivyError> for IndexError {
                 path: "index".into(),
                 error: std::io::Error::other(error),
             },
-            other => Self::Damaged(other.to_string()),
+            other => Self::damaged(other),
         }
     }
 }
 
-/// Work on index files, off the threads that serve IO. A panic over damaged bytes is damage.
+// Runs work on index files on a blocking thread. A panic over damaged bytes counts as damage.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, IndexError> + Send + 'static,
 ) -> Result<T, IndexError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(error) => Err(IndexError::Damaged(error.to_string())),
+        Err(error) => Err(IndexError::damaged(error)),
     }
 }

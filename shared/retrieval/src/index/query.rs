@@ -1,4 +1,4 @@
-//! Questions to an index: which documents, which passages, which sections.
+//! Runs a query against the index: selects documents, ranks passages and gathers them into sections.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -26,22 +26,22 @@ use crate::search::{
 use crate::snippet::{self, WordWeights};
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 
-/// Passages that are looked at again, part by part.
+// Passages that are scored part by part.
 const CANDIDATES: usize = 400;
-/// Documents whose passages are taken as those of the best documents, by DocScore.
+// Largest bonus for passages of documents with many good passages.
 const DOC_SCORE_PASSAGES: f32 = 4.0;
-/// Weights of the documented baseline, and what titles above a section give it.
+// Weights of the lexical baseline; titles above a section count as ancestors.
 const TITLE_WEIGHT: f32 = 1.0;
 const SUMMARY_WEIGHT: f32 = 0.7;
 const BODY_WEIGHT: f32 = 0.3;
 const ANCESTOR_WEIGHT: f32 = 0.3;
-/// Pages named per section, and characters of a word.
+// Longer lists of pages do not help a reader.
 const PAGES_PER_HIT: usize = 20;
 
-/// Answers a question from one state of an index. It keeps a core busy: call it off the threads that serve IO.
+/// Searches one commit of an index. This is CPU-bound: call it on a blocking thread.
 ///
 /// # Errors
-/// [`SearchError`] when there is nothing to look for, or the index cannot be read.
+/// [`SearchError`] if the query has no words, or the index cannot be read.
 pub fn search(searcher: &Searcher, query: &Query) -> Result<SearchResults, SearchError> {
     let started = Instant::now();
     let text: String = query.text.chars().take(MAX_QUERY_CHARS).collect();
@@ -76,11 +76,12 @@ struct SearchRun<'s> {
 impl<'s> SearchRun<'s> {
     fn new(searcher: &'s Searcher, query: &'s Query, text: &str) -> tantivy::Result<Self> {
         let fields = Fields::get();
-        let uses = |ingredient| !query.disabled_features.contains(&ingredient);
-        let one = matches!(&query.within, DocumentScope::Documents(docs) if docs.len() == 1);
+        let is_single_document =
+            matches!(&query.within, DocumentScope::Documents(docs) if docs.len() == 1);
         let mut routed = route::route(searcher, &fields, text)?;
-        if one
-            || !uses(RankingFeature::Routing)
+        // A single document leaves nothing to route.
+        if is_single_document
+            || query.disabled_features.contains(&RankingFeature::Routing)
             || !query.filter.is_empty() && routed.documents.is_none()
         {
             routed = IssuerRouting {
@@ -119,7 +120,7 @@ impl<'s> SearchRun<'s> {
             results.stats.documents_in_scope
         };
         if results.stats.documents == 0 && results.stats.documents_in_scope > 0 {
-            // What the question names lies outside of where it may look: it looks there all the same.
+            // The named issuer has no documents in scope. The scope is explicit, so it wins over the name.
             self.issuers.documents = None;
             self.issuers.applied_filters.clear();
             routed = scope;
@@ -139,7 +140,7 @@ impl<'s> SearchRun<'s> {
         Ok(results)
     }
 
-    /// The Item that is asked for, by the caller or by the question.
+    // The Item given by the caller, or else named in the query.
     fn requested_item(&self) -> Option<String> {
         let requested = self.parsed.item.as_ref().map(|(item, _)| item).filter(|_| {
             !self
@@ -190,7 +191,7 @@ impl<'s> SearchRun<'s> {
         ))
     }
 
-    /// What the caller allows.
+    // The documents that the caller allows.
     fn scope(&self) -> Vec<Box<dyn IndexQuery>> {
         let mut scope: Vec<Box<dyn IndexQuery>> = Vec::new();
         let within = match &self.query.within {
@@ -207,7 +208,7 @@ impl<'s> SearchRun<'s> {
         scope
     }
 
-    /// Whether amendments may be found: where they are asked for, or documents or forms are named.
+    // Amendments repeat their originals, so they are left out unless the query or the scope asks for them.
     fn allows_amendments(&self) -> bool {
         let is_named = self
             .query
@@ -232,7 +233,7 @@ impl<'s> SearchRun<'s> {
 
     fn count(&self, scope: &[Box<dyn IndexQuery>], kind: IndexEntryKind) -> tantivy::Result<usize> {
         if scope.is_empty() {
-            // A term by itself is counted without being read.
+            // The index knows the count of a single term without reading postings.
             return self.searcher.search(&self.kind_query(kind), &Count);
         }
         self.searcher
@@ -246,7 +247,7 @@ impl<'s> SearchRun<'s> {
         ))
     }
 
-    /// Passages by [`RankingPlan`], gathered into sections.
+    // Ranks passages by `RankingPlan` and gathers them into sections.
     fn ranked(
         &self,
         scope: &[Box<dyn IndexQuery>],
@@ -256,7 +257,7 @@ impl<'s> SearchRun<'s> {
         let candidate_limit =
             CANDIDATES.max(4 * (self.query.skip + self.query.limit.clamp(1, MAX_LIMIT)));
         let candidates = self.top_passages(scope, Box::new(plan.query()), candidate_limit)?;
-        let full = candidates.len() == candidate_limit;
+        let is_limit_reached = candidates.len() == candidate_limit;
         let candidates = candidates.into_iter().map(|(_, address)| address).collect();
         let mut scored = plan.score(self.searcher, candidates, self.allows_amendments())?;
         if !self
@@ -266,7 +267,7 @@ impl<'s> SearchRun<'s> {
         {
             add_doc_scores(&mut scored);
         }
-        self.gather(scored, full, results)
+        self.gather(scored, is_limit_reached, results)
     }
 
     fn top_passages(
@@ -284,11 +285,11 @@ impl<'s> SearchRun<'s> {
             .search(&query, &TopDocs::with_limit(limit).order_by_score())
     }
 
-    /// One hit for each section, in order of its best passage.
+    // One hit per section, ordered by its best passage.
     fn gather(
         &self,
         scored: Vec<ScoredPassage>,
-        full: bool,
+        is_limit_reached: bool,
         results: &mut SearchResults,
     ) -> tantivy::Result<()> {
         let limit = self.query.limit.clamp(1, MAX_LIMIT);
@@ -318,7 +319,7 @@ impl<'s> SearchRun<'s> {
         for hit in &mut hits {
             hit.best_pages.truncate(PAGES_PER_HIT);
         }
-        results.total = if more || full {
+        results.total = if more || is_limit_reached {
             TotalHits::AtLeast(hits.len() + usize::from(more))
         } else {
             TotalHits::Exact(hits.len())
@@ -329,30 +330,32 @@ impl<'s> SearchRun<'s> {
     }
 
     fn hit(&self, passage: &ScoredPassage) -> tantivy::Result<Option<SectionHit>> {
-        let Some(read) = StoredPassage::load(self.searcher, &self.fields, passage.address)? else {
+        let Some(stored) = StoredPassage::load(self.searcher, &self.fields, passage.address)?
+        else {
             return Ok(None);
         };
-        let (snippet, line) = snippet::best_snippet(&read.text, &self.weights);
-        let at = read
-            .stored
+        let (snippet, line) = snippet::best_snippet(&stored.text, &self.weights);
+        // The section on whose lines the snippet starts.
+        let at = stored
+            .entry
             .sections
             .iter()
             .rposition(|section| section.line as usize <= line)
             .unwrap_or(0);
-        let Some(section) = read.stored.sections.get(at) else {
+        let Some(section) = stored.entry.sections.get(at) else {
             return Ok(None);
         };
         let page = u32::try_from(passage.page).ok().filter(|page| *page > 0);
         let page = page.map(|page| PageHit {
             page,
-            label: read.stored.label.clone(),
+            label: stored.entry.label.clone(),
             score: passage.score,
             rectangles: Vec::new(),
         });
         Ok(Some(SectionHit {
-            doc: read.doc,
-            name: read.stored.name.clone(),
-            version: read.seq,
+            doc: stored.doc,
+            name: stored.entry.name.clone(),
+            version: stored.seq,
             section: SectionId(section.id),
             path: section.path.clone(),
             pages: section.pages,
@@ -373,11 +376,11 @@ impl<'s> SearchRun<'s> {
         }))
     }
 
-    /// The place, the phrase and the words that speak for it.
+    // Short reasons for a hit: page class, phrase and words.
     fn explain(&self, passage: &ScoredPassage, snippet: &crate::search::Snippet) -> String {
         let mut reasons: Vec<String> = passage
             .page_class
-            .map(|place| place.display_name().to_owned())
+            .map(|class| class.display_name().to_owned())
             .into_iter()
             .collect();
         if let Some(phrase) = &passage.phrase {
@@ -400,7 +403,7 @@ impl<'s> SearchRun<'s> {
         reasons.join(" · ")
     }
 
-    /// The documented baseline over sections.
+    // The lexical baseline over sections.
     fn lexical(
         &self,
         scope: &[Box<dyn IndexQuery>],
@@ -441,28 +444,30 @@ impl<'s> SearchRun<'s> {
             TotalHits::Exact(best.len())
         };
         for (score, address) in best.into_iter().skip(self.query.skip).take(limit) {
-            let Some(read) = StoredPassage::load(self.searcher, &self.fields, address)? else {
+            let Some(stored) = StoredPassage::load(self.searcher, &self.fields, address)? else {
                 continue;
             };
-            let Some(section) = read.stored.sections.first().cloned() else {
+            let Some(section) = stored.entry.sections.first().cloned() else {
                 continue;
             };
-            results.hits.push(self.section_hit(read, &section, score)?);
+            results
+                .hits
+                .push(self.section_hit(stored, &section, score)?);
         }
         Ok(())
     }
 
     fn section_hit(
         &self,
-        read: StoredPassage,
+        stored: StoredPassage,
         section: &StoredSection,
         score: f32,
     ) -> tantivy::Result<SectionHit> {
         let (pages, snippet) = match section.pages {
-            Some(pages) => self.best_pages(&read, pages)?,
+            Some(pages) => self.best_pages(&stored, pages)?,
             None => (
                 Vec::new(),
-                snippet::best_snippet(&read.text, &self.weights).0,
+                snippet::best_snippet(&stored.text, &self.weights).0,
             ),
         };
         let parts = if self.query.explain {
@@ -471,9 +476,9 @@ impl<'s> SearchRun<'s> {
             BTreeMap::new()
         };
         Ok(SectionHit {
-            doc: read.doc,
-            name: read.stored.name,
-            version: read.seq,
+            doc: stored.doc,
+            name: stored.entry.name,
+            version: stored.seq,
             section: SectionId(section.id),
             path: section.path.clone(),
             pages: section.pages,
@@ -486,10 +491,10 @@ impl<'s> SearchRun<'s> {
         })
     }
 
-    /// The pages of a section that have most of the words, and what the best says.
+    // The pages of a section with most of the words, and a snippet of the best one.
     fn best_pages(
         &self,
-        read: &StoredPassage,
+        stored: &StoredPassage,
         pages: (u32, u32),
     ) -> tantivy::Result<(Vec<PageHit>, crate::search::Snippet)> {
         let words = self.parsed.words.iter().map(|(word, weight)| {
@@ -502,11 +507,12 @@ impl<'s> SearchRun<'s> {
                 Box::new(BoostQuery::new(Box::new(term), *weight)) as Box<dyn IndexQuery>,
             )
         });
-        let bound =
-            |page: u32| Bound::Included(Term::from_field_u64(self.fields.page, u64::from(page)));
         let scope: [Box<dyn IndexQuery>; 2] = [
-            self.term_query(self.fields.doc, &read.doc.to_string()),
-            Box::new(RangeQuery::new(bound(pages.0), bound(pages.1))),
+            self.term_query(self.fields.doc, &stored.doc.to_string()),
+            Box::new(RangeQuery::new(
+                self.page_bound(pages.0),
+                self.page_bound(pages.1),
+            )),
         ];
         let best = self.top_passages(
             &scope,
@@ -523,31 +529,34 @@ impl<'s> SearchRun<'s> {
             snippet = snippet.or_else(|| Some(snippet::best_snippet(&page.text, &self.weights).0));
             hits.push(PageHit {
                 page: number,
-                label: page.stored.label,
+                label: page.entry.label,
                 score,
                 rectangles: Vec::new(),
             });
         }
         Ok((hits, snippet.unwrap_or_default()))
     }
+
+    fn page_bound(&self, page: u32) -> Bound<Term> {
+        Bound::Included(Term::from_field_u64(self.fields.page, u64::from(page)))
+    }
 }
 
-/// Adds what a document's passages together are worth: the sum of their scores over the root of their number.
+// Adds a bonus for the DocScore of each document, the sum of its scores over √(N + 1), relative to the best document.
 fn add_doc_scores(scored: &mut [ScoredPassage]) {
     let mut sums: BTreeMap<u64, (f32, u32)> = BTreeMap::new();
     for passage in scored.iter().take(CANDIDATES / 8) {
         let sum = sums.entry(passage.doc_key).or_default();
         *sum = (sum.0 + passage.score, sum.1 + 1);
     }
-    let value = |(sum, count): &(f32, u32)| sum / (f64::from(*count) + 1.0).sqrt() as f32;
-    let best = sums.values().map(value).fold(0.0, f32::max);
+    let best = sums.values().map(doc_score).fold(0.0, f32::max);
     if sums.len() < 2 || best <= 0.0 {
         return;
     }
     for passage in scored.iter_mut() {
         let share = sums
             .get(&passage.doc_key)
-            .map_or(0.0, |sum| value(sum) / best);
+            .map_or(0.0, |sum| doc_score(sum) / best);
         passage.score += DOC_SCORE_PASSAGES * share;
         *passage.parts.entry(ScorePart::Document).or_default() += DOC_SCORE_PASSAGES * share;
     }
@@ -559,12 +568,16 @@ fn add_doc_scores(scored: &mut [ScoredPassage]) {
     });
 }
 
-/// What is stored of an entry.
+fn doc_score((sum, count): &(f32, u32)) -> f32 {
+    sum / (f64::from(*count) + 1.0).sqrt() as f32
+}
+
+// The stored fields of an entry.
 struct StoredPassage {
     doc: DocId,
     seq: u64,
     page: Option<u32>,
-    stored: StoredEntry,
+    entry: StoredEntry,
     text: String,
 }
 
@@ -575,27 +588,35 @@ impl StoredPassage {
         address: DocAddress,
     ) -> tantivy::Result<Option<Self>> {
         let stored: TantivyDocument = searcher.doc(address)?;
-        let text = |field| stored.get_first(field).and_then(|value| value.as_str());
-        let number = |field| stored.get_first(field).and_then(|value| value.as_u64());
-        let doc = text(fields.doc).and_then(|doc| doc.parse().ok());
-        let stored_entry =
-            text(fields.shown).and_then(|stored_entry| serde_json::from_str(stored_entry).ok());
-        let (Some(doc), Some(stored_entry)) = (doc, stored_entry) else {
+        let doc = stored_text(&stored, fields.doc).and_then(|doc| doc.parse().ok());
+        let entry =
+            stored_text(&stored, fields.shown).and_then(|json| serde_json::from_str(json).ok());
+        let (Some(doc), Some(entry)) = (doc, entry) else {
             return Ok(None);
         };
-        let page = number(fields.page).and_then(|page| u32::try_from(page).ok());
-        let text = text(fields.text).unwrap_or_default().to_owned();
+        let page = stored_number(&stored, fields.page).and_then(|page| u32::try_from(page).ok());
+        let text = stored_text(&stored, fields.text)
+            .unwrap_or_default()
+            .to_owned();
         Ok(Some(Self {
             doc,
-            seq: number(fields.seq).unwrap_or(0),
+            seq: stored_number(&stored, fields.seq).unwrap_or(0),
             page,
-            stored: stored_entry,
+            entry,
             text,
         }))
     }
 }
 
-/// All of the filters, without a score, and the query.
+fn stored_text(document: &TantivyDocument, field: IndexField) -> Option<&str> {
+    document.get_first(field).and_then(|value| value.as_str())
+}
+
+fn stored_number(document: &TantivyDocument, field: IndexField) -> Option<u64> {
+    document.get_first(field).and_then(|value| value.as_u64())
+}
+
+// All filters, which do not change the score, and the query.
 fn all_of(filters: &[Box<dyn IndexQuery>], query: Option<Box<dyn IndexQuery>>) -> BooleanQuery {
     let filters = filters.iter().map(|filter| {
         (
@@ -610,7 +631,6 @@ fn all_of(filters: &[Box<dyn IndexQuery>], query: Option<Box<dyn IndexQuery>>) -
     )
 }
 
-/// The conditions of a filter as queries.
 fn filter_queries(fields: &Fields, filter: &Filter) -> Vec<Box<dyn IndexQuery>> {
     filter
         .conditions
@@ -659,7 +679,7 @@ fn is_numeric(field: FilterField) -> bool {
     )
 }
 
-/// A value as the index has it; `None` where no document can have it.
+// A value as an index term; `None` if no document can have it.
 fn value_term(fields: &Fields, field: FilterField, value: &str) -> Option<Term> {
     let index = match field {
         FilterField::Company => fields.company,
@@ -677,14 +697,16 @@ fn value_term(fields: &Fields, field: FilterField, value: &str) -> Option<Term> 
         FilterField::Accuracy => fields.accuracy,
         FilterField::Pages => fields.pages,
     };
-    let number =
-        |number: f64| (number >= 0.0).then(|| Term::from_field_u64(index, number.round() as u64));
     match field {
-        FilterField::FiscalYear | FilterField::Pages => number(value.parse().ok()?),
-        FilterField::Accuracy => number(1000.0 * value.parse::<f64>().ok()?),
+        FilterField::FiscalYear | FilterField::Pages => rounded_term(index, value.parse().ok()?),
+        FilterField::Accuracy => rounded_term(index, 1000.0 * value.parse::<f64>().ok()?),
         FilterField::PeriodEnd | FilterField::Filed => {
             Some(Term::from_field_u64(index, date_number(value)?))
         }
         _ => Some(Term::from_field_text(index, value)),
     }
+}
+
+fn rounded_term(field: IndexField, number: f64) -> Option<Term> {
+    (number >= 0.0).then(|| Term::from_field_u64(field, number.round() as u64))
 }

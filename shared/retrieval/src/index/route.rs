@@ -1,8 +1,7 @@
-//! Which documents a question is for, by what it names: an issuer by any of its names, years, a quarter, a form.
+//! Routes a query to the issuers it names.
 //!
-//! An issuer that is named decides: passages of others are left out. Years, quarters and forms order its documents and
-//! leave none out, for a filing tells of years before its own. Nothing is decided where two issuers answer to a name
-//! that neither has to itself.
+//! Passages of other issuers are left out. Years, quarters and forms only order the documents of an issuer and leave none
+//! out, because a filing also reports on earlier years. An abbreviated name that several issuers share selects nothing.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,15 +16,15 @@ use crate::aliases::{Alias, AliasStrength, MAX_WORDS, name_words};
 use crate::search::AppliedFilter;
 use crate::tokenizer;
 
-/// Documents that one name may mean; with more it means nothing in particular.
+// A name of more documents than this means nothing in particular.
 const MAX_DOCUMENTS: usize = 5_000;
-/// Words of a question in which names are looked for.
+// Names are looked for in the first words of a query.
 const QUESTION_WORDS: usize = 120;
 
-/// Documents of an issuer that are read for its numbers.
+// An issuer's numbers are the same in most of its documents, so a few are enough.
 const READ_DOCUMENTS: usize = 8;
 
-/// Words that begin names and are no names by themselves.
+// Words that start company names, but are no names by themselves.
 const COMMON_WORDS: [&str; 40] = [
     "all",
     "american",
@@ -69,37 +68,37 @@ const COMMON_WORDS: [&str; 40] = [
     "who",
 ];
 
-/// What a question says about documents.
+/// The issuers named in a query.
 #[derive(Debug, Clone, Default)]
 pub struct IssuerRouting {
-    /// The documents of the issuers it names, by key; `None`: it names none.
+    /// Keys of their documents; `None` if no issuer is named.
     pub documents: Option<BTreeSet<u64>>,
-    /// How it says so.
+    /// The names, as filters.
     pub applied_filters: Vec<AppliedFilter>,
-    /// Words that name the issuer, as the index compares words.
+    /// Words that name an issuer, normalized.
     pub issuer_words: Vec<String>,
 }
 
-/// A name found in the question.
+// A name in the query.
 struct NameMatch {
     strength: AliasStrength,
     from: Range<usize>,
     documents: NamedDocuments,
 }
 
-/// The documents that answer to a name.
+// The documents of a name.
 #[derive(Default)]
 struct NamedDocuments {
     documents: BTreeSet<u64>,
     issuers: BTreeSet<u64>,
-    /// What one of them says that its issuer is called, folded.
+    // The issuer's name by one of its documents, normalized.
     company: Option<String>,
 }
 
-/// Finds the issuers a question names.
+/// Finds the issuers named in a query.
 ///
 /// # Errors
-/// What the index said.
+/// An error of the index.
 pub fn route(searcher: &Searcher, fields: &Fields, text: &str) -> tantivy::Result<IssuerRouting> {
     let written: Vec<&str> = text.split_whitespace().take(QUESTION_WORDS).collect();
     let tokens = tokens(&written);
@@ -129,8 +128,8 @@ pub fn route(searcher: &Searcher, fields: &Fields, text: &str) -> tantivy::Resul
     Ok(routed)
 }
 
-/// The documents that answer to a name, surely or not: where a sure answer names one issuer, documents that name none and
-/// answer too are its documents as well.
+// The documents of a name at the strongest level that matches. If weaker levels name no other issuer, their documents are
+// added: those may state no issuer.
 fn match_name(
     searcher: &Searcher,
     fields: &Fields,
@@ -142,10 +141,10 @@ fn match_name(
         .into_iter()
         .filter(|strength| is_written_as_name(*strength, tokens))
     {
-        let answers = documents_named(searcher, fields, strength, name)?;
-        // A beginning or a blend that several issuers share names none of them.
-        let sure = strength >= AliasStrength::Capitals || answers.issuers.len() <= 1;
-        if !sure || answers.documents.is_empty() {
+        let matched = documents_named(searcher, fields, strength, name)?;
+        // A first word or blend that several issuers share identifies none of them.
+        let is_unambiguous = strength >= AliasStrength::Capitals || matched.issuers.len() <= 1;
+        if !is_unambiguous || matched.documents.is_empty() {
             continue;
         }
         match &mut best {
@@ -153,11 +152,11 @@ fn match_name(
                 best = Some(NameMatch {
                     strength,
                     from: 0..0,
-                    documents: answers,
+                    documents: matched,
                 })
             }
-            Some(known) if answers.issuers.is_subset(&known.documents.issuers) => {
-                known.documents.documents.extend(answers.documents);
+            Some(known) if matched.issuers.is_subset(&known.documents.issuers) => {
+                known.documents.documents.extend(matched.documents);
             }
             Some(_) => {}
         }
@@ -167,7 +166,7 @@ fn match_name(
 
 struct Token {
     word: String,
-    /// Word of the question it stands in.
+    // Index of the word in the query.
     at: usize,
     capital: bool,
     upper: bool,
@@ -203,7 +202,7 @@ fn tokens(written: &[&str]) -> Vec<Token> {
     tokens
 }
 
-/// Whether words are written as such a name is written.
+// Whether the query spells the words as a name of this strength: the weaker the alias, the more it must look like a name.
 fn is_written_as_name(strength: AliasStrength, tokens: &[Token]) -> bool {
     let common = tokens.len() == 1 && COMMON_WORDS.contains(&tokens[0].word.as_str());
     let capital = tokens
@@ -214,7 +213,7 @@ fn is_written_as_name(strength: AliasStrength, tokens: &[Token]) -> bool {
             && token.word.chars().any(char::is_alphabetic)
     });
     match strength {
-        // "best buy" in small letters is a name; "target" is not.
+        // "best buy" in lower case is a name; "target" is not.
         AliasStrength::Name => !common || tokens[0].capital && !tokens[0].first,
         AliasStrength::Capitals => {
             tokens.iter().all(|token| token.upper)
@@ -225,7 +224,6 @@ fn is_written_as_name(strength: AliasStrength, tokens: &[Token]) -> bool {
     }
 }
 
-/// The documents of a name.
 fn documents_named(
     searcher: &Searcher,
     fields: &Fields,
@@ -233,9 +231,9 @@ fn documents_named(
     name: &str,
 ) -> tantivy::Result<NamedDocuments> {
     let term = Term::from_field_text(fields.aliases, &Alias::term(strength, name));
-    let mut answers = NamedDocuments::default();
+    let mut matched = NamedDocuments::default();
     if searcher.doc_freq(&term)? == 0 {
-        return Ok(answers);
+        return Ok(matched);
     }
     let query = TermQuery::new(term, IndexRecordOption::Basic);
     let hits = searcher.search(
@@ -243,14 +241,14 @@ fn documents_named(
         &TopDocs::with_limit(MAX_DOCUMENTS + 1).order_by_score(),
     )?;
     if hits.len() > MAX_DOCUMENTS {
-        return Ok(answers);
+        return Ok(matched);
     }
     for (_, address) in &hits {
         let numbers = searcher.segment_reader(address.segment_ord).fast_fields();
-        answers
+        matched
             .documents
             .extend(numbers.u64("doc_key")?.first(address.doc_id));
-        answers.issuers.extend(
+        matched.issuers.extend(
             numbers
                 .u64("company_key")?
                 .first(address.doc_id)
@@ -259,15 +257,15 @@ fn documents_named(
     }
     for (_, address) in hits.iter().take(8) {
         let stored: TantivyDocument = searcher.doc(*address)?;
-        answers.company = answers.company.or(stored
+        matched.company = matched.company.or(stored
             .get_first(fields.company)
             .and_then(|value| value.as_str())
             .map(str::to_owned));
     }
-    Ok(answers)
+    Ok(matched)
 }
 
-/// Adds documents of the same issuers under other names: those with one of their keys or numbers.
+// An issuer may have filed under other names. Adds documents that share one of its identifiers.
 fn add_same_issuer(
     searcher: &Searcher,
     fields: &Fields,
@@ -275,13 +273,9 @@ fn add_same_issuer(
 ) -> tantivy::Result<()> {
     let mut identities: BTreeSet<String> = BTreeSet::new();
     for key in documents.iter().take(READ_DOCUMENTS) {
-        let of_document = |term| {
-            Box::new(TermQuery::new(term, IndexRecordOption::Basic))
-                as Box<dyn tantivy::query::Query>
-        };
         let query = BooleanQuery::intersection(vec![
-            of_document(Term::from_field_u64(fields.doc_key, *key)),
-            of_document(fields.kind_term(IndexEntryKind::Document)),
+            basic_term(Term::from_field_u64(fields.doc_key, *key)),
+            basic_term(fields.kind_term(IndexEntryKind::Document)),
         ]);
         for (_, address) in searcher.search(&query, &TopDocs::with_limit(1).order_by_score())? {
             let stored: TantivyDocument = searcher.doc(address)?;
@@ -307,7 +301,11 @@ fn add_same_issuer(
     Ok(())
 }
 
-/// The surest names win; of names within each other, the longest.
+fn basic_term(term: Term) -> Box<dyn tantivy::query::Query> {
+    Box::new(TermQuery::new(term, IndexRecordOption::Basic))
+}
+
+// Of overlapping names, the longest wins, then the strongest.
 fn resolve_matches(
     mut matches: Vec<NameMatch>,
     tokens: &[Token],
@@ -328,7 +326,7 @@ fn resolve_matches(
             accepted.push(one);
         }
     }
-    // A weak sign says nothing beside a sure one.
+    // A weak match next to a strong one is probably an ordinary word.
     let surest = accepted.iter().map(|one| one.strength).max();
     accepted.retain(|one| Some(one.strength) == surest || one.strength >= AliasStrength::Capitals);
     if accepted.is_empty() {
@@ -340,12 +338,12 @@ fn resolve_matches(
         ..IssuerRouting::default()
     };
     for one in accepted {
-        let places: Vec<usize> = tokens[one.from.clone()]
+        let positions: Vec<usize> = tokens[one.from.clone()]
             .iter()
             .map(|token| token.at)
             .collect();
-        let first = places.first().copied().unwrap_or(0);
-        let last = places.last().copied().unwrap_or(0);
+        let first = positions.first().copied().unwrap_or(0);
+        let last = positions.last().copied().unwrap_or(0);
         let from = written[first..=last].join(" ");
         let value = one.documents.company.clone().unwrap_or_else(|| {
             tokens[one.from.clone()]

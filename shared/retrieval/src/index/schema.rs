@@ -1,8 +1,8 @@
-//! The fields of the corpus index.
+//! The fields of the index.
 //!
-//! A document with pages becomes one entry for each page and one for each section; a text one for each section; both
-//! one for the document. What ranking looks for first are *passages*: pages, and the sections of texts. All entries
-//! carry the facets of their document, so that a filter needs no join.
+//! A document has one entry for itself and one for each section; a document with pages has one for each page, too. Ranking
+//! looks at *passages* first: pages, or sections of documents without pages. All entries carry the facets of their
+//! document, so that filters need no join.
 
 use tantivy::Term;
 use tantivy::schema::{
@@ -14,22 +14,21 @@ use tantivy::tokenizer::TokenizerManager;
 use super::doc_mapper::DocMapper;
 use crate::synonyms::Synonyms;
 
-/// Counts up when entries or tokens change and the vocabulary does not.
+// Increase this when entries or tokens change; a changed vocabulary changes the index revision by itself.
 const REVISION: u32 = 3;
 
-/// What an entry is.
+/// The kind of an index entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexEntryKind {
-    /// The document.
     Document,
     /// A section with its own text.
     Section,
-    /// What is ranked first: a page, or a section of a text.
+    /// A page, or a section of a document without pages.
     Passage,
 }
 
 impl IndexEntryKind {
-    /// The word for it in the index.
+    /// The kind as an index term.
     pub fn as_str(self) -> &'static str {
         match self {
             IndexEntryKind::Document => "document",
@@ -39,23 +38,22 @@ impl IndexEntryKind {
     }
 }
 
-/// What sort of document it is.
+/// The kind of a filing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentKind {
-    /// None of the others.
     Other = 0,
-    /// About a fiscal year: 10-K, 20-F, 40-F, an annual report.
+    /// For a fiscal year: 10-K, 20-F, 40-F, annual report.
     Annual = 1,
-    /// About a quarter: 10-Q.
+    /// For a quarter: 10-Q.
     Quarterly = 2,
-    /// About an event: 8-K, 6-K.
+    /// For an event: 8-K, 6-K.
     Current = 3,
-    /// A release of results.
+    /// Earnings release.
     Release = 4,
 }
 
 impl DocumentKind {
-    /// The sort of documents on this form.
+    /// The kind of documents with this form type.
     pub fn from_form(form: &str) -> Self {
         match form.trim().to_lowercase().trim_end_matches("/a") {
             "10-k" | "10-kt" | "10-k405" | "20-f" | "40-f" | "annual_report" => {
@@ -71,7 +69,7 @@ impl DocumentKind {
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $name:ident: $options:expr;)*) => {
-        /// The fields.
+        /// Fields of the schema.
         #[derive(Debug, Clone, Copy)]
         pub struct Fields {
             $($(#[$doc])* pub $name: Field,)*
@@ -86,103 +84,97 @@ macro_rules! fields {
 }
 
 fields! {
-    /// What the entry is: [`IndexEntryKind`]s, as terms.
+    /// [`IndexEntryKind`]s, as terms.
     kind: term;
-    /// The document's id, as written.
+    /// Document id.
     doc: stored_term;
-    /// The first eight bytes of the id, to tell documents apart without reading them.
+    /// First eight bytes of the id: a fast field that identifies documents.
     doc_key: number;
-    /// Version of the document.
     seq: stored_number;
-    /// Physical page of a page entry.
+    /// Physical page, for page entries.
     page: stored_number;
-    /// Section of a section entry.
+    /// Section id, for section entries.
     section: stored_number;
-    /// Numbers on the page.
+    /// Count of numbers on the page.
     numbers: number;
-    /// Words on the page.
+    /// Count of words on the page.
     length: number;
     /// 1 for a table of contents.
     contents: number;
-    /// Text, running heads left out.
+    /// Text without running heads.
     body: counted;
-    /// The first lines of the page.
+    /// First lines of the page.
     head: counted;
-    /// Titles of the sections that begin here, and lines that look like headings.
+    /// Titles of sections that start here, and lines that look like headings.
     headings: counted;
-    /// Titles from the top down to the sections that are here.
+    /// Titles from the root to the sections on the page.
     path: counted;
-    /// Labels of rows: the words before the numbers of a line.
+    /// Row labels of tables.
     labels: counted;
-    /// Summaries of the sections that are here.
+    /// Summaries of the sections on the page.
     summary: counted;
-    /// The lines elsewhere in the document that refer to a section that begins here.
+    /// Lines elsewhere in the document that refer to a section starting here.
     anchors: counted;
-    /// Title of a section entry.
+    /// Section title, for section entries.
     title: counted;
-    /// Its summary; of a document entry, the description.
+    /// Summary of a section, or description of a document.
     about: counted;
-    /// Its own text.
+    /// Own text of a section.
     own: counted;
-    /// Titles above it.
+    /// Titles above a section.
     above: counted;
-    /// Phrases of the vocabulary, in the text.
+    /// Vocabulary phrases in the text.
     phrases: present;
-    /// Phrases of the vocabulary, in labels of rows.
+    /// Vocabulary phrases in row labels.
     row_phrases: present;
-    /// Landmarks (statements, kinds of sections) this surely is.
+    /// Page classes with strong confidence.
     places: present;
-    /// Places this may be.
+    /// Page classes with weak confidence.
     like: present;
-    /// Years that head columns.
+    /// Column years of tables.
     years: term;
-    /// Items this lies in: `1A`, and with their Parts, `II.1A`.
+    /// Items that contain the entry: `1A`, and with the part, `II.1A`.
     items: term;
-    /// Names the issuer goes by (document entries only).
+    /// Aliases of the issuer, for document entries.
     aliases: term;
-    /// The issuer, folded.
+    /// Normalized company name.
     company: stored_term;
-    /// What names an issuer whatever it is called: its keys and numbers (document entries only).
+    /// CIK and numbers of the issuer, which survive a change of name, for document entries.
     identity: stored_term;
-    /// Stands for the issuer, to tell issuers apart; 0 where it is not known.
+    /// Hash of the company name; 0 if unknown.
     company_key: number;
-    /// Trading symbols, lower case.
     ticker: term;
-    /// Central Index Key.
     cik: term;
-    /// Form type, lower case, with amendment mark.
+    /// Form type, lower case, with `/a` for amendments.
     form: term;
     /// 1 for amendments.
     amended: number;
-    /// What sort of document it is: [`DocumentKind`].
+    /// [`DocumentKind`].
     sort: number;
-    /// Quarter of the fiscal year, 1 to 4; 0 for a whole year, or where it is not known.
+    /// Fiscal quarter, 1 to 4; 0 for a whole year, or if unknown.
     quarter: number;
     /// `done`, `done_with_gaps`.
     status: term;
-    /// The fiscal year.
     fiscal_year: stored_number;
-    /// Years in the document's name and dates, which help to tell documents of an issuer apart.
+    /// Years in the document's name and dates.
     near_years: term;
-    /// `fy`, `q1` ….
+    /// `fy`, or `q1` to `q4`.
     fiscal_period: term;
-    /// End of the period, as a number: 20221231.
+    /// As a number: 20221231.
     period_end: number;
-    /// The day of filing, as a number.
+    /// As a number: 20230208.
     filed: number;
-    /// ISO 639-1 code.
     language: term;
     /// File name, lower case.
     name: term;
-    /// `verified` ….
+    /// `verified`, `partly_verified` or `unverified`.
     quality: term;
-    /// Share of titles verified, in thousandths.
+    /// Share of verified titles, in thousandths.
     accuracy: number;
-    /// Pages of the document.
     pages: number;
-    /// What is shown of the entry, as JSON: [`crate::index::entry::Shown`].
+    /// Display data as JSON: [`StoredEntry`](super::entry::StoredEntry).
     shown: stored;
-    /// The text that `body` was made of.
+    /// The text of `body`, for snippets.
     text: stored;
 }
 
@@ -202,12 +194,12 @@ fn stored_term(builder: &mut SchemaBuilder, name: &str) -> Field {
     builder.add_text_field(name, text_options(IndexRecordOption::Basic, false) | STORED)
 }
 
-/// Frequencies and lengths: what BM25 needs. Entries come with their words already cut.
+// With frequencies and lengths, for BM25. Entries arrive tokenized.
 fn counted(builder: &mut SchemaBuilder, name: &str) -> Field {
     builder.add_text_field(name, text_options(IndexRecordOption::WithFreqs, true))
 }
 
-/// Frequencies, and no lengths: that a page says many things does not make one of them weaker.
+// Without lengths: a phrase is worth as much on a long page as on a short one.
 fn present(builder: &mut SchemaBuilder, name: &str) -> Field {
     builder.add_text_field(name, text_options(IndexRecordOption::WithFreqs, false))
 }
@@ -225,25 +217,25 @@ fn stored(builder: &mut SchemaBuilder, name: &str) -> Field {
 }
 
 impl Fields {
-    /// The schema and its fields.
+    /// Builds the schema.
     pub fn schema() -> (Schema, Self) {
         let mut builder = Schema::builder();
         let fields = Self::build(&mut builder);
         (builder.build(), fields)
     }
 
-    /// The fields of this program's schema.
+    /// The fields of the schema.
     pub fn get() -> Self {
         Self::schema().1
     }
 
-    /// The term that all entries of a kind have.
+    /// The term shared by all entries of a kind.
     pub fn kind_term(&self, kind: IndexEntryKind) -> Term {
         Term::from_field_text(self.kind, kind.as_str())
     }
 }
 
-/// The index of this program.
+/// The mapper of the current schema.
 pub fn doc_mapper() -> DocMapper {
     let (schema, fields) = Fields::schema();
     DocMapper {

@@ -1,22 +1,22 @@
-//! What a passage is worth to a question: a sum over fields, phrases, places, years and numbers.
+//! Scores passages: a weighted sum over fields, phrases, page classes, years and numbers.
 //!
-//! First the index sums weighted terms (BM25 in every field) and gives the best candidates; then each of those is looked
-//! at again, part by part, for what a sum of terms cannot say: of phrases that mean the same the best counts and the next
-//! two half, a place counts once, and numbers count where one is asked for. Weights lie on plateaus: a third or three
-//! times of each moves little.
+//! First, the index sums weighted terms (BM25 in every field) and returns the best candidates. Then each candidate is
+//! scored part by part, which a sum of terms cannot do: of phrases with the same meaning, the best counts in full and
+//! the next two count half; a page class counts once; and numbers count if the query asks for one. The weights are
+//! fitted and lie on plateaus: multiplying one by a third or by three changes little.
 
 use std::collections::BTreeMap;
 
 use tantivy::query::{BooleanQuery, BoostQuery, EnableScoring, Occur, Query, TermQuery, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocAddress, Score, Searcher, TERMINATED, Term};
+use tantivy::{DocAddress, DocId, Score, Searcher, TERMINATED, Term};
 
 use super::schema::{DocumentKind, Fields};
 use crate::page_class::PageClass;
 use crate::parsed_query::ParsedQuery;
 use crate::search::RankingFeature;
 
-/// Weights of the fields.
+// Weights of the fields, relative to a vocabulary phrase.
 const TEXT_WEIGHT: f32 = 0.5;
 const HEAD_WEIGHT: f32 = 0.3;
 const HEADINGS_WEIGHT: f32 = 0.5;
@@ -24,37 +24,37 @@ const PATH_WEIGHT: f32 = 0.2;
 const SUMMARY_FIELD_WEIGHT: f32 = 0.2;
 const LABELS_WEIGHT: f32 = 0.6;
 const ANCHORS_WEIGHT: f32 = 0.15;
-/// Of a phrase in the text, and in a label of a row.
+// Phrases in the text, and in row labels.
 const PHRASE_WEIGHT: f32 = 1.0;
 const ROW_PHRASE_WEIGHT: f32 = 0.8;
-/// Of phrases of one group after the best.
+// Further phrases of a group repeat what the first one says.
 const NEXT_PHRASE_WEIGHT: f32 = 0.5;
 const MAX_NEXT_PHRASES: usize = 2;
-/// A statement that is wanted, where words and phrases of a good passage are worth 20 to 50.
+// A requested statement. Words and phrases of a good passage add up to 20 to 50, so a statement can outweigh them.
 const STATEMENT_WEIGHT: f32 = 24.0;
 const LOOK_ALIKE_WEIGHT: f32 = 0.4;
-/// A kind of section that is wanted: below a third of a statement.
+// A requested kind of section. Headings are a weaker sign than the rows of a statement.
 const SECTION_WEIGHT: f32 = 5.0;
 const SECTION_ABOVE_WEIGHT: f32 = 0.5;
-/// All years that are named stand over columns.
+// Scaled by the share of requested years among the column years.
 const YEARS_WEIGHT: f32 = 1.0;
-/// As many numbers as a statement has, where a number is wanted.
+// For queries that ask for a number: as many numbers as a statement has.
 const NUMBERS_WEIGHT: f32 = 5.0;
-/// No numbers, where none is wanted.
+// For all other queries: no numbers at all.
 const PROSE_WEIGHT: f32 = 8.0;
-/// Share of words that are numbers in a table.
+// Numbers per word in a typical table.
 const TABLE_NUMBER_SHARE: f32 = 0.3;
-/// What a table of contents keeps.
+// A table of contents has the words of all sections, but answers nothing.
 const TOC_FACTOR: f32 = 0.5;
-/// A document of the year, the quarter, the form that is named.
+// Documents of the requested year, quarter and form.
 const SAME_YEAR_WEIGHT: f32 = 12.0;
 const NEAR_YEAR_WEIGHT: f32 = 4.0;
 const SAME_QUARTER_WEIGHT: f32 = 12.0;
 const SAME_FORM_WEIGHT: f32 = 12.0;
-/// A report on a whole year, where no quarter is named.
+// Without a requested quarter, annual reports are preferred.
 const ANNUAL_WEIGHT: f32 = 2.0;
 
-/// What a score is made of.
+// The parts of a score, as returned by `explain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum ScorePart {
     Text,
@@ -96,7 +96,7 @@ impl ScorePart {
     }
 }
 
-/// A term to look for, what for, and what it counts.
+// A term to search for, and what it contributes.
 struct ScoringClause {
     kind: ClauseKind,
     weight: f32,
@@ -106,19 +106,18 @@ struct ScoringClause {
 
 #[derive(Clone, Copy)]
 enum ClauseKind {
-    /// Adds its BM25 score.
+    // Adds its BM25 score.
     Word(ScorePart),
-    /// Adds to its group of phrases.
+    // Adds to its synonym group.
     Phrase(ScorePart, usize),
-    /// The passage is this place; the greatest counts.
+    // The passage has this class; the largest weight counts.
     PageClass(PageClass),
-    /// The year stands over a column.
+    // A column year.
     Year,
-    /// The year is one of the document's.
+    // A year of the document.
     NearYear,
 }
 
-/// A passage, scored.
 #[derive(Debug, Clone)]
 pub(super) struct ScoredPassage {
     pub(super) address: DocAddress,
@@ -126,12 +125,12 @@ pub(super) struct ScoredPassage {
     pub(super) page: u64,
     pub(super) score: f32,
     pub(super) parts: BTreeMap<ScorePart, f32>,
-    /// The phrase that counted most, and the place that did.
+    // The phrase and the page class that contributed most.
     pub(super) phrase: Option<String>,
     pub(super) page_class: Option<PageClass>,
 }
 
-/// The terms a question looks for.
+// The scoring clauses of a query.
 pub(super) struct RankingPlan<'q> {
     parsed: &'q ParsedQuery,
     disabled: &'q [RankingFeature],
@@ -140,13 +139,13 @@ pub(super) struct RankingPlan<'q> {
 
 impl<'q> RankingPlan<'q> {
     pub(super) fn new(
-        question: &'q ParsedQuery,
+        parsed: &'q ParsedQuery,
         fields: &Fields,
-        without: &'q [RankingFeature],
+        disabled: &'q [RankingFeature],
     ) -> Self {
         let mut plan = Self {
-            parsed: question,
-            disabled: without,
+            parsed,
+            disabled,
             clauses: Vec::new(),
         };
         plan.add_words(fields);
@@ -154,7 +153,7 @@ impl<'q> RankingPlan<'q> {
             plan.add_phrases(fields);
         }
         plan.add_page_classes(fields);
-        for year in &question.years {
+        for year in &parsed.years {
             let text = year.to_string();
             plan.add(
                 ClauseKind::Year,
@@ -174,8 +173,8 @@ impl<'q> RankingPlan<'q> {
         plan
     }
 
-    fn uses(&self, ingredient: RankingFeature) -> bool {
-        !self.disabled.contains(&ingredient)
+    fn uses(&self, feature: RankingFeature) -> bool {
+        !self.disabled.contains(&feature)
     }
 
     fn add_words(&mut self, fields: &Fields) {
@@ -237,8 +236,8 @@ impl<'q> RankingPlan<'q> {
     }
 
     fn add_page_classes(&mut self, fields: &Fields) {
-        for (place, share) in &self.parsed.page_classes {
-            let (ingredient, bonus, like) = match place.is_statement() {
+        for (class, share) in &self.parsed.page_classes {
+            let (feature, bonus, like) = match class.is_statement() {
                 true => (
                     RankingFeature::Statements,
                     STATEMENT_WEIGHT,
@@ -250,19 +249,19 @@ impl<'q> RankingPlan<'q> {
                     SECTION_ABOVE_WEIGHT,
                 ),
             };
-            if self.uses(ingredient) {
+            if self.uses(feature) {
                 self.add(
-                    ClauseKind::PageClass(*place),
+                    ClauseKind::PageClass(*class),
                     bonus * share,
                     fields.places,
-                    place.code(),
+                    class.code(),
                     IndexRecordOption::WithFreqs,
                 );
                 self.add(
-                    ClauseKind::PageClass(*place),
+                    ClauseKind::PageClass(*class),
                     bonus * share * like,
                     fields.like,
-                    place.code(),
+                    class.code(),
                     IndexRecordOption::WithFreqs,
                 );
             }
@@ -285,8 +284,9 @@ impl<'q> RankingPlan<'q> {
         });
     }
 
-    /// The terms as one query: what gives candidates. Places count by how rare they are here, and fields that count little
-    /// wait for the second look, so that it stays a short sum of terms with frequencies, which the index prunes.
+    // The query that selects candidates. It must stay a short sum of terms with frequencies, which the index can prune. So
+    // fields with low weights are left to the second step, and page classes get a quarter of their weight, since here
+    // they are multiplied by their rarity (IDF).
     pub(super) fn query(&self) -> BooleanQuery {
         let clauses = self.clauses.iter().filter_map(|clause| {
             let boost = match clause.kind {
@@ -308,8 +308,7 @@ impl<'q> RankingPlan<'q> {
         BooleanQuery::new(clauses.collect())
     }
 
-    /// Scores candidates part by part, best first.
-    /// Amendments only where they are allowed.
+    // Scores candidates part by part, best first, and drops amendments unless they are allowed.
     pub(super) fn score(
         &self,
         searcher: &Searcher,
@@ -339,13 +338,14 @@ impl<'q> RankingPlan<'q> {
             let mut sums: Vec<ScoreSum> = docs.iter().map(|_| ScoreSum::default()).collect();
             for (clause, weight) in self.clauses.iter().zip(&weights) {
                 let mut scorer = weight.scorer(reader, 1.0)?;
+                // Both the scorer and `docs` ascend, so one pass over the postings is enough.
                 for (at, doc) in docs.iter().enumerate() {
                     if scorer.doc() < *doc {
                         scorer.seek(*doc);
                     }
                     match scorer.doc() {
                         TERMINATED => break,
-                        found if found == *doc => sums[at].add(clause, scorer.score()),
+                        current if current == *doc => sums[at].add(clause, scorer.score()),
                         _ => {}
                     }
                 }
@@ -369,8 +369,7 @@ impl<'q> RankingPlan<'q> {
 
     fn total(&self, address: DocAddress, sum: ScoreSum, numbers: &FastColumns) -> ScoredPassage {
         let doc = address.doc_id;
-        let get = |column: &tantivy::columnar::Column<u64>| column.first(doc).unwrap_or(0);
-        let place = sum.best_page_class();
+        let page_class = sum.best_page_class();
         let phrase = sum.best_phrase();
         let years = sum.years;
         let near_years = sum.near_years;
@@ -382,9 +381,10 @@ impl<'q> RankingPlan<'q> {
                 YEARS_WEIGHT * years as f32 / requested_years,
             );
         }
+        // Pages with few words would otherwise look like tables: count at least 50.
         if self.uses(RankingFeature::Numbers) {
-            let share = get(&numbers.numbers) as f32
-                / (get(&numbers.length) as f32).max(50.0)
+            let share = value(&numbers.numbers, doc) as f32
+                / (value(&numbers.length, doc) as f32).max(50.0)
                 / TABLE_NUMBER_SHARE;
             let fit = if self.parsed.wants_number {
                 NUMBERS_WEIGHT * share.min(1.0)
@@ -393,41 +393,37 @@ impl<'q> RankingPlan<'q> {
             };
             parts.insert(ScorePart::Numbers, fit);
         }
-        if self.uses(RankingFeature::Contents) && get(&numbers.contents) > 0 {
+        if self.uses(RankingFeature::Contents) && value(&numbers.contents, doc) > 0 {
             let all: f32 = parts.values().sum();
             parts.insert(ScorePart::Contents, -all * (1.0 - TOC_FACTOR));
         }
         if self.uses(RankingFeature::Dates) {
             parts.insert(
                 ScorePart::Document,
-                self.document_score(get, numbers, near_years),
+                self.document_score(doc, numbers, near_years),
             );
         }
         parts.retain(|_, value| *value != 0.0);
         let score = parts.values().sum();
         ScoredPassage {
             address,
-            doc_key: get(&numbers.doc_key),
-            page: get(&numbers.page),
+            doc_key: value(&numbers.doc_key, doc),
+            page: value(&numbers.page, doc),
             score,
             parts,
             phrase,
-            page_class: place,
+            page_class,
         }
     }
 
-    /// How well the document fits the year, quarter and form that are named.
-    fn document_score(
-        &self,
-        get: impl Fn(&tantivy::columnar::Column<u64>) -> u64,
-        numbers: &FastColumns,
-        near_years: usize,
-    ) -> f32 {
+    // How well the document fits the year, quarter and form of the query.
+    fn document_score(&self, doc: DocId, numbers: &FastColumns, near_years: usize) -> f32 {
         let question = self.parsed;
-        let year = get(&numbers.fiscal_year);
-        let quarter = get(&numbers.quarter);
-        let sort = get(&numbers.sort);
+        let year = value(&numbers.fiscal_year, doc);
+        let quarter = value(&numbers.quarter, doc);
+        let sort = value(&numbers.sort, doc);
         let mut fit = 0.0;
+        // Only the latest year counts: a comparison of years is found in the filing for the last one.
         if let Some(last) = question.years.last() {
             fit += match u64::from(*last) {
                 last if year == last => SAME_YEAR_WEIGHT,
@@ -436,7 +432,9 @@ impl<'q> RankingPlan<'q> {
             };
         }
         match question.quarter {
-            Some(asked) if quarter == u64::from(asked) && sort != DocumentKind::Annual as u64 => {
+            Some(requested)
+                if quarter == u64::from(requested) && sort != DocumentKind::Annual as u64 =>
+            {
                 fit += SAME_QUARTER_WEIGHT
             }
             None if sort == DocumentKind::Annual as u64 => fit += ANNUAL_WEIGHT,
@@ -451,7 +449,7 @@ impl<'q> RankingPlan<'q> {
     }
 }
 
-/// Columns that are looked at.
+// Fast fields used for scoring.
 struct FastColumns {
     doc_key: tantivy::columnar::Column<u64>,
     page: tantivy::columnar::Column<u64>,
@@ -480,11 +478,15 @@ impl FastColumns {
     }
 }
 
-/// Running sums of one passage.
+fn value(column: &tantivy::columnar::Column<u64>, doc: DocId) -> u64 {
+    column.first(doc).unwrap_or(0)
+}
+
+// The score of one passage so far.
 #[derive(Default)]
 struct ScoreSum {
     words: BTreeMap<ScorePart, f32>,
-    /// Per group and part, scores of its phrases.
+    // Scores of phrases, by synonym group and part.
     phrases: BTreeMap<(usize, ScorePart), Vec<f32>>,
     best_phrase: (f32, Option<Term>),
     page_classes: BTreeMap<PageClass, f32>,
@@ -503,8 +505,8 @@ impl ScoreSum {
                     self.best_phrase = (score, Some(clause.term.clone()));
                 }
             }
-            ClauseKind::PageClass(place) => {
-                let best = self.page_classes.entry(place).or_default();
+            ClauseKind::PageClass(class) => {
+                let best = self.page_classes.entry(class).or_default();
                 *best = best.max(clause.weight);
             }
             ClauseKind::Year => self.years += 1,
@@ -516,7 +518,7 @@ impl ScoreSum {
         self.page_classes
             .iter()
             .max_by(|a, b| a.1.total_cmp(b.1))
-            .map(|(place, _)| *place)
+            .map(|(class, _)| *class)
     }
 
     fn best_phrase(&self) -> Option<String> {
@@ -526,7 +528,8 @@ impl ScoreSum {
             .and_then(|term| term.value().as_str().map(str::to_owned))
     }
 
-    /// Words as they are; of each group the best phrase and half of the next; of statements and of sections the best.
+    // Words add up; of each phrase group, the best counts in full and the next ones half; of all statements, and of all
+    // kinds of sections, the best counts.
     fn parts(self) -> BTreeMap<ScorePart, f32> {
         let mut parts = self.words;
         for ((_, part), mut scores) in self.phrases {
@@ -534,8 +537,8 @@ impl ScoreSum {
             let next: f32 = scores.iter().skip(1).take(MAX_NEXT_PHRASES).sum();
             *parts.entry(part).or_default() += scores[0] + NEXT_PHRASE_WEIGHT * next;
         }
-        for (place, bonus) in self.page_classes {
-            let part = if place.is_statement() {
+        for (class, bonus) in self.page_classes {
+            let part = if class.is_statement() {
                 ScorePart::Statement
             } else {
                 ScorePart::Section

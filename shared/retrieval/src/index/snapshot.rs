@@ -1,13 +1,12 @@
-//! Copies of an index in the store, so that a new process fetches what another has built.
+//! Index snapshots in the blob store, so that a new process fetches what another one has built.
 //!
 //! ```text
-//! c/{collection}/index/00000001/snapshots/{seq:012}.json     which files, of which parts; create-only
+//! c/{collection}/index/00000001/snapshots/{seq:012}.json     manifest: files and their parts; create-only
 //!                               parts/{digest}               a piece of a file, named by its content
-//!                               claims/{seq:012}-{attempt:04}.json   who builds that snapshot
+//!                               claims/{seq:012}-{attempt:06}.json   which builder works on the snapshot
 //! ```
-//! Files of an index are written once, and keep their names: a snapshot after an update lists those of the one before and
-//! a few new ones, and only these are uploaded. Whoever loses the race for a number has cost himself time, and reads the
-//! winner.
+//! Index files are written once and keep their names. So a snapshot lists most files of the previous one and a few new
+//! ones, and only these are uploaded. A builder that loses the race for a number continues from the winner's snapshot.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -23,31 +22,27 @@ use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
 use stemma_engine::env::Millis;
 
 use super::folder::IndexGeneration;
-use super::{IndexError, builder, run_blocking};
+use super::{IndexError, claim, run_blocking};
 
-/// The largest part in bytes: what one transfer holds in memory.
+// Bounds the memory of one transfer.
 const PART_BYTES: usize = 8 << 20;
-/// Parts under way at once.
 const CONCURRENT_PARTS: usize = 4;
-/// Snapshots that are kept however old they are.
+// Kept whatever their age, for processes that are still fetching them.
 const MIN_SNAPSHOTS: usize = 2;
-/// How long a superseded snapshot stays, and an unfinished claim holds up the removal of parts.
+/// How long a superseded snapshot stays, and how long an unfinished claim protects unlisted parts.
 pub const GRACE_MS: Millis = 24 * 3_600_000;
 
-/// What a snapshot holds.
+/// The content of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotManifest {
-    /// When it was made, in milliseconds since 1970-01-01 UTC.
+    /// Creation time, in Unix milliseconds.
     pub at_ms: Millis,
-    /// Documents in it.
     pub documents: u64,
-    /// Entries in it.
     pub entries: u64,
-    /// Its files by name.
+    // By name.
     files: BTreeMap<String, FileParts>,
 }
 
-/// The parts of a file, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct FileParts {
     bytes: u64,
@@ -57,36 +52,36 @@ struct FileParts {
 impl SnapshotManifest {
     /// Size in bytes.
     pub fn bytes(&self) -> u64 {
-        self.files.values().map(|pieces| pieces.bytes).sum()
+        self.files.values().map(|file| file.bytes).sum()
     }
 
-    /// Whether `generation` is at the commit this was made of.
+    // Whether `generation` is at the commit of this snapshot. `meta.json` names the commit.
     pub(super) fn is_commit_of(&self, generation: &IndexGeneration) -> Result<bool, IndexError> {
         let path = generation.path.join(META_FILE);
         let meta = fs::read(&path).map_err(IndexError::disk(&path))?;
         Ok(self
             .files
             .get(META_FILE)
-            .is_some_and(|pieces| pieces.parts == [Digest::from_content(&meta)]))
+            .is_some_and(|file| file.parts == [Digest::from_content(&meta)]))
     }
 
     fn parts(&self) -> impl Iterator<Item = &Digest> {
-        self.files.values().flat_map(|pieces| &pieces.parts)
+        self.files.values().flat_map(|file| &file.parts)
     }
 }
 
-/// What an upload did.
+/// The result of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotUpload {
-    /// The number of the snapshot.
+    /// Number of the snapshot.
     pub seq: u64,
-    /// Its size in bytes.
+    /// Size of the snapshot.
     pub bytes: u64,
-    /// Bytes that the store did not have from the snapshot before.
+    /// Size of the files that are not in the previous snapshot.
     pub new_bytes: u64,
 }
 
-/// The snapshots of one collection, for one revision of its shape.
+/// The snapshots of one collection, for one index revision.
 #[derive(Clone)]
 pub struct Snapshots {
     blobs: Arc<dyn Blobs>,
@@ -94,7 +89,6 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
-    /// Those below the collection's prefix.
     pub fn new(blobs: Arc<dyn Blobs>, collection: &Collection, revision: u32) -> Self {
         Self {
             blobs,
@@ -102,7 +96,7 @@ impl Snapshots {
         }
     }
 
-    /// The newest one that can be read, and its number.
+    /// The newest readable snapshot, with its number.
     ///
     /// # Errors
     /// [`IndexError::Port`].
@@ -121,17 +115,18 @@ impl Snapshots {
             match serde_json::from_slice(&json) {
                 Ok(manifest) => return Ok(Some((seq, manifest))),
                 Err(error) => {
-                    tracing::warn!(key, %error, "snapshot cannot be read; an older one is used")
+                    tracing::warn!(key, %error, "index snapshot cannot be read; trying an older one")
                 }
             }
         }
         Ok(None)
     }
 
-    /// Uploads a generation that no one writes to as the snapshot after `base`; `None` when another was first.
+    /// Uploads a generation as the snapshot after `base`; `None` if another builder was first. Nothing may write to the
+    /// generation meanwhile. `counts` are its documents and entries.
     ///
     /// # Errors
-    /// [`IndexError`]; parts may be left behind.
+    /// [`IndexError`]; uploaded parts may stay behind.
     pub async fn upload(
         &self,
         generation: &IndexGeneration,
@@ -148,11 +143,11 @@ impl Snapshots {
                 .to_string_lossy()
                 .into_owned();
             let bytes = fs::metadata(&path).map_err(IndexError::disk(&path))?.len();
-            // Names of segments are unique: what is called the same is the same. Only meta.json changes.
+            // Segment names are unique, so a file of the same name has the same content. Only meta.json changes.
             let base_parts = base.and_then(|(_, base)| base.files.get(&name));
             let base_parts =
                 base_parts.filter(|base_parts| base_parts.bytes == bytes && name != META_FILE);
-            let pieces = match base_parts {
+            let file = match base_parts {
                 Some(base_parts) => base_parts.clone(),
                 None => {
                     new_bytes += bytes;
@@ -162,7 +157,7 @@ impl Snapshots {
                     }
                 }
             };
-            files.insert(name, pieces);
+            files.insert(name, file);
         }
         let (documents, entries) = counts;
         let manifest = SnapshotManifest {
@@ -172,8 +167,8 @@ impl Snapshots {
             files,
         };
         let seq = base.map_or(0, |(seq, _)| *seq) + 1;
-        let json = serde_json::to_vec(&manifest)
-            .map_err(|error| IndexError::Damaged(error.to_string()))?;
+        let json = serde_json::to_vec(&manifest).map_err(IndexError::damaged)?;
+        // All parts must be durable before a manifest lists them.
         self.blobs.barrier().await?;
         let put = self
             .blobs
@@ -212,44 +207,44 @@ impl Snapshots {
             .await
     }
 
-    /// Fetches a snapshot into `room`; files that `near` already has are linked. Every part is checked against its name.
+    /// Fetches a snapshot into `target`, and links files that the folder `near` has. All parts are checked against their
+    /// digests.
     ///
     /// # Errors
-    /// [`IndexError::Damaged`] when a part is missing or altered.
+    /// [`IndexError::Damaged`] if a part is missing or altered.
     pub async fn fetch(
         &self,
         manifest: &SnapshotManifest,
-        room: &Path,
+        target: &Path,
         near: Option<&Path>,
     ) -> Result<u64, IndexError> {
         let mut fetched = 0;
-        for (name, pieces) in &manifest.files {
+        for (name, file) in &manifest.files {
             if !is_safe_name(name) {
                 return Err(IndexError::Damaged(format!(
-                    "`{}` is no name of an index file",
+                    "`{}` is not a name of an index file",
                     name.escape_debug()
                 )));
             }
-            let target = room.join(name);
+            let path = target.join(name);
             if !near.is_some_and(|near| {
-                name != META_FILE && link_file(&near.join(name), &target, pieces.bytes)
+                name != META_FILE && link_file(&near.join(name), &path, file.bytes)
             }) {
-                self.fetch_file(pieces, &target).await?;
-                fetched += pieces.bytes;
+                self.fetch_file(file, &path).await?;
+                fetched += file.bytes;
             }
         }
-        // What the index may remove when it needs it no more.
-        let managed = room.join(".managed.json");
+        // Tantivy deletes only the files that it lists here.
+        let managed = target.join(".managed.json");
         let names: Vec<&String> = manifest.files.keys().collect();
-        let json =
-            serde_json::to_vec(&names).map_err(|error| IndexError::Damaged(error.to_string()))?;
+        let json = serde_json::to_vec(&names).map_err(IndexError::damaged)?;
         fs::write(&managed, json).map_err(IndexError::disk(&managed))?;
         Ok(fetched)
     }
 
-    async fn fetch_file(&self, pieces: &FileParts, target: &Path) -> Result<(), IndexError> {
+    async fn fetch_file(&self, parts_of: &FileParts, target: &Path) -> Result<(), IndexError> {
         let mut file = File::create(target).map_err(IndexError::disk(target))?;
-        let mut parts = stream::iter(pieces.parts.iter().copied().map(
+        let mut parts = stream::iter(parts_of.parts.iter().copied().map(
             |digest: Digest| async move {
                 let part = self.blobs.get(&self.part_key(digest)).await?;
                 part.filter(|part| Digest::from_content(part) == digest)
@@ -268,7 +263,7 @@ impl Snapshots {
         file.sync_data().map_err(IndexError::disk(target))
     }
 
-    /// Whether everything that a snapshot lists is there; the parts that are not, or are altered where `deep`.
+    /// The parts of a snapshot that are missing, or also those that are altered if `deep`, which reads all of them.
     ///
     /// # Errors
     /// [`IndexError::Port`].
@@ -277,9 +272,9 @@ impl Snapshots {
         manifest: &SnapshotManifest,
         deep: bool,
     ) -> Result<Vec<Digest>, IndexError> {
-        let looks = stream::iter(manifest.parts().copied().map(|digest: Digest| async move {
+        let missing = stream::iter(manifest.parts().copied().map(|digest: Digest| async move {
             let key = self.part_key(digest);
-            let whole = if deep {
+            let is_intact = if deep {
                 self.blobs
                     .get(&key)
                     .await?
@@ -287,10 +282,10 @@ impl Snapshots {
             } else {
                 self.blobs.size(&key).await?.is_some()
             };
-            Ok::<_, IndexError>((!whole).then_some(digest))
+            Ok::<_, IndexError>((!is_intact).then_some(digest))
         }))
         .buffered(CONCURRENT_PARTS);
-        looks
+        missing
             .try_filter_map(|missing| async move { Ok(missing) })
             .try_collect()
             .await
@@ -305,9 +300,11 @@ impl Snapshots {
     }
 }
 
-/// Keys of snapshots that nothing needs any more, as of `now_ms`: all but the last two of this revision and those younger
-/// than a day, and parts that no kept one lists, unless one may be under way; of another revision everything, a day
-/// after its last snapshot, if there is a newer one of this. Removes nothing.
+/// Keys of index files that can be deleted as of `now_ms`. Deletes nothing.
+///
+/// Of the current `revision`, these are the snapshots older than a day except the last two, and the parts that no other
+/// snapshot lists, unless an upload may be in progress. Another revision is deleted as a whole, one day after its last
+/// snapshot, once the current revision has a newer one.
 ///
 /// # Errors
 /// [`IndexError::Port`].
@@ -318,12 +315,9 @@ pub async fn superseded_keys(
     now_ms: Millis,
 ) -> Result<Vec<String>, IndexError> {
     let mut gone = Vec::new();
-    let old = |at_ms: Millis| at_ms + GRACE_MS < now_ms;
-    let ours = Snapshots::new(Arc::clone(blobs), collection, revision)
+    let current = Snapshots::new(Arc::clone(blobs), collection, revision)
         .newest()
         .await?;
-    let replaced =
-        |at_ms: Millis| old(at_ms) && ours.as_ref().is_some_and(|(_, ours)| ours.at_ms > at_ms);
     for name in blobs
         .children(&blob_keys::index_prefix(collection), None, 10_000)
         .await?
@@ -333,12 +327,13 @@ pub async fn superseded_keys(
         };
         let snapshots = Snapshots::new(Arc::clone(blobs), collection, revision_number);
         if revision_number == revision {
-            gone.extend(snapshots.superseded_keys(old).await?);
-        } else if snapshots
-            .newest()
-            .await?
-            .is_some_and(|(_, newest)| replaced(newest.at_ms))
-        {
+            gone.extend(snapshots.superseded_keys(now_ms).await?);
+        } else if snapshots.newest().await?.is_some_and(|(_, newest)| {
+            is_expired(newest.at_ms, now_ms)
+                && current
+                    .as_ref()
+                    .is_some_and(|(_, current)| current.at_ms > newest.at_ms)
+        }) {
             gone.extend(list_all(blobs.as_ref(), &snapshots.prefix).await?);
         }
     }
@@ -346,10 +341,7 @@ pub async fn superseded_keys(
 }
 
 impl Snapshots {
-    async fn superseded_keys(
-        &self,
-        old: impl Fn(Millis) -> bool,
-    ) -> Result<Vec<String>, IndexError> {
+    async fn superseded_keys(&self, now_ms: Millis) -> Result<Vec<String>, IndexError> {
         let keys = list_all(self.blobs.as_ref(), &self.folder_key("snapshots")).await?;
         let mut manifests: HashMap<&str, SnapshotManifest> = HashMap::new();
         for key in &keys {
@@ -364,35 +356,34 @@ impl Snapshots {
             .filter(|key: &&String| {
                 manifests
                     .get(key.as_str())
-                    .is_none_or(|manifest| old(manifest.at_ms))
+                    .is_none_or(|manifest| is_expired(manifest.at_ms, now_ms))
             })
             .cloned()
             .collect();
-        if self.is_upload_in_progress(&keys, &old).await? {
+        if self.is_upload_in_progress(&keys, now_ms).await? {
             return Ok(gone);
         }
         let retained = manifests
             .iter()
             .filter(|(key, _)| !gone.iter().any(|gone| gone == *key));
-        let document: BTreeSet<String> = retained
+        let listed: BTreeSet<String> = retained
             .flat_map(|(_, manifest)| manifest.parts())
             .map(|digest| self.part_key(*digest))
             .collect();
         let parts = list_all(self.blobs.as_ref(), &self.folder_key("parts")).await?;
-        gone.extend(parts.into_iter().filter(|part| !document.contains(part)));
+        gone.extend(parts.into_iter().filter(|part| !listed.contains(part)));
         let claims = list_all(self.blobs.as_ref(), &self.folder_key("claims")).await?;
         gone.extend(claims.into_iter().rev().skip(1));
         Ok(gone)
     }
 
-    /// Whether someone may be uploading parts that no manifest lists yet.
+    // Whether a builder may be uploading parts that no manifest lists yet.
     async fn is_upload_in_progress(
         &self,
         keys: &[String],
-        old: &impl Fn(Millis) -> bool,
+        now_ms: Millis,
     ) -> Result<bool, IndexError> {
-        let newest =
-            builder::newest_build_claim(self.blobs.as_ref(), &self.folder_key("claims")).await?;
+        let newest = claim::newest(self.blobs.as_ref(), &self.folder_key("claims")).await?;
         let Some((seq, _, claim)) = newest else {
             return Ok(false);
         };
@@ -400,21 +391,25 @@ impl Snapshots {
             .last()
             .and_then(|key| blob_keys::parse_seq(key))
             .is_none_or(|newest| newest < seq)
-            && !old(claim.at_ms))
+            && !is_expired(claim.at_ms, now_ms))
     }
 }
 
-/// The commit an index is at.
+fn is_expired(at_ms: Millis, now_ms: Millis) -> bool {
+    at_ms + GRACE_MS < now_ms
+}
+
+// Describes the commit of an index; the only file that is rewritten.
 const META_FILE: &str = "meta.json";
 
-/// The files of the last commit.
+// Files of the last commit.
 fn files_of(generation: &IndexGeneration) -> Result<Vec<PathBuf>, IndexError> {
     let metas = generation.index.load_metas()?;
-    let document = metas
+    let names = metas
         .list_segment_files()
         .into_iter()
         .chain([PathBuf::from(META_FILE)]);
-    let mut files: Vec<PathBuf> = document
+    let mut files: Vec<PathBuf> = names
         .map(|name| generation.path.join(name))
         .filter(|path| path.exists())
         .collect();
@@ -422,7 +417,7 @@ fn files_of(generation: &IndexGeneration) -> Result<Vec<PathBuf>, IndexError> {
     Ok(files)
 }
 
-/// A manifest comes from the store: no name in it leaves the folder.
+// A manifest comes from the blob store, so its file names must not lead out of the folder.
 fn is_safe_name(name: &str) -> bool {
     !name.starts_with('.')
         && name.len() <= 100

@@ -1,7 +1,7 @@
-//! What a catalogue has and an index has not, and making it so.
+//! Brings an index up to date with a catalog.
 //!
-//! The difference is taken between what is published now and what the index itself says it holds, so it does not matter
-//! how an index came to be where it is: a record that was late, an update that was killed, a snapshot from last week.
+//! The difference is taken between the catalog and the versions in the index itself. So it does not matter how the index
+//! got into its state: by a late record, an interrupted update or an old snapshot.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,41 +17,37 @@ use super::{IndexError, run_blocking};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 
-/// Documents entered between two commits: what is lost by a kill.
+/// Documents per commit. A crash loses at most this much work.
 pub const BATCH: usize = 1_000;
-/// An update of up to this many documents is one that someone waits for.
+// Users wait for updates of up to this many documents.
 const SMALL_UPDATE: usize = 64;
-/// What sorting terms may take before they go to disk, in bytes, for all threads.
+// Memory for sorting terms before they are written to disk, in bytes, over all threads.
 const SMALL_MEMORY_BYTES: usize = 16 << 20;
 const MEMORY_BYTES: usize = 128 << 20;
-/// Threads that sort terms in a large update.
+// Indexing threads of a large update.
 const THREADS: usize = 2;
-/// Documents read at once.
 const READS_AT_ONCE: usize = 4;
-/// Segments with more entries are not merged where someone waits.
+// In a small update, larger segments are not merged, because users wait for it.
 const SMALL_MERGE_ENTRIES: usize = 20_000;
-/// A segment with more deleted entries than this share is written anew.
+// Segments with a larger share of deleted entries are rewritten.
 const MAX_DELETED_SHARE: f32 = 0.3;
 
-/// What an index lacks.
+/// The difference between a catalog and an index.
 #[derive(Debug, Default)]
 pub struct CatalogDiff {
-    /// Published and not held, or held in an older version.
+    /// Published documents that the index lacks or has in an older version.
     pub add: Vec<Arc<CatalogEntry>>,
-    /// Held and published no more.
+    /// Indexed documents that are no longer published.
     pub remove: Vec<DocId>,
 }
 
 impl CatalogDiff {
-    /// What `held` lacks of `catalog`.
+    /// Compares the indexed versions with a catalog.
     pub fn between(versions: &DocumentVersions, catalog: &Catalog) -> Self {
-        let entries = || {
-            catalog
-                .documents()
-                .iter()
-                .filter_map(CatalogDocument::shared_entry)
-        };
-        let add = entries()
+        let add = catalog
+            .documents()
+            .iter()
+            .filter_map(CatalogDocument::shared_entry)
             .filter(|entry: &&Arc<CatalogEntry>| {
                 versions
                     .get(&entry.version.doc)
@@ -59,47 +55,51 @@ impl CatalogDiff {
             })
             .cloned()
             .collect();
-        let document: HashSet<DocId> = entries().map(|entry| entry.version.doc).collect();
+        let published: HashSet<DocId> = catalog
+            .documents()
+            .iter()
+            .filter_map(CatalogDocument::shared_entry)
+            .map(|entry| entry.version.doc)
+            .collect();
         let remove = versions
             .keys()
-            .filter(|doc| !document.contains(doc))
+            .filter(|doc| !published.contains(doc))
             .copied()
             .collect();
         Self { add, remove }
     }
 
-    /// Documents it is about.
+    /// Number of documents that differ.
     pub fn len(&self) -> usize {
         self.add.len() + self.remove.len()
     }
 
-    /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// What one commit did.
+/// What one commit changed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct CommitReport {
-    /// Documents entered, with their versions.
+    /// Indexed documents and their versions.
     pub indexed: Vec<(DocId, u64)>,
-    /// Entries they became.
+    /// Number of their index entries.
     pub entries: u64,
-    /// Documents that cannot be read: their trees are gone or damaged. They are not in the index.
+    /// Documents whose trees are missing or damaged. They are removed from the index.
     pub unreadable: Vec<(DocId, u64)>,
-    /// Documents that could not be read because the store was away; what the index has of them stays.
+    /// Documents not read because the store was unavailable. Their old entries stay.
     pub unavailable: usize,
 }
 
-/// Enters `add` and removes `remove` in one commit; whoever searches sees all of it or nothing. `total` is the size of the
-/// whole update this is a part of: a small one leaves large segments as they are.
+/// Indexes `add` and deletes `remove` in one commit. `total` is the size of the whole update that this commit is a part
+/// of: a small update leaves large segments alone.
 ///
 /// # Errors
-/// [`IndexError`]; the index is as before.
+/// [`IndexError`]; the index stays as it was.
 pub async fn apply_diff(
     generation: &IndexGeneration,
-    shape: &Arc<DocMapper>,
+    mapper: &Arc<DocMapper>,
     store: &dyn DocumentStore,
     add: &[Arc<CatalogEntry>],
     remove: &[DocId],
@@ -109,31 +109,31 @@ pub async fn apply_diff(
     let small = total <= SMALL_UPDATE;
     let writer = Arc::new(run_blocking(move || index_writer(&index, small)).await?);
     for doc in remove {
-        writer.delete_term(shape.term(*doc));
+        writer.delete_term(mapper.term(*doc));
     }
-    let mut entered = CommitReport::default();
+    let mut report = CommitReport::default();
     let work = add
         .iter()
         .cloned()
-        .map(|entry| index_document(&writer, shape, store, entry));
+        .map(|entry| index_document(&writer, mapper, store, entry));
     let mut work = stream::iter(work).buffer_unordered(READS_AT_ONCE);
     while let Some((version, entries)) = work.next().await {
         let entries = match entries {
             Err(IndexError::Port(error)) if error.transient => {
-                tracing::warn!(doc = %version.0, %error, "document is entered later");
-                entered.unavailable += 1;
+                tracing::warn!(doc = %version.0, %error, "document unavailable; it will be indexed later");
+                report.unavailable += 1;
                 continue;
             }
             entries => entries?,
         };
         match entries {
             Some(entries) => {
-                entered.entries += entries;
-                entered.indexed.push(version);
+                report.entries += entries;
+                report.indexed.push(version);
             }
             None => {
-                writer.delete_term(shape.term(version.0));
-                entered.unreadable.push(version);
+                writer.delete_term(mapper.term(version.0));
+                report.unreadable.push(version);
             }
         }
     }
@@ -141,7 +141,7 @@ pub async fn apply_diff(
     let writer = Arc::into_inner(writer)
         .ok_or_else(|| IndexError::Damaged("its writer is still in use".into()))?;
     run_blocking(move || commit(writer)).await?;
-    Ok(entered)
+    Ok(report)
 }
 
 fn index_writer(index: &tantivy::Index, small: bool) -> Result<IndexWriter, IndexError> {
@@ -160,17 +160,17 @@ fn index_writer(index: &tantivy::Index, small: bool) -> Result<IndexWriter, Inde
     Ok(writer)
 }
 
-/// Commits, and waits for merges: between two updates no file changes.
+// Waits for merges, so that files do not change between updates.
 fn commit(mut writer: IndexWriter) -> Result<(), IndexError> {
     writer.commit()?;
     writer.wait_merging_threads()?;
     Ok(())
 }
 
-/// Enters one document in place of its older versions; how many entries it became, `None` when it cannot be read.
+// Replaces the entries of a document. Returns their number, or `None` if the document cannot be read.
 async fn index_document(
     writer: &Arc<IndexWriter>,
-    shape: &Arc<DocMapper>,
+    mapper: &Arc<DocMapper>,
     store: &dyn DocumentStore,
     entry: Arc<CatalogEntry>,
 ) -> ((DocId, u64), Result<Option<u64>, IndexError>) {
@@ -187,20 +187,20 @@ async fn index_document(
         Ok(None) => return (version, Ok(None)),
         Err(error) if error.transient => return (version, Err(error.into())),
         Err(error) => {
-            tracing::warn!(doc = %version.0, %error, "document cannot be read; it is not in the index");
+            tracing::warn!(doc = %version.0, %error, "document cannot be read; it is not indexed");
             return (version, Ok(None));
         }
     };
     let writer = Arc::clone(writer);
-    let shape = Arc::clone(shape);
-    let entered = run_blocking(move || {
-        let documents: Vec<TantivyDocument> = (shape.map)(&entry, &opened);
-        writer.delete_term(shape.term(version.0));
+    let mapper = Arc::clone(mapper);
+    let indexed = run_blocking(move || {
+        let documents: Vec<TantivyDocument> = (mapper.map)(&entry, &opened);
+        writer.delete_term(mapper.term(version.0));
         let entries = documents.len() as u64;
         documents
             .into_iter()
             .try_for_each(|document| writer.add_document(document).map(drop))?;
         Ok(Some(entries))
     });
-    (version, entered.await)
+    (version, indexed.await)
 }

@@ -1,4 +1,4 @@
-//! The life of an index, over a shape of three fields.
+//! Index lifecycle tests, with a schema of three fields.
 
 use std::collections::HashSet;
 use std::fs;
@@ -26,7 +26,7 @@ use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::fixtures::entry;
 
-/// Entries that one document becomes.
+// Index entries per document.
 const ENTRIES: u64 = 3;
 
 fn doc_mapper(revision: u32) -> Arc<DocMapper> {
@@ -46,7 +46,7 @@ fn doc_mapper(revision: u32) -> Arc<DocMapper> {
     })
 }
 
-/// Words: the path, and the version as `v2`.
+// The words of an entry are the path, and the version as `v2`.
 fn map_words(entry: &CatalogEntry, _: &OpenDocument) -> Vec<TantivyDocument> {
     let fields = doc_mapper(1);
     let body = fields.schema.get_field("body").unwrap();
@@ -64,7 +64,7 @@ fn map_words(entry: &CatalogEntry, _: &OpenDocument) -> Vec<TantivyDocument> {
         .collect()
 }
 
-/// Opens every document, and counts; those called `gone` have no tree any more, `is_unavailable` cannot be read while that is so.
+// Opens every document and counts. The document `gone` has no tree; `away` fails while `is_unavailable` is set.
 #[derive(Default)]
 struct CountingStore {
     opened: AtomicUsize,
@@ -84,7 +84,7 @@ impl DocumentStore for CountingStore {
     }
 }
 
-/// A machine: its cache, and what it read.
+// A machine with its own cache folder.
 struct Machine {
     cache: TempDir,
     store: Arc<CountingStore>,
@@ -115,7 +115,7 @@ impl Machine {
         }
     }
 
-    /// The same machine after a kill.
+    // The same machine after a crash.
     fn restarted(self) -> Self {
         Self::with_cache(self.cache, &self.blobs)
     }
@@ -138,7 +138,7 @@ impl Machine {
         self.store.opened.swap(0, Ordering::Relaxed)
     }
 
-    /// The files of the generation that is read.
+    // Files of the current generation.
     fn files(&self) -> Vec<std::path::PathBuf> {
         let folder = self.index.folder().path();
         let current = folder.join(fs::read_to_string(folder.join("current")).unwrap());
@@ -149,7 +149,7 @@ impl Machine {
     }
 }
 
-/// Documents that have `word`.
+// Number of entries with `word`.
 fn count_matches(index: &LocalIndex, word: &str) -> u64 {
     let commit = index.current_commit().unwrap();
     let term = Term::from_field_text(doc_mapper(1).schema.get_field("body").unwrap(), word);
@@ -161,7 +161,7 @@ fn memory_blobs() -> Arc<dyn Blobs> {
     Arc::new(MemoryBlobs::default())
 }
 
-/// A catalogue of documents in their versions.
+// A catalog of documents by path and version.
 fn catalog(documents: &[(&str, u64)]) -> Catalog {
     let versions = documents.iter().map(|(path, seq)| {
         let mut entry = entry(path);
@@ -201,7 +201,7 @@ async fn index_follows_its_catalog_and_survives_restart() {
         (1, 1, 2, 3)
     );
     let before = machine.index.current_commit().unwrap();
-    // A new version in place of the old one, one removed, one new: together, and nothing else is read again.
+    // One document has a new version, one is removed and one is new: nothing else is read again.
     let newer = catalog(&[("a", 2), ("c", 1), ("gone", 1)]);
     let report = machine.sync(&newer).await;
     assert_eq!(
@@ -217,7 +217,7 @@ async fn index_follows_its_catalog_and_survives_restart() {
         ),
         (1, 0, 1, 1)
     );
-    // Who held the commit before reads it on.
+    // The previous commit stays readable.
     let commit = machine.index.current_commit().unwrap();
     assert_eq!(
         (before.entries(), before.documents(), commit.entries()),
@@ -371,7 +371,7 @@ async fn two_processes_can_share_one_cache() {
     );
     drop(lock);
     assert_eq!(second.sync(&newer, &|_| {}).await.unwrap().indexed, 1);
-    // What one entered the other need not.
+    // Documents indexed by one process are not indexed again by the other.
     let report = first.sync(&newer).await;
     assert_eq!(
         (
@@ -396,7 +396,7 @@ async fn interrupted_update_keeps_the_last_commit() {
         assert!(documents == 1 || (whole && documents == 400), "{documents}");
     }
     let machine = machine.restarted();
-    // A writer that was dropped may still be letting go of its lock.
+    // A dropped writer may release its lock a little later.
     let mut report = machine.index.sync(&catalog_of(400), &|_| {}).await;
     for _ in 0..100 {
         if report.is_ok() {
@@ -458,7 +458,7 @@ async fn new_machine_fetches_snapshot_and_uploads_only_new_parts() {
             .unwrap(),
         []
     );
-    // One that fell behind goes on from the newest, and fetches only what it has not.
+    // An outdated index continues from the newest snapshot, and fetches only the missing files.
     let report = replica.restarted();
     let replica = report;
     let report = replica.sync(&catalog_of(2_600)).await;
@@ -480,7 +480,7 @@ async fn one_builder_wins_and_the_other_rebases() {
         other.build(&env, &catalog_of(3)).await,
         BuildOutcome::UpToDate
     );
-    // Both at once on the same base: claims elect, and if they do not, the manifest does.
+    // Two builders on the same base: the claim or else the manifest decides.
     other.index.sync(&catalog_of(5), &|_| {}).await.unwrap();
     let base = other.index.snapshots.newest().await.unwrap();
     assert!(matches!(
@@ -591,7 +591,7 @@ async fn revisions_use_separate_files() {
         .await
         .unwrap();
     assert!(matches!(replaced, BuildOutcome::Uploaded(..)));
-    // Once nothing of it is young, all of the other revision is garbage.
+    // After the grace period, the whole other revision is garbage.
     let of = |revision, now_ms| {
         let blobs = Arc::clone(&blobs);
         async move {

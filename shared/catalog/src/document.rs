@@ -1,0 +1,117 @@
+//! One document of a catalog.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use stemma_document::{CatalogEntry, DocId, DocumentVersion};
+use stemma_engine::FailureRecord;
+use stemma_engine::env::Millis;
+
+/// Processing state of a document, derived from the blob store alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DocumentState {
+    /// Claimed; processing has not started.
+    Queued,
+    /// Some stages have produced artifacts.
+    Running,
+    Done,
+    /// Published with known gaps, such as pages without text.
+    DoneWithGaps,
+    /// The last run failed and no earlier version is published.
+    Failed,
+    /// The job was cancelled before a tree was published.
+    Cancelled,
+}
+
+impl DocumentState {
+    /// All states, in processing order.
+    pub const ALL: [DocumentState; 6] = [
+        DocumentState::Queued,
+        DocumentState::Running,
+        DocumentState::Done,
+        DocumentState::DoneWithGaps,
+        DocumentState::Failed,
+        DocumentState::Cancelled,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DocumentState::Queued => "queued",
+            DocumentState::Running => "running",
+            DocumentState::Done => "done",
+            DocumentState::DoneWithGaps => "done_with_gaps",
+            DocumentState::Failed => "failed",
+            DocumentState::Cancelled => "cancelled",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum DocumentRecord {
+    Published(Arc<CatalogEntry>),
+    /// Claimed, without a published tree.
+    Claimed(Box<DocumentVersion>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogDocument {
+    pub record: DocumentRecord,
+    pub state: DocumentState,
+    /// Failure of the last run. The state is still [`DocumentState::Done`] if an earlier tree is published.
+    pub failure: Option<Box<FailureRecord>>,
+    /// Display name: unique in the catalog, and a valid locator.
+    pub label: String,
+    /// When the published tree was written, in Unix milliseconds by the publisher's clock; `None` without a tree or for
+    /// entries of old snapshots, which have no times.
+    pub published_ms: Option<Millis>,
+}
+
+impl CatalogDocument {
+    pub fn version(&self) -> &DocumentVersion {
+        match &self.record {
+            DocumentRecord::Published(entry) => &entry.version,
+            DocumentRecord::Claimed(version) => version,
+        }
+    }
+
+    pub fn doc(&self) -> DocId {
+        self.version().doc
+    }
+
+    /// The published entry; `None` without a tree.
+    pub fn entry(&self) -> Option<&CatalogEntry> {
+        match &self.record {
+            DocumentRecord::Published(entry) => Some(entry),
+            DocumentRecord::Claimed(_) => None,
+        }
+    }
+
+    /// Like [`CatalogDocument::entry`], as a shared pointer.
+    pub fn shared_entry(&self) -> Option<&Arc<CatalogEntry>> {
+        match &self.record {
+            DocumentRecord::Published(entry) => Some(entry),
+            DocumentRecord::Claimed(_) => None,
+        }
+    }
+
+    /// A published document; its label is assigned later.
+    pub fn from_published(
+        entry: Arc<CatalogEntry>,
+        failure: Option<Box<FailureRecord>>,
+        published_ms: Option<Millis>,
+    ) -> Self {
+        let state = if entry.gaps.is_empty() {
+            DocumentState::Done
+        } else {
+            DocumentState::DoneWithGaps
+        };
+        Self {
+            record: DocumentRecord::Published(entry),
+            state,
+            failure,
+            label: String::new(),
+            published_ms,
+        }
+    }
+}

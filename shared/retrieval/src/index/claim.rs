@@ -1,0 +1,101 @@
+//! Claims of builders on snapshot numbers.
+//!
+//! The builder that first creates `claims/{seq}-{attempt}` makes snapshot `seq`, and renews the claim by further attempts.
+//! Others wait until the snapshot exists, or claim it themselves once the claim has not been renewed for two minutes.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use stemma_engine::Env;
+use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
+use stemma_engine::env::Millis;
+
+use super::IndexError;
+
+const RENEW_INTERVAL: Duration = Duration::from_secs(30);
+// Four missed renewals mean that the builder has died.
+const CLAIM_TTL_MS: Millis = 120_000;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct BuildClaim {
+    pub(super) at_ms: Millis,
+}
+
+// Returns the attempt that won, or `None` if another builder holds a live claim.
+pub(super) async fn acquire(
+    env: &Env,
+    blobs: &dyn Blobs,
+    claims: &str,
+    seq: u64,
+) -> Result<Option<u64>, IndexError> {
+    let now_ms = env.now_ms();
+    let attempt = match newest(blobs, claims).await? {
+        Some((number, _, claim)) if number == seq && claim.at_ms + CLAIM_TTL_MS > now_ms => {
+            return Ok(None);
+        }
+        Some((number, attempt, _)) if number == seq => attempt + 1,
+        _ => 1,
+    };
+    Ok(put(blobs, claims, seq, attempt, now_ms)
+        .await?
+        .then_some(attempt))
+}
+
+// Renews a claim while it is polled. Ends only if the store refuses permanently.
+pub(super) async fn renew(
+    env: &Env,
+    blobs: &dyn Blobs,
+    claims: &str,
+    seq: u64,
+    mut attempt: u64,
+) -> IndexError {
+    loop {
+        env.sleep(RENEW_INTERVAL).await;
+        attempt += 1;
+        match put(blobs, claims, seq, attempt, env.now_ms()).await {
+            Ok(_) => {}
+            Err(IndexError::Port(error)) if error.transient => {}
+            Err(error) => return error,
+        }
+    }
+}
+
+async fn put(
+    blobs: &dyn Blobs,
+    claims: &str,
+    seq: u64,
+    attempt: u64,
+    at_ms: Millis,
+) -> Result<bool, IndexError> {
+    let json = serde_json::to_vec(&BuildClaim { at_ms }).map_err(IndexError::damaged)?;
+    Ok(blobs
+        .put(&format!("{claims}{seq:012}-{attempt:06}.json"), json.into())
+        .await?
+        == PutOutcome::Created)
+}
+
+// Snapshot number, attempt and content of the newest claim.
+pub(super) async fn newest(
+    blobs: &dyn Blobs,
+    claims: &str,
+) -> Result<Option<(u64, u64, BuildClaim)>, IndexError> {
+    let keys = list_all(blobs, claims).await?;
+    let Some(key) = keys.last() else {
+        return Ok(None);
+    };
+    let name = key
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(".json");
+    let numbers = name
+        .split_once('-')
+        .and_then(|(seq, attempt)| Some((seq.parse().ok()?, attempt.parse().ok()?)));
+    let claim = blobs
+        .get(key)
+        .await?
+        .and_then(|json| serde_json::from_slice(&json).ok());
+    Ok(numbers
+        .zip(claim)
+        .map(|((seq, attempt), claim)| (seq, attempt, claim)))
+}
