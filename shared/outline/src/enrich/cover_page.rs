@@ -6,7 +6,8 @@
 use stemma_document::{Fact, FilingFacts};
 
 use super::dates::{self, Date};
-use super::facts::{FrontPage, find_caption, normalize_key};
+use super::front_page::{FrontPage, find_caption, normalize_key};
+use super::identifiers::{parse_file_number, parse_irs_number};
 use super::{registrant, securities};
 
 /// Words behind a caption in which its date stands.
@@ -322,19 +323,6 @@ fn file_number_in(line: &str) -> Option<String> {
     })
 }
 
-/// One to three digits, a hyphen, two to six digits, and sometimes two more: seven would be a tax number.
-pub(super) fn parse_file_number(word: &str) -> Option<String> {
-    let word = word
-        .trim_matches(|c: char| !c.is_ascii_digit())
-        .replace(['–', '‑', '‐', '—', '−'], "-");
-    let parts: Vec<&str> = word.split('-').collect();
-    let digits = parts
-        .iter()
-        .all(|part| part.bytes().all(|b| b.is_ascii_digit()));
-    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
-    (digits && matches!(lengths[..], [1..=3, 2..=6] | [1..=3, 2..=6, 2])).then_some(word)
-}
-
 /// The employer identification number: two digits, a hyphen, seven digits, on a cover that speaks of employers.
 fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
     let caption = cover.lines.iter().position(|line| {
@@ -346,15 +334,6 @@ fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
     let near = cover.lines[caption.saturating_sub(6)..cover.lines.len().min(caption + 8)].iter();
     near.flat_map(|line| line.split_whitespace())
         .find_map(parse_irs_number)
-}
-
-pub(super) fn parse_irs_number(word: &str) -> Option<String> {
-    let word = word
-        .trim_matches(|c: char| !c.is_ascii_digit())
-        .replace(['–', '‑', '‐', '—', '−'], "-");
-    let (front, back) = word.split_once('-')?;
-    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    (front.len() == 2 && back.len() == 7 && digits(front) && digits(back)).then_some(word)
 }
 
 /// The state or other jurisdiction of incorporation: behind its caption, else beside the numbers above or below it.

@@ -3,7 +3,7 @@
 use stemma_document::{Extent, FilingFacts, Section, SectionKind, SectionTree, Source, SourceBody};
 
 use super::SectionSettings;
-use super::facts::front_pages;
+use super::front_page::front_pages;
 
 /// Characters of a title at most.
 const TITLE_CHARS: usize = 120;

@@ -134,7 +134,7 @@ impl FiscalMentions {
     /// `… for the count_fiscal_year year count_to_date December 2, 2022`.
     fn count_year_end(&mut self, behind: &[&str], end: Date) {
         let Some(start) =
-            super::facts::find_caption(&behind[..behind.len().min(16)], &["year", "ended"])
+            super::front_page::find_caption(&behind[..behind.len().min(16)], &["year", "ended"])
         else {
             return;
         };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{Fact, FactSource, FilingFacts};
 
 use super::dates::{self, Date};
-use super::facts::normalize_key;
+use super::front_page::normalize_key;
 
 /// Characters of a value at most.
 const MAX_CHARS: usize = 200;

@@ -10,6 +10,8 @@ mod facts;
 mod fiscal;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod front_page;
+mod identifiers;
 mod language;
 mod llm_facts;
 mod press_release;
@@ -25,7 +27,7 @@ mod words;
 use serde::{Deserialize, Serialize};
 use stemma_document::{PageLabel, SectionTree, Source};
 
-pub use facts::normalize_key;
+pub use front_page::normalize_key;
 pub use llm_facts::{FactValues, LlmFacts, fill_missing};
 pub use section_text::{full_text, own_text};
 

@@ -3,7 +3,7 @@
 use stemma_document::{Fact, FactSource, FilingFacts, Source};
 
 use super::dates::{self, Date};
-use super::facts::{FrontPage, normalize_key};
+use super::front_page::{FrontPage, normalize_key};
 use super::registrant::{clean_name, full_name};
 use super::securities;
 

@@ -8,7 +8,7 @@ use stemma_document::{
     Source,
 };
 
-use super::facts::normalize_key;
+use super::front_page::normalize_key;
 use super::section_text::own_lines;
 
 /// Words of a section that are read for mentions.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use stemma_document::{Fact, PageNo, Source, SourceBody};
 
-use super::cover_page::{parse_file_number, parse_irs_number};
-use super::facts::{FrontPage, normalize_key};
+use super::front_page::{FrontPage, normalize_key};
+use super::identifiers::{parse_file_number, parse_irs_number};
 
 /// Lines above the registrant's caption in which the name stands.
 const NAME_LINES: usize = 4;

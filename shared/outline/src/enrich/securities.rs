@@ -2,7 +2,7 @@
 
 use stemma_document::{Fact, Ticker};
 
-use super::facts::{FrontPage, normalize_key};
+use super::front_page::{FrontPage, normalize_key};
 
 /// Lines of a table of securities.
 const TABLE_LINES: usize = 60;

@@ -2,7 +2,7 @@
 
 use foldhash::{HashMap, HashSet, HashSetExt};
 
-use super::facts::normalize_key;
+use super::front_page::normalize_key;
 use super::sentences::ProseSentence;
 use super::words;
 

@@ -9,7 +9,7 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use stemma_document::{Section, Source, Summary};
 
 use super::SectionSettings;
-use super::facts::normalize_key;
+use super::front_page::normalize_key;
 use super::section_text::{BodyLine, full_lines, own_lines};
 use super::select_sentences::{SentenceSelector, WORD_BYTES};
 use super::sentences::{self, ProseContent, ProseSentence};

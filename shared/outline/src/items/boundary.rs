@@ -4,7 +4,7 @@ use stemma_document::{
     Boundary, BoundaryEvidence, Section, SectionKind, SectionSpan, SectionTree, Source, text,
 };
 
-use super::truncate_text;
+use super::item_text::truncate_text;
 use crate::structure::form_items::title_similarity;
 
 /// Lines a heading may run over.

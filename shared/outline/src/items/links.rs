@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use stemma_document::{ItemLink, ItemTarget, ReferenceTarget, Section, SectionId, SectionTree};
 
-use super::status::ItemText;
-use super::truncate_text;
+use super::item_text::{ItemText, truncate_text};
 use crate::enrich::normalize_key;
 
 /// Links of one Item at most.

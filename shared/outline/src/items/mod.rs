@@ -8,6 +8,7 @@
 
 mod boundary;
 mod expected;
+mod item_text;
 mod links;
 mod match_sections;
 mod status;
@@ -19,13 +20,11 @@ use stemma_document::{
     Source,
 };
 
+use self::item_text::{ItemText, truncate_text};
 use self::links::LinkResolver;
 use self::match_sections::ItemSection;
 use crate::structure::form_items::{FormEntry, KnownForm};
 use crate::structure::{IndexNote, IndexRow};
-
-/// Characters of a title or of quoted words that are kept.
-const MAX_TEXT_CHARS: usize = 120;
 
 /// Fills the Item map of a finished tree (tokens, facts and references known), and the Items a current report reports.
 ///
@@ -131,7 +130,7 @@ impl ItemMap<'_> {
         let section = place.section;
         let combined = place.combined;
         let sections = match_sections::item_extent(self.tree, section, combined);
-        let body = status::ItemText::from_sections(&sections, self.source);
+        let body = ItemText::from_sections(&sections, self.source);
         let verdict = status::classify(self.form.name(), entry, section, &body);
         let title = if combined { None } else { item_title(section) };
         let boundary = boundary::find_boundary(self.tree, section, self.source);
@@ -251,17 +250,6 @@ fn tokens_in(source: &Source, spans: &[PageSpan]) -> u32 {
     let all = page_indices.into_iter().filter_map(|page| pages.get(page));
     all.map(stemma_document::Page::tokens)
         .fold(0u32, u32::saturating_add)
-}
-
-/// White space folded, cut to what is shown.
-fn truncate_text(text: &str) -> String {
-    let folded: Vec<&str> = text.split_whitespace().take(60).collect();
-    folded
-        .join(" ")
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(MAX_TEXT_CHARS)
-        .collect()
 }
 
 #[cfg(test)]

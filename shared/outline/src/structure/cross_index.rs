@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{Line, Page, PageNo, PageSpan, Position, Pt};
 
 use super::forms::SecForm;
-use super::item_headings;
 use super::line_features::{LineFeatures, LineTable};
 use super::page_labels::{PageLabels, SeriesLabel};
 use super::titles;
+use super::{item_grammar, item_headings};
 
 /// One Item of a cross-reference index and where the report answers it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -134,7 +134,7 @@ fn item_of<'a>(row: &LineFeatures<'a>) -> Option<IndexItem<'a>> {
     if row.running || row.prose && row.cells < 2 {
         return None;
     }
-    if let Some(head) = item_headings::parse_heading(row.text) {
+    if let Some(head) = item_grammar::parse_heading(row.text) {
         let numbered = !head.tags.is_empty() && !head.current;
         return numbered.then(|| IndexItem {
             part: head.part,
@@ -142,7 +142,7 @@ fn item_of<'a>(row: &LineFeatures<'a>) -> Option<IndexItem<'a>> {
             rest: head.rest,
         });
     }
-    let (number, rest) = item_headings::bare_item(row.text)?;
+    let (number, rest) = item_grammar::bare_item(row.text)?;
     let forms = [SecForm::Annual, SecForm::Quarterly, SecForm::Foreign].into_iter();
     let title = split_page_references(rest).0;
     let fits = forms
@@ -208,7 +208,7 @@ impl IndexReader<'_, '_> {
     }
 
     fn part(&self, at: usize) -> Option<u8> {
-        let head = item_headings::parse_heading(self.sheet.rows.get(at)?.text)?;
+        let head = item_grammar::parse_heading(self.sheet.rows.get(at)?.text)?;
         head.part.filter(|_| head.tags.is_empty())
     }
 

@@ -1,7 +1,7 @@
 //! What the Item map asks of the forms: their Items by number and title.
 
 use super::forms::{FormItem, SecForm};
-use super::{item_headings, titles};
+use super::{item_grammar, item_headings, titles};
 
 /// A form whose Items are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl KnownForm {
         let mut quarterly = 0;
         for title in titles {
             let Some(head) =
-                item_headings::parse_heading(title).filter(|head| !head.tags.is_empty())
+                item_grammar::parse_heading(title).filter(|head| !head.tags.is_empty())
             else {
                 continue;
             };
@@ -103,12 +103,12 @@ impl KnownForm {
 
     /// The PART a title is the heading of, or names before its Item.
     pub(crate) fn part_of(title: &str) -> Option<u8> {
-        item_headings::parse_heading(title)?.part
+        item_grammar::parse_heading(title)?.part
     }
 
     /// Whether a title says `Item`, and what it has behind the numbers.
     pub(crate) fn item_title(title: &str) -> Option<String> {
-        let head = item_headings::parse_heading(title).filter(|head| !head.tags.is_empty())?;
+        let head = item_grammar::parse_heading(title).filter(|head| !head.tags.is_empty())?;
         Some(titles::fold_whitespace(head.rest))
     }
 

@@ -7,7 +7,7 @@ use stemma_document::EvidenceSource;
 use super::heading_style::{HeadingStyle, style_of};
 use super::line_features::LineTable;
 use super::numbering::{self, NumberClass};
-use super::primary_outline::{LAYOUT_RANK, OutlineHead};
+use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::titles;
 
 /// Lines (a form, a period) that may stand between a company's name and the heading it belongs to.

@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use super::heading_style::{HeadingStyle, style_of};
-use super::layout::{
-    LayoutHeading, OPEN_WORDS, PAGE_TOP, STATEMENT_TOP, is_statement_title, names_statement,
-};
+use super::heading_style::{HeadingStyle, LayoutHeading, style_of};
 use super::line_features::{LineFeatures, LineTable};
+use super::statements::{STATEMENT_TOP, is_statement_title, names_statement};
 use super::titles;
 
+/// A sentence of more words is a heading only in company.
+pub(super) const OPEN_WORDS: usize = 9;
+/// Lines at the top of a page where exhibits are announced and running heads stand.
+pub(super) const PAGE_TOP: usize = 5;
 /// Share of the lines of a style inside tables above which the style is no heading's.
 const TABLE_SHARE: f32 = 0.4;
 /// Unnumbered headings of one style per page above which it marks labels; short documents may have [`MIN_DENSE`].

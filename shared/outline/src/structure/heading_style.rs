@@ -91,3 +91,18 @@ pub(super) fn style_of(sheet: &LineTable<'_>, row: &LineFeatures<'_>) -> Heading
         numbered,
     }
 }
+
+/// A heading seen on the page.
+#[derive(Debug, Clone)]
+pub(super) struct LayoutHeading {
+    /// First and last row.
+    pub(super) rows: (usize, usize),
+    pub(super) title: String,
+    pub(super) style: HeadingStyle,
+    /// Its style is on more pages than sections usually are.
+    pub(super) dense: bool,
+    /// Nearly all headings of its style stand over paragraphs.
+    pub(super) over_text: bool,
+    /// The title of a financial statement: kept whatever the budget.
+    pub(super) statement: bool,
+}

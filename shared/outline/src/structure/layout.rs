@@ -3,34 +3,15 @@
 use super::false_headings::{
     ends_mid_sentence, ends_with_connector, inside_paragraph, is_boilerplate, stands_on_table,
 };
-use super::heading_filters;
-use super::heading_style::{HeadingStyle, style_of};
+use super::heading_filters::{self, OPEN_WORDS, PAGE_TOP};
+use super::heading_style::{LayoutHeading, style_of};
 use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass};
+use super::statements::is_statement_title;
 use super::titles;
 
-/// A heading seen on the page.
-#[derive(Debug, Clone)]
-pub(super) struct LayoutHeading {
-    /// First and last row.
-    pub(super) rows: (usize, usize),
-    pub(super) title: String,
-    pub(super) style: HeadingStyle,
-    /// Its style is on more pages than sections usually are.
-    pub(super) dense: bool,
-    /// Nearly all headings of its style stand over paragraphs.
-    pub(super) over_text: bool,
-    /// The title of a financial statement: kept whatever the budget.
-    pub(super) statement: bool,
-}
-
-/// Lines at the top of a page among which a statement has its title.
-pub(super) const STATEMENT_TOP: usize = 8;
-/// Words from which a title with a full stop is a sentence, and above which a sentence is a heading only in company.
+// Shorter titles with a full stop are run-in labels rather than sentences.
 const SENTENCE_WORDS: usize = 6;
-pub(super) const OPEN_WORDS: usize = 9;
-/// Lines at the top of a page among which an exhibit is announced.
-pub(super) const PAGE_TOP: usize = 5;
 
 /// All headings outside `excluded` rows; `known` are rows and titles of sections that others vouch for.
 pub(super) fn find_headings(
@@ -110,7 +91,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
         .take(300)
         .filter(|c| c.is_alphabetic())
         .count();
-    let cjk = row.text.chars().next().is_some_and(titles::is_cjk);
+    let cjk = row.text.chars().next().is_some_and(numbering::is_cjk);
     let tabular = (row.table || row.cells >= 3 || row.figures) && !row.titled;
     if row.running
         || row.prose
@@ -216,7 +197,7 @@ fn is_plain_numbered(
     );
     let size_fits = row.size > sheet.body - 0.8;
     let first = number.rest.chars().next().unwrap_or(' ');
-    let titled = first.is_uppercase() || titles::is_cjk(first);
+    let titled = first.is_uppercase() || numbering::is_cjk(first);
     let closed = row.text.ends_with(['.', ';', ':', ',']);
     size_fits
         && titled
@@ -237,35 +218,9 @@ fn is_title_case(text: &str) -> bool {
     for word in long.take(30) {
         all += 1;
         let first = word.chars().next().unwrap_or(' ');
-        capital += usize::from(first.is_uppercase() || titles::is_cjk(first));
+        capital += usize::from(first.is_uppercase() || numbering::is_cjk(first));
     }
     capital * 10 >= all * 6
-}
-
-/// `Condensed Consolidated Balance Sheets` over its table: small, and under the company's name.
-pub(super) fn is_statement_title(sheet: &LineTable<'_>, at: usize) -> bool {
-    let row = &sheet.rows[at];
-    let fit = names_statement(row) && row.words <= 14 && !row.running && !row.prose && !row.figures;
-    let placed = row.caps || row.bold || row.centered;
-    let top = sheet.rows_on(row.page as usize).start + STATEMENT_TOP > at;
-    let goes_on = |next: &LineFeatures<'_>| next.text.starts_with(char::is_lowercase);
-    fit && !row.text.ends_with('.')
-        && placed
-        && top
-        && sheet.next_on_page(at).is_some_and(|next| !goes_on(next))
-}
-
-pub(super) fn names_statement(row: &LineFeatures<'_>) -> bool {
-    let words = [
-        "consolidatedstatement",
-        "consolidatedbalancesheet",
-        "condensedconsolidated",
-        "statementsofcashflow",
-        "balancesheet",
-    ];
-    words.iter().any(|word| {
-        row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word))
-    })
 }
 
 /// The last row of a heading that wraps: rows of one look close together. Two-line titles of one look are one node.

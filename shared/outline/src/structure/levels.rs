@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::numbering::{self, NumberClass};
-use super::primary_outline::{LAYOUT_RANK, OutlineHead};
+use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::titles;
 
 /// A section that is open while the heads behind it are placed.

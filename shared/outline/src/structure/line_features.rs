@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::{Line, Page, StyleRun};
 
-use super::{item_headings, numbering, titles};
+use super::{item_grammar, numbering, titles};
 
 /// Bytes of a line that structure looks at.
 const MAX_LINE_BYTES: usize = 600;
@@ -271,7 +271,7 @@ impl<'a> LineTable<'a> {
                     && row.x0 < above.x0 + row.size
                     && !above.table
                     // Rows of contents without page numbers.
-                    && !(item_headings::parse_heading(row.text).is_some() && item_headings::parse_heading(above.text).is_some())
+                    && !(item_grammar::parse_heading(row.text).is_some() && item_grammar::parse_heading(above.text).is_some())
             });
             let long =
                 row.words as usize > MAX_TITLE_WORDS || (row.words > 12 && row.text.ends_with('.'));

@@ -201,6 +201,11 @@ fn cjk(title: &str) -> Option<TitleNumber<'_>> {
     })
 }
 
+/// Characters of scripts written without spaces.
+pub(super) fn is_cjk(c: char) -> bool {
+    matches!(u32::from(c), 0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff)
+}
+
 fn cjk_digit(c: char) -> Option<u32> {
     Some(match c {
         '〇' | '零' => 0,
@@ -282,9 +287,7 @@ fn decimal(title: &str) -> Option<TitleNumber<'_>> {
     let rest = skip_separators(after);
     let spaced = after.starts_with([' ', '\u{a0}', '\t', ')', ':', '-', '–', '—', '|']) || dotted;
     let first = rest.chars().next()?;
-    let titled = first.is_uppercase()
-        || matches!(first, '[' | '“' | '"' | '‘')
-        || super::titles::is_cjk(first);
+    let titled = first.is_uppercase() || matches!(first, '[' | '“' | '"' | '‘') || is_cjk(first);
     let listed = value <= 99 && depth <= 6 && (text.len() <= 2 || depth > 1);
     let bare = depth == 1 && !dotted && after.trim_start() == rest;
     (spaced && titled && listed).then_some(TitleNumber {

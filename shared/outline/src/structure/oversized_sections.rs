@@ -5,10 +5,9 @@ use std::ops::Range;
 
 use stemma_document::{EvidenceSource, Gap, Page, PageNo, PageSpan};
 
-use super::heading_style::HeadingStyle;
-use super::layout::LayoutHeading;
+use super::heading_style::{HeadingStyle, LayoutHeading};
 use super::line_features::LineTable;
-use super::primary_outline::{LAYOUT_RANK, OutlineHead};
+use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::{StructureSettings, windows};
 
 /// Rank of windows: below everything.

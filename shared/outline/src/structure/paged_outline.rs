@@ -8,12 +8,12 @@ use stemma_document::{
 };
 
 use super::candidates::SectionCandidate;
-use super::heading_style::{self, HeadingStyle};
-use super::layout::LayoutHeading;
+use super::heading_style::{self, HeadingStyle, LayoutHeading};
 use super::line_features::LineTable;
+use super::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP};
 use super::oversized_sections::PageTokens;
 use super::page_labels::PageLabels;
-use super::primary_outline::{self, LAYOUT_RANK, OutlineHead, PrimaryOutline, RANK_STEP};
+use super::primary_outline::{self, PrimaryOutline};
 use super::titles::{self, TitleKeys};
 use super::{Draft, StructureSettings, front_back_matter, levels, oversized_sections};
 

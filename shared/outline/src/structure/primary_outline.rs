@@ -12,36 +12,17 @@ use super::candidates::{self, SectionCandidate};
 use super::cross_index::{self, CrossIndex, IndexRow};
 use super::exhibits::{self, BoundDocument};
 use super::forms::SecForm;
+use super::heading_style::LayoutHeading;
+use super::item_grammar;
 use super::item_headings::{self, ItemHint, LocatedItem};
 use super::line_features::LineTable;
 use super::locate::{self, LocatedTitle};
+use super::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP};
 use super::page_labels::PageLabels;
 use super::titles::{self, TitleKeys};
 use super::toc;
 use super::{StructureSettings, layout};
 
-/// A section with its place and what is known about its level.
-#[derive(Debug, Clone)]
-pub(super) struct OutlineHead {
-    /// First and last row of the heading.
-    pub(super) rows: (usize, usize),
-    pub(super) title: String,
-    pub(super) number: Option<String>,
-    pub(super) printed: Option<String>,
-    pub(super) target: Option<Destination>,
-    pub(super) evidence: EvidenceSource,
-    /// The title was not found there.
-    pub(super) unconfirmed: bool,
-    /// Smaller is higher; a section lies in the nearest one before it with a smaller rank.
-    pub(super) rank: u32,
-    /// Nothing lies in it.
-    pub(super) leaf: bool,
-}
-
-/// Distance between two levels of rank.
-pub(super) const RANK_STEP: u32 = 100;
-/// Rank of the highest heading known only by its look.
-pub(super) const LAYOUT_RANK: u32 = 10_000;
 /// Top sections (a preface comes on top) above which signatures and exhibits go under the last PART.
 const MAX_TOP_SECTIONS: usize = 11;
 /// Rows from the start of a document among which the cover of its form stands.
@@ -909,7 +890,7 @@ fn is_item_index(sheet: &LineTable<'_>, items: &[LocatedItem]) -> bool {
 /// An index of exhibits that stands before the last Item belongs to the Item above it.
 fn lower_indexes(heads: &mut [OutlineHead]) {
     let Some(last) = heads.iter().rposition(|head: &OutlineHead| {
-        item_headings::parse_heading(&head.title).is_some_and(|head| !head.tags.is_empty())
+        item_grammar::parse_heading(&head.title).is_some_and(|head| !head.tags.is_empty())
     }) else {
         return;
     };
@@ -943,7 +924,7 @@ fn limit_top_sections(heads: &mut [OutlineHead]) {
         .iter()
         .rposition(|head: &OutlineHead| {
             head.rank == RANK_STEP
-                && item_headings::parse_heading(&head.title).is_some_and(|h| h.tags.is_empty())
+                && item_grammar::parse_heading(&head.title).is_some_and(|h| h.tags.is_empty())
         })
         .filter(|_| top > MAX_TOP_SECTIONS)
     else {
@@ -982,7 +963,7 @@ pub(super) fn links_by_row(source: &Source, sheet: &LineTable<'_>) -> Vec<Option
 pub(super) fn remaining_headings(
     sheet: &LineTable<'_>,
     primary: &PrimaryOutline,
-) -> Vec<layout::LayoutHeading> {
+) -> Vec<LayoutHeading> {
     let mut excluded = primary.excluded.clone();
     for head in primary.heads.iter().filter(|head| !head.unconfirmed) {
         excluded[head.rows.0..=head.rows.1]
@@ -1001,7 +982,7 @@ pub(super) fn remaining_headings(
         .collect();
     let mut free = layout::find_headings(sheet, &excluded, &sections);
     // `PART IV` at the head of pages of that PART, on too few of them to be known as running.
-    let repeats = |heading: &layout::LayoutHeading| {
+    let repeats = |heading: &LayoutHeading| {
         let top = sheet
             .rows_on(sheet.rows[heading.rows.0].page as usize)
             .start
@@ -1015,6 +996,6 @@ pub(super) fn remaining_headings(
 
 /// `part4` of a title that is a PART's, whatever it is called.
 fn part_key(title: &str) -> Option<String> {
-    let head = item_headings::parse_heading(title).filter(|head| head.tags.is_empty())?;
+    let head = item_grammar::parse_heading(title).filter(|head| head.tags.is_empty())?;
     head.part.map(|part| format!("part{part}"))
 }

@@ -2,7 +2,7 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::numbering;
+use super::numbering::{self, is_cjk};
 
 /// Bytes of a text that are looked at when titles are compared; a title is never longer.
 const COMPARED_BYTES: usize = 400;
@@ -114,11 +114,6 @@ fn dice_coefficient(a: &str, b: &str) -> f32 {
     } else {
         2.0 * shared as f32 / total as f32
     }
-}
-
-/// Characters of scripts written without spaces.
-pub(super) fn is_cjk(c: char) -> bool {
-    matches!(u32::from(c), 0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff)
 }
 
 /// Words, where two characters of a script without spaces count as one.

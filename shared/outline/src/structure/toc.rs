@@ -374,7 +374,7 @@ impl<'a> TocReader<'_, 'a> {
         let row = &self.sheet.rows[piece.at];
         let other_target = matches!((last.target, piece.target), (Some(a), Some(b)) if a != b);
         let close = above.page == row.page && row.gap < 1.0;
-        let bare = super::item_headings::parse_heading(&last.title)
+        let bare = super::item_grammar::parse_heading(&last.title)
             .is_some_and(|head| head.rest.is_empty())
             || numbering::parse_numbers(&last.title)
                 .first()
@@ -389,7 +389,7 @@ impl<'a> TocReader<'_, 'a> {
         }
         let numbers = numbering::parse_numbers(piece.title);
         let numbered =
-            !numbers.is_empty() || super::item_headings::parse_heading(piece.title).is_some();
+            !numbers.is_empty() || super::item_grammar::parse_heading(piece.title).is_some();
         let wide = above.x1 > full && row.x0 >= above.x0 - 2.0;
         !numbered && ((close && (lower || wide)) || (bare && (above.centered == row.centered)))
     }

@@ -12,9 +12,10 @@ use stemma_document::{
 use super::candidates::SectionCandidate;
 use super::line_features::{LineFeatures, LineTable};
 use super::locate::{self, LocatedTitle};
+use super::outline_head::{OutlineHead, RANK_STEP};
 use super::oversized_sections::{self, PageTokens};
 use super::page_labels::{PageLabels, SeriesLabel};
-use super::primary_outline::{self, OutlineHead, RANK_STEP};
+use super::primary_outline;
 use super::titles::{self, TitleKeys};
 use super::{Draft, StructureSettings, levels, numbering, paged_outline, toc, windows};
 
