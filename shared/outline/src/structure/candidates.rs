@@ -34,9 +34,7 @@ pub(super) struct SectionCandidate {
 impl SectionCandidate {
     pub(super) fn new(title: &str, evidence: EvidenceSource) -> Self {
         let title = titles::fold_whitespace(titles::truncate_bytes(title, 400));
-        let number = numbering::parse_numbers(&title)
-            .first()
-            .map(|number| number.text.to_string());
+        let number = numbering::leading_number(&title);
         let prepared = TitleKeys::new(&title);
         Self {
             prepared,
@@ -45,7 +43,7 @@ impl SectionCandidate {
             printed: None,
             target: None,
             predicted: None,
-            evidence: evidence,
+            evidence,
             keys: None,
             title,
         }

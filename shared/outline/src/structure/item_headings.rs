@@ -4,6 +4,7 @@ use super::forms::{FormItem, SecForm};
 use super::item_grammar::{HEAD_BYTES, ItemHeading, parse_bare_item, parse_heading};
 use super::line_features::{LineFeatures, LineTable, is_finished};
 use super::monotone_chain::{self, Placement};
+use super::numbering;
 use super::titles::{self, TitleKeys};
 
 /// What a contents page or an outline says about one Item of a form.
@@ -31,7 +32,21 @@ pub(super) struct LocatedItem {
     pub(super) unconfirmed: bool,
 }
 
-/// Finds which form a stretch of rows is: by its cover, else by the Items it has.
+impl ItemHint {
+    /// The Item at a row of the page that was announced for it.
+    pub(super) fn to_item(&self, key: usize, row: usize, unconfirmed: bool) -> LocatedItem {
+        LocatedItem {
+            key,
+            last_key: key,
+            rows: (row, row),
+            title: self.title.clone(),
+            number: numbering::leading_number(&self.title).unwrap_or_default(),
+            unconfirmed,
+        }
+    }
+}
+
+/// Detects the form of a span of rows: by its cover, otherwise by its Items.
 pub(super) fn form_of(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
     let first_page = sheet.rows.get(rows.start)?.page;
     let cover = sheet.rows[rows.clone()]

@@ -88,7 +88,14 @@ pub(super) fn parse_numbers(title: &str) -> Vec<TitleNumber<'_>> {
     lettered(title)
 }
 
-/// What follows the number of `title`, if it begins with one and something follows.
+/// The number at the start of a title, as written.
+pub(super) fn leading_number(title: &str) -> Option<String> {
+    parse_numbers(title)
+        .first()
+        .map(|number| number.text.to_string())
+}
+
+/// The text after the number at the start of `title`, if there is both.
 pub(super) fn after_number(title: &str) -> Option<&str> {
     parse_numbers(title)
         .first()

@@ -2,7 +2,7 @@
 
 use stemma_document::{Destination, EvidenceSource};
 
-/// A section with its place and what is known about its level.
+/// A section with its place and rank.
 #[derive(Debug, Clone)]
 pub(super) struct OutlineHead {
     /// First and last row of the heading.
@@ -14,13 +14,13 @@ pub(super) struct OutlineHead {
     pub(super) evidence: EvidenceSource,
     /// The title was not found there.
     pub(super) unconfirmed: bool,
-    /// Smaller is higher; a section lies in the nearest one before it with a smaller rank.
+    /// Smaller is higher: the parent is the nearest section before with a smaller rank.
     pub(super) rank: u32,
-    /// Nothing lies in it.
+    /// Never has children.
     pub(super) leaf: bool,
 }
 
-/// Distance between two levels of rank.
+/// Distance between two levels; leaves room to insert ranks between them.
 pub(super) const RANK_STEP: u32 = 100;
-/// Rank of the highest heading known only by its look.
+/// Rank of the highest heading known only by its layout; announced sections of the first 99 levels rank higher.
 pub(super) const LAYOUT_RANK: u32 = 10_000;

@@ -200,9 +200,7 @@ fn parts_gap(nodes: &[MarkupNode]) -> Vec<Gap> {
 }
 
 fn located_entry(node: MarkupNode) -> (LocatedEntry, EntryVerdict) {
-    let number = super::numbering::parse_numbers(&node.title)
-        .first()
-        .map(|number| number.text.to_string());
+    let number = super::numbering::leading_number(&node.title);
     let verdict = if node.part {
         EntryVerdict::Declared
     } else {

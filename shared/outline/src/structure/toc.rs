@@ -32,7 +32,16 @@ pub(super) struct TableOfContents {
     pub(super) rows: (usize, usize),
 }
 
-/// Page words over the columns of a contents page, squashed.
+impl TableOfContents {
+    /// Whether no entry has a label or a link.
+    pub(super) fn is_bare(&self) -> bool {
+        self.entries
+            .iter()
+            .all(|entry| entry.label.is_none() && entry.target.is_none())
+    }
+}
+
+// Words above the columns of a contents page, normalized.
 const COLUMN_WORDS: [&str; 10] = [
     "page",
     "pageno",
