@@ -1,13 +1,14 @@
 //! The grammar of PART and Item lines.
 //!
-//! An Item line is a candidate only if nothing stands left of it and the words after its number start like a title:
-//! `Item 7 of this report` and `Item 1A, Risk` are references.
+//! Filings mention their Items in running text far more often than in headings. A line counts as a heading only if it starts
+//! with the Item and if the words after the number start like a title: `Item 7 of this report` and `Item 1A, Risk` are
+//! references. The grammar accepts the line alone; `item_headings` decides which of several lines is the heading.
 
 use super::forms::ItemNumber;
 use super::numbering;
 use super::titles;
 
-/// The front of a PART or Item line.
+/// The start of a PART or Item line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ItemHeading<'a> {
     pub(super) part: Option<u8>,
@@ -21,10 +22,10 @@ pub(super) struct ItemHeading<'a> {
     pub(super) rest: &'a str,
 }
 
-/// How much of a line is read as the head of a PART or Item, in bytes.
+/// Bytes of a line that are parsed.
 pub(super) const HEAD_BYTES: usize = 400;
 
-/// Reads the front of a line; `None` when it is neither PART nor Item or reads like a reference.
+/// Parses the start of a line; `None` if it is neither PART nor Item, or a reference to one.
 pub(super) fn parse_heading(text: &str) -> Option<ItemHeading<'_>> {
     let text = titles::truncate_bytes(text, HEAD_BYTES).trim_start();
     if !text.starts_with(['P', 'I', 'p', 'i']) {
@@ -41,6 +42,7 @@ pub(super) fn parse_heading(text: &str) -> Option<ItemHeading<'_>> {
         });
     }
     let (part, number) = part?;
+    // A bare PART line has no number of an Item to check, so its title must be short and must not be a sentence.
     let titled = after_part.is_empty() || starts_title(after_part);
     let short =
         titles::word_count(after_part) <= 8 && !after_part.ends_with('.') || after_part.is_empty();
@@ -53,7 +55,7 @@ pub(super) fn parse_heading(text: &str) -> Option<ItemHeading<'_>> {
     })
 }
 
-/// `PART II`, `Part 2`, `PARTII`: its number, the number as written, and what follows separators.
+/// `PART II`, `Part 2`, `PARTII`: its number, the number as written, and the rest after separators.
 fn parse_part(text: &str) -> Option<(u8, &str, &str)> {
     let after = strip_word(text, "part")?;
     let body = after.trim_start();
@@ -68,6 +70,7 @@ fn parse_part(text: &str) -> Option<(u8, &str, &str)> {
         .or_else(|| numbering::roman(number))
         .filter(|part| (1..=4).contains(part))?;
     let rest = &body[length..];
+    // A comma or closing quote shows a reference, except in `PART II, Item 1`.
     if rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, ',' | ')' | '”' | '"' | '’'))
         && !rest.starts_with(", I")
     {
@@ -80,7 +83,8 @@ fn parse_part(text: &str) -> Option<(u8, &str, &str)> {
     ))
 }
 
-/// Takes a word off the front whose letters may be spaced apart (`I TEM`); it must start with a capital.
+// Large initials and letter-spaced headings come out of the PDF as `I TEM` or `P A R T`. Only a capitalized word counts,
+// since a lower-case `item 1` is a reference or an entry of a list.
 fn strip_word<'a>(text: &'a str, expected: &str) -> Option<&'a str> {
     let mut rest = text;
     if !rest.starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -117,6 +121,7 @@ fn parse_item(text: &str) -> Option<ItemHeading<'_>> {
     }
     tags.first()?;
     let rest = &body[end..];
+    // These characters continue a sentence that mentions the Item.
     if rest.starts_with([',', ')', '”', '"', '’', ';', '/', '('])
         || rest.starts_with(char::is_alphanumeric)
     {
@@ -134,7 +139,7 @@ fn parse_item(text: &str) -> Option<ItemHeading<'_>> {
     })
 }
 
-/// `7`, `7A`, `5.02`, `7(a)` with its length in bytes.
+/// Parses `7`, `7A`, `5.02`, `7(a)`; also gives the length in bytes.
 fn parse_item_number(text: &str) -> Option<(ItemNumber, usize)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u16 = text[..digits]
@@ -158,7 +163,7 @@ fn parse_item_number(text: &str) -> Option<(ItemNumber, usize)> {
         .filter(|b| (b'A'..=last).contains(&b.to_ascii_uppercase()));
     let alone = !letter[mark.map_or(0, |_| 1)..]
         .starts_with(|c: char| c.is_alphanumeric() || c == '\'' || c == '’');
-    // `Item 1 A Company` has a title that begins with A; the letter counts only when it touches or a mark follows.
+    // The title of `Item 1 A Company` begins with A. A letter counts only if it touches the number or a mark follows it.
     let marked = letter
         .get(1..2)
         .is_none_or(|next| matches!(next, "." | ":" | ")" | "-" | "—"));
@@ -175,7 +180,7 @@ fn parse_item_number(text: &str) -> Option<(ItemNumber, usize)> {
     }
 }
 
-/// What joins the numbers of a combined Item: `, `, ` and `, ` & `, `, and Item `.
+/// Length of the text that joins numbers of a combined Item: `, `, ` and `, ` & `, `, and Item `.
 fn joiner_length(text: &str) -> Option<usize> {
     let mut rest = text;
     let mut joined = false;
@@ -206,13 +211,13 @@ fn starts_title(text: &str) -> bool {
     })
 }
 
-/// `1A. Risk Factors`: the number as written, and the title.
+/// The number as written and the title of `1A. Risk Factors`.
 pub(super) fn bare_item(text: &str) -> Option<(&str, &str)> {
     let (_, length) = parse_item_number(text)?;
     parse_bare_item(text).map(|(_, title)| (&text[..length], title))
 }
 
-/// `1A. Risk Factors`, `7 | Management's …`: an Item without the word.
+/// Parses an Item without the word `Item`: `1A. Risk Factors`, `7 | Management's …`.
 pub(super) fn parse_bare_item(text: &str) -> Option<(ItemNumber, &str)> {
     let (tag, length) =
         parse_item_number(text).filter(|_| text.starts_with(|c: char| c.is_ascii_digit()))?;

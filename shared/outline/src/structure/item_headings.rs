@@ -7,13 +7,13 @@ use super::monotone_chain::{self, Placement};
 use super::numbering;
 use super::titles::{self, TitleKeys};
 
-/// What a contents page or an outline says about one Item of a form.
+/// What contents and outline announce about one Item of a form.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ItemHint {
     pub(super) title: String,
     /// Page (from 0) a link or outline entry points to.
     pub(super) target: Option<u32>,
-    /// Page (from 0) the printed label stands for.
+    /// Page (from 0) with the printed label.
     pub(super) predicted: Option<u32>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct LocatedItem {
     pub(super) rows: (usize, usize),
     pub(super) title: String,
     pub(super) number: String,
-    /// Announced for this place, not read there.
+    /// Announced for this place, but not found there.
     pub(super) unconfirmed: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn form_of(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Op
         .take_while(|row| row.page < first_page + 30)
         .filter(|row| row.words <= 14);
     for row in cover {
-        // `FORM 10-K/A (Amendment No. 1)` and `SecForm 10-K Annual Report` are covers too; a mention in prose is not.
+        // The form's name must fill the row: a mention in a sentence is not a cover.
         let form = SecForm::ALL.into_iter().find(|form| {
             let words = form.cover_words();
             words.contains(&row.key.as_str()) && row.text.starts_with(['F', 'f'])
@@ -66,6 +66,9 @@ pub(super) fn form_of(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Op
     form_by_items(sheet, rows)
 }
 
+// Without a cover, the Items tell the form, by number and title together: numbers alone recur on all forms. One `5.02` is
+// enough for a current report, since no other form has such numbers; annual and quarterly reports need four matches, as
+// other documents quote single Items.
 fn form_by_items(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
     let mut current = 0;
     let mut annual = 0;
@@ -106,10 +109,10 @@ fn title_match(item: &FormItem, title: &TitleKeys) -> f32 {
     alike.fold(0.0, f32::max)
 }
 
-/// The keys of `form` that `text` names: by number, or by a bare number with the right title (`1A Risk Factors`).
+/// First and last index in the list of `form` that `text` names: by number, or by a bare number with the right title
+/// (`1A Risk Factors`). `part` decides between equal numbers.
 pub(super) fn keys_of(form: SecForm, text: &str, part: Option<u8>) -> Option<(usize, usize)> {
     let items = form.items();
-    let prepared = |rest: &str| TitleKeys::new(rest);
     if let Some(head) = parse_heading(text) {
         if head.tags.is_empty() {
             let key = items
@@ -117,20 +120,18 @@ pub(super) fn keys_of(form: SecForm, text: &str, part: Option<u8>) -> Option<(us
                 .position(|item| item.tag.is_none() && Some(item.part) == head.part)?;
             return Some((key, key));
         }
-        let title = prepared(head.rest);
-        let score = |item: &FormItem| {
-            title_match(item, &title)
-                + if head.part.or(part) == Some(item.part) {
-                    0.5
-                } else {
-                    0.0
-                }
-        };
-        let (key, item) = items
+        let title = TitleKeys::new(head.rest);
+        // On Form 10-Q each PART has an Item 1. The title decides; the PART counts half, since it may be missing or stale.
+        let (_, key, item) = items
             .iter()
             .enumerate()
             .filter(|(_, item): &(usize, &FormItem)| item.tag == Some(head.tags[0]))
-            .max_by(|a, b| score(a.1).total_cmp(&score(b.1)))?;
+            .map(|(key, item)| {
+                let same_part = head.part.or(part) == Some(item.part);
+                let score = title_match(item, &title) + if same_part { 0.5 } else { 0.0 };
+                (score, key, item)
+            })
+            .max_by(|a, b| a.0.total_cmp(&b.0))?;
         let last = head.tags.last().and_then(|tag| {
             items
                 .iter()
@@ -139,7 +140,7 @@ pub(super) fn keys_of(form: SecForm, text: &str, part: Option<u8>) -> Option<(us
         return Some((key, last.filter(|last| *last >= key).unwrap_or(key)));
     }
     let (tag, rest) = parse_bare_item(text)?;
-    let title = prepared(rest);
+    let title = TitleKeys::new(rest);
     let key = items.iter().position(|item| {
         item.tag == Some(tag)
             && (part.is_none() || part == Some(item.part))
@@ -148,7 +149,8 @@ pub(super) fn keys_of(form: SecForm, text: &str, part: Option<u8>) -> Option<(us
     Some((key, key))
 }
 
-/// Finds the PARTs and Items of `form` in `rows`, leaving out `excluded` rows (contents).
+/// Finds the PARTs and Items of `form` in `rows`, except in `excluded` rows (contents). The key in the chain is the index
+/// in the form's list, so the result keeps the order of the form.
 pub(super) fn find_items(
     sheet: &LineTable<'_>,
     rows: std::ops::Range<usize>,
@@ -191,26 +193,21 @@ struct ItemSearch<'s, 'a> {
     sheet: &'s LineTable<'a>,
     form: SecForm,
     hints: &'s [Option<ItemHint>],
-    /// Per key the titles it may have.
+    /// For each key, its possible titles: the announced one first, then those of the form.
     title_variants: Vec<Vec<TitleKeys>>,
     end: usize,
 }
 
 impl ItemSearch<'_, '_> {
+    // Three kinds of lines can be the heading of an Item, and their base scores keep this order: `Item 7A. Title` (0.7 to
+    // 1.3), a bare number with the right title (from 0.8), and the title alone where it is set like a heading (0.1). The
+    // last kind wins only if a filing has no better line, or with the help of a link.
     fn read_row(&self, at: usize, placements: &mut Vec<Placement>, items: &mut Vec<LocatedItem>) {
         let row = &self.sheet.rows[at];
         if row.words > 70 || row.key.is_empty() {
             return;
         }
-        let mut push = |found_here: LocatedItem, score: f32| {
-            let keys = (found_here.key as u32, found_here.last_key as u32);
-            placements.push(Placement {
-                at: at as u32,
-                keys,
-                score,
-            });
-            items.push(found_here);
-        };
+        let mut found: Vec<(LocatedItem, f32)> = Vec::new();
         if let Some(head) = parse_heading(row.text) {
             for (key, last_key) in self.matching_keys(&head) {
                 let (like, last, title) = self.best_title(at, key, head.rest);
@@ -226,15 +223,17 @@ impl ItemSearch<'_, '_> {
                 } else {
                     format!("{front} {title}")
                 };
+                // PARTs often have no title to compare.
                 let base = if head.tags.is_empty() {
                     0.8
                 } else {
                     0.7 + 0.6 * like
                 };
+                // Inside a paragraph only the right title makes a run-in heading; anything else is a mention.
                 let prose = if row.prose && like < 0.8 { -0.7 } else { 0.0 };
                 let score =
                     base + prose + style_score(self.sheet, at) + self.hint_score(key, row.page);
-                push(
+                found.push((
                     LocatedItem {
                         key,
                         last_key,
@@ -244,7 +243,7 @@ impl ItemSearch<'_, '_> {
                         unconfirmed: false,
                     },
                     score,
-                );
+                ));
             }
         } else if let Some((tag, rest)) =
             parse_bare_item(row.text).filter(|_| self.form != SecForm::Current && !row.prose)
@@ -264,7 +263,7 @@ impl ItemSearch<'_, '_> {
                         + 0.6 * like
                         + style_score(self.sheet, at)
                         + self.hint_score(key, row.page);
-                    push(
+                    found.push((
                         LocatedItem {
                             key,
                             last_key: key,
@@ -274,7 +273,7 @@ impl ItemSearch<'_, '_> {
                             unconfirmed: false,
                         },
                         score,
-                    );
+                    ));
                 }
             }
         } else if self.form != SecForm::Current
@@ -283,7 +282,6 @@ impl ItemSearch<'_, '_> {
             && !row.running
             && !row.table
         {
-            // The title alone, where it looks like a heading.
             let heading =
                 row.size > self.sheet.body + 0.8 || (row.bold && !self.sheet.body_bold) || row.caps;
             for key in (0..self.title_variants.len()).filter(|_| heading) {
@@ -294,7 +292,7 @@ impl ItemSearch<'_, '_> {
                 if exact {
                     let score = 0.1 + style_score(self.sheet, at) + self.hint_score(key, row.page);
                     let title = row.text.to_string();
-                    push(
+                    found.push((
                         LocatedItem {
                             key,
                             last_key: key,
@@ -304,49 +302,65 @@ impl ItemSearch<'_, '_> {
                             unconfirmed: false,
                         },
                         score,
-                    );
+                    ));
                 }
             }
         }
+        for (item, score) in found {
+            placements.push(Placement {
+                at: at as u32,
+                keys: (item.key as u32, item.last_key as u32),
+                score,
+            });
+            items.push(item);
+        }
     }
 
-    /// Every reading of a head as first and last key of the form.
+    // On Form 10-Q `Item 1` has two readings, one in each PART. Both are placed, and the chain decides by position.
+    /// Every reading of a heading as first and last key of the form.
     fn matching_keys(&self, head: &ItemHeading<'_>) -> Vec<(usize, usize)> {
         let items = self.form.items();
-        let fits = |item: &FormItem| match head.tags.first() {
-            None => item.tag.is_none() && Some(item.part) == head.part,
-            Some(tag) => item.tag == Some(*tag) && head.part.is_none_or(|part| part == item.part),
-        };
-        let last = |key: usize| {
-            let tag = head.tags.last().filter(|_| head.tags.len() > 1)?;
-            let position = items
-                .iter()
-                .position(|it| it.tag == Some(*tag) && it.part == items[key].part);
-            position.filter(|last| *last > key)
-        };
-        (0..items.len())
-            .filter(|key| fits(&items[*key]))
-            .map(|key| (key, last(key).unwrap_or(key)))
+        let last_tag = head.tags.last().filter(|_| head.tags.len() > 1);
+        items
+            .iter()
+            .enumerate()
+            .filter(|(_, item)| match head.tags.first() {
+                None => item.tag.is_none() && Some(item.part) == head.part,
+                Some(tag) => {
+                    item.tag == Some(*tag) && head.part.is_none_or(|part| part == item.part)
+                }
+            })
+            .map(|(key, item)| {
+                let last = last_tag.and_then(|tag| {
+                    items
+                        .iter()
+                        .position(|it| it.tag == Some(*tag) && it.part == item.part)
+                });
+                (key, last.filter(|last| *last > key).unwrap_or(key))
+            })
             .collect()
     }
 
-    /// Likeness of the title at `at` to what the key may be called, the row where the title ends, and the title. Lines
-    /// that follow are taken in while the likeness rises.
+    /// Similarity (0–1) of a title to the best variant of a key.
+    fn title_similarity(&self, key: usize, title: &str) -> f32 {
+        let title = TitleKeys::new(title);
+        self.title_variants[key]
+            .iter()
+            .map(|variant| titles::title_similarity(variant, &title))
+            .fold(0.0, f32::max)
+    }
+
+    /// Similarity of the title at `at` to the titles of `key`, the row where the title ends, and the title. Following
+    /// lines are joined while the similarity rises.
     fn best_title(&self, at: usize, key: usize, rest: &str) -> (f32, usize, String) {
         let rows = &self.sheet.rows;
-        let alike = |title: &str| {
-            let title = TitleKeys::new(title);
-            self.title_variants[key]
-                .iter()
-                .map(|variant| titles::title_similarity(variant, &title))
-                .fold(0.0, f32::max)
-        };
         let mut title = titles::fold_whitespace(rest);
-        let mut best = (
-            if title.is_empty() { 0.0 } else { alike(&title) },
-            at,
-            title.clone(),
-        );
+        let like = if title.is_empty() {
+            0.0
+        } else {
+            self.title_similarity(key, &title)
+        };
+        let mut best = (like, at, title.clone());
         for next in at + 1..self.end.min(at + 5) {
             let row = &rows[next];
             let same =
@@ -355,7 +369,7 @@ impl ItemSearch<'_, '_> {
                 break;
             }
             title = titles::fold_whitespace(&format!("{title} {}", row.text));
-            let like = alike(&title);
+            let like = self.title_similarity(key, &title);
             if like > best.0 + 0.02 && like > 0.5 {
                 best = (like, next, title.clone());
             }
@@ -363,8 +377,9 @@ impl ItemSearch<'_, '_> {
         best
     }
 
-    /// The end and the title of a combined Item, whose title is like that of none of its Items: lines of one marked look
-    /// right below each other.
+    // The title of `Items 10, 11 and 12` matches no single Item, so similarity cannot tell where it ends. Style can: the
+    // title goes on as long as lines of the same marked style follow closely.
+    /// The last row and the title of a combined Item.
     fn combined_title(&self, at: usize, mut last: usize, mut title: String) -> (usize, String) {
         let rows = &self.sheet.rows;
         for next in last + 1..self.end.min(at + 4) {
@@ -389,7 +404,6 @@ impl ItemSearch<'_, '_> {
         (last, title)
     }
 
-    /// What the contents page adds for a row on `page`.
     fn hint_score(&self, key: usize, page: u32) -> f32 {
         self.hints[key]
             .as_ref()
@@ -397,7 +411,10 @@ impl ItemSearch<'_, '_> {
     }
 }
 
-/// A link target is a witness, never an order: much on the page, less beside it, a penalty elsewhere.
+// Announced pages add to the score but never decide alone: links may all point to page one, and printed labels drift from
+// physical pages. Links weigh more than labels, and neighboring pages count, since a destination may be the end of the page
+// before. The weights were fitted on the development filings.
+/// Score of a row on `page` for a link target and a predicted page.
 pub(super) fn page_score(target: Option<u32>, predicted: Option<u32>, page: u32) -> f32 {
     let target = target.map_or(0.0, |at| match at.abs_diff(page) {
         0 => 2.0,
@@ -413,7 +430,9 @@ pub(super) fn page_score(target: Option<u32>, predicted: Option<u32>, page: u32)
     target + predicted
 }
 
-/// What the look of a line adds: weight, size, capitals, space above; running heads and prose lose.
+// Small beside a full match of the title: style decides between lines with the same words. A property that the body text
+// has, too, says nothing. Running heads lose most, since they repeat real titles word for word.
+/// Score of the style of a line: weight, size, capitals and space above add; running heads and small print lose.
 pub(super) fn style_score(sheet: &LineTable<'_>, at: usize) -> f32 {
     let row: &LineFeatures<'_> = &sheet.rows[at];
     let mut score = 0.0;
@@ -435,7 +454,7 @@ pub(super) fn style_score(sheet: &LineTable<'_>, at: usize) -> f32 {
     } else {
         0.0
     };
-    // A page number behind the title: a row of an index.
+    // A page number after the title marks a row of an index.
     score -= if row.figures || row.text.ends_with(|c: char| c.is_ascii_digit()) && row.cells > 1 {
         0.4
     } else {
