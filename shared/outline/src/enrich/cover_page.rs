@@ -1,7 +1,7 @@
-//! The cover of a form: which form it is, of whom, for which period, under which numbers.
+//! Reads the cover of a form: form, registrant, period, file numbers, state.
 //!
 //! Covers put a value above its caption in brackets, beside it, or below it in a table; several values may share a line
-//! (`Delaware  1-3285  41-0417775`). Values are told by their own shape first and by their caption second.
+//! (`Delaware  1-3285  41-0417775`). Values are therefore recognized by their shape first and by their caption second.
 
 use stemma_document::{Fact, FilingFacts};
 
@@ -10,12 +10,12 @@ use super::front_page::{FrontPage, find_caption, normalize_key};
 use super::identifiers::{parse_file_number, parse_irs_number};
 use super::{registrant, securities};
 
-/// Words behind a caption in which its date stands.
+// A date stands within this many words after its caption, even in columns printed side by side.
 const DATE_WORDS: usize = 14;
-/// Lines between the Commission's name and the form's.
+// Lines between the name of the Commission and that of the form; further away, the form is only mentioned.
 const NAMES_APART: usize = 15;
 
-/// The facts of the first cover among the front pages; `signed` is the name in the signature block.
+/// The facts of the first cover among the front pages. `signed_name` is the name in the signature block.
 pub(super) fn cover_facts(
     front: &[FrontPage<'_>],
     signed_name: Option<&Fact>,
@@ -34,7 +34,7 @@ pub(super) fn cover_facts(
         form: Some(cover.fact(form)),
         ..FilingFacts::default()
     };
-    // A long cover runs over to the next page; its table of securities may too.
+    // A long cover continues on the next page, and so may its table of securities.
     let pages = &front[at..front.len().min(at + 2)];
     facts.tickers = pages
         .iter()
@@ -49,7 +49,7 @@ pub(super) fn cover_facts(
     Some(facts)
 }
 
-/// Forms by their squashed names, longer ones first where one begins another.
+/// Forms by their normalized names; a name stands before its own prefixes.
 const FORMS: [(&str, &str); 31] = [
     ("10k405", "10-K405"),
     ("10ksb40", "10-KSB40"),
@@ -84,7 +84,7 @@ const FORMS: [(&str, &str); 31] = [
     ("d", "D"),
 ];
 
-/// What may follow the form's name on its line: the report's own name.
+/// Normalized text that may follow the name of the form on its line.
 const AFTER_NAME: [&str; 12] = [
     "annualreport",
     "quarterlyreport",
@@ -100,25 +100,25 @@ const AFTER_NAME: [&str; 12] = [
     "notification",
 ];
 
-/// The form whose cover the page is, with its amendment mark.
+// Filings mention forms on every page. A cover has the name of the Commission (or the caption of the registrant) nearby, and
+// the name of the form alone on its line.
+/// The form whose cover the page is, with `/A` for amendments.
 fn cover_form(page: &FrontPage<'_>) -> Option<String> {
     let squashed: Vec<String> = page.lines.iter().map(|line| normalize_key(line)).collect();
     let commission = (0..squashed.len()).find(|at| {
-        let split = || {
-            squashed[*at].ends_with("exchange")
-                && squashed.get(at + 1).is_some_and(|l| l == "commission")
-        };
+        let is_split = squashed[*at].ends_with("exchange")
+            && squashed.get(at + 1).is_some_and(|l| l == "commission");
         let line = squashed[*at].as_str();
         let line = line.strip_prefix("unitedstates").unwrap_or(line);
         let name_match = line
             .strip_prefix("securitiesandexchangecommission")
             .or_else(|| line.strip_prefix("ussecuritiesandexchangecommission"));
-        // A sentence that mentions the Commission goes on with something else than its address.
+        // On a cover only its address or the form may follow the Commission's name; anything else is a sentence.
         name_match.is_some_and(|rest| {
             rest.len() <= 3 || rest.starts_with("washington") || rest.starts_with("form")
-        }) || split()
+        }) || is_split
     });
-    // Without the Commission's name, a caption of the cover speaks for the form's.
+    // Without the Commission's name, the caption of the registrant shows that this is a cover.
     let anchor = commission.or_else(|| {
         squashed
             .iter()
@@ -147,7 +147,7 @@ fn cover_form(page: &FrontPage<'_>) -> Option<String> {
     )
 }
 
-/// The form a line names, and whether it says that it is an amendment.
+/// The form that a line names, and whether the line marks an amendment.
 fn form_name(line: &str, squashed: &str) -> Option<(&'static str, bool)> {
     let start = AFTER_NAME
         .iter()
@@ -165,7 +165,7 @@ fn form_name(line: &str, squashed: &str) -> Option<(&'static str, bool)> {
     Some((form, amended))
 }
 
-/// Whether a squashed name is the form's, alone or before the report's own name.
+/// Whether a normalized line names the form, alone or followed by the name of the report.
 fn fits(name: &str, key: &str) -> bool {
     let Some(rest) = name.strip_prefix(key) else {
         return false;
@@ -183,7 +183,7 @@ fn fits(name: &str, key: &str) -> bool {
     })
 }
 
-/// Schedules have no form's name: 14A (by the box that is checked), 13D, 13G.
+/// Schedules are not named as forms: 14A (by the checked box), 13D, 13G.
 fn schedule_form(page: &FrontPage<'_>, squashed: &[String], anchor: usize) -> Option<String> {
     let near = (anchor..squashed.len().min(anchor + NAMES_APART)).map(|at| squashed[at].as_str());
     let name = near.into_iter().find_map(|line| {
@@ -250,20 +250,19 @@ fn period_end(cover: &FrontPage<'_>, form: &str) -> Option<Date> {
             &["years", "ended"],
         ],
     };
-    // A transition report may be on the plain form, with the other line left blank.
+    // A transition report may use the plain form and leave the line of the fiscal year blank.
     captions
         .iter()
         .find_map(|caption| date_after(&words, caption))
         .or_else(|| transition_end(&words))
 }
 
-/// The date behind a caption.
 fn date_after(words: &[&str], caption: &[&str]) -> Option<Date> {
     let start = find_caption(words, caption)?;
     dates::find_first(&words[start..words.len().min(start + DATE_WORDS)]).map(|(date, _, _)| date)
 }
 
-/// The second date of `for the transition_end period from … to …`.
+/// The second date of `for the transition period from … to …`.
 fn transition_end(words: &[&str]) -> Option<Date> {
     let start = find_caption(words, &["transition", "period", "from"])?;
     let behind = &words[start..words.len().min(start + DATE_WORDS)];
@@ -287,6 +286,7 @@ fn event_date(words: &[&str]) -> Option<Date> {
     Some(second.map_or(date, |(second, _, _)| second.min(date)))
 }
 
+// A caption in brackets stands below its value, any other before or above it; the order of lines follows that.
 /// The Commission file number on, below or above its caption.
 fn file_number(cover: &FrontPage<'_>) -> Option<String> {
     let squashed: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
@@ -336,7 +336,7 @@ fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
         .find_map(parse_irs_number)
 }
 
-/// The state or other jurisdiction of incorporation: behind its caption, else beside the numbers above or below it.
+/// The state or other jurisdiction of incorporation: after its caption, otherwise beside the numbers above or below it.
 fn state(cover: &FrontPage<'_>) -> Option<String> {
     let at = cover.lines.iter().position(|line| {
         let line = normalize_key(line);
@@ -370,16 +370,19 @@ fn state(cover: &FrontPage<'_>) -> Option<String> {
         .or_else(|| candidates.iter().find_map(|line| parse_place(line)))
 }
 
-/// The words before the first number of a line, or behind its last.
+/// The words before the first number of a line, or after its last.
 fn beside_numbers(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let number = |word: &&str| word.contains(|c: char| c.is_ascii_digit());
-    let first = words.iter().position(number)?;
-    let last = words.iter().rposition(number)?;
+    let first = words.iter().position(|word| has_digit(word))?;
+    let last = words.iter().rposition(|word| has_digit(word))?;
     parse_place(&words[..first].join(" ")).or_else(|| parse_place(&words[last + 1..].join(" ")))
 }
 
-/// The name of a state or country: up to five capitalized words without figures, nothing that a caption says.
+fn has_digit(word: &str) -> bool {
+    word.contains(|c: char| c.is_ascii_digit())
+}
+
+/// The name of a state or country: up to five capitalized words without digits and without words of captions.
 fn parse_place(text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches(['.', ',', ';', '|']).trim();
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -406,7 +409,7 @@ fn parse_place(text: &str) -> Option<String> {
                 .all(|c| c.is_alphabetic() || matches!(c, '.' | ',' | '-' | '\'' | '’'));
             letters && (small.contains(word) || word.starts_with(char::is_uppercase))
         });
-    // Word by word: `Province` holds `inc`.
+    // Compare whole words: `Province` contains `inc`.
     (sound
         && !words
             .iter()

@@ -1,8 +1,8 @@
-//! What a filing states about itself: on its cover, in its signature block, in the header of its submission; never from a
-//! file name, and never guessed.
+//! Facts that a filing states about itself: on its cover, in its signature block, in the header of its submission. File
+//! names are never used, and nothing is guessed (`docs/adr/0009-stated-facts.md`).
 //!
-//! A document without the cover of a form may be an earnings release (its headline says so) or an annual report (its
-//! title says so). What the header of an EDGAR submission states fills in what the text leaves open.
+//! A document without the cover of a form may be an earnings release (by its headline) or an annual report (by its title).
+//! The header of an EDGAR submission fills in missing facts.
 
 use stemma_document::{Fact, FactSource, FilingFacts, PageNo, Source, SourceBody};
 
@@ -10,7 +10,6 @@ use super::dates::Date;
 use super::front_page::front_pages;
 use super::{cover_page, fiscal, language, press_release, registrant};
 
-/// The facts the document states.
 pub(super) fn extract_facts(source: &Source) -> FilingFacts {
     let front = front_pages(source);
     let signed = registrant::signed_name(source);
@@ -22,36 +21,50 @@ pub(super) fn extract_facts(source: &Source) -> FilingFacts {
     facts
 }
 
-/// What the header of a submission states: it alone where the text cannot know it, else where the text leaves it open.
+// The text comes first, since a header describes the submission and not each document in it. Filing date, CIK and accession
+// number are only known to the header.
 fn apply_header(source: &Source, facts: &mut FilingFacts) {
     if !source.metadata.contains_key("accession") {
         return;
     }
-    let stated = |key: &str| {
-        let value = source.metadata.get(key).filter(|value| !value.is_empty())?;
-        Some(Fact::from_source(
-            value.chars().take(200).collect::<String>(),
-            FactSource::Header,
-        ))
-    };
-    let dated = |key: &str| stated(key).filter(|date| Date::from_iso(&date.value).is_some());
-    facts.form = facts.form.take().or_else(|| stated("form"));
-    facts.issuer = facts.issuer.take().or_else(|| stated("company"));
-    facts.period_end = facts.period_end.take().or_else(|| dated("period"));
-    facts.filed = dated("filed");
-    facts.file_number = facts.file_number.take().or_else(|| stated("file_number"));
-    facts.cik = stated("cik").and_then(|fact| {
+    facts.form = facts.form.take().or_else(|| header_fact(source, "form"));
+    facts.issuer = facts
+        .issuer
+        .take()
+        .or_else(|| header_fact(source, "company"));
+    facts.period_end = facts
+        .period_end
+        .take()
+        .or_else(|| header_date(source, "period"));
+    facts.filed = header_date(source, "filed");
+    facts.file_number = facts
+        .file_number
+        .take()
+        .or_else(|| header_fact(source, "file_number"));
+    facts.cik = header_fact(source, "cik").and_then(|fact| {
         Some(Fact {
             value: FilingFacts::parse_cik(&fact.value)?,
             ..fact
         })
     });
-    facts.accession = stated("accession").and_then(|fact| {
+    facts.accession = header_fact(source, "accession").and_then(|fact| {
         Some(Fact {
             value: FilingFacts::parse_accession(&fact.value)?,
             ..fact
         })
     });
+}
+
+fn header_fact(source: &Source, key: &str) -> Option<Fact> {
+    let value = source.metadata.get(key).filter(|value| !value.is_empty())?;
+    Some(Fact::from_source(
+        value.chars().take(200).collect::<String>(),
+        FactSource::Header,
+    ))
+}
+
+fn header_date(source: &Source, key: &str) -> Option<Fact> {
+    header_fact(source, key).filter(|date| Date::from_iso(&date.value).is_some())
 }
 
 fn language_of(source: &Source) -> Option<Fact> {

@@ -2,19 +2,18 @@
 
 use stemma_document::{Fact, Line, PageNo, Source, SourceBody};
 
-/// Pages in which a cover is looked for: an annual report to shareholders may stand before the form.
+// An annual report to shareholders may stand before the form, so the cover is not always on page one.
 const FRONT_PAGES: usize = 15;
-/// Lines of a text that are taken as its front page, and of a page that are looked at.
+// Lines read per page; a text without pages has one front page of this length.
 const FRONT_LINES: usize = 250;
-/// Bytes of a line that are looked at.
 const LINE_BYTES: usize = 400;
 
-/// A front page: its lines, shortened, blank ones left out.
+/// A front page: its non-blank lines, shortened.
 #[derive(Debug)]
 pub(super) struct FrontPage<'a> {
     pub(super) page: Option<PageNo>,
     pub(super) lines: Vec<&'a str>,
-    /// The same lines as laid out; empty in a text.
+    /// The same lines with layout; empty in a text.
     pub(super) layout: Vec<&'a Line>,
 }
 
@@ -31,16 +30,19 @@ impl<'a> FrontPage<'a> {
     }
 }
 
-/// The pages in which a document says what it is.
+fn shorten(text: &str) -> &str {
+    text[..text.floor_char_boundary(LINE_BYTES)].trim()
+}
+
+/// The pages on which a document says what it is.
 pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
-    let shorten = |text: &'_ str| text.floor_char_boundary(LINE_BYTES);
     match &source.body {
         SourceBody::Lines(text) => {
             let lines = text
                 .lines
                 .iter()
                 .take(FRONT_LINES)
-                .map(|line| line[..shorten(line)].trim());
+                .map(|line| shorten(line));
             vec![FrontPage {
                 page: None,
                 lines: lines.filter(|line| !line.is_empty()).collect(),
@@ -56,10 +58,7 @@ pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
                     .take(FRONT_LINES)
                     .filter(|line| !line.text.trim().is_empty())
                     .collect();
-                let lines = layout
-                    .iter()
-                    .map(|line| line.text[..shorten(&line.text)].trim())
-                    .collect();
+                let lines = layout.iter().map(|line| shorten(&line.text)).collect();
                 front.push(FrontPage {
                     page: Some(PageNo::from_index(index)),
                     lines,
@@ -71,7 +70,7 @@ pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
     }
 }
 
-/// Lower-case letters and digits: letter-spaced captions compare equal.
+/// Lower-case letters and digits without spaces, so that letter-spaced captions compare equal.
 pub fn normalize_key(text: &str) -> String {
     text.chars()
         .filter(|c| c.is_alphanumeric())
@@ -79,7 +78,7 @@ pub fn normalize_key(text: &str) -> String {
         .collect()
 }
 
-/// Index behind the first place where the words are `caption`, compared without case and punctuation.
+/// Index after the first occurrence of `caption`, ignoring case and punctuation.
 pub(super) fn find_caption(words: &[&str], caption: &[&str]) -> Option<usize> {
     let at = words.windows(caption.len()).position(|window| {
         window

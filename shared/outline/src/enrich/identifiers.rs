@@ -1,6 +1,7 @@
 //! Identifiers printed on covers.
 
-/// One to three digits, a hyphen, two to six digits, and sometimes two more: seven would be a tax number.
+/// A Commission file number: one to three digits, a hyphen, two to six digits, optionally two more. Seven digits would be a
+/// tax number.
 pub(super) fn parse_file_number(word: &str) -> Option<String> {
     let word = word
         .trim_matches(|c: char| !c.is_ascii_digit())
@@ -19,6 +20,9 @@ pub(super) fn parse_irs_number(word: &str) -> Option<String> {
         .trim_matches(|c: char| !c.is_ascii_digit())
         .replace(['–', '‑', '‐', '—', '−'], "-");
     let (front, back) = word.split_once('-')?;
-    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    (front.len() == 2 && back.len() == 7 && digits(front) && digits(back)).then_some(word)
+    let all_digits = front
+        .bytes()
+        .chain(back.bytes())
+        .all(|b| b.is_ascii_digit());
+    (front.len() == 2 && back.len() == 7 && all_digits).then_some(word)
 }

@@ -1,4 +1,7 @@
-//! Headings by their look: size, weight, capitals, slant, numbers, space; prose, tables and running heads left out.
+//! Finds headings by layout: size, weight, capitals, italics, numbers and space.
+//!
+//! First each row is judged by itself and its neighbors (`is_candidate`), then headings are compared with each other
+//! (`heading_filters`). The filters need the full list, so nothing is dropped early for being too frequent.
 
 use super::false_headings::{
     ends_mid_sentence, ends_with_connector, inside_paragraph, is_boilerplate, stands_on_table,
@@ -13,7 +16,7 @@ use super::titles;
 // Shorter titles with a full stop are run-in labels rather than sentences.
 const SENTENCE_WORDS: usize = 6;
 
-/// All headings outside `excluded` rows; `known` are rows and titles of sections that others vouch for.
+/// All headings outside `excluded` rows. `other_sections` are rows and titles of announced sections.
 pub(super) fn find_headings(
     sheet: &LineTable<'_>,
     excluded: &[bool],
@@ -34,6 +37,7 @@ pub(super) fn find_headings(
             .iter()
             .any(|end| title.ends_with(end));
         let closed = title.ends_with('.') && !numbered;
+        // Headings of risk factors are whole sentences, so sentences are collected here and judged in company later.
         let sentence = closed && words >= SENTENCE_WORDS && opens_text(sheet, at, last);
         let most = if numbered || sentence { 55 } else { 32 };
         if !listed && words <= most && (sentence || !closed || words <= OPEN_WORDS) {
@@ -50,6 +54,7 @@ pub(super) fn find_headings(
         }
         at = last + 1;
     }
+    // Each filter counts what the ones before it left. Sentences go first, so that they do not inflate the counts of styles.
     heading_filters::filter_sentences(&mut headings);
     heading_filters::drop_contents_lists(&mut headings, other_sections);
     heading_filters::drop_labels(sheet, &mut headings);
@@ -58,7 +63,7 @@ pub(super) fn find_headings(
     headings
 }
 
-/// The text of a heading; of a heading that is the first cell of a table's head row, that cell.
+/// The text of a heading, or only its first cell if it heads a table.
 fn heading_title(sheet: &LineTable<'_>, first: usize, last: usize) -> String {
     let row = &sheet.rows[first];
     let below = sheet.rows[first + 1..]
@@ -80,6 +85,9 @@ fn heading_title(sheet: &LineTable<'_>, first: usize, last: usize) -> String {
     titles::fold_whitespace(&text.join(" "))
 }
 
+// The checks go from cheap to expensive. First everything that is certainly text, table or page furniture is rejected, then
+// lines that cannot start or end a title, then lines whose neighbors show that they belong to a paragraph or table. Only
+// what remains must differ from the body text in size, weight, case or slant.
 fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
     if is_statement_title(sheet, at) {
@@ -103,7 +111,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
         return false;
     }
     let number = numbering::parse_numbers(row.text).first().copied();
-    // Figures have captions; exhibits begin pages, elsewhere they are listed.
+    // A numbered figure is a caption. An exhibit heading begins a page; elsewhere the line is an entry of a list.
     let listed = at > sheet.rows_on(row.page as usize).start + PAGE_TOP;
     if number.is_some_and(|number| {
         number.class == NumberClass::Figure || number.class == NumberClass::Exhibit && listed
@@ -129,7 +137,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
     {
         return false;
     }
-    // The first line of a paragraph in a size of its own; a cell in the head of a table.
+    // Reject the first line of a paragraph set in another size, and cells in the head of a table.
     let next = sheet.next_on_page(at);
     let opens_paragraph = !marked
         && next
@@ -139,7 +147,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
         return false;
     }
     let large = row.size > sheet.body + 0.8;
-    // Small print has headings of its own size.
+    // A heading may be smaller than the body text if it stands above small print of its own size.
     let sized = row.size > sheet.body - 1.3
         || next.is_some_and(|next| next.prose && !next.bold && next.size < row.size + 0.6);
     let bold = row.bold && !sheet.body_bold && sized;
@@ -153,16 +161,15 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
     !over_table && (large || bold || caps || italic) || is_plain_numbered(sheet, at, number)
 }
 
-/// Whether a marked sentence stands by itself over a paragraph of another look.
+/// Whether a bold or italic sentence stands by itself above a paragraph of another style.
 fn opens_text(sheet: &LineTable<'_>, first: usize, last: usize) -> bool {
     let row = &sheet.rows[last];
-    let apart = |next: &LineFeatures<'_>| {
-        (next.prose || next.words >= 8) && next.cells == 1 && next.gap > 0.3 + sheet.leading
-    };
-    let follows = sheet
-        .next_on_page(last)
-        .is_some_and(|next| apart(next) && !LineTable::same_style(row, next));
-    follows
+    let has_paragraph_below = sheet.next_on_page(last).is_some_and(|next| {
+        let is_apart =
+            (next.prose || next.words >= 8) && next.cells == 1 && next.gap > 0.3 + sheet.leading;
+        is_apart && !LineTable::same_style(row, next)
+    });
+    has_paragraph_below
         && (row.bold || row.italic)
         && row.text.ends_with('.')
         && sheet.rows[first].gap > 0.5 + sheet.leading
@@ -176,7 +183,9 @@ fn is_yeared(text: &str) -> bool {
     year && text[4..].starts_with(' ') && text[4..].trim_start().starts_with(char::is_alphabetic)
 }
 
-/// A short numbered line in title case with space around it, set like the text.
+// Rules and contracts set headings like their text. A number alone would admit every list, so the line must also be short,
+// in title case, without closing punctuation and with space above (and below, unless a word like `Chapter` precedes).
+/// Whether a line set like the text is a numbered heading.
 fn is_plain_numbered(
     sheet: &LineTable<'_>,
     at: usize,
@@ -208,7 +217,7 @@ fn is_plain_numbered(
         && is_title_case(number.rest)
 }
 
-/// Most words of four letters and more start with a capital.
+/// Whether at least 60 % of the words of four and more letters start with a capital.
 fn is_title_case(text: &str) -> bool {
     let long = text
         .split_whitespace()
@@ -223,7 +232,10 @@ fn is_title_case(text: &str) -> bool {
     capital * 10 >= all * 6
 }
 
-/// The last row of a heading that wraps: rows of one look close together. Two-line titles of one look are one node.
+// Joining too little gives two sections for one title; joining too much swallows the first sub-heading. Rows are joined only
+// if they share style and case, stand close, and the upper one shows that it is unfinished: it is centered, reaches the
+// right edge, ends with a connector, or the next row starts in lower case.
+/// The last row of a heading that wraps over rows.
 fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> usize {
     let mut last = first;
     while last + 1 < sheet.rows.len() && last < first + 4 {
@@ -236,7 +248,7 @@ fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> u
         let statement = is_statement_title(sheet, last) || is_statement_title(sheet, last + 1);
         let near = next.page == row.page && next.gap < 0.75 + sheet.leading;
         let close = near && LineTable::same_style(row, next) && row.caps == next.caps;
-        // `… AS ADOPTED PURSUANT TO` goes on with `SECTION 906 …`.
+        // A numbered row starts a new heading, except in `… AS ADOPTED PURSUANT TO` / `SECTION 906 …`.
         let numbered =
             !numbering::parse_numbers(next.text).is_empty() && !ends_with_connector(row.text);
         if excluded[last + 1]
@@ -252,7 +264,7 @@ fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> u
             break;
         }
         let centered = row.centered && next.centered;
-        // In a narrow column a title wraps early; lines set solid are one title there.
+        // In a narrow column a title wraps early. Rows without extra space between them are one title there.
         let wide = if next.gap < 0.4 { 110.0 } else { 250.0 };
         let full = row.x1 > next.x1 - 5.0 && row.x1 - row.x0 > wide;
         let lower = next.text.starts_with(char::is_lowercase);
@@ -268,7 +280,7 @@ fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> u
     last
 }
 
-/// `NOTE 1` over its title, which may be set otherwise.
+/// Whether the row is a number alone (`NOTE 1`) above its title, which may have another style.
 fn is_number_over_title(sheet: &LineTable<'_>, at: usize) -> bool {
     let number = numbering::parse_numbers(sheet.rows[at].text)
         .first()
@@ -337,7 +349,7 @@ mod tests {
         assert_eq!(
             titles_of(&doc),
             ["Overview"],
-            "one sentence stresses something"
+            "a single sentence is emphasis"
         );
     }
 
@@ -351,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_of_two_lines_is_one_heading() {
+    fn two_line_title_is_one_heading() {
         let mut doc = Doc::new(1);
         doc.add(
             0,

@@ -1,14 +1,14 @@
 //! Windows: spans of whole pages that replace sections where there are no headings.
 //!
 //! Boundaries depend on the content (content-defined chunking): a page starts a window if the digest of its text is the
-//! smallest within four pages on either side. An edit therefore moves only nearby boundaries, and the summaries of all
-//! other windows stay valid. Spans that are still too large are filled up to the limit from their start.
+//! smallest within four pages on either side. An edit therefore moves only nearby boundaries. Spans that are still too
+//! large are filled up to the limit from their start.
 
 use std::ops::Range;
 
 use stemma_document::{Digest, Page};
 
-// Pages on either side of a boundary with larger digests. Windows have nine pages on average and at least five.
+// Pages on either side of a boundary with larger digests: boundaries are at least five pages apart, nine on average.
 const REACH: usize = 4;
 
 /// Cuts `pages` (indices from 0) into windows of at most `max_tokens` each (or one page).
