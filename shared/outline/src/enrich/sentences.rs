@@ -245,10 +245,7 @@ fn is_figure(word: &str) -> bool {
 
 /// Whether some words are further apart than those of a sentence.
 fn has_cells(line: &Line) -> bool {
-    let height = line.rect.height();
-    line.words
-        .windows(2)
-        .any(|pair| pair[1].x0.points() - pair[0].x1.points() > 1.5 * height.max(1.0))
+    wide_gaps(line) > 0
 }
 
 fn wide_gaps(line: &Line) -> usize {

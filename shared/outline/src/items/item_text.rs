@@ -4,15 +4,15 @@ use stemma_document::{Section, Source, text};
 
 use crate::enrich::normalize_key;
 
-/// Lines that are read.
+// Lines split into sentences; words are counted in all lines.
 const MAX_LINES: usize = 400;
-/// Characters of a title or of quoted words that are kept.
+// Length of titles and quotations in the Item map.
 const MAX_TEXT_CHARS: usize = 120;
 
-/// The words under a heading, sentence by sentence.
+/// The text under a heading, by sentence.
 #[derive(Debug)]
 pub(super) struct ItemText {
-    /// Sentences, white space folded.
+    /// Sentences with single spaces.
     pub(super) sentences: Vec<String>,
     /// All words.
     pub(super) words: usize,
@@ -21,7 +21,7 @@ pub(super) struct ItemText {
 }
 
 impl ItemText {
-    /// What stands under the heading of the first of `enrich`, without page furniture.
+    /// The text under the heading of the first of `sections`, without page furniture.
     pub(super) fn from_sections(sections: &[&Section], source: &Source) -> Self {
         let Some(section) = sections.first() else {
             return Self {
@@ -45,7 +45,7 @@ impl ItemText {
                     .get(..line.text.floor_char_boundary(2_000))
                     .unwrap_or_default(),
             );
-            // The heading may run over lines, and its Item's answer may begin on its last one.
+            // The heading may wrap, and the answer may begin on its last line.
             if !heading.is_empty() && !squashed.is_empty() {
                 if let Some(rest) = heading.strip_prefix(squashed.as_str()) {
                     heading = rest.to_owned();
@@ -86,7 +86,7 @@ impl ItemText {
     }
 }
 
-/// What stands on a line behind the end of a heading.
+/// The text of a line after the end of a heading.
 fn text_after_heading<'a>(line: &'a str, heading: &str) -> Option<&'a str> {
     let mut remaining = heading.chars();
     let mut expected = remaining.next();
@@ -107,7 +107,7 @@ fn text_after_heading<'a>(line: &'a str, heading: &str) -> Option<&'a str> {
     None
 }
 
-/// Page numbers and back-links.
+/// Whether a normalized line is a page number or a link back to the contents.
 fn is_furniture(squashed: &str) -> bool {
     squashed.is_empty()
         || squashed == "tableofcontents"
@@ -118,7 +118,7 @@ fn is_furniture(squashed: &str) -> bool {
             .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Words that end with a stop without ending a sentence.
+/// Words with a full stop that do not end a sentence.
 const ABBREVIATIONS: [&str; 12] = [
     "no.", "nos.", "inc.", "corp.", "co.", "ltd.", "u.s.", "mr.", "ms.", "st.", "jr.", "i.e.",
 ];
@@ -140,7 +140,7 @@ fn sentences(words: &[&str]) -> Vec<String> {
             && words
                 .get(at + 1)
                 .is_none_or(|next| !next.starts_with(char::is_lowercase));
-        // `Item 7.` inside a sentence goes on; at its end a capital starts the next.
+        // `Item 7. “Title”` is one reference, so the dot after the number does not end the sentence.
         let is_item_reference = number
             && at > 0
             && matches!(normalize_key(words[at - 1]).as_str(), "item" | "note")
@@ -157,7 +157,7 @@ fn sentences(words: &[&str]) -> Vec<String> {
     sentences
 }
 
-/// Whether a sentence sends the reader to another place.
+/// Whether a sentence refers the reader to another place.
 fn is_reference(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
     const PHRASES: [&str; 32] = [
@@ -197,7 +197,7 @@ fn is_reference(sentence: &str) -> bool {
     PHRASES.iter().any(|phrase| lower.contains(phrase))
 }
 
-/// White space folded, cut to what is shown.
+/// Text with single spaces, truncated for display.
 pub(super) fn truncate_text(text: &str) -> String {
     let folded: Vec<&str> = text.split_whitespace().take(60).collect();
     folded

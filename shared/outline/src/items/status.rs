@@ -1,4 +1,6 @@
-//! How a document answers an Item, from the words under its heading.
+//! Classifies how a document answers an Item, from the words under its heading.
+//!
+//! The limits were checked against statuses that were assigned by hand.
 
 use stemma_document::{EmptyReason, ItemStatus, Section};
 
@@ -6,17 +8,18 @@ use super::item_text::ItemText;
 use crate::enrich::normalize_key;
 use crate::structure::form_items::FormEntry;
 
-/// Words under a heading up to which an Item may be nothing but references.
+// A longer Item has content of its own, however much it refers.
 const REFERRING_WORDS: usize = 400;
-/// Share of its words that stand in sentences that refer elsewhere, so that the Item is answered elsewhere.
+// An Item is answered elsewhere if this share of its words stands in sentences that refer elsewhere.
 const REFERRING_SHARE: f32 = 0.5;
-/// Words up to which the filer may be saying that there is nothing to say.
+// `None.` or `Not applicable.` may come with a short explanation.
 const NOTHING_WORDS: usize = 60;
-/// Words up to which one sentence that says where the information is answers the Item.
+// In a text of this length, one sentence that states where the information is decides.
 const STATED_WORDS: usize = 150;
-/// Words of a sentence that count at most: rows of tables have no stops.
+// Table rows have no full stops; the cap keeps a table from counting as one long referring sentence.
 const SENTENCE_WORDS: usize = 60;
-/// Items that always have a long answer, with the words below which there is none.
+
+/// Items that always have a long answer, with their minimum words.
 const LONG_ITEMS: [(&str, u8, &str, usize); 6] = [
     ("10-K", 1, "1", 80),
     ("10-K", 1, "1A", 80),
@@ -26,17 +29,17 @@ const LONG_ITEMS: [(&str, u8, &str, usize); 6] = [
     ("10-Q", 1, "2", 80),
 ];
 
-/// Lists of exhibits refer to other filings by their nature.
+/// Lists of exhibits: every entry refers to another filing, so references do not count.
 const LIST_ITEMS: [(&str, u8, &str); 3] = [("10-K", 4, "15"), ("10-Q", 2, "6"), ("8-K", 0, "9.01")];
 
-/// How an Item is answered.
+/// The status of an Item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StatusEvidence {
     pub(super) status: ItemStatus,
     pub(super) empty_reason: Option<EmptyReason>,
 }
 
-/// Whether a sentence says that the information asked for is elsewhere, not only that more is.
+/// Whether a sentence states that the required information is elsewhere, not only that there is more.
 pub(super) fn states_location(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
     let stated = [
@@ -53,7 +56,9 @@ pub(super) fn states_location(sentence: &str) -> bool {
         && subject.iter().any(|word| lower.contains(word))
 }
 
-/// How the Item is answered.
+// Order of the rules: `None` and the like first, since such answers are short and would be stubs. Lists of exhibits next,
+// since they would always be references. References come before length, because they are short by nature.
+/// Classifies an Item by its text.
 pub(super) fn classify(
     form: &str,
     entry: &FormEntry,
@@ -82,7 +87,7 @@ pub(super) fn classify(
         .sum();
     let share = referring as f32 / body.words.max(1) as f32;
     let mostly = referring > 0 && body.words <= REFERRING_WORDS && share >= REFERRING_SHARE;
-    // Part III of an annual report is the proxy statement's, whatever table or code of ethics stands beside that.
+    // Part III of an annual report usually points to the proxy statement, even beside a table or a code of ethics.
     let most = if form == "10-K" && entry.part == 3 {
         REFERRING_WORDS
     } else {
@@ -100,7 +105,7 @@ pub(super) fn classify(
         .find(|(of, part, number, _)| same(of, *part, number));
     let short = body.words == 0 || long.is_some_and(|(.., least)| body.words < *least);
     match short {
-        // A list of statements with their pages says where they are.
+        // A list of statements with page numbers is a reference.
         true if body.words > 0 && lists_pages(body) => StatusEvidence {
             status: ItemStatus::ByReference,
             empty_reason: None,
@@ -119,20 +124,19 @@ fn lists_pages(body: &ItemText) -> bool {
         .sentences
         .iter()
         .flat_map(|sentence| sentence.split_whitespace());
-    let label = |word: &str| {
-        let digits = word.trim_start_matches("F-").trim_end_matches([',', '.']);
-        (1..=3).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit())
-    };
     let mut labels = 0;
     let mut page = false;
     for word in words {
-        labels += usize::from(label(word));
+        let digits = word.trim_start_matches("F-").trim_end_matches([',', '.']);
+        let is_label =
+            (1..=3).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+        labels += usize::from(is_label);
         page |= matches!(normalize_key(word).as_str(), "page" | "pages");
     }
     page && labels >= 1 || labels >= 4
 }
 
-/// What the filer says who has nothing to say.
+/// The reason for an empty Item, if the filer states one.
 fn empty_reason(section: &Section, body: &ItemText) -> Option<EmptyReason> {
     if normalize_key(&section.title).ends_with("reserved") && body.words <= NOTHING_WORDS {
         return Some(EmptyReason::Reserved);
