@@ -104,11 +104,11 @@ const AFTER_NAME: [&str; 12] = [
 // the name of the form alone on its line.
 /// The form whose cover the page is, with `/A` for amendments.
 fn cover_form(page: &FrontPage<'_>) -> Option<String> {
-    let squashed: Vec<String> = page.lines.iter().map(|line| normalize_key(line)).collect();
-    let commission = (0..squashed.len()).find(|at| {
-        let is_split = squashed[*at].ends_with("exchange")
-            && squashed.get(at + 1).is_some_and(|l| l == "commission");
-        let line = squashed[*at].as_str();
+    let normalized: Vec<String> = page.lines.iter().map(|line| normalize_key(line)).collect();
+    let commission = (0..normalized.len()).find(|at| {
+        let is_split = normalized[*at].ends_with("exchange")
+            && normalized.get(at + 1).is_some_and(|l| l == "commission");
+        let line = normalized[*at].as_str();
         let line = line.strip_prefix("unitedstates").unwrap_or(line);
         let name_match = line
             .strip_prefix("securitiesandexchangecommission")
@@ -120,17 +120,17 @@ fn cover_form(page: &FrontPage<'_>) -> Option<String> {
     });
     // Without the Commission's name, the caption of the registrant shows that this is a cover.
     let anchor = commission.or_else(|| {
-        squashed
+        normalized
             .iter()
             .position(|line| line.contains("exactnameofregistrant"))
     })?;
-    let name_match = (0..squashed.len())
+    let name_match = (0..normalized.len())
         .filter(|at: &usize| at.abs_diff(anchor) < NAMES_APART)
-        .find_map(|at| Some((at, form_name(page.lines[at], &squashed[at])?)));
+        .find_map(|at| Some((at, form_name(page.lines[at], &normalized[at])?)));
     let Some((at, (name, amended))) = name_match else {
-        return schedule_form(page, &squashed, anchor);
+        return schedule_form(page, &normalized, anchor);
     };
-    let around = squashed[at.saturating_sub(3)..squashed.len().min(at + 5)].iter();
+    let around = normalized[at.saturating_sub(3)..normalized.len().min(at + 5)].iter();
     Some(
         if amended
             || around.into_iter().any(|line: &String| {
@@ -148,12 +148,12 @@ fn cover_form(page: &FrontPage<'_>) -> Option<String> {
 }
 
 /// The form that a line names, and whether the line marks an amendment.
-fn form_name(line: &str, squashed: &str) -> Option<(&'static str, bool)> {
+fn form_name(line: &str, normalized: &str) -> Option<(&'static str, bool)> {
     let start = AFTER_NAME
         .iter()
-        .find_map(|report| squashed.strip_prefix(report)?.strip_prefix("on"));
+        .find_map(|report| normalized.strip_prefix(report)?.strip_prefix("on"));
     let name = start
-        .unwrap_or(squashed)
+        .unwrap_or(normalized)
         .strip_prefix("form")
         .filter(|name| name.len() < 160)?;
     let (key, form) = FORMS.iter().find(|(key, _)| fits(name, key))?;
@@ -184,8 +184,9 @@ fn fits(name: &str, key: &str) -> bool {
 }
 
 /// Schedules are not named as forms: 14A (by the checked box), 13D, 13G.
-fn schedule_form(page: &FrontPage<'_>, squashed: &[String], anchor: usize) -> Option<String> {
-    let near = (anchor..squashed.len().min(anchor + NAMES_APART)).map(|at| squashed[at].as_str());
+fn schedule_form(page: &FrontPage<'_>, normalized: &[String], anchor: usize) -> Option<String> {
+    let near =
+        (anchor..normalized.len().min(anchor + NAMES_APART)).map(|at| normalized[at].as_str());
     let name = near.into_iter().find_map(|line| {
         let name = line.strip_prefix("schedule")?;
         [
@@ -213,11 +214,11 @@ fn schedule_form(page: &FrontPage<'_>, squashed: &[String], anchor: usize) -> Op
     let checked = page
         .lines
         .iter()
-        .zip(squashed)
-        .find_map(|(line, squashed)| {
+        .zip(normalized)
+        .find_map(|(line, normalized)| {
             let (_, form) = boxes
                 .iter()
-                .find(|(words, _)| squashed.trim_start_matches('x').starts_with(words))?;
+                .find(|(words, _)| normalized.trim_start_matches('x').starts_with(words))?;
             is_checked(line).then_some(*form)
         });
     Some(checked.unwrap_or("14A").into())
@@ -289,10 +290,10 @@ fn event_date(words: &[&str]) -> Option<Date> {
 // A caption in brackets stands below its value, any other before or above it; the order of lines follows that.
 /// The Commission file number on, below or above its caption.
 fn file_number(cover: &FrontPage<'_>) -> Option<String> {
-    let squashed: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
-    let captions = squashed.iter().enumerate().filter(|(at, line)| {
+    let normalized: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
+    let captions = normalized.iter().enumerate().filter(|(at, line)| {
         let split = line.contains("commission")
-            && squashed[at + 1..squashed.len().min(at + 3)]
+            && normalized[at + 1..normalized.len().min(at + 3)]
                 .iter()
                 .any(|next| next.contains("filen"));
         line.contains("commissionfile") || split || line.starts_with("filen")
@@ -526,7 +527,7 @@ mod tests {
                  Commission File Number: 0-15175\n(Exact name of registrant as specified in its charter)",
                 "form=10-Q | period_end=2023-06-02 | file_number=0-15175",
             ),
-            // An amendment, told by the line below; the date stands above its caption.
+            // An amendment, marked on the line below; the date stands above its caption.
             (
                 "FORM 8-K\nAmendment No. 1\nMay 5, 2020\nDate of Report (Date of earliest event reported)\nAcme Corp\n\
                  (Exact name of registrant as specified in its charter)\nCommission File Number 333-12345-01",

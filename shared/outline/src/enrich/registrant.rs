@@ -50,8 +50,8 @@ pub(super) fn registrant_on_cover(
     cover: &FrontPage<'_>,
     signed_name: Option<&Fact>,
 ) -> Option<Fact> {
-    let squashed: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
-    let caption = squashed.iter().position(|line| {
+    let normalized: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
+    let caption = normalized.iter().position(|line| {
         [
             "exactnameof",
             "nameofregistrantas",
@@ -62,8 +62,8 @@ pub(super) fn registrant_on_cover(
         .any(|words| line.contains(words))
     });
     let name = match caption {
-        Some(at) => name_by_caption(cover, &squashed, at, signed_name),
-        None => name_below_number(cover, &squashed),
+        Some(at) => name_by_caption(cover, &normalized, at, signed_name),
+        None => name_below_number(cover, &normalized),
     };
     let name = name
         .map(|name| clean_name(&name))
@@ -74,7 +74,7 @@ pub(super) fn registrant_on_cover(
 
 fn name_by_caption(
     cover: &FrontPage<'_>,
-    squashed: &[String],
+    normalized: &[String],
     at: usize,
     signed_name: Option<&Fact>,
 ) -> Option<String> {
@@ -93,13 +93,13 @@ fn name_by_caption(
     let from = at.saturating_sub(NAME_LINES);
     let above = (from..at).rev().find(|line| is_name(cover.lines[*line]));
     if let Some(name_line) = above.filter(|name_line| {
-        !squashed[name_line + 1..at]
+        !normalized[name_line + 1..at]
             .iter()
             .any(|line| line.starts_with("exactname"))
     }) {
         return Some(with_line_above(cover, name_line, signed_name));
     }
-    let below = (at + 1..squashed.len().min(at + 8)).map(|line| cover.lines[line]);
+    let below = (at + 1..normalized.len().min(at + 8)).map(|line| cover.lines[line]);
     below.into_iter().find_map(name_in_row).or_else(|| {
         let open = line.trim_end().ends_with(':') || !line.contains('(');
         cover
@@ -148,11 +148,11 @@ fn with_line_above(cover: &FrontPage<'_>, at: usize, signed_name: Option<&Fact>)
 }
 
 /// The line below the file number.
-fn name_below_number(cover: &FrontPage<'_>, squashed: &[String]) -> Option<String> {
-    let number = squashed
+fn name_below_number(cover: &FrontPage<'_>, normalized: &[String]) -> Option<String> {
+    let number = normalized
         .iter()
         .position(|line| line.starts_with("commissionfile"))?;
-    let below = number + 1..squashed.len().min(number + 4);
+    let below = number + 1..normalized.len().min(number + 4);
     below
         .into_iter()
         .find(|at| is_name(cover.lines[*at]))
@@ -200,9 +200,9 @@ fn is_name(line: &str) -> bool {
         "translation",
     ];
     let line = line.trim();
-    let squashed = normalize_key(line);
+    let normalized = normalize_key(line);
     let first = line.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let letters = squashed.chars().filter(|c| c.is_alphabetic()).count();
+    let letters = normalized.chars().filter(|c| c.is_alphabetic()).count();
     let phrases = [
         "securitiesandexchange",
         "filenumber",
@@ -214,16 +214,18 @@ fn is_name(line: &str) -> bool {
         "reported",
     ];
     letters >= 2
-        && squashed.len() <= NAME_BYTES
+        && normalized.len() <= NAME_BYTES
         && line.split_whitespace().count() <= 16
         && (!first.starts_with(char::is_lowercase)
             || words_of(line)
                 .last()
                 .is_some_and(|word| is_legal_form(&word)))
         && !line.starts_with(['(', '$', '□', '☐', '☒'])
-        && squashed != "or"
-        && !CAPTIONS.iter().any(|caption| squashed.starts_with(caption))
-        && !phrases.iter().any(|words| squashed.contains(words))
+        && normalized != "or"
+        && !CAPTIONS
+            .iter()
+            .any(|caption| normalized.starts_with(caption))
+        && !phrases.iter().any(|words| normalized.contains(words))
 }
 
 /// The registrant's name in the signature block, after `… has duly caused this report to be signed … duly authorized.`
@@ -270,9 +272,9 @@ fn is_signature_line(lines: &[&str], at: usize) -> bool {
     if line.len() > 2_000 || !(line.contains("duly") || line.contains("caused")) {
         return false;
     }
-    let squashed = normalize_key(line);
-    squashed.contains("dulycaused")
-        || (squashed.ends_with("duly")
+    let normalized = normalize_key(line);
+    normalized.contains("dulycaused")
+        || (normalized.ends_with("duly")
             && lines
                 .get(at + 1)
                 .is_some_and(|next| normalize_key(next).starts_with("caused")))

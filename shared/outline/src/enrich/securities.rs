@@ -32,21 +32,21 @@ const EXCHANGES: [&str; 16] = [
 
 /// Symbols in the table of securities registered under Section 12(b) of the Act; empty if it has none.
 pub(super) fn tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
-    let squashed: Vec<String> = page
+    let normalized: Vec<String> = page
         .lines
         .iter()
         .take(250)
         .map(|line| normalize_key(line))
         .collect();
-    let Some(symbols) = squashed.iter().position(|line| line.contains("symbol")) else {
+    let Some(symbols) = normalized.iter().position(|line| line.contains("symbol")) else {
         return Vec::new();
     };
-    let start = squashed[..symbols]
+    let start = normalized[..symbols]
         .iter()
         .rposition(|line| line.contains("12b"))
         .unwrap_or(symbols.saturating_sub(4));
     let mut tickers: Vec<Ticker> = Vec::new();
-    for (at, line) in squashed.iter().enumerate().skip(start).take(TABLE_LINES) {
+    for (at, line) in normalized.iter().enumerate().skip(start).take(TABLE_LINES) {
         if at > symbols
             && (line.contains("12g")
                 || line.starts_with("indicatebycheck")

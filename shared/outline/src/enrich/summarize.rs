@@ -243,7 +243,7 @@ impl TermFrequencies {
     fn contains_word(&self, word: &str) -> bool {
         let mut contains = false;
         words::terms(word, |term| {
-            contains |= self.sections_with.contains_key(term)
+            contains |= self.sections_with.contains_key(term);
         });
         contains
     }
@@ -266,7 +266,7 @@ impl TermFrequencies {
         let mut all = own;
         for summary in children {
             words::terms(&summary.text, |term| {
-                *all.entry(term.to_owned()).or_default() += 1
+                *all.entry(term.to_owned()).or_default() += 1;
             });
         }
         for (term, count) in all {

@@ -40,14 +40,14 @@ impl ItemText {
         let mut words: Vec<&str> = Vec::new();
         let mut count = 0;
         for (at, line) in lines.iter().enumerate() {
-            let squashed = normalize_key(
+            let normalized = normalize_key(
                 line.text
                     .get(..line.text.floor_char_boundary(2_000))
                     .unwrap_or_default(),
             );
             // The heading may wrap, and the answer may begin on its last line.
-            if !heading.is_empty() && !squashed.is_empty() {
-                if let Some(rest) = heading.strip_prefix(squashed.as_str()) {
+            if !heading.is_empty() && !normalized.is_empty() {
+                if let Some(rest) = heading.strip_prefix(normalized.as_str()) {
                     heading = rest.to_owned();
                     continue;
                 }
@@ -59,7 +59,7 @@ impl ItemText {
                 }
                 heading.clear();
             }
-            if is_furniture(&squashed) {
+            if is_furniture(&normalized) {
                 continue;
             }
             let in_line = line.text.split_whitespace().count();
@@ -108,12 +108,12 @@ fn text_after_heading<'a>(line: &'a str, heading: &str) -> Option<&'a str> {
 }
 
 /// Whether a normalized line is a page number or a link back to the contents.
-fn is_furniture(squashed: &str) -> bool {
-    squashed.is_empty()
-        || squashed == "tableofcontents"
-        || squashed == "index"
-        || (squashed.len() <= 5 && squashed.bytes().all(|b| b.is_ascii_digit()))
-        || squashed
+fn is_furniture(normalized: &str) -> bool {
+    normalized.is_empty()
+        || normalized == "tableofcontents"
+        || normalized == "index"
+        || (normalized.len() <= 5 && normalized.bytes().all(|b| b.is_ascii_digit()))
+        || normalized
             .strip_prefix("page")
             .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }

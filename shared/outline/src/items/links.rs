@@ -79,30 +79,21 @@ impl<'a> LinkResolver<'a> {
             .filter(|sentence| other_document(sentence, form).is_some())
             .collect();
         // `Item 3 … in our 2020 Form 10-K` and `“Item 2 – Ratification”` in a proxy statement belong to other documents.
-        let foreign = |text: &str| {
-            let of_form =
-                |sentence: &&str| sentence.contains(text) && other_form(sentence, form).is_some();
-            let quoted = |sentence: &&str| {
-                quoted_phrases(sentence)
-                    .iter()
-                    .any(|quoted| quoted.contains(text))
-            };
-            text.starts_with("Item")
-                && elsewhere_too
-                    .iter()
-                    .any(|sentence| of_form(sentence) || quoted(sentence))
-        };
         let mine = tree
             .references
             .iter()
             .filter(|reference| inside.contains(&reference.from.0));
         for reference in mine
-            .filter(|reference| !foreign(&reference.text))
+            .filter(|reference| {
+                !elsewhere_too
+                    .iter()
+                    .any(|sentence| is_foreign_item(&reference.text, sentence, form))
+            })
             .take(MAX_LINKS)
         {
             match reference.to {
                 ReferenceTarget::Section(id) if elsewhere(id) => {
-                    add(&reference.text, ItemTarget::Section(id))
+                    add(&reference.text, ItemTarget::Section(id));
                 }
                 ReferenceTarget::Section(_) => {}
                 ReferenceTarget::Unresolved if reference.text.starts_with(['E', 'e']) => {
@@ -132,6 +123,16 @@ impl<'a> LinkResolver<'a> {
     }
 }
 
+/// Whether `text` names an Item of the other document that a sentence mentions.
+fn is_foreign_item(text: &str, sentence: &str, form: &str) -> bool {
+    let of_form = sentence.contains(text) && other_form(sentence, form).is_some();
+    text.starts_with("Item")
+        && (of_form
+            || quoted_phrases(sentence)
+                .iter()
+                .any(|quoted| quoted.contains(text)))
+}
+
 /// Other documents that Items refer to, by normalized name.
 const OTHER_DOCUMENTS: [(&str, &str); 5] = [
     ("proxystatement", "proxy statement"),
@@ -149,10 +150,10 @@ const OTHER_DOCUMENTS: [(&str, &str); 5] = [
 
 /// The other document that a sentence names.
 fn other_document(sentence: &str, form: &str) -> Option<&'static str> {
-    let squashed = normalize_key(sentence);
+    let normalized = normalize_key(sentence);
     let other = OTHER_DOCUMENTS
         .iter()
-        .find(|(words, _)| squashed.contains(words))
+        .find(|(words, _)| normalized.contains(words))
         .map(|(_, document)| *document);
     other.or_else(|| other_form(sentence, form))
 }

@@ -88,7 +88,7 @@ impl ItemMap<'_> {
                 (Some(place), _) => items.push(self.item_from_section(entry, place, &links)),
                 (None, Some(row)) => items.push(self.item_from_index(entry, row, &links)),
                 (None, None) if expected::is_expected(self.form.name(), entry, year) => {
-                    items.push(self.empty_item(entry))
+                    items.push(self.empty_item(entry));
                 }
                 (None, None) => {}
             }

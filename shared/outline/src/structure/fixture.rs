@@ -153,7 +153,7 @@ impl Doc {
     /// Adds a link from `rect` on `page` (from 0) to page `to` (from 1).
     pub fn link(&mut self, page: usize, rect: Rect, to: u32) {
         let target = Destination {
-            page: PageNo::new(to).unwrap(),
+            page: PageNo::from_index(to as usize - 1),
             y: None,
         };
         self.links.push(Link {

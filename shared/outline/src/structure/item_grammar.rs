@@ -274,11 +274,9 @@ mod tests {
             ("Item 1 A Company", None, vec![(1, 0)], "A Company"),
         ] {
             let head = parse_heading(text).unwrap_or_else(|| panic!("{text}"));
-            assert_eq!(
-                (head.part, head.tags, head.rest),
-                (part, tags, rest),
-                "{text}"
-            );
+            assert_eq!(head.part, part, "{text}");
+            assert_eq!(head.tags, tags, "{text}");
+            assert_eq!(head.rest, rest, "{text}");
         }
     }
 

@@ -207,7 +207,7 @@ impl ItemSearch<'_, '_> {
         if row.words > 70 || row.key.is_empty() {
             return;
         }
-        let mut found: Vec<(LocatedItem, f32)> = Vec::new();
+        let mut matches: Vec<(LocatedItem, f32)> = Vec::new();
         if let Some(head) = parse_heading(row.text) {
             for (key, last_key) in self.matching_keys(&head) {
                 let (like, last, title) = self.best_title(at, key, head.rest);
@@ -233,7 +233,7 @@ impl ItemSearch<'_, '_> {
                 let prose = if row.prose && like < 0.8 { -0.7 } else { 0.0 };
                 let score =
                     base + prose + style_score(self.sheet, at) + self.hint_score(key, row.page);
-                found.push((
+                matches.push((
                     LocatedItem {
                         key,
                         last_key,
@@ -263,7 +263,7 @@ impl ItemSearch<'_, '_> {
                         + 0.6 * like
                         + style_score(self.sheet, at)
                         + self.hint_score(key, row.page);
-                    found.push((
+                    matches.push((
                         LocatedItem {
                             key,
                             last_key: key,
@@ -292,7 +292,7 @@ impl ItemSearch<'_, '_> {
                 if exact {
                     let score = 0.1 + style_score(self.sheet, at) + self.hint_score(key, row.page);
                     let title = row.text.to_string();
-                    found.push((
+                    matches.push((
                         LocatedItem {
                             key,
                             last_key: key,
@@ -306,7 +306,7 @@ impl ItemSearch<'_, '_> {
                 }
             }
         }
-        for (item, score) in found {
+        for (item, score) in matches {
             placements.push(Placement {
                 at: at as u32,
                 keys: (item.key as u32, item.last_key as u32),

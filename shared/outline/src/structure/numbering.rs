@@ -438,11 +438,9 @@ mod tests {
             ("（三）风险", NumberClass::CjkParen, 3, "风险"),
         ] {
             let number = parse_numbers(title)[0];
-            assert_eq!(
-                (number.class, number.value, number.rest),
-                (class, value, rest),
-                "{title}"
-            );
+            assert_eq!(number.class, class, "{title}");
+            assert_eq!(number.value, value, "{title}");
+            assert_eq!(number.rest, rest, "{title}");
         }
     }
 

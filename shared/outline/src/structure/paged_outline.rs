@@ -151,7 +151,7 @@ fn lower_statements(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
         let statement = head.leaf && head.rank == LAYOUT_RANK;
         match &mut above {
             Some((rank, last)) if statement && page <= *last + 2 => {
-                (head.rank, *last) = (*rank + 1, page)
+                (head.rank, *last) = (*rank + 1, page);
             }
             _ if statement => {}
             _ => {

@@ -467,7 +467,7 @@ impl OutlineBuilder<'_, '_> {
                     self.push_candidate(&candidate, &hit, rank);
                 }
                 None if candidate.printed.is_some() || candidate.target.is_some() => {
-                    self.record_missing(candidate)
+                    self.record_missing(candidate);
                 }
                 None => {}
             }

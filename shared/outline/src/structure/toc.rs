@@ -508,11 +508,8 @@ mod tests {
             ("Item 6. [Reserved]", "Item 6. [Reserved]", None),
         ] {
             let (parsed_title, printed, _) = split_label(text);
-            assert_eq!(
-                (parsed_title, printed.map(|(_, printed)| printed)),
-                (title, label),
-                "{text}"
-            );
+            assert_eq!(parsed_title, title, "{text}");
+            assert_eq!(printed.map(|(_, printed)| printed), label, "{text}");
         }
     }
 

@@ -99,6 +99,11 @@ impl<'a> PageAnalysis<'a> {
         }
     }
 
+    /// Number of pages.
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "nobody analyzes an empty document"
+    )]
     pub fn len(&self) -> usize {
         self.pages.len()
     }
