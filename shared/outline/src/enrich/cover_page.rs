@@ -1,20 +1,21 @@
-//! The cover of a form: which form it is, of whom, for which period, under which numbers.
+//! Reads the cover of a form: form, registrant, period, file numbers, state.
 //!
 //! Covers put a value above its caption in brackets, beside it, or below it in a table; several values may share a line
-//! (`Delaware  1-3285  41-0417775`). Values are told by their own shape first and by their caption second.
+//! (`Delaware  1-3285  41-0417775`). Values are therefore recognized by their shape first and by their caption second.
 
 use stemma_document::{Fact, FilingFacts};
 
 use super::dates::{self, Date};
-use super::facts::{FrontPage, find_caption, normalize_key};
+use super::front_page::{FrontPage, find_caption, normalize_key};
+use super::identifiers::{parse_file_number, parse_irs_number};
 use super::{registrant, securities};
 
-/// Words behind a caption in which its date stands.
+// A date stands within this many words after its caption, even in columns printed side by side.
 const DATE_WORDS: usize = 14;
-/// Lines between the Commission's name and the form's.
+// Lines between the name of the Commission and that of the form; further away, the form is only mentioned.
 const NAMES_APART: usize = 15;
 
-/// The facts of the first cover among the front pages; `signed` is the name in the signature block.
+/// The facts of the first cover among the front pages. `signed_name` is the name in the signature block.
 pub(super) fn cover_facts(
     front: &[FrontPage<'_>],
     signed_name: Option<&Fact>,
@@ -33,7 +34,7 @@ pub(super) fn cover_facts(
         form: Some(cover.fact(form)),
         ..FilingFacts::default()
     };
-    // A long cover runs over to the next page; its table of securities may too.
+    // A long cover continues on the next page, and so may its table of securities.
     let pages = &front[at..front.len().min(at + 2)];
     facts.tickers = pages
         .iter()
@@ -48,7 +49,7 @@ pub(super) fn cover_facts(
     Some(facts)
 }
 
-/// Forms by their squashed names, longer ones first where one begins another.
+/// Forms by their normalized names; a name stands before its own prefixes.
 const FORMS: [(&str, &str); 31] = [
     ("10k405", "10-K405"),
     ("10ksb40", "10-KSB40"),
@@ -83,7 +84,7 @@ const FORMS: [(&str, &str); 31] = [
     ("d", "D"),
 ];
 
-/// What may follow the form's name on its line: the report's own name.
+/// Normalized text that may follow the name of the form on its line.
 const AFTER_NAME: [&str; 12] = [
     "annualreport",
     "quarterlyreport",
@@ -99,37 +100,37 @@ const AFTER_NAME: [&str; 12] = [
     "notification",
 ];
 
-/// The form whose cover the page is, with its amendment mark.
+// Filings mention forms on every page. A cover has the name of the Commission (or the caption of the registrant) nearby, and
+// the name of the form alone on its line.
+/// The form whose cover the page is, with `/A` for amendments.
 fn cover_form(page: &FrontPage<'_>) -> Option<String> {
-    let squashed: Vec<String> = page.lines.iter().map(|line| normalize_key(line)).collect();
-    let commission = (0..squashed.len()).find(|at| {
-        let split = || {
-            squashed[*at].ends_with("exchange")
-                && squashed.get(at + 1).is_some_and(|l| l == "commission")
-        };
-        let line = squashed[*at].as_str();
+    let normalized: Vec<String> = page.lines.iter().map(|line| normalize_key(line)).collect();
+    let commission = (0..normalized.len()).find(|at| {
+        let is_split = normalized[*at].ends_with("exchange")
+            && normalized.get(at + 1).is_some_and(|l| l == "commission");
+        let line = normalized[*at].as_str();
         let line = line.strip_prefix("unitedstates").unwrap_or(line);
         let name_match = line
             .strip_prefix("securitiesandexchangecommission")
             .or_else(|| line.strip_prefix("ussecuritiesandexchangecommission"));
-        // A sentence that mentions the Commission goes on with something else than its address.
+        // On a cover only its address or the form may follow the Commission's name; anything else is a sentence.
         name_match.is_some_and(|rest| {
             rest.len() <= 3 || rest.starts_with("washington") || rest.starts_with("form")
-        }) || split()
+        }) || is_split
     });
-    // Without the Commission's name, a caption of the cover speaks for the form's.
+    // Without the Commission's name, the caption of the registrant shows that this is a cover.
     let anchor = commission.or_else(|| {
-        squashed
+        normalized
             .iter()
             .position(|line| line.contains("exactnameofregistrant"))
     })?;
-    let name_match = (0..squashed.len())
+    let name_match = (0..normalized.len())
         .filter(|at: &usize| at.abs_diff(anchor) < NAMES_APART)
-        .find_map(|at| Some((at, form_name(page.lines[at], &squashed[at])?)));
+        .find_map(|at| Some((at, form_name(page.lines[at], &normalized[at])?)));
     let Some((at, (name, amended))) = name_match else {
-        return schedule_form(page, &squashed, anchor);
+        return schedule_form(page, &normalized, anchor);
     };
-    let around = squashed[at.saturating_sub(3)..squashed.len().min(at + 5)].iter();
+    let around = normalized[at.saturating_sub(3)..normalized.len().min(at + 5)].iter();
     Some(
         if amended
             || around.into_iter().any(|line: &String| {
@@ -146,13 +147,13 @@ fn cover_form(page: &FrontPage<'_>) -> Option<String> {
     )
 }
 
-/// The form a line names, and whether it says that it is an amendment.
-fn form_name(line: &str, squashed: &str) -> Option<(&'static str, bool)> {
+/// The form that a line names, and whether the line marks an amendment.
+fn form_name(line: &str, normalized: &str) -> Option<(&'static str, bool)> {
     let start = AFTER_NAME
         .iter()
-        .find_map(|report| squashed.strip_prefix(report)?.strip_prefix("on"));
+        .find_map(|report| normalized.strip_prefix(report)?.strip_prefix("on"));
     let name = start
-        .unwrap_or(squashed)
+        .unwrap_or(normalized)
         .strip_prefix("form")
         .filter(|name| name.len() < 160)?;
     let (key, form) = FORMS.iter().find(|(key, _)| fits(name, key))?;
@@ -164,7 +165,7 @@ fn form_name(line: &str, squashed: &str) -> Option<(&'static str, bool)> {
     Some((form, amended))
 }
 
-/// Whether a squashed name is the form's, alone or before the report's own name.
+/// Whether a normalized line names the form, alone or followed by the name of the report.
 fn fits(name: &str, key: &str) -> bool {
     let Some(rest) = name.strip_prefix(key) else {
         return false;
@@ -182,9 +183,10 @@ fn fits(name: &str, key: &str) -> bool {
     })
 }
 
-/// Schedules have no form's name: 14A (by the box that is checked), 13D, 13G.
-fn schedule_form(page: &FrontPage<'_>, squashed: &[String], anchor: usize) -> Option<String> {
-    let near = (anchor..squashed.len().min(anchor + NAMES_APART)).map(|at| squashed[at].as_str());
+/// Schedules are not named as forms: 14A (by the checked box), 13D, 13G.
+fn schedule_form(page: &FrontPage<'_>, normalized: &[String], anchor: usize) -> Option<String> {
+    let near =
+        (anchor..normalized.len().min(anchor + NAMES_APART)).map(|at| normalized[at].as_str());
     let name = near.into_iter().find_map(|line| {
         let name = line.strip_prefix("schedule")?;
         [
@@ -212,11 +214,11 @@ fn schedule_form(page: &FrontPage<'_>, squashed: &[String], anchor: usize) -> Op
     let checked = page
         .lines
         .iter()
-        .zip(squashed)
-        .find_map(|(line, squashed)| {
+        .zip(normalized)
+        .find_map(|(line, normalized)| {
             let (_, form) = boxes
                 .iter()
-                .find(|(words, _)| squashed.trim_start_matches('x').starts_with(words))?;
+                .find(|(words, _)| normalized.trim_start_matches('x').starts_with(words))?;
             is_checked(line).then_some(*form)
         });
     Some(checked.unwrap_or("14A").into())
@@ -249,20 +251,19 @@ fn period_end(cover: &FrontPage<'_>, form: &str) -> Option<Date> {
             &["years", "ended"],
         ],
     };
-    // A transition report may be on the plain form, with the other line left blank.
+    // A transition report may use the plain form and leave the line of the fiscal year blank.
     captions
         .iter()
         .find_map(|caption| date_after(&words, caption))
         .or_else(|| transition_end(&words))
 }
 
-/// The date behind a caption.
 fn date_after(words: &[&str], caption: &[&str]) -> Option<Date> {
     let start = find_caption(words, caption)?;
     dates::find_first(&words[start..words.len().min(start + DATE_WORDS)]).map(|(date, _, _)| date)
 }
 
-/// The second date of `for the transition_end period from … to …`.
+/// The second date of `for the transition period from … to …`.
 fn transition_end(words: &[&str]) -> Option<Date> {
     let start = find_caption(words, &["transition", "period", "from"])?;
     let behind = &words[start..words.len().min(start + DATE_WORDS)];
@@ -286,12 +287,13 @@ fn event_date(words: &[&str]) -> Option<Date> {
     Some(second.map_or(date, |(second, _, _)| second.min(date)))
 }
 
+// A caption in brackets stands below its value, any other before or above it; the order of lines follows that.
 /// The Commission file number on, below or above its caption.
 fn file_number(cover: &FrontPage<'_>) -> Option<String> {
-    let squashed: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
-    let captions = squashed.iter().enumerate().filter(|(at, line)| {
+    let normalized: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
+    let captions = normalized.iter().enumerate().filter(|(at, line)| {
         let split = line.contains("commission")
-            && squashed[at + 1..squashed.len().min(at + 3)]
+            && normalized[at + 1..normalized.len().min(at + 3)]
                 .iter()
                 .any(|next| next.contains("filen"));
         line.contains("commissionfile") || split || line.starts_with("filen")
@@ -322,19 +324,6 @@ fn file_number_in(line: &str) -> Option<String> {
     })
 }
 
-/// One to three digits, a hyphen, two to six digits, and sometimes two more: seven would be a tax number.
-pub(super) fn parse_file_number(word: &str) -> Option<String> {
-    let word = word
-        .trim_matches(|c: char| !c.is_ascii_digit())
-        .replace(['–', '‑', '‐', '—', '−'], "-");
-    let parts: Vec<&str> = word.split('-').collect();
-    let digits = parts
-        .iter()
-        .all(|part| part.bytes().all(|b| b.is_ascii_digit()));
-    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
-    (digits && matches!(lengths[..], [1..=3, 2..=6] | [1..=3, 2..=6, 2])).then_some(word)
-}
-
 /// The employer identification number: two digits, a hyphen, seven digits, on a cover that speaks of employers.
 fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
     let caption = cover.lines.iter().position(|line| {
@@ -348,16 +337,7 @@ fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
         .find_map(parse_irs_number)
 }
 
-pub(super) fn parse_irs_number(word: &str) -> Option<String> {
-    let word = word
-        .trim_matches(|c: char| !c.is_ascii_digit())
-        .replace(['–', '‑', '‐', '—', '−'], "-");
-    let (front, back) = word.split_once('-')?;
-    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    (front.len() == 2 && back.len() == 7 && digits(front) && digits(back)).then_some(word)
-}
-
-/// The state or other jurisdiction of incorporation: behind its caption, else beside the numbers above or below it.
+/// The state or other jurisdiction of incorporation: after its caption, otherwise beside the numbers above or below it.
 fn state(cover: &FrontPage<'_>) -> Option<String> {
     let at = cover.lines.iter().position(|line| {
         let line = normalize_key(line);
@@ -391,16 +371,19 @@ fn state(cover: &FrontPage<'_>) -> Option<String> {
         .or_else(|| candidates.iter().find_map(|line| parse_place(line)))
 }
 
-/// The words before the first number of a line, or behind its last.
+/// The words before the first number of a line, or after its last.
 fn beside_numbers(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let number = |word: &&str| word.contains(|c: char| c.is_ascii_digit());
-    let first = words.iter().position(number)?;
-    let last = words.iter().rposition(number)?;
+    let first = words.iter().position(|word| has_digit(word))?;
+    let last = words.iter().rposition(|word| has_digit(word))?;
     parse_place(&words[..first].join(" ")).or_else(|| parse_place(&words[last + 1..].join(" ")))
 }
 
-/// The name of a state or country: up to five capitalized words without figures, nothing that a caption says.
+fn has_digit(word: &str) -> bool {
+    word.contains(|c: char| c.is_ascii_digit())
+}
+
+/// The name of a state or country: up to five capitalized words without digits and without words of captions.
 fn parse_place(text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches(['.', ',', ';', '|']).trim();
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -427,7 +410,7 @@ fn parse_place(text: &str) -> Option<String> {
                 .all(|c| c.is_alphabetic() || matches!(c, '.' | ',' | '-' | '\'' | '’'));
             letters && (small.contains(word) || word.starts_with(char::is_uppercase))
         });
-    // Word by word: `Province` holds `inc`.
+    // Compare whole words: `Province` contains `inc`.
     (sound
         && !words
             .iter()
@@ -544,7 +527,7 @@ mod tests {
                  Commission File Number: 0-15175\n(Exact name of registrant as specified in its charter)",
                 "form=10-Q | period_end=2023-06-02 | file_number=0-15175",
             ),
-            // An amendment, told by the line below; the date stands above its caption.
+            // An amendment, marked on the line below; the date stands above its caption.
             (
                 "FORM 8-K\nAmendment No. 1\nMay 5, 2020\nDate of Report (Date of earliest event reported)\nAcme Corp\n\
                  (Exact name of registrant as specified in its charter)\nCommission File Number 333-12345-01",

@@ -1,4 +1,4 @@
-//! Dates as filings write them.
+//! Parses dates in the formats of filings.
 
 use stemma_document::english_words::MONTHS;
 
@@ -27,7 +27,7 @@ impl Date {
         format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 
-    /// Reads what [`Date::to_iso`] writes.
+    /// Parses the format of [`Date::to_iso`].
     pub(super) fn from_iso(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '-').map(|part| part.parse().ok());
         Self::new(parts.next()??, parts.next()??, parts.next()??)
@@ -35,11 +35,13 @@ impl Date {
 
     /// Whole months from `earlier` to this date, days rounded.
     pub(super) fn months_since(self, earlier: Date) -> i64 {
-        let days = |date: Date| {
-            i64::from(date.year) * 365 + i64::from(date.month - 1) * 30 + i64::from(date.day)
-        };
-        // Twelve months of 30 days fall five days short of a year; the rounding takes them in.
-        (days(self) - days(earlier) + 15).div_euclid(30)
+        // Week-based years end up to a week before or after the month. Twelve months of 30 days are five days short of a
+        // year; rounding to the nearest month absorbs both.
+        (self.approximate_days() - earlier.approximate_days() + 15).div_euclid(30)
+    }
+
+    fn approximate_days(self) -> i64 {
+        i64::from(self.year) * 365 + i64::from(self.month - 1) * 30 + i64::from(self.day)
     }
 }
 
@@ -61,10 +63,10 @@ fn number(word: &str) -> Option<u32> {
     digits.parse().ok().filter(|_| digits.len() <= 4)
 }
 
-/// Words between a month with its day and the year: columns of a cover printed side by side.
+// Foreign words between day and year, from columns of a cover that are printed side by side.
 const MAX_GAP: usize = 3;
 
-/// The first date among the words, with the index of its first word and of the word behind it.
+/// The first date among the words, with the index of its first word and the index after its last.
 ///
 /// `December 31, 2022` (also broken over lines, with up to three foreign words before the year), `31 December 2022`,
 /// `12/31/2022` (month first), `2022-12-31`, `2022年12月31日`.

@@ -1,18 +1,17 @@
-//! One sentence that tells a document from others: what it is, how long, and its largest sections.
+//! The description of a document in one sentence: what it is, its length, and its largest sections.
 
 use stemma_document::{Extent, FilingFacts, Section, SectionKind, SectionTree, Source, SourceBody};
 
 use super::SectionSettings;
-use super::facts::front_pages;
+use super::front_page::front_pages;
 
-/// Characters of a title at most.
 const TITLE_CHARS: usize = 120;
-/// Sections of the two top levels that are looked at.
+// Sections of the two top levels that may be named.
 const MAX_CANDIDATES: usize = 2_000;
-/// Lines of the first written page that can be a title.
+// Lines of the first non-blank page that can be its title.
 const TITLE_LINES: usize = 40;
 
-/// The description of a finished tree (facts and tokens known).
+/// The description of a tree with facts and token counts.
 pub(super) fn describe(tree: &SectionTree, source: &Source, settings: &SectionSettings) -> String {
     let what = describe_filing(&tree.facts)
         .or_else(|| title(tree, source))
@@ -44,7 +43,7 @@ fn describe_filing(facts: &FilingFacts) -> Option<String> {
         }
         _ => format!("filing on Form {form}"),
     };
-    // Without an issuer this does not tell the document from others: its title does.
+    // Without an issuer this would fit thousands of filings; the title is more specific.
     let issuer = facts.issuer.as_ref()?;
     let year = facts
         .fiscal_year
@@ -73,7 +72,7 @@ fn describe_filing(facts: &FilingFacts) -> Option<String> {
     ))
 }
 
-/// The title the file declares, else the largest lines of the first written page, else the first heading.
+/// The title in the metadata, otherwise the largest lines of the first non-blank page, otherwise the first heading.
 fn title(tree: &SectionTree, source: &Source) -> Option<String> {
     let declared = source
         .metadata
@@ -104,7 +103,7 @@ fn fold_whitespace(text: &str) -> String {
         .collect()
 }
 
-/// Programs write file names and their own names into the title field.
+// Programs write file names and their own names into the title field of the metadata.
 fn is_title(title: &str) -> bool {
     let lower = title.to_lowercase();
     let file = [
@@ -121,7 +120,7 @@ fn is_title(title: &str) -> bool {
         && !lower.contains("untitled")
 }
 
-/// The lines of the largest size on the first written page, where they are larger than most of the page.
+/// The largest lines of the first non-blank page, if they are at least 10 % larger than its median line.
 fn printed_title(source: &Source) -> Option<String> {
     let SourceBody::Pages(_) = &source.body else {
         return None;
@@ -138,14 +137,15 @@ fn printed_title(source: &Source) -> Option<String> {
     sizes.sort_unstable();
     let largest = *sizes.last()?;
     let middle = *sizes.get(sizes.len() / 2)?;
-    let is_large = |size: stemma_document::Pt| size.0 >= largest.0 - 50;
     if lines.len() > 3 && i64::from(largest.0) * 10 < i64::from(middle.0) * 11 {
         return None;
     }
-    let start = lines.iter().position(|line| is_large(line.style().size))?;
+    // Half a point (sizes are in hundredths) absorbs rounding between the lines of one title.
+    let min = largest.0 - 50;
+    let start = lines.iter().position(|line| line.style().size.0 >= min)?;
     let run = lines[start..]
         .iter()
-        .take_while(|line| is_large(line.style().size))
+        .take_while(|line| line.style().size.0 >= min)
         .take(4);
     let text = fold_whitespace(
         &run.map(|line| line.text.as_str())
@@ -155,7 +155,7 @@ fn printed_title(source: &Source) -> Option<String> {
     Some(text).filter(|text| is_title(text))
 }
 
-/// The titles of the largest sections, in reading order, without `Item 1.` before them.
+/// The titles of the largest sections in reading order, without numbers such as `Item 1.`.
 fn topics(tree: &SectionTree, count: usize, what: &str) -> Vec<String> {
     let mut candidates: Vec<&Section> = Vec::new();
     let lone = tree
@@ -165,7 +165,7 @@ fn topics(tree: &SectionTree, count: usize, what: &str) -> Vec<String> {
         .count()
         == 1;
     for section in &tree.sections {
-        // PARTs, and a title over everything, say less than what is in them.
+        // A PART, or a single title above everything, says less than its sub-sections.
         let opened = !section.children.is_empty() && (lone || is_part(&section.title));
         if opened {
             candidates.extend(&section.children);
@@ -198,7 +198,7 @@ fn is_part(title: &str) -> bool {
         .is_some_and(|word| word.eq_ignore_ascii_case("part"))
 }
 
-/// Every document has these.
+// Titles that nearly every document has do not describe it.
 fn is_distinctive(title: &str) -> bool {
     let lower = title.to_lowercase();
     let common = [
@@ -214,7 +214,7 @@ fn is_distinctive(title: &str) -> bool {
     !common.iter().any(|word| lower.starts_with(word)) && !lower.contains("exhibits")
 }
 
-/// The title behind `Item 1A.` or `2.3`; capitals are calmed.
+/// The title after `Item 1A.` or `2.3`, with all capitals changed to title case.
 fn topic(title: &str) -> String {
     let mut rest = title.trim();
     let first = rest.split_whitespace().next().unwrap_or_default();

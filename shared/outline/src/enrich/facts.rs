@@ -1,22 +1,15 @@
-//! What a filing states about itself: on its cover, in its signature block, in the header of its submission; never from a
-//! file name, and never guessed.
+//! Facts that a filing states about itself: on its cover, in its signature block, in the header of its submission. File
+//! names are never used, and nothing is guessed (`docs/adr/0009-stated-facts.md`).
 //!
-//! A document without the cover of a form may be an earnings release (its headline says so) or an annual report (its
-//! title says so). What the header of an EDGAR submission states fills in what the text leaves open.
+//! A document without the cover of a form may be an earnings release (by its headline) or an annual report (by its title).
+//! The header of an EDGAR submission fills in missing facts.
 
-use stemma_document::{Fact, FactSource, FilingFacts, Line, PageNo, Source, SourceBody};
+use stemma_document::{Fact, FactSource, FilingFacts, PageNo, Source, SourceBody};
 
 use super::dates::Date;
+use super::front_page::front_pages;
 use super::{cover_page, fiscal, language, press_release, registrant};
 
-/// Pages in which a cover is looked for: an annual report to shareholders may stand before the form.
-const FRONT_PAGES: usize = 15;
-/// Lines of a text that are taken as its front page, and of a page that are looked at.
-const FRONT_LINES: usize = 250;
-/// Bytes of a line that are looked at.
-const LINE_BYTES: usize = 400;
-
-/// The facts the document states.
 pub(super) fn extract_facts(source: &Source) -> FilingFacts {
     let front = front_pages(source);
     let signed = registrant::signed_name(source);
@@ -28,120 +21,50 @@ pub(super) fn extract_facts(source: &Source) -> FilingFacts {
     facts
 }
 
-/// A front page: its lines, shortened, blank ones left out.
-#[derive(Debug)]
-pub(super) struct FrontPage<'a> {
-    pub(super) page: Option<PageNo>,
-    pub(super) lines: Vec<&'a str>,
-    /// The same lines as laid out; empty in a text.
-    pub(super) layout: Vec<&'a Line>,
-}
-
-impl<'a> FrontPage<'a> {
-    pub(super) fn fact(&self, value: impl Into<String>) -> Fact {
-        Fact::from_text(value, self.page)
-    }
-
-    pub(super) fn words(&self) -> Vec<&'a str> {
-        self.lines
-            .iter()
-            .flat_map(|line| line.split_whitespace())
-            .collect()
-    }
-}
-
-/// The pages in which a document says what it is.
-pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
-    let shorten = |text: &'_ str| text.floor_char_boundary(LINE_BYTES);
-    match &source.body {
-        SourceBody::Lines(text) => {
-            let lines = text
-                .lines
-                .iter()
-                .take(FRONT_LINES)
-                .map(|line| line[..shorten(line)].trim());
-            vec![FrontPage {
-                page: None,
-                lines: lines.filter(|line| !line.is_empty()).collect(),
-                layout: vec![],
-            }]
-        }
-        SourceBody::Pages(pages) => {
-            let mut front = Vec::new();
-            for (index, page) in pages.iter().take(FRONT_PAGES).enumerate() {
-                let layout: Vec<&Line> = page
-                    .lines
-                    .iter()
-                    .take(FRONT_LINES)
-                    .filter(|line| !line.text.trim().is_empty())
-                    .collect();
-                let lines = layout
-                    .iter()
-                    .map(|line| line.text[..shorten(&line.text)].trim())
-                    .collect();
-                front.push(FrontPage {
-                    page: Some(PageNo::from_index(index)),
-                    lines,
-                    layout,
-                });
-            }
-            front
-        }
-    }
-}
-
-/// Lower-case letters and digits: letter-spaced captions compare equal.
-pub fn normalize_key(text: &str) -> String {
-    text.chars()
-        .filter(|c| c.is_alphanumeric())
-        .flat_map(char::to_lowercase)
-        .collect()
-}
-
-/// Index behind the first place where the words are `caption`, compared without case and punctuation.
-pub(super) fn find_caption(words: &[&str], caption: &[&str]) -> Option<usize> {
-    let at = words.windows(caption.len()).position(|window| {
-        window
-            .iter()
-            .zip(caption)
-            .all(|(word, caption): (&&str, &&str)| {
-                word.trim_matches(|c: char| !c.is_alphanumeric())
-                    .eq_ignore_ascii_case(caption)
-            })
-    })?;
-    Some(at + caption.len())
-}
-
-/// What the header of a submission states: it alone where the text cannot know it, else where the text leaves it open.
+// The text comes first, since a header describes the submission and not each document in it. Filing date, CIK and accession
+// number are only known to the header.
 fn apply_header(source: &Source, facts: &mut FilingFacts) {
     if !source.metadata.contains_key("accession") {
         return;
     }
-    let stated = |key: &str| {
-        let value = source.metadata.get(key).filter(|value| !value.is_empty())?;
-        Some(Fact::from_source(
-            value.chars().take(200).collect::<String>(),
-            FactSource::Header,
-        ))
-    };
-    let dated = |key: &str| stated(key).filter(|date| Date::from_iso(&date.value).is_some());
-    facts.form = facts.form.take().or_else(|| stated("form"));
-    facts.issuer = facts.issuer.take().or_else(|| stated("company"));
-    facts.period_end = facts.period_end.take().or_else(|| dated("period"));
-    facts.filed = dated("filed");
-    facts.file_number = facts.file_number.take().or_else(|| stated("file_number"));
-    facts.cik = stated("cik").and_then(|fact| {
+    facts.form = facts.form.take().or_else(|| header_fact(source, "form"));
+    facts.issuer = facts
+        .issuer
+        .take()
+        .or_else(|| header_fact(source, "company"));
+    facts.period_end = facts
+        .period_end
+        .take()
+        .or_else(|| header_date(source, "period"));
+    facts.filed = header_date(source, "filed");
+    facts.file_number = facts
+        .file_number
+        .take()
+        .or_else(|| header_fact(source, "file_number"));
+    facts.cik = header_fact(source, "cik").and_then(|fact| {
         Some(Fact {
             value: FilingFacts::parse_cik(&fact.value)?,
             ..fact
         })
     });
-    facts.accession = stated("accession").and_then(|fact| {
+    facts.accession = header_fact(source, "accession").and_then(|fact| {
         Some(Fact {
             value: FilingFacts::parse_accession(&fact.value)?,
             ..fact
         })
     });
+}
+
+fn header_fact(source: &Source, key: &str) -> Option<Fact> {
+    let value = source.metadata.get(key).filter(|value| !value.is_empty())?;
+    Some(Fact::from_source(
+        value.chars().take(200).collect::<String>(),
+        FactSource::Header,
+    ))
+}
+
+fn header_date(source: &Source, key: &str) -> Option<Fact> {
+    header_fact(source, key).filter(|date| Date::from_iso(&date.value).is_some())
 }
 
 fn language_of(source: &Source) -> Option<Fact> {

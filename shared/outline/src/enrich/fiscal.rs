@@ -1,24 +1,24 @@
-//! Which fiscal year and quarter a filing is about.
+//! Derives the fiscal year and quarter of a filing.
 //!
-//! The filer's own words decide: `count_fiscal_year 2023 count_to_date January 28, 2023`. Where there are none, an annual report is about
-//! the year in which its period ends (the year before, when it ends in the first days of January: the last week of a
-//! week-based year). A quarterly report counts from the last year end it names (`Form 10-K for the count_fiscal_year year count_to_date …`);
-//! where it names none, its year to date (`six months count_to_date`) tells the quarter. This is the convention of the SEC's
-//! `DocumentFiscalYearFocus` and `DocumentFiscalPeriodFocus`, read from the text instead of from tags.
+//! The filer's own words decide: `fiscal 2023 ended January 28, 2023`. Without them, an annual report belongs to the year in
+//! which its period ends, or to the year before if it ends in the first days of January (the last week of a week-based
+//! year). A quarterly report counts from the last year end it names (`Form 10-K for the fiscal year ended …`); without one,
+//! its year to date (`six months ended`) gives the quarter. This is the convention of the SEC's `DocumentFiscalYearFocus`
+//! and `DocumentFiscalPeriodFocus`, read from the text instead of from tags.
 
 use std::collections::BTreeMap;
 
-use stemma_document::{Fact, FactSource, FilingFacts, Source, SourceBody};
+use stemma_document::{Fact, FactSource, FilingFacts, PageNo, Source, SourceBody};
 
 use super::dates::{self, Date};
 
-/// Words of a document that are read; 5,000 pages have about 2.5 million.
+// 5,000 pages have about 2.5 million words.
 const MAX_WORDS: usize = 3_000_000;
-/// Words around `count_fiscal_year 2023` in which the end of the period ties the two together.
+// The end of the period within this many words of `fiscal 2023` ties the two together.
 const NEAR: usize = 8;
-/// Ends of years up to this month are in some filers' previous fiscal year.
+// Some filers count a year that ends up to this month as the previous fiscal year.
 const LATE_NAMED_MONTHS: u32 = 5;
-/// Mentions that are needed where nothing else speaks for a value.
+// Mentions required if there is no other evidence; one or two may speak of another year.
 const MIN_MENTIONS: u32 = 3;
 
 /// Fills fiscal year and period of a periodic report or release from its form, its period end and its text.
@@ -33,40 +33,45 @@ pub(super) fn fill_fiscal_period(facts: &mut FilingFacts, source: &Source) {
     else {
         return;
     };
-    let fact = |value: String| Fact {
-        source: FactSource::Derived,
-        ..Fact::from_text(value, end.1)
-    };
+    let (end, page) = end;
     let form = form.value.split('/').next().unwrap_or_default();
     let annual = matches!(
         form,
         "10-K" | "10-K405" | "10-KSB" | "20-F" | "40-F" | "11-K"
     );
     if annual {
-        facts.fiscal_period = Some(fact("FY".into()));
+        facts.fiscal_period = Some(derived_fact("FY".into(), page));
     }
     if facts.fiscal_year.is_none() && (annual || form == "earnings_release") {
-        let mentions = FiscalMentions::from_source(source, end.0);
-        facts.fiscal_year = Some(fact(mentions.fiscal_year(end.0).to_string()));
+        let mentions = FiscalMentions::from_source(source, end);
+        let year = mentions.fiscal_year(end);
+        facts.fiscal_year = Some(derived_fact(year.to_string(), page));
     }
     if form == "10-Q" {
-        let mentions = FiscalMentions::from_source(source, end.0);
-        let (year, quarter) = mentions.fiscal_quarter(end.0);
-        facts.fiscal_year = year.map(|year| fact(year.to_string()));
-        facts.fiscal_period = quarter.map(|quarter| fact(format!("Q{quarter}")));
+        let mentions = FiscalMentions::from_source(source, end);
+        let (year, quarter) = mentions.fiscal_quarter(end);
+        facts.fiscal_year = year.map(|year| derived_fact(year.to_string(), page));
+        facts.fiscal_period = quarter.map(|quarter| derived_fact(format!("Q{quarter}"), page));
     }
 }
 
-/// What the text says about fiscal years.
+fn derived_fact(value: String, page: Option<PageNo>) -> Fact {
+    Fact {
+        source: FactSource::Derived,
+        ..Fact::from_text(value, page)
+    }
+}
+
+/// Counts of phrases about fiscal years in the text.
 #[derive(Debug, Default)]
 struct FiscalMentions {
-    /// Mentions of `count_fiscal_year 2023` per year.
+    /// `fiscal 2023`, by year.
     mentions: BTreeMap<u32, u32>,
-    /// Mentions beside the end of the period.
+    /// `fiscal 2023` near the end of the period, by year.
     tied: BTreeMap<u32, u32>,
-    /// Ends of years for which an annual report is named.
+    /// Year ends of the annual reports that the text names.
     year_ends: BTreeMap<(u32, u32, u32), u32>,
-    /// Mentions of three, six and nine months to date.
+    /// Three, six and nine months to date.
     to_date: [u32; 3],
 }
 
@@ -89,26 +94,21 @@ impl FiscalMentions {
         };
         let mut mentions = Self::default();
         for (at, word) in words.iter().enumerate() {
-            let starts = |c: &str| {
-                word.len() >= c.len()
-                    && word.is_char_boundary(c.len())
-                    && word[..c.len()].eq_ignore_ascii_case(c)
-            };
             if word
                 .trim_start_matches(['“', '"', '('])
                 .eq_ignore_ascii_case("fiscal")
             {
                 mentions.count_fiscal_year(&words, at, end);
-            } else if starts("10-K") || starts("10‑K") {
+            } else if starts_with(word, "10-K") || starts_with(word, "10‑K") {
                 mentions.count_year_end(&words[at + 1..words.len().min(at + 20)], end);
-            } else if starts("ended") && at > 1 {
+            } else if starts_with(word, "ended") && at > 1 {
                 mentions.count_to_date(words[at - 2], words[at - 1]);
             }
         }
         mentions
     }
 
-    /// `count_fiscal_year 2023` or `count_fiscal_year year 2023`.
+    /// Counts `fiscal 2023` and `fiscal year 2023`.
     fn count_fiscal_year(&mut self, words: &[&str], at: usize, end: Date) {
         let behind = &words[at + 1..words.len().min(at + 3)];
         let behind = match behind {
@@ -131,10 +131,10 @@ impl FiscalMentions {
         }
     }
 
-    /// `… for the count_fiscal_year year count_to_date December 2, 2022`.
+    /// Counts `… for the fiscal year ended December 2, 2022` after the name of an annual report.
     fn count_year_end(&mut self, behind: &[&str], end: Date) {
         let Some(start) =
-            super::facts::find_caption(&behind[..behind.len().min(16)], &["year", "ended"])
+            super::front_page::find_caption(&behind[..behind.len().min(16)], &["year", "ended"])
         else {
             return;
         };
@@ -149,7 +149,7 @@ impl FiscalMentions {
         }
     }
 
-    /// `six months count_to_date`, `26 weeks count_to_date`.
+    /// Counts `six months ended`, `26 weeks ended`.
     fn count_to_date(&mut self, count: &str, unit: &str) {
         let quarter = match (count.to_lowercase().as_str(), unit.to_lowercase().as_str()) {
             ("three" | "3", "months") | ("thirteen" | "13", "weeks") => 0,
@@ -220,6 +220,11 @@ impl FiscalMentions {
             .map(|_| end.year);
         (mentioned.or(calendar), quarter)
     }
+}
+
+fn starts_with(word: &str, prefix: &str) -> bool {
+    word.get(..prefix.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What a model says a document is: taken where it stands in what the model was shown and rules found nothing.
+//! Facts proposed by a model, used only if they occur in the text and the rules found nothing.
 //!
-//! Rules read covers exactly and never guess; a model may fill in what they leave open, and never says otherwise than they
-//! do. A value that does not stand in the text is dropped.
+//! Rules read covers exactly and never guess, so their facts take precedence. A model may fill in missing ones; a value that
+//! does not occur in its prompt is dropped.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,11 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{Fact, FactSource, FilingFacts};
 
 use super::dates::{self, Date};
-use super::facts::normalize_key;
+use super::front_page::normalize_key;
 
-/// Characters of a value at most.
 const MAX_CHARS: usize = 200;
 
-/// What a model says; empty where it says nothing.
+/// Facts in the reply of a model; empty strings are missing values.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LlmFacts {
     pub issuer: String,
@@ -28,11 +27,11 @@ pub struct LlmFacts {
 /// Values by the name of the fact.
 pub type FactValues = BTreeMap<String, String>;
 
-/// The canonical form of a value that a model says, where the text bears it out.
+/// Returns the canonical form of a value if the text confirms it.
 type ValueCheck = fn(&str, &str) -> Option<String>;
 
 impl LlmFacts {
-    /// The values that stand in `from_text`, in their canonical form, and the names of those that do not.
+    /// The values confirmed by `text` in canonical form, and the names of those that are not.
     pub fn verify_against(&self, text: &str) -> (FactValues, Vec<String>) {
         let all: [(&str, &str, ValueCheck); 6] = [
             ("issuer", &self.issuer, check_quoted),
@@ -56,7 +55,7 @@ impl LlmFacts {
     }
 }
 
-/// A value that the text has word for word, white space and punctuation aside.
+/// Checks that the text contains the value, ignoring spaces and punctuation.
 fn check_quoted(value: &str, text: &str) -> Option<String> {
     let letters = normalize_key(value);
     let stands = !letters.is_empty() && normalize_key(text).contains(&letters);
@@ -73,7 +72,7 @@ fn check_year(value: &str, text: &str) -> Option<String> {
     .then(|| value.into())
 }
 
-/// A quarter is rarely printed as `Q1`: the text has to speak of one.
+/// A quarter is rarely printed as `Q1`, so the text only has to mention quarters.
 fn check_period(value: &str, text: &str) -> Option<String> {
     let value = value.to_uppercase();
     let text = text.to_lowercase();
@@ -99,13 +98,13 @@ fn check_date(value: &str, text: &str) -> Option<String> {
     None
 }
 
-/// A language is seen, not stated.
+// No text names its own language, so only the shape of the code can be checked.
 fn check_language(value: &str, _: &str) -> Option<String> {
     let value = value.to_lowercase();
     (value.len() == 2 && value.bytes().all(|byte| byte.is_ascii_lowercase())).then_some(value)
 }
 
-/// Fills in the facts that rules leave open; the names of those about which rules say something else.
+/// Fills in missing facts. Returns the names of facts for which the rules found another value.
 pub fn fill_missing(facts: &mut FilingFacts, values: &FactValues) -> Vec<String> {
     let mut differ = Vec::new();
     for (name, value) in values {

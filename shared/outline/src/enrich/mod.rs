@@ -1,7 +1,7 @@
-//! From a built tree to a finished one without a model: tokens, summaries, description, facts, references.
+//! Completes a built tree without a model: tokens, summaries, description, facts, references.
 //!
-//! Everything here is a pure function of the tree, the source and the settings (I-12), linear in the text, and bounded
-//! where the text is hostile. A model's summaries later take the place of the extractive ones.
+//! All functions are pure in tree, source and settings, linear in the text, and bounded for hostile text. Summaries of a
+//! model replace the extractive ones later.
 
 mod cover_page;
 mod dates;
@@ -10,6 +10,8 @@ mod facts;
 mod fiscal;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod front_page;
+mod identifiers;
 mod language;
 mod llm_facts;
 mod press_release;
@@ -25,22 +27,22 @@ mod words;
 use serde::{Deserialize, Serialize};
 use stemma_document::{PageLabel, SectionTree, Source};
 
-pub use facts::normalize_key;
+pub use front_page::normalize_key;
 pub use llm_facts::{FactValues, LlmFacts, fill_missing};
 pub use section_text::{full_text, own_text};
 
-/// What finishing a tree depends on beside its text.
+/// Settings for [`finish`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SectionSettings {
-    /// A section of fewer tokens, descendants included, is its own summary where that is no longer than a summary may be
-    /// and has no table.
+    /// A section with fewer tokens, descendants included, is its own summary if it has no table and at most
+    /// `summary_max_words`.
     pub summary_tokens_verbatim: u32,
-    /// Words of a summary at most; two ideographs count as one word.
+    /// Maximum words of a summary; two ideographs count as one word.
     pub summary_max_words: u32,
-    /// References of a document at most; later ones are left out.
+    /// Maximum references of a document; later ones are dropped.
     pub max_references: u32,
-    /// Top sections named in the description.
+    /// Number of sections named in the description.
     pub described_sections: u32,
 }
 
@@ -55,16 +57,17 @@ impl Default for SectionSettings {
     }
 }
 
-/// Fills what [`SectionTree::build`] leaves open: token counts, summaries, facts, description and references.
+/// Adds token counts, summaries, facts, description and references to the tree of [`SectionTree::build`].
 ///
 /// `labels` are the printed page labels, page `n` at index `n - 1`; they resolve mentions like "page 12". In a text, a
-/// preface of blank lines is dropped.
+/// blank preface is dropped.
 pub fn finish(
     tree: SectionTree,
     source: &Source,
     settings: &SectionSettings,
     labels: &[Option<PageLabel>],
 ) -> SectionTree {
+    // The order matters: summaries need tokens, the description needs tokens and facts.
     let mut tree = measure_tree(tree, source);
     summarize::summarize(&mut tree.sections, source, settings);
     tree.facts = facts::extract_facts(source);
@@ -74,7 +77,7 @@ pub fn finish(
     tree
 }
 
-/// The first half of [`finish`]: which sections there are, and how much text they have.
+/// The first step of [`finish`]: drops a blank preface and counts tokens.
 pub fn measure_tree(mut tree: SectionTree, source: &Source) -> SectionTree {
     section_text::drop_blank_preface(&mut tree, source);
     section_text::count_tokens(&mut tree.sections, source);

@@ -1,20 +1,19 @@
-//! Earnings releases and annual reports that are no form: what their headline and title say.
+//! Facts of earnings releases and annual reports without the cover of a form, from their headline or title.
 
 use stemma_document::{Fact, FactSource, FilingFacts, Source};
 
 use super::dates::{self, Date};
-use super::facts::{FrontPage, normalize_key};
+use super::front_page::{FrontPage, normalize_key};
 use super::registrant::{clean_name, full_name};
 use super::securities;
 
-/// Lines of the first page in which a headline stands.
+// The headline stands among the first lines, the issuer and period on the first pages. Further down other companies and
+// periods are mentioned.
 const HEADLINE_LINES: usize = 12;
-/// Pages in which the release names its issuer and period.
 const RELEASE_PAGES: usize = 4;
-/// Words of a name at most.
 const NAME_WORDS: usize = 8;
 
-/// Facts of a document without a form's cover; empty unless it clearly is one of the two.
+/// Facts of a document without the cover of a form; empty unless it clearly is a release or a report.
 pub(super) fn release_or_report_facts(front: &[FrontPage<'_>], source: &Source) -> FilingFacts {
     let written = front
         .iter()
@@ -32,7 +31,7 @@ pub(super) fn release_or_report_facts(front: &[FrontPage<'_>], source: &Source) 
             .unwrap_or_default();
     };
     let mut facts = release_facts(front, &headline);
-    // A headline writes the name short; the text has it in full.
+    // Headlines shorten the name; the text has it in full.
     let full = facts
         .issuer
         .as_ref()
@@ -54,17 +53,16 @@ fn headline(page: &FrontPage<'_>) -> Option<String> {
         .map(|pair| pair.join(" "))
         .chain(top.last().map(|line| (*line).to_owned()));
     pairs.into_iter().find(|text| {
+        const REQUIRED: [&[&str]; 3] = [
+            &["reports", "announces", "reported", "announced"],
+            &["results", "earnings"],
+            &["quarter", "fiscal", "year", "half", "q1", "q2", "q3", "q4"],
+        ];
         let lower = text.to_lowercase();
-        let has = |words: &[&str]| {
-            words.iter().any(|word| {
-                lower
-                    .split(|c: char| !c.is_alphanumeric())
-                    .any(|w| w == *word)
-            })
-        };
-        has(&["reports", "announces", "reported", "announced"])
-            && has(&["results", "earnings"])
-            && has(&["quarter", "fiscal", "year", "half", "q1", "q2", "q3", "q4"])
+        let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
+        REQUIRED
+            .iter()
+            .all(|any| any.iter().any(|word| words.contains(word)))
     })
 }
 
@@ -91,7 +89,7 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
     }
 }
 
-/// The latest date that a quarter, year or number of months or weeks `ended` on: earlier ones are compared with.
+/// The latest date on which a quarter, year or number of months or weeks `ended`. Earlier dates are comparisons.
 fn period_end(page: &FrontPage<'_>) -> Option<Date> {
     let units = ["quarter", "year", "half", "period", "months", "weeks"];
     let words = page.words();
@@ -131,7 +129,7 @@ fn before_verb(headline: &str) -> Option<String> {
     name_before(&words[..at])
 }
 
-/// The capitalized words at the end of `words`, back to a dash or anything that is no part of a name.
+/// The capitalized words at the end of `words`, back to a dash or a word that cannot be part of a name.
 fn name_before(words: &[&str]) -> Option<String> {
     let small = ["of", "and", "the", "&", "de", "for"];
     let count = words
@@ -158,7 +156,7 @@ fn name_before(words: &[&str]) -> Option<String> {
         .filter(|name| name.chars().any(char::is_alphabetic))
 }
 
-/// The year behind `fiscal`, else behind the period's name.
+/// The year after `fiscal`, otherwise the first year.
 fn headline_year(headline: &str) -> Option<u32> {
     let words: Vec<&str> = headline.split_whitespace().collect();
     let years = words
@@ -182,7 +180,7 @@ pub(super) fn four_digits(word: &str) -> Option<u32> {
         .filter(|year| digits.len() == 4 && (1950..2100).contains(year))
 }
 
-/// The quarter the headline names, else the whole year.
+/// The quarter in the headline, otherwise the whole year.
 fn headline_period(headline: &str) -> Option<&'static str> {
     let lower = normalize_key(headline);
     let quarters = [
@@ -206,7 +204,7 @@ fn headline_period(headline: &str) -> Option<&'static str> {
         .or((whole || fiscal).then_some("FY"))
 }
 
-/// A title line that says `annual report`, with the year that stands on or near it.
+/// A title line with `annual report`, and the year on or near it.
 fn annual_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
     let top = &page.lines[..page.lines.len().min(HEADLINE_LINES)];
     let at = top.iter().position(|line| {
@@ -255,10 +253,6 @@ fn chinese_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
         let name = line[..end].trim_start_matches(|c: char| !c.is_alphabetic());
         (name.chars().count() >= 6).then(|| name.to_owned())
     });
-    let derived = |value: String| Fact {
-        source: FactSource::Derived,
-        ..page.fact(value)
-    };
     let end = if half { "06-30" } else { "12-31" };
     Some(FilingFacts {
         issuer: company.map(|name| page.fact(name)),
@@ -269,7 +263,10 @@ fn chinese_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
         })),
         fiscal_year: year.map(|year| page.fact(year.to_string())),
         fiscal_period: (!half).then(|| page.fact("FY")),
-        period_end: year.map(|year| derived(format!("{year}-{end}"))),
+        period_end: year.map(|year| Fact {
+            source: FactSource::Derived,
+            ..page.fact(format!("{year}-{end}"))
+        }),
         ..FilingFacts::default()
     })
 }

@@ -1,5 +1,5 @@
-//! Mentions of other places in the document: `Note 15`, `Item 7`, `Appendix A`, `Exhibit 10.1`, `Article VI`,
-//! `Section 2.07`, `page 12`.
+//! Finds mentions of other places in the document and resolves them to sections: `Note 15`, `Item 7`, `Appendix A`,
+//! `Exhibit 10.1`, `Article VI`, `Section 2.07`, `page 12`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,15 +8,13 @@ use stemma_document::{
     Source,
 };
 
-use super::facts::normalize_key;
+use super::front_page::normalize_key;
 use super::section_text::own_lines;
 
-/// Words of a section that are read for mentions.
 const MAX_SECTION_WORDS: usize = 400_000;
-/// Words behind a mention in which another document may be named (`Item 7 of our Form 10-K`).
+// Another document is named within this many words after a mention (`Item 7 of our Form 10-K`).
 const OWNER_WORDS: usize = 12;
 
-/// What is mentioned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum MentionKind {
     Note,
@@ -53,11 +51,11 @@ const WORDS: [(&str, MentionKind); 21] = [
     ("Page", MentionKind::Page),
 ];
 
-/// All mentions in own texts, in reading order, each once per section; at most `limit`.
+/// All mentions in the own texts of sections, in reading order, each once per section, at most `limit`.
 ///
-/// `Item 7 of our 2021 Form 10-K` is another document's and left out; so are headings and contents rows, mentions of
-/// the section itself, and `Section 16`, `Article V` or `note 5` where no section of the tree is called that way (laws
-/// have sections and articles too, and a word in small letters may be none of the document's names).
+/// Left out are mentions of other documents (`Item 7 of our 2021 Form 10-K`), headings and rows of contents, mentions of the
+/// section itself, and `Section 16`, `Article V` or `note 5` if no section has that name: laws have sections and articles,
+/// too, and a lower-case word may not be a name at all.
 pub(super) fn references(
     tree: &SectionTree,
     source: &Source,
@@ -95,16 +93,16 @@ pub(super) fn references(
 #[derive(Debug)]
 struct Mention {
     kind: MentionKind,
-    /// Upper case, without brackets behind it.
+    /// In upper case, without brackets after it.
     number: String,
-    /// As written, white space folded.
+    /// As written, with single spaces.
     text: String,
-    /// `II` of `Part II, Item 7`.
+    /// `II` in `Part II, Item 7`.
     part: Option<String>,
 }
 
 impl Mention {
-    /// Whether only a section of that name makes it a mention at all.
+    /// Whether it counts as a mention only if a section has that name.
     fn may_be_foreign(&self) -> bool {
         let small = self.text.starts_with(|c: char| c.is_lowercase());
         matches!(self.kind, MentionKind::Section | MentionKind::Article)
@@ -112,7 +110,7 @@ impl Mention {
     }
 }
 
-/// A word with whether it starts a line.
+/// A word, and whether it starts a line.
 type Word<'a> = (&'a str, bool);
 
 fn mentions(section: &Section, source: &Source) -> Vec<Mention> {
@@ -138,7 +136,7 @@ fn mentions(section: &Section, source: &Source) -> Vec<Mention> {
     mentions
 }
 
-/// The mentions behind one word: several where it is followed by `3, 4 and 15`.
+/// The mentions after one word; several if a list such as `3, 4 and 15` follows.
 fn mentions_at(
     words: &[Word<'_>],
     at: usize,
@@ -183,7 +181,7 @@ fn mention_number(word: &str) -> &str {
         .trim_end_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// The number a word is, in upper case.
+/// The number in a word, in upper case.
 fn parse_number(word: &str, kind: MentionKind) -> Option<String> {
     let number = mention_number(word);
     if number.is_empty() || number.len() > 10 || !number.is_ascii() {
@@ -202,7 +200,7 @@ fn parse_number(word: &str, kind: MentionKind) -> Option<String> {
         MentionKind::Page => {
             digits || (lettered && number.contains('-')) || is_roman(&number.to_uppercase())
         }
-        // `Item 601` is a regulation's, `Notes 650` an amount.
+        // `Item 601` belongs to a regulation, and `Notes 650` is an amount.
         MentionKind::Note | MentionKind::Item => {
             digits && number.bytes().take_while(u8::is_ascii_digit).count() <= 2
         }
@@ -216,8 +214,8 @@ fn is_roman(number: &str) -> bool {
     !number.is_empty() && number.chars().all(|c| matches!(c, 'I' | 'V' | 'X' | 'L'))
 }
 
-/// Whether the word stands where headings and contents rows have it: at the start of a line, with a capital, a stop or
-/// nothing behind the number.
+/// Whether the word begins a heading or a row of contents: at the start of a line, with a capital, punctuation or nothing
+/// after the number.
 fn is_heading(words: &[Word<'_>], at: usize) -> bool {
     if !words[at].1 {
         return false;
@@ -233,7 +231,7 @@ fn is_heading(words: &[Word<'_>], at: usize) -> bool {
     number_ends || new_line || capital
 }
 
-/// `II` where `Part II, ` stands right before.
+/// `II` if `Part II, ` stands right before.
 fn part_before(words: &[Word<'_>], at: usize) -> Option<String> {
     let part = words
         .get(at.checked_sub(2)?)?
@@ -245,7 +243,7 @@ fn part_before(words: &[Word<'_>], at: usize) -> Option<String> {
     (part.eq_ignore_ascii_case("part") && is_roman(number)).then(|| number.to_owned())
 }
 
-/// Whether the words behind a mention give it to another document: `of Regulation S-K`, `of our 2021 Annual Report`.
+/// Whether the words after a mention assign it to another document: `of Regulation S-K`, `of our 2021 Annual Report`.
 fn is_foreign(words: &[Word<'_>], at: usize) -> bool {
     let mut behind = words[at.min(words.len())..]
         .iter()
@@ -276,13 +274,13 @@ fn is_foreign(words: &[Word<'_>], at: usize) -> bool {
     false
 }
 
-/// Sections by what they are called, and pages by what is printed on them.
+/// Sections by name, and pages by printed label.
 struct MentionIndex {
     by_name: HashMap<(MentionKind, String), Vec<SectionId>>,
     pages: HashMap<String, PageNo>,
     /// Start of each section in pre-order: page, line, and whether it starts its page.
     starts: Vec<(PageNo, u32, bool)>,
-    /// For each section, its top section and the number of the PART it stands in.
+    /// For each section, its top section and the number of its PART.
     ancestors: Vec<(SectionId, Option<String>)>,
 }
 
@@ -343,40 +341,32 @@ impl MentionIndex {
         to.map_or(ReferenceTarget::Unresolved, ReferenceTarget::Section)
     }
 
-    /// The only section of that name; of several, the only one in the PART that is named, else under the same top
-    /// section as the mention. Anything else would be a guess.
+    // Item numbers recur in each PART and note numbers in each exhibit. A named PART decides; otherwise the mention means a
+    // section under its own top section. If that leaves several, any choice would be a guess.
+    /// The section that a mention means, if exactly one fits.
     fn choose(&self, ids: &[SectionId], mention: &Mention, from: SectionId) -> Option<SectionId> {
-        let ancestors_of = |id: SectionId| self.ancestors.get(id.0 as usize);
-        let only = |chosen: Vec<SectionId>| {
-            if let [id] = chosen[..] {
-                Some(id)
-            } else {
-                None
-            }
-        };
         if ids.len() == 1 {
             return ids.first().copied();
         }
-        // A name that many sections share tells nothing; looking through all of them for each mention would be quadratic.
+        // A name that many sections share says nothing, and searching all of them for each mention would be quadratic.
         let ids = ids.get(..ids.len().min(64))?;
-        if let Some(part) = &mention.part {
-            return only(
-                ids.iter()
-                    .copied()
-                    .filter(|id| ancestors_of(*id).is_some_and(|(_, at)| at.as_ref() == Some(part)))
-                    .collect(),
-            );
-        }
-        let top = ancestors_of(from)?.0;
-        only(
-            ids.iter()
-                .copied()
-                .filter(|id| ancestors_of(*id).is_some_and(|(at, _)| *at == top))
-                .collect(),
-        )
+        let top = self.ancestors_of(from).map(|(top, _)| *top);
+        let mut fitting = ids.iter().copied().filter(|id| {
+            self.ancestors_of(*id)
+                .is_some_and(|(own_top, own_part)| match &mention.part {
+                    Some(part) => own_part.as_ref() == Some(part),
+                    None => Some(*own_top) == top,
+                })
+        });
+        let only = fitting.next()?;
+        fitting.next().is_none().then_some(only)
     }
 
-    /// The first section that starts the page, else the one that runs on at its top.
+    fn ancestors_of(&self, id: SectionId) -> Option<&(SectionId, Option<String>)> {
+        self.ancestors.get(id.0 as usize)
+    }
+
+    /// The first section that starts the page, otherwise the one that continues at its top.
     fn section_at(&self, page: PageNo) -> Option<SectionId> {
         let on_page = self.starts.partition_point(|(start, _, _)| *start < page);
         let starts_it = self
@@ -392,14 +382,14 @@ impl MentionIndex {
     }
 }
 
-/// Whether the section is called `Notes to … Statements`.
+/// Whether the title is `Notes to … Statements`.
 fn heads_notes(section: &Section) -> bool {
     let title = normalize_key(&section.title);
     title.starts_with("notesto") || (title.contains("notesto") && title.contains("statements"))
 }
 
-/// Whether the section stands among notes that follow their heading beside it, not under it: behind a heading of notes
-/// without sub-sections, as long as every section has a number at the head of its title.
+// Some trees have notes beside their heading instead of below it. After a heading of notes without children, sections belong
+// to it as long as their titles begin with numbers.
 fn behind_notes(section: &Section, behind: bool) -> bool {
     let numbered = section
         .title
@@ -420,7 +410,7 @@ fn roman_part(title: &str) -> Option<String> {
     part.filter(|_| is_roman(&number)).map(|_| number)
 }
 
-/// What a section can be called by: the word and number at the head of its title, or its number among the notes.
+/// Names of a section in mentions: the word and number at the start of its title, or its number among the notes.
 fn names(section: &Section, in_notes: bool) -> Vec<(MentionKind, String)> {
     let words: Vec<&str> = section.title.split_whitespace().take(10).collect();
     let mut names = Vec::new();
@@ -432,7 +422,7 @@ fn names(section: &Section, in_notes: bool) -> Vec<(MentionKind, String)> {
         .iter()
         .find(|(word, kind)| *kind != MentionKind::Page && word.eq_ignore_ascii_case(&bare));
     match titled {
-        // `ITEMS 10, 11, 12 and 13` is called by each of them.
+        // `ITEMS 10, 11, 12 and 13` has one name per number.
         Some((_, kind)) => names.extend(
             words[1..]
                 .iter()

@@ -1,19 +1,18 @@
-//! Who files: the name on the cover, in the signature block, or as a release and its text write it.
+//! Finds the registrant's name: on the cover, in the signature block, or in a release.
 
 use std::collections::BTreeMap;
 
 use stemma_document::{Fact, PageNo, Source, SourceBody};
 
-use super::cover_page::{parse_file_number, parse_irs_number};
-use super::facts::{FrontPage, normalize_key};
+use super::front_page::{FrontPage, normalize_key};
+use super::identifiers::{parse_file_number, parse_irs_number};
 
-/// Lines above the registrant's caption in which the name stands.
+// The name stands within these many lines above its caption.
 const NAME_LINES: usize = 4;
-/// Lines behind the words of a signature block in which the name stands.
+// The name stands within these many lines after the sentence of a signature block.
 const SIGNED_LINES: usize = 6;
-/// Bytes of a name at most.
 const NAME_BYTES: usize = 200;
-/// Words that end the name of a company.
+/// Last words of company names.
 const LEGAL_FORMS: [&str; 27] = [
     "inc",
     "incorporated",
@@ -43,16 +42,16 @@ const LEGAL_FORMS: [&str; 27] = [
     "partners",
     "holdings",
 ];
-/// The first of them that are nothing else: a company's name is written in full with one of these.
+// The first of them are legal forms and nothing else; the others are also ordinary words.
 const PLAIN_FORMS: usize = 12;
 
-/// The name above its caption; on covers without the caption, the line below the file number; else as signed.
+/// The name at its caption; on covers without the caption, the line below the file number; otherwise the signed name.
 pub(super) fn registrant_on_cover(
     cover: &FrontPage<'_>,
     signed_name: Option<&Fact>,
 ) -> Option<Fact> {
-    let squashed: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
-    let caption = squashed.iter().position(|line| {
+    let normalized: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
+    let caption = normalized.iter().position(|line| {
         [
             "exactnameof",
             "nameofregistrantas",
@@ -63,8 +62,8 @@ pub(super) fn registrant_on_cover(
         .any(|words| line.contains(words))
     });
     let name = match caption {
-        Some(at) => name_by_caption(cover, &squashed, at, signed_name),
-        None => name_below_number(cover, &squashed),
+        Some(at) => name_by_caption(cover, &normalized, at, signed_name),
+        None => name_below_number(cover, &normalized),
     };
     let name = name
         .map(|name| clean_name(&name))
@@ -75,7 +74,7 @@ pub(super) fn registrant_on_cover(
 
 fn name_by_caption(
     cover: &FrontPage<'_>,
-    squashed: &[String],
+    normalized: &[String],
     at: usize,
     signed_name: Option<&Fact>,
 ) -> Option<String> {
@@ -94,13 +93,13 @@ fn name_by_caption(
     let from = at.saturating_sub(NAME_LINES);
     let above = (from..at).rev().find(|line| is_name(cover.lines[*line]));
     if let Some(name_line) = above.filter(|name_line| {
-        !squashed[name_line + 1..at]
+        !normalized[name_line + 1..at]
             .iter()
             .any(|line| line.starts_with("exactname"))
     }) {
         return Some(with_line_above(cover, name_line, signed_name));
     }
-    let below = (at + 1..squashed.len().min(at + 8)).map(|line| cover.lines[line]);
+    let below = (at + 1..normalized.len().min(at + 8)).map(|line| cover.lines[line]);
     below.into_iter().find_map(name_in_row).or_else(|| {
         let open = line.trim_end().ends_with(':') || !line.contains('(');
         cover
@@ -111,7 +110,9 @@ fn name_by_caption(
     })
 }
 
-/// A name that is set in two lines: they look the same, or were signed as one.
+// A name may take two lines, but the line above it may also be a slogan or another registrant. The lines are joined if they
+// were signed as one name, if the lower one is nothing but a legal form, or if both have the same large type.
+/// The name at a line, with the line above if that belongs to it.
 fn with_line_above(cover: &FrontPage<'_>, at: usize, signed_name: Option<&Fact>) -> String {
     let line = cover.lines[at];
     let Some(above) = at
@@ -122,11 +123,9 @@ fn with_line_above(cover: &FrontPage<'_>, at: usize, signed_name: Option<&Fact>)
         return line.into();
     };
     let joined = format!("{above} {line}");
-    let as_signed = |name: &str| {
-        signed_name
-            .is_some_and(|signed_name| normalize_key(&signed_name.value) == normalize_key(name))
-    };
-    let rest = words_of(line).all(|word| is_legal_form(&word)) && !as_signed(line);
+    let signed_key = signed_name.map(|name| normalize_key(&name.value));
+    let line_is_signed = signed_key.as_ref() == Some(&normalize_key(line));
+    let is_rest = words_of(line).all(|word| is_legal_form(&word)) && !line_is_signed;
     let alike = match (cover.layout.get(at - 1), cover.layout.get(at)) {
         (Some(upper), Some(lower)) => {
             let a = upper.style();
@@ -140,7 +139,8 @@ fn with_line_above(cover: &FrontPage<'_>, at: usize, signed_name: Option<&Fact>)
         }
         _ => false,
     };
-    if as_signed(&joined) || rest || (alike && !as_signed(line)) {
+    let joined_is_signed = signed_key.as_ref() == Some(&normalize_key(&joined));
+    if joined_is_signed || is_rest || (alike && !line_is_signed) {
         joined
     } else {
         line.into()
@@ -148,11 +148,11 @@ fn with_line_above(cover: &FrontPage<'_>, at: usize, signed_name: Option<&Fact>)
 }
 
 /// The line below the file number.
-fn name_below_number(cover: &FrontPage<'_>, squashed: &[String]) -> Option<String> {
-    let number = squashed
+fn name_below_number(cover: &FrontPage<'_>, normalized: &[String]) -> Option<String> {
+    let number = normalized
         .iter()
         .position(|line| line.starts_with("commissionfile"))?;
-    let below = number + 1..squashed.len().min(number + 4);
+    let below = number + 1..normalized.len().min(number + 4);
     below
         .into_iter()
         .find(|at| is_name(cover.lines[*at]))
@@ -171,7 +171,7 @@ fn name_in_row(line: &str) -> Option<String> {
     is_name(&name).then_some(name)
 }
 
-/// Whether a cover line can be a name: no caption, no rule, no sentence, no bare number.
+/// Whether a cover line can be a name: not a caption, rule, sentence or bare number.
 fn is_name(line: &str) -> bool {
     const CAPTIONS: [&str; 24] = [
         "commission",
@@ -200,9 +200,9 @@ fn is_name(line: &str) -> bool {
         "translation",
     ];
     let line = line.trim();
-    let squashed = normalize_key(line);
+    let normalized = normalize_key(line);
     let first = line.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let letters = squashed.chars().filter(|c| c.is_alphabetic()).count();
+    let letters = normalized.chars().filter(|c| c.is_alphabetic()).count();
     let phrases = [
         "securitiesandexchange",
         "filenumber",
@@ -214,19 +214,21 @@ fn is_name(line: &str) -> bool {
         "reported",
     ];
     letters >= 2
-        && squashed.len() <= NAME_BYTES
+        && normalized.len() <= NAME_BYTES
         && line.split_whitespace().count() <= 16
         && (!first.starts_with(char::is_lowercase)
             || words_of(line)
                 .last()
                 .is_some_and(|word| is_legal_form(&word)))
         && !line.starts_with(['(', '$', '□', '☐', '☒'])
-        && squashed != "or"
-        && !CAPTIONS.iter().any(|caption| squashed.starts_with(caption))
-        && !phrases.iter().any(|words| squashed.contains(words))
+        && normalized != "or"
+        && !CAPTIONS
+            .iter()
+            .any(|caption| normalized.starts_with(caption))
+        && !phrases.iter().any(|words| normalized.contains(words))
 }
 
-/// The registrant as it signed: behind `… has duly is_signature_line this report to be signed_name … duly authorized.`
+/// The registrant's name in the signature block, after `… has duly caused this report to be signed … duly authorized.`
 pub(super) fn signed_name(source: &Source) -> Option<Fact> {
     match &source.body {
         SourceBody::Lines(text) => {
@@ -246,7 +248,7 @@ fn signature_name(lines: &[&str]) -> Option<String> {
     let mut behind = lines[at..lines.len().min(at + SIGNED_LINES + 4)]
         .iter()
         .copied();
-    // The sentence runs on to `duly authorized`.
+    // The sentence may run over lines up to `duly authorized`.
     behind.by_ref().find(|line| {
         let line = normalize_key(line);
         line.contains("authorized") || line.contains("authorised")
@@ -264,19 +266,18 @@ fn signature_name(lines: &[&str]) -> Option<String> {
     (name.len() <= NAME_BYTES && !name.contains("/s/")).then_some(name)
 }
 
-/// Whether `duly is_signature_line` stands on a line or over its end.
+/// Whether `duly caused` stands on a line or across its end.
 fn is_signature_line(lines: &[&str], at: usize) -> bool {
     let line = lines[at];
     if line.len() > 2_000 || !(line.contains("duly") || line.contains("caused")) {
         return false;
     }
-    let squashed = normalize_key(line);
-    let next = || {
-        lines
-            .get(at + 1)
-            .is_some_and(|next| normalize_key(next).starts_with("caused"))
-    };
-    squashed.contains("dulycaused") || (squashed.ends_with("duly") && next())
+    let normalized = normalize_key(line);
+    normalized.contains("dulycaused")
+        || (normalized.ends_with("duly")
+            && lines
+                .get(at + 1)
+                .is_some_and(|next| normalize_key(next).starts_with("caused")))
 }
 
 fn words_of(text: &str) -> impl Iterator<Item = String> {
@@ -289,15 +290,15 @@ fn is_legal_form(word: &str) -> bool {
     LEGAL_FORMS.contains(&word) || word == "and"
 }
 
-/// The longest way in which the document writes a name that begins with `short` and ends with a legal form, if it writes
-/// it often enough to be meant: `Acme` → `Acme Anvils, Inc.` is not it, `Acme plc` is.
+// Only the legal form may be added: `Acme` becomes `Acme plc`, while `Acme Anvils, Inc.` may be a subsidiary.
+/// The most frequent name in the document that consists of `short` and a legal form.
 pub(super) fn full_name(source: &Source, short: &str) -> Option<Fact> {
     let short_words: Vec<String> = words_of(short).collect();
     if short_words.is_empty() || short_words.last().is_some_and(|word| is_legal_form(word)) {
         return None;
     }
     let mut names: BTreeMap<String, (u32, Fact)> = BTreeMap::new();
-    let mut look = |line: &str, page: Option<PageNo>| {
+    let mut count_names = |line: &str, page: Option<PageNo>| {
         let words: Vec<&str> = line.split_whitespace().take(200).collect();
         for at in 0..words.len().saturating_sub(short_words.len()) {
             let same = short_words
@@ -319,11 +320,11 @@ pub(super) fn full_name(source: &Source, short: &str) -> Option<Fact> {
         }
     };
     match &source.body {
-        SourceBody::Lines(text) => text.lines.iter().for_each(|line| look(line, None)),
+        SourceBody::Lines(text) => text.lines.iter().for_each(|line| count_names(line, None)),
         SourceBody::Pages(pages) => pages.iter().enumerate().for_each(|(index, page)| {
             page.lines
                 .iter()
-                .for_each(|line| look(&line.text, Some(PageNo::from_index(index))));
+                .for_each(|line| count_names(&line.text, Some(PageNo::from_index(index))));
         }),
     }
     names
@@ -332,19 +333,25 @@ pub(super) fn full_name(source: &Source, short: &str) -> Option<Fact> {
         .map(|(_, fact)| fact)
 }
 
-/// White space folded, marks around the name dropped, and capitals set apart by their size rejoined (`R ESORTS`).
+/// The name with single spaces and without marks around it; small capitals that were split (`R ESORTS`) are rejoined.
 pub(super) fn clean_name(text: &str) -> String {
     let text = text.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | ')' | '!'));
     let words: Vec<&str> = text.split_whitespace().collect();
-    let capitals = |word: &str| word.chars().count() > 2 && word.chars().all(|c| c.is_uppercase());
-    let lone = |word: &str| word.len() == 1 && word.chars().all(|c| c.is_uppercase());
-    let split = |at: usize| lone(words[at]) && words.get(at + 1).is_some_and(|next| capitals(next));
-    // One lone capital may be an initial; two before capitals are small capitals torn apart.
-    let torn = (0..words.len()).filter(|at| split(*at)).count() >= 2;
+    // A single capital before a word in capitals. One may be an initial; two are small capitals that were split.
+    let is_split: Vec<bool> = (0..words.len())
+        .map(|at| {
+            let lone = words[at].len() == 1 && words[at].chars().all(char::is_uppercase);
+            let capitals = words.get(at + 1).is_some_and(|next| {
+                next.chars().count() > 2 && next.chars().all(char::is_uppercase)
+            });
+            lone && capitals
+        })
+        .collect();
+    let rejoin = is_split.iter().filter(|split| **split).count() >= 2;
     let mut name = String::new();
     for (at, word) in words.iter().enumerate() {
         name.push_str(word);
-        name.push_str(if torn && split(at) || at + 1 == words.len() {
+        name.push_str(if rejoin && is_split[at] || at + 1 == words.len() {
             ""
         } else {
             " "

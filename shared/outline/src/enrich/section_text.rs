@@ -1,5 +1,4 @@
-//! What the text of sections settles: their tokens, and whether a preface is one. The slices themselves are
-//! [`stemma_document::text`]'s.
+//! Text and tokens of sections; [`stemma_document::text`] does the slicing.
 
 pub(super) use stemma_document::text::BodyLine;
 use stemma_document::{Section, SectionId, SectionKind, SectionSpan, SectionTree, Source, text};
@@ -24,7 +23,7 @@ pub(super) fn full_lines<'a>(section: &Section, source: &'a Source) -> Vec<BodyL
     text::full_lines(section, &source.body)
 }
 
-/// Sums the tokens of lines into every section.
+/// Sets `own_tokens` and `tokens` of every section from the tokens of its lines.
 pub(super) fn count_tokens(sections: &mut [Section], source: &Source) {
     for section in sections {
         count_tokens(&mut section.children, source);
@@ -39,7 +38,7 @@ pub(super) fn count_tokens(sections: &mut [Section], source: &Source) {
     }
 }
 
-/// A preface of blank lines is no preface: the tree then starts with its first heading.
+/// Removes a preface of blank lines, so that the tree starts with its first heading.
 pub(super) fn drop_blank_preface(tree: &mut SectionTree, source: &Source) {
     if tree.sections.len() > 1
         && tree.sections.first().is_some_and(|section: &Section| {
@@ -140,9 +139,8 @@ mod tests {
         count_tokens(&mut tree.sections, &source);
         let top = &tree.sections[0];
         // The fixture counts a line's words as its tokens.
-        assert_eq!(
-            (top.own_tokens, top.tokens, top.children[0].tokens),
-            (2, 5, 3)
-        );
+        assert_eq!(top.own_tokens, 2);
+        assert_eq!(top.tokens, 5);
+        assert_eq!(top.children[0].tokens, 3);
     }
 }

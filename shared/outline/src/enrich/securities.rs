@@ -1,19 +1,16 @@
-//! Securities on a cover: the symbols they trade under, and how many shares are outstanding.
+//! Securities on a cover: trading symbols and numbers of shares outstanding.
 
 use stemma_document::{Fact, Ticker};
 
-use super::facts::{FrontPage, normalize_key};
+use super::front_page::{FrontPage, normalize_key};
 
-/// Lines of a table of securities.
 const TABLE_LINES: usize = 60;
-/// Symbols of one filing at most.
 const MAX_TICKERS: usize = 64;
-/// Classes of shares at most.
 const MAX_CLASSES: usize = 6;
-/// Words around `outstanding` in which a number of shares stands.
+// A number of shares stands within this many words of `outstanding`.
 const NEAR: usize = 30;
 
-/// How names of exchanges begin, squashed.
+/// Normalized prefixes of the names of exchanges.
 const EXCHANGES: [&str; 16] = [
     "newyorkstock",
     "nyse",
@@ -33,23 +30,23 @@ const EXCHANGES: [&str; 16] = [
     "investorsexchange",
 ];
 
-/// Symbols in the table of securities registered under Section 12(b) of the Act; empty where it has no symbols.
+/// Symbols in the table of securities registered under Section 12(b) of the Act; empty if it has none.
 pub(super) fn tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
-    let squashed: Vec<String> = page
+    let normalized: Vec<String> = page
         .lines
         .iter()
         .take(250)
         .map(|line| normalize_key(line))
         .collect();
-    let Some(symbols) = squashed.iter().position(|line| line.contains("symbol")) else {
+    let Some(symbols) = normalized.iter().position(|line| line.contains("symbol")) else {
         return Vec::new();
     };
-    let start = squashed[..symbols]
+    let start = normalized[..symbols]
         .iter()
         .rposition(|line| line.contains("12b"))
         .unwrap_or(symbols.saturating_sub(4));
     let mut tickers: Vec<Ticker> = Vec::new();
-    for (at, line) in squashed.iter().enumerate().skip(start).take(TABLE_LINES) {
+    for (at, line) in normalized.iter().enumerate().skip(start).take(TABLE_LINES) {
         if at > symbols
             && (line.contains("12g")
                 || line.starts_with("indicatebycheck")
@@ -91,7 +88,7 @@ fn parse_row(line: &str) -> Option<(String, String)> {
     ))
 }
 
-/// `American Depositary Shares` is a title of securities.
+/// Whether the words are `American Depositary Shares`, which is a title of securities and not an exchange.
 fn is_caption(words: &[&str]) -> bool {
     words
         .first()
@@ -101,22 +98,20 @@ fn is_caption(words: &[&str]) -> bool {
             .is_some_and(|word| word.eq_ignore_ascii_case("stock"))
 }
 
-/// Where the symbol that ends the words begins: `25A` and `PR G` go on to the left.
+/// Index where the symbol at the end of the words begins; `25A` and `PR G` have more to the left.
 fn symbol_start(words: &[&str]) -> Option<usize> {
     let mut start = words.len().checked_sub(1)?;
-    let tail = |word: &str| {
-        word.len() <= 3
-            && word
-                .bytes()
-                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
-    };
     for _ in 0..2 {
         let word = words[start];
         let open = word.len() == 1
             || word.contains(|c: char| c.is_ascii_digit())
             || matches!(word, "PR" | "PRA" | "WS");
+        let is_tail = word.len() <= 3
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
         if open
-            && tail(word)
+            && is_tail
             && start > 0
             && is_symbol(words[start - 1])
             && words[start - 1].len() <= 5
@@ -141,31 +136,30 @@ fn is_symbol(word: &str) -> bool {
         )
 }
 
-/// Symbols a release names: `(NYSE: ABC)`, `Nasdaq: ABCD; ASX: ABC`.
+/// The exchange in `(NYSE:`, as written.
+fn exchange_before_symbol(word: &str) -> Option<String> {
+    const EXCHANGES: [&str; 12] = [
+        "NYSE", "NASDAQ", "NasdaqGS", "TSX", "LSE", "ASX", "AMEX", "OTC", "OTCQB", "OTCQX", "HKEX",
+        "SEHK",
+    ];
+    let name = word
+        .trim_start_matches(['(', '[', '“', '"'])
+        .strip_suffix(':')?;
+    EXCHANGES
+        .iter()
+        .any(|exchange| exchange.eq_ignore_ascii_case(name))
+        .then(|| name.to_owned())
+}
+
+/// Symbols in a release: `(NYSE: ABC)`, `Nasdaq: ABCD; ASX: ABC`.
 pub(super) fn release_tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
     let words = page.words();
-    let exchange = |word: &str| {
-        let name = word
-            .trim_start_matches(['(', '[', '“', '"'])
-            .strip_suffix(':')
-            .unwrap_or_default();
-        let listed = [
-            "NYSE", "NASDAQ", "NasdaqGS", "TSX", "LSE", "ASX", "AMEX", "OTC", "OTCQB", "OTCQX",
-            "HKEX", "SEHK",
-        ];
-        listed
-            .iter()
-            .find(|listed| listed.eq_ignore_ascii_case(name))
-            .map(|_| name.to_owned())
-    };
     let mut tickers: Vec<Ticker> = Vec::new();
     for pair in words.windows(2) {
-        let (Some(exchange), symbol) = (
-            exchange(pair[0]),
-            pair[1].trim_end_matches([')', ']', ';', ',', '.', '”', '"']),
-        ) else {
+        let Some(exchange) = exchange_before_symbol(pair[0]) else {
             continue;
         };
+        let symbol = pair[1].trim_end_matches([')', ']', ';', ',', '.', '”', '"']);
         let listed = tickers.iter().any(|ticker| ticker.symbol.value == symbol);
         if !listed && is_symbol(symbol) && tickers.len() < MAX_CLASSES {
             tickers.push(Ticker {
@@ -180,28 +174,22 @@ pub(super) fn release_tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
 /// Numbers of shares outstanding, in the order of the cover.
 pub(super) fn shares_outstanding(page: &FrontPage<'_>) -> Vec<Fact> {
     let words = page.words();
-    let stands = |at: usize, prefixes: &[&str]| {
-        let around = &words[at.saturating_sub(NEAR)..words.len().min(at + NEAR)];
-        around.iter().any(|word| {
-            prefixes
-                .iter()
-                .any(|prefixes| normalize_key(word).starts_with(prefixes))
-        })
-    };
     let mut counts: Vec<Fact> = Vec::new();
     for (at, word) in words.iter().enumerate() {
         let Some(count) = share_count(word) else {
             continue;
         };
+        // Covers also state the shares held by non-affiliates and their market value.
         let holders = &words[at + 1..words.len().min(at + 12)];
-        let holders = holders
+        let by_holders = holders
             .iter()
             .any(|word| normalize_key(word).contains("affiliates"));
         let priced = at > 0 && words[at - 1].ends_with('$');
-        if !holders
+        let around = &words[at.saturating_sub(NEAR)..words.len().min(at + NEAR)];
+        if !by_holders
             && !priced
-            && stands(at, &["outstanding"])
-            && stands(at, &["shares", "stock", "units"])
+            && any_starts_with(around, &["outstanding"])
+            && any_starts_with(around, &["shares", "stock", "units"])
         {
             counts.push(page.fact(count));
         }
@@ -210,7 +198,14 @@ pub(super) fn shares_outstanding(page: &FrontPage<'_>) -> Vec<Fact> {
     counts
 }
 
-/// At least six digits in groups of three.
+fn any_starts_with(words: &[&str], prefixes: &[&str]) -> bool {
+    words.iter().any(|word| {
+        let key = normalize_key(word);
+        prefixes.iter().any(|prefix| key.starts_with(prefix))
+    })
+}
+
+/// A number of at least seven digits in groups of three, without its commas.
 fn share_count(word: &str) -> Option<String> {
     let word = word
         .trim_end_matches(['.', ',', ';', ')'])

@@ -1,32 +1,30 @@
-//! The choice of what a summary says: greedily what adds most weight of terms not yet said, per word.
+//! Chooses sentences and list items for a summary: greedily, by weight of uncovered terms per word.
 
 use foldhash::{HashMap, HashSet, HashSetExt};
 
-use super::facts::normalize_key;
+use super::front_page::normalize_key;
 use super::sentences::ProseSentence;
 use super::words;
 
-/// Added to a sentence's length when its terms are divided by it: without it one-term sentences would win.
+// Added to the length of a sentence before its weight is divided by it; otherwise sentences of one term would win.
 const SHORT_BONUS_WORDS: u64 = 6;
-/// The same for an item of a list, where short names are what is wanted.
+// The same for list items, where short names are preferred.
 const SHORT_BONUS_ITEM_WORDS: u64 = 2;
-/// Shorter sentences say too little.
+// Shorter sentences are exclamations and fragments.
 const MIN_SENTENCE_WORDS: usize = 5;
-/// What a term's weight is divided by each time it has been said.
+// Divides the weight of a term each time it is covered, so that sentences do not repeat each other.
 const REPEAT_DISCOUNT: u64 = 4;
-/// Bytes of a word, on average: what is longer is no language.
+/// Maximum average bytes per word; longer text is not natural language.
 pub(super) const WORD_BYTES: usize = 16;
-/// Words of one item of a list.
 const ITEM_WORDS: usize = 12;
 
-/// Chooses for one summary; what one choice has said counts for less in the next.
+/// Chooses the parts of one summary; each choice lowers the weight of the terms it covers.
 pub(super) struct SentenceSelector {
     weights: HashMap<String, u64>,
-    /// The section's title, squashed: a heading that ends with a stop reads like a sentence.
+    /// The normalized title, to skip headings that end with a full stop and look like sentences.
     title: String,
 }
 
-/// What may be chosen.
 struct SelectionCandidate {
     index: usize,
     words: usize,
@@ -36,7 +34,7 @@ struct SelectionCandidate {
 }
 
 impl SentenceSelector {
-    /// `weights` tells how much each term says about the section.
+    /// `weights` are the weights of the section's terms.
     pub(super) fn new(weights: HashMap<String, u64>, title: &str) -> Self {
         Self {
             weights,
@@ -44,7 +42,7 @@ impl SentenceSelector {
         }
     }
 
-    /// The chosen sentences in reading order. Those from index `own` on speak for parts.
+    /// The chosen sentences in reading order. Those from index `own` on come from summaries of parts.
     pub(super) fn select_sentences(
         &mut self,
         sentences: &[ProseSentence],
@@ -59,7 +57,7 @@ impl SentenceSelector {
             .collect()
     }
 
-    /// `Head first list_item; second list_item.` of the chosen items in reading order, within `budget` words; empty when none fits.
+    /// `Head first item; second item.` with the chosen items in reading order, within `budget` words; empty if none fits.
     pub(super) fn select_list<'a>(
         &mut self,
         head: &str,
@@ -105,7 +103,6 @@ impl SentenceSelector {
             let candidate = candidates.swap_remove(best);
             budget -= candidate.words;
             for term in &candidate.terms {
-                // What is said once need not be said again.
                 if let Some(weight) = self.weights.get_mut(term) {
                     *weight /= REPEAT_DISCOUNT;
                 }
@@ -171,7 +168,7 @@ impl SentenceSelector {
     }
 }
 
-/// An item as a list names it: its first words, no stop at the end.
+/// The first words of an item, without punctuation at the end.
 fn list_item(text: &str) -> String {
     let item = text
         .split_whitespace()
@@ -191,7 +188,7 @@ fn distinct_terms(text: &str) -> Vec<String> {
     terms
 }
 
-/// Phrases of sentences that say nothing by themselves.
+/// Phrases of sentences without content of their own.
 const BOILERPLATE: [&str; 25] = [
     "accompanying notes",
     "see note",
@@ -220,7 +217,7 @@ const BOILERPLATE: [&str; 25] = [
     "appears under",
 ];
 
-/// Words a sentence starts with when it leans on the one before.
+/// Openings of sentences that depend on the one before.
 const DEPENDENT_OPENINGS: [&str; 14] = [
     "this ",
     "these ",
@@ -238,7 +235,8 @@ const DEPENDENT_OPENINGS: [&str; 14] = [
     "further",
 ];
 
-/// What speaks for a sentence apart from its terms, in hundredths: place, amounts, no boilerplate.
+// First sentences introduce their section. One to four amounts make a sentence concrete; more are a table read as prose.
+/// Score factor of a sentence apart from its terms, in hundredths: position, amounts, no boilerplate.
 fn merit(text: &str, position: usize) -> u64 {
     let lower = text.to_lowercase();
     let mut merit: u64 = match position {

@@ -1,4 +1,4 @@
-//! Sentences of running text, and the labels of table rows, from the lines of a section.
+//! Splits the lines of a section into sentences, labels of table rows and inner headings.
 
 use std::collections::HashSet;
 
@@ -8,34 +8,32 @@ use super::section_text::BodyLine;
 use super::words::is_cjk;
 use stemma_document::english_words::MONTHS;
 
-/// Bytes of a section that are read; a summary of 60 words needs no more.
+// Limits per section; a summary of 60 words needs no more.
 const MAX_BYTES: usize = 200_000;
-/// Sentences of a section that are considered.
 const MAX_SENTENCES: usize = 1_500;
-/// Row labels, and headings, of a section that are considered.
 const MAX_LABELS: usize = 200;
 
-/// What a section says, taken apart.
+/// Content of a section by kind.
 #[derive(Debug, Default)]
 pub(super) struct ProseContent {
     /// In reading order.
     pub(super) sentences: Vec<ProseSentence>,
-    /// First cells of table rows, without figures, each once.
+    /// Distinct first cells of table rows, without figures.
     pub(super) labels: Vec<String>,
-    /// Headings inside the section that are no sections of their own, each once.
+    /// Distinct headings inside the section that are not sections.
     pub(super) headings: Vec<String>,
 }
 
-/// A sentence as it stands in the section, lines joined.
+/// A sentence with its lines joined.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ProseSentence {
     pub(super) text: String,
-    /// Starts like a sentence and ends with a stop.
+    /// Starts like a sentence and ends with a full stop.
     pub(super) is_complete: bool,
 }
 
-/// Takes lines apart. `is_known_word` tells whether a word occurs elsewhere in the document (to rejoin words hyphenated at a
-/// line end).
+/// Reads the lines of a section. `is_known_word`: whether a word occurs elsewhere in the document, to rejoin words
+/// hyphenated at line ends.
 pub(super) fn read_prose(
     lines: &[BodyLine<'_>],
     is_known_word: &dyn Fn(&str) -> bool,
@@ -74,7 +72,7 @@ impl ProseReader<'_> {
     fn line(&mut self, line: &BodyLine<'_>, above: Option<&BodyLine<'_>>) {
         let text = line.text.trim();
         if !text.chars().any(|c| c.is_alphabetic()) {
-            // A page number must not end the paragraph that runs on over the page.
+            // A page number must not end a paragraph that continues on the next page.
             if text.is_empty() && line.page.is_none() {
                 self.end_paragraph();
             }
@@ -139,12 +137,11 @@ impl ProseReader<'_> {
         self.paragraph.truncate(self.paragraph.trim_end().len());
     }
 
-    /// Whether the word broken at the line end is one word, and not one with a hyphen of its own.
+    /// Whether the word broken at the line end is one word (`infor-mation`), not a compound (`year-over`).
     fn is_hyphenated_word(&self, text: &str) -> bool {
-        let letters = |c: char| c.is_alphabetic();
         let head = self.paragraph.trim_end_matches('-');
-        let head = &head[head.trim_end_matches(letters).len()..];
-        let tail = &text[..text.len() - text.trim_start_matches(letters).len()];
+        let head = &head[head.trim_end_matches(char::is_alphabetic).len()..];
+        let tail = &text[..text.len() - text.trim_start_matches(char::is_alphabetic).len()];
         (self.is_known_word)(&format!("{head}{tail}"))
     }
 
@@ -173,11 +170,12 @@ fn is_cjk_or_stop(c: char) -> bool {
     is_cjk(c) || ('\u{3000}'..='\u{303F}').contains(&c) || ('\u{FF00}'..='\u{FFEF}').contains(&c)
 }
 
-/// Whether the line is a row of a table.
 pub(super) fn is_row(line: &BodyLine<'_>) -> bool {
     row_label(line, line.text.trim()).is_some()
 }
 
+// A row is a line with many figures, one that ends with a figure in a cell of its own, a Markdown row, or one with leaders.
+// A sentence may also contain figures, hence the share of 30 %.
 /// The label of a table row; `None` for a line of text.
 fn row_label<'a>(line: &BodyLine<'_>, text: &'a str) -> Option<&'a str> {
     let mut words = 0usize;
@@ -204,10 +202,10 @@ fn row_label<'a>(line: &BodyLine<'_>, text: &'a str) -> Option<&'a str> {
     Some(row_name(&text[..end]))
 }
 
-/// What a row is about, from what stands before its figures: empty where that is no name, or the half of one.
+/// The name of a row from the text before its figures; empty if that is not a name or only half of one.
 fn row_name(text: &str) -> &str {
     let mut label = text.trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
-    // The mark of a footnote: `(1)`, `(a)`.
+    // Footnote marks: `(1)`, `(a)`.
     if let Some(open) = label
         .rfind('(')
         .filter(|open| label.ends_with(')') && label.len() - open <= 4)
@@ -224,7 +222,7 @@ fn row_name(text: &str) -> &str {
     }
 }
 
-/// Whether no name ends with this word: the rest of it stands in the next line, or is a date.
+/// Whether no name ends with this word; the rest is on the next line or is a date.
 fn is_open_word(word: &str) -> bool {
     OPEN_WORDS.contains(&word) || MONTHS.contains(&word)
 }
@@ -245,15 +243,20 @@ fn is_figure(word: &str) -> bool {
             ))
 }
 
-/// Whether words stand further apart than words of a sentence do.
+/// Whether some words are further apart than those of a sentence.
 fn has_cells(line: &Line) -> bool {
-    let height = line.rect.height();
-    line.words
-        .windows(2)
-        .any(|pair| pair[1].x0.points() - pair[0].x1.points() > 1.5 * height.max(1.0))
+    wide_gaps(line) > 0
 }
 
-/// Whether the line heads columns with periods: `Years ended December 31`, `(in millions)`.
+fn wide_gaps(line: &Line) -> usize {
+    let gap = 1.5 * line.rect.height().max(1.0);
+    line.words
+        .windows(2)
+        .filter(|pair| pair[1].x0.points() - pair[0].x1.points() > gap)
+        .count()
+}
+
+/// Whether the line is the head of columns: `Years ended December 31`, `(in millions)`.
 fn is_date_line(text: &str) -> bool {
     let heads = [
         "as",
@@ -296,7 +299,7 @@ fn is_date_line(text: &str) -> bool {
         .all(|word| heads.contains(&word.as_str()) || MONTHS.contains(&word.as_str()))
 }
 
-/// Bold or capital lines and Markdown headings do not run on into sentences.
+/// Whether the line is a heading: bold, in capitals, or marked in Markdown.
 fn is_heading(line: &BodyLine<'_>, text: &str) -> bool {
     if text.len() > 300 || text.ends_with([',', ';']) {
         return false;
@@ -307,15 +310,8 @@ fn is_heading(line: &BodyLine<'_>, text: &str) -> bool {
     (caps || marked || bold) && text.split_whitespace().count() <= 22
 }
 
-/// Whether a line that looks like a heading heads the columns of a table: cells side by side, or one name for several.
+/// Whether a line that looks like a heading is the head of table columns: three cells, or a repeated word.
 fn is_column_head(line: &BodyLine<'_>, text: &str) -> bool {
-    let wide = |line: &Line| {
-        let gap = 1.5 * line.rect.height().max(1.0);
-        line.words
-            .windows(2)
-            .filter(|pair| pair[1].x0.points() - pair[0].x1.points() > gap)
-            .count()
-    };
     let words: Vec<&str> = text
         .split_whitespace()
         .filter(|word| word.len() > 2)
@@ -324,15 +320,15 @@ fn is_column_head(line: &BodyLine<'_>, text: &str) -> bool {
         .iter()
         .enumerate()
         .any(|(at, word)| words[..at].contains(word) && !is_open_word(word));
-    line.layout.is_some_and(|line| wide(line) >= 2) || repeats
+    line.layout.is_some_and(|line| wide_gaps(line) >= 2) || repeats
 }
 
-/// Whether every bracket is closed: what is cut in two is no name.
+/// Whether every bracket is closed; a name that was cut in two often has an open one.
 fn is_balanced(text: &str) -> bool {
     text.matches('(').count() == text.matches(')').count()
 }
 
-/// Whether white space above the line sets it apart from the paragraph before.
+/// Whether space above the line separates it from the paragraph before.
 fn has_space_above(line: &BodyLine<'_>, above: Option<&BodyLine<'_>>) -> bool {
     let Some((line, above)) = above
         .filter(|above| above.page == line.page)
@@ -375,7 +371,7 @@ const ABBREVIATIONS: [&str; 30] = [
     "gen", "messrs",
 ];
 
-/// Whether the stop after `before` ends a sentence, given what follows.
+/// Whether the punctuation mark after `before` ends a sentence.
 fn ends_sentence(before: &str, after: &str, stop: char) -> bool {
     let next = after.trim_start().chars().next();
     if next.is_some_and(char::is_lowercase) {
@@ -389,7 +385,7 @@ fn ends_sentence(before: &str, after: &str, stop: char) -> bool {
         .next()
         .unwrap_or_default()
         .to_lowercase();
-    // `J.`, `I.R.S.` and the `1.` of a list run on.
+    // `J.`, `I.R.S.` and the `1.` of a list do not end sentences.
     let initial = last
         .split('.')
         .all(|part| part.chars().count() == 1 && part.chars().all(char::is_alphabetic));

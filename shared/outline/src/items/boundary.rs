@@ -1,18 +1,18 @@
-//! What bears out where an Item starts and ends: its heading and the next one, looked at on paper.
+//! Verifies where an Item starts and ends: its own heading and the next one are compared with the lines at their places.
 
 use stemma_document::{
     Boundary, BoundaryEvidence, Section, SectionKind, SectionSpan, SectionTree, Source, text,
 };
 
-use super::truncate_text;
+use super::item_text::truncate_text;
 use crate::structure::form_items::title_similarity;
 
-/// Lines a heading may run over.
+// A heading may wrap over this many lines.
 const HEADING_LINES: usize = 4;
-/// How alike a title and the lines at its place must be.
+// Lower than for locating titles: the place is known, and only a wrong one must be recognized.
 const MIN_SIMILARITY: f32 = 0.5;
 
-/// The headings between which a section stands.
+/// Evidence for the heading of a section and for the next heading.
 pub(super) fn find_boundary(tree: &SectionTree, section: &Section, source: &Source) -> Boundary {
     let next = next_section(tree, section).map(|next| heading_evidence(next, source));
     Boundary {
@@ -26,8 +26,9 @@ pub(super) fn is_verified(boundary: &Boundary) -> bool {
     boundary.heading.verified && boundary.next.as_ref().is_none_or(|next| next.verified)
 }
 
-/// The section that ends another: the first behind its descendants. A PART that was added from the form stands where its
-/// first Item does, and that is found on paper.
+// A PART that was added from the form has no heading of its own and starts at its first Item, so that Item is the next
+// heading.
+/// The first section after the descendants of `section`.
 fn next_section<'t>(tree: &'t SectionTree, section: &Section) -> Option<&'t Section> {
     let mut last = section;
     while let Some(child) = last.children.last() {

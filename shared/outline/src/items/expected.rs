@@ -1,6 +1,6 @@
-//! Which Items a form asks for in which year.
+//! Items that a form requires, by year.
 //!
-//! Source: the releases that added or withdrew them: 33-8238 (9A), 33-8400 (9B), 33-8591 (1A, 1B), 33-9089 (4 withdrawn,
+//! Source: the SEC releases that added or withdrew them: 33-8238 (9A), 33-8400 (9B), 33-8591 (1A, 1B), 33-9089 (4 withdrawn,
 //! later mine safety), 33-10890 (6 withdrawn), 33-11216 (1C), the Holding Foreign Companies Accountable Act (9C).
 
 use stemma_document::FilingFacts;
@@ -9,11 +9,13 @@ use crate::structure::form_items::FormEntry;
 
 /// The fiscal year, else the year in which the period ends.
 pub(super) fn filing_year(facts: &FilingFacts) -> Option<u32> {
-    let of = |fact: &Option<stemma_document::Fact>| fact.as_ref()?.value.get(..4)?.parse().ok();
-    of(&facts.fiscal_year).or_else(|| of(&facts.period_end))
+    [&facts.fiscal_year, &facts.period_end]
+        .into_iter()
+        .flatten()
+        .find_map(|fact| fact.value.get(..4)?.parse().ok())
 }
 
-/// Whether a filing of that year that lacks the Item lacks something; never for Items a filer may leave out.
+/// Whether a filing of that year must have the Item; `false` for Items that a filer may omit.
 pub(super) fn is_expected(form: &str, entry: &FormEntry, year: Option<u32>) -> bool {
     let since: [(&str, u8, &str, u32, u32); 10] = [
         ("10-K", 1, "1A", 2005, u32::MAX),
@@ -27,7 +29,7 @@ pub(super) fn is_expected(form: &str, entry: &FormEntry, year: Option<u32>) -> b
         ("10-K", 3, "14", 2004, u32::MAX),
         ("10-Q", 2, "1A", 2006, u32::MAX),
     ];
-    // A current report has the Items it reports; Form 10-K has a summary, and Form 20-F its Items, as the filer likes.
+    // A current report has only the Items it reports. The summary of Form 10-K and the Items of Form 20-F are optional.
     if matches!(form, "8-K" | "20-F") || (form == "10-K" && entry.number == "16") {
         return false;
     }

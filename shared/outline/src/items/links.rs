@@ -1,19 +1,16 @@
-//! Where the text of an Item sends the reader.
+//! Resolves the references in the text of an Item to sections, pages and other documents.
 
 use std::collections::HashMap;
 
 use stemma_document::{ItemLink, ItemTarget, ReferenceTarget, Section, SectionId, SectionTree};
 
-use super::status::ItemText;
-use super::truncate_text;
+use super::item_text::{ItemText, truncate_text};
 use crate::enrich::normalize_key;
 
-/// Links of one Item at most.
 const MAX_LINKS: usize = 12;
-/// Sections whose titles are known by name.
 const MAX_SECTIONS: usize = 50_000;
 
-/// Sections by what they are called.
+/// Sections by title.
 pub(super) struct LinkResolver<'a> {
     titles: HashMap<String, Vec<&'a Section>>,
 }
@@ -31,8 +28,7 @@ impl<'a> LinkResolver<'a> {
         Self { titles }
     }
 
-    /// The only section of that title, its number left out; of several, the one with the most text, where it holds most
-    /// of what all of them do.
+    /// The only section with that title, ignoring numbers. Among several, the largest if it has over 75 % of their tokens.
     pub(super) fn find_by_title(&self, title: &str) -> Option<SectionId> {
         let sections = self.titles.get(&title_core(title))?;
         let largest = sections
@@ -45,7 +41,7 @@ impl<'a> LinkResolver<'a> {
         (sections.len() == 1 || u64::from(largest.tokens) * 4 > all * 3).then_some(largest.id)
     }
 
-    /// What the referring sentences of an Item lead to, each target once.
+    /// Targets of the referring sentences of an Item, each once.
     pub(super) fn links_in(
         &self,
         tree: &SectionTree,
@@ -82,31 +78,22 @@ impl<'a> LinkResolver<'a> {
             .copied()
             .filter(|sentence| other_document(sentence, form).is_some())
             .collect();
-        // `Item 3 … in our 2020 Form 10-K` and `“Item 2 – Ratification”` of a proxy statement are not this document's.
-        let foreign = |text: &str| {
-            let of_form =
-                |sentence: &&str| sentence.contains(text) && other_form(sentence, form).is_some();
-            let quoted = |sentence: &&str| {
-                quoted_phrases(sentence)
-                    .iter()
-                    .any(|quoted| quoted.contains(text))
-            };
-            text.starts_with("Item")
-                && elsewhere_too
-                    .iter()
-                    .any(|sentence| of_form(sentence) || quoted(sentence))
-        };
+        // `Item 3 … in our 2020 Form 10-K` and `“Item 2 – Ratification”` in a proxy statement belong to other documents.
         let mine = tree
             .references
             .iter()
             .filter(|reference| inside.contains(&reference.from.0));
         for reference in mine
-            .filter(|reference| !foreign(&reference.text))
+            .filter(|reference| {
+                !elsewhere_too
+                    .iter()
+                    .any(|sentence| is_foreign_item(&reference.text, sentence, form))
+            })
             .take(MAX_LINKS)
         {
             match reference.to {
                 ReferenceTarget::Section(id) if elsewhere(id) => {
-                    add(&reference.text, ItemTarget::Section(id))
+                    add(&reference.text, ItemTarget::Section(id));
                 }
                 ReferenceTarget::Section(_) => {}
                 ReferenceTarget::Unresolved if reference.text.starts_with(['E', 'e']) => {
@@ -125,7 +112,7 @@ impl<'a> LinkResolver<'a> {
                 add(document, ItemTarget::Outside(document.to_owned()));
             }
         }
-        // What was found makes places that were not a detail.
+        // Next to a resolved link, unresolved ones are only noise.
         if links
             .iter()
             .any(|link| link.target != ItemTarget::Unresolved)
@@ -136,7 +123,17 @@ impl<'a> LinkResolver<'a> {
     }
 }
 
-/// Documents of the same filer that Items refer to.
+/// Whether `text` names an Item of the other document that a sentence mentions.
+fn is_foreign_item(text: &str, sentence: &str, form: &str) -> bool {
+    let of_form = sentence.contains(text) && other_form(sentence, form).is_some();
+    text.starts_with("Item")
+        && (of_form
+            || quoted_phrases(sentence)
+                .iter()
+                .any(|quoted| quoted.contains(text)))
+}
+
+/// Other documents that Items refer to, by normalized name.
 const OTHER_DOCUMENTS: [(&str, &str); 5] = [
     ("proxystatement", "proxy statement"),
     (
@@ -151,12 +148,12 @@ const OTHER_DOCUMENTS: [(&str, &str); 5] = [
     ("informationstatement", "information statement"),
 ];
 
-/// The other document a sentence speaks of.
+/// The other document that a sentence names.
 fn other_document(sentence: &str, form: &str) -> Option<&'static str> {
-    let squashed = normalize_key(sentence);
+    let normalized = normalize_key(sentence);
     let other = OTHER_DOCUMENTS
         .iter()
-        .find(|(words, _)| squashed.contains(words))
+        .find(|(words, _)| normalized.contains(words))
         .map(|(_, document)| *document);
     other.or_else(|| other_form(sentence, form))
 }
@@ -174,7 +171,7 @@ fn other_form(sentence: &str, form: &str) -> Option<&'static str> {
         .map(|(_, document)| document)
 }
 
-/// The title without `Item 7.`, `Note 3 –` or a number before it, squashed.
+/// The normalized title without `Item 7.` or `Note 3 –` before it.
 fn title_core(title: &str) -> String {
     let mut rest = title.trim();
     for word in ["item", "note"] {
@@ -190,7 +187,7 @@ fn title_core(title: &str) -> String {
     normalize_key(rest)
 }
 
-/// What stands in quotation marks.
+/// The texts in quotation marks.
 fn quoted_phrases(sentence: &str) -> Vec<&str> {
     let mut phrases = Vec::new();
     let mut rest = sentence;

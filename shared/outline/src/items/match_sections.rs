@@ -1,4 +1,4 @@
-//! Which section is which Item.
+//! Matches the sections of a tree to the Items of a form.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use stemma_document::{Section, SectionKind, SectionTree};
 
 use crate::structure::form_items::KnownForm;
 
-/// Sections that are looked at.
 const MAX_SECTIONS: usize = 50_000;
 
 /// A section that is an Item.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ItemSection<'a> {
     pub(super) section: &'a Section,
-    /// Whether its heading stands for several Items.
+    /// Whether its heading names several Items.
     pub(super) combined: bool,
-    /// Whether its heading has the Item's number; else only the title speaks for it.
+    /// Whether its heading has the Item's number, not only the title.
     pub(super) numbered: bool,
 }
 
-/// How surely a title names an Item, surest first.
+// The derived order ranks the kinds, most certain first.
+/// How a title names an Item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum MatchKind {
     /// `Item 7A`.
@@ -30,8 +30,7 @@ enum MatchKind {
     TitleOnly,
 }
 
-/// The sections of all Items, by key. Of several sections for one Item the surest named counts, then the verified, the
-/// higher and the first one.
+/// The sections of all Items, by key. Among several for one Item the order is: kind of match, verified, higher level, first.
 pub(super) fn match_sections(
     tree: &SectionTree,
     form: KnownForm,
@@ -67,8 +66,9 @@ pub(super) fn match_sections(
         .collect()
 }
 
-/// The section with its descendants in reading order. The heading of a combined Item runs over lines that are easily taken
-/// for headings of their own: what follows up to the next Item or PART is its text, too.
+// The long heading of a combined Item is easily split into several headings, which then hold its text. Everything up to the
+// next Item or PART therefore belongs to it.
+/// The section with its descendants in reading order.
 pub(super) fn item_extent<'a>(
     tree: &'a SectionTree,
     section: &'a Section,
@@ -82,14 +82,13 @@ pub(super) fn item_extent<'a>(
         .walk()
         .map(|(_, section)| section)
         .skip_while(|other| other.id < section.id);
-    let ends = |other: &Section| {
-        other.id > last.id
-            && (!combined
-                || KnownForm::item_title(&other.title).is_some()
-                || KnownForm::part_of(&other.title).is_some())
-    };
     behind
-        .take_while(|other| !ends(other))
+        .take_while(|other| {
+            let is_next = !combined
+                || KnownForm::item_title(&other.title).is_some()
+                || KnownForm::part_of(&other.title).is_some();
+            other.id <= last.id || !is_next
+        })
         .take(MAX_SECTIONS)
         .collect()
 }
@@ -102,7 +101,7 @@ fn match_title(
 ) -> Option<(MatchKind, usize, usize)> {
     if let Some((first, last)) = form.keys_of(&section.title, part) {
         let headed = KnownForm::item_title(&section.title).is_some();
-        // Notes and lists have numbers too, further down.
+        // Deeper in the tree, notes and lists have the same numbers.
         let naming = if headed {
             MatchKind::ItemHeading
         } else {

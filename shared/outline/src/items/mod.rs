@@ -1,13 +1,14 @@
-//! The Item map: each Item of the form a filing is on, how the document answers it, and where the content really is.
+//! The Item map: for each Item of a filing's form, how the document answers it and where the content is.
 //!
-//! The tree covers every page, so that what stands under a heading can be measured: an Item with a few words that send the
-//! reader elsewhere is `by_reference`, one with too few words that do not is a `stub`. What bears out where an Item starts
-//! and ends is looked at on paper again; where it is not found the Item is flagged, never moved to a likelier place.
+//! The tree covers every page, so the text under each heading can be measured: an Item with a few words that refer elsewhere
+//! is `by_reference`, one with too few words and no reference is a `stub`. The headings at both ends of an Item are checked
+//! against the pages again. An Item that fails the check is flagged and never moved to a more likely place.
 //!
-//! A pure function of tree, text and cross-reference index; it never fails, and is linear in the text of the Items.
+//! The map is a pure function of tree, text and cross-reference index. It never fails and is linear in the text of the Items.
 
 mod boundary;
 mod expected;
+mod item_text;
 mod links;
 mod match_sections;
 mod status;
@@ -19,18 +20,16 @@ use stemma_document::{
     Source,
 };
 
+use self::item_text::{ItemText, truncate_text};
 use self::links::LinkResolver;
 use self::match_sections::ItemSection;
 use crate::structure::form_items::{FormEntry, KnownForm};
 use crate::structure::{IndexNote, IndexRow};
 
-/// Characters of a title or of quoted words that are kept.
-const MAX_TEXT_CHARS: usize = 120;
-
-/// Fills the Item map of a finished tree (tokens, facts and references known), and the Items a current report reports.
+/// Sets the Item map of a tree with tokens, facts and references, and the reported Items of a current report.
 ///
-/// `cross_index` is the index of a report that has its Items nowhere else. The map is empty for a document on no form, or
-/// on one whose Items are not known.
+/// `cross_index` is the index of a report without Item headings. The map stays empty for documents without a form, and for
+/// forms whose Items are unknown.
 pub fn attach(tree: &mut SectionTree, source: &Source, cross_index: &[IndexRow]) {
     let Some(form) = form_of(tree) else { return };
     let items = ItemMap {
@@ -81,7 +80,7 @@ impl ItemMap<'_> {
         let mut items = Vec::new();
         for entry in &entries {
             let indexed = self.cross_index.iter().find(|row| is_row_for(row, entry));
-            // What the index says of an Item is surer than a section of the same name.
+            // An index row is better evidence than a section that only has the title of the Item.
             let place = places
                 .get(&entry.key)
                 .filter(|place| place.numbered || indexed.is_none());
@@ -89,7 +88,7 @@ impl ItemMap<'_> {
                 (Some(place), _) => items.push(self.item_from_section(entry, place, &links)),
                 (None, Some(row)) => items.push(self.item_from_index(entry, row, &links)),
                 (None, None) if expected::is_expected(self.form.name(), entry, year) => {
-                    items.push(self.absent_item(entry))
+                    items.push(self.empty_item(entry));
                 }
                 (None, None) => {}
             }
@@ -97,6 +96,7 @@ impl ItemMap<'_> {
         items
     }
 
+    /// An absent Item; other Items replace what they know.
     fn empty_item(&self, entry: &FormEntry) -> FilingItem {
         let part = ["I", "II", "III", "IV"]
             .get(usize::from(entry.part).wrapping_sub(1))
@@ -117,11 +117,7 @@ impl ItemMap<'_> {
         }
     }
 
-    fn absent_item(&self, entry: &FormEntry) -> FilingItem {
-        self.empty_item(entry)
-    }
-
-    /// An Item that has a heading.
+    /// An Item with a heading.
     fn item_from_section(
         &self,
         entry: &FormEntry,
@@ -131,7 +127,7 @@ impl ItemMap<'_> {
         let section = place.section;
         let combined = place.combined;
         let sections = match_sections::item_extent(self.tree, section, combined);
-        let body = status::ItemText::from_sections(&sections, self.source);
+        let body = ItemText::from_sections(&sections, self.source);
         let verdict = status::classify(self.form.name(), entry, section, &body);
         let title = if combined { None } else { item_title(section) };
         let boundary = boundary::find_boundary(self.tree, section, self.source);
@@ -214,7 +210,7 @@ impl ItemMap<'_> {
             empty_reason: nothing,
             pages: whole.map(|(start, end)| PageSpan::between(start, end)),
             tokens: tokens_in(self.source, &row.pages),
-            // Page lists name pages, not lines: what else stands on them is not the Item's.
+            // The index lists pages, not lines, so other text on these pages cannot be told apart.
             boundary_unverifiable: !elsewhere && nothing.is_none(),
             content,
             ..self.empty_item(entry)
@@ -222,7 +218,6 @@ impl ItemMap<'_> {
     }
 }
 
-/// Whether a row of the index is about the Item.
 fn is_row_for(row: &IndexRow, entry: &FormEntry) -> bool {
     let number = row.item.replace(['(', ')', ' '], "");
     number.eq_ignore_ascii_case(&entry.number)
@@ -231,14 +226,14 @@ fn is_row_for(row: &IndexRow, entry: &FormEntry) -> bool {
             .is_none_or(|part| entry.part == 0 || part == entry.part)
 }
 
-/// The title behind the Item's number.
+/// The title after the Item's number.
 fn item_title(section: &Section) -> Option<String> {
     let title = KnownForm::item_title(&section.title).unwrap_or_else(|| section.title.clone());
     let title = title.trim_end_matches(['.', ':', ' ']);
     (!title.is_empty()).then(|| truncate_text(title))
 }
 
-/// The tokens of all pages the spans name, each page once.
+/// Tokens of all pages in the spans, each page counted once.
 fn tokens_in(source: &Source, spans: &[PageSpan]) -> u32 {
     let stemma_document::SourceBody::Pages(pages) = &source.body else {
         return 0;
@@ -251,17 +246,6 @@ fn tokens_in(source: &Source, spans: &[PageSpan]) -> u32 {
     let all = page_indices.into_iter().filter_map(|page| pages.get(page));
     all.map(stemma_document::Page::tokens)
         .fold(0u32, u32::saturating_add)
-}
-
-/// White space folded, cut to what is shown.
-fn truncate_text(text: &str) -> String {
-    let folded: Vec<&str> = text.split_whitespace().take(60).collect();
-    folded
-        .join(" ")
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(MAX_TEXT_CHARS)
-        .collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::enrich::{SectionSettings, finish};
 
 const PROXY: &str = "The information required by this Item is incorporated by reference from our definitive proxy statement.";
 
-/// The map of a form whose pages are given with their headings `(page, line, level, title)`.
+/// The Item map of a filing on `form` with these pages and headings `(page, line, level, title)`.
 fn map(
     form: &str,
     pages: &[&str],
@@ -142,12 +142,10 @@ fn unverified_boundary_is_flagged() {
     8-K.5.02 Full unverifiable
     8-K.8.01 Full
     ");
-    let proof = items[1].boundary.as_ref().unwrap();
-    assert_eq!(
-        (proof.heading.line, proof.heading.text.as_str()),
-        (3, "Item 8.01. Other Events.")
-    );
-    assert!(proof.next.is_none());
+    let boundary = items[1].boundary.as_ref().unwrap();
+    assert_eq!(boundary.heading.line, 3);
+    assert_eq!(boundary.heading.text, "Item 8.01. Other Events.");
+    assert!(boundary.next.is_none());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Agreements: where one begins, and its ARTICLEs and Sections. Several may be bound into one file, each counting from 1.
+//! Finds agreements, and the ARTICLEs and Sections inside them. One file may bind several, each numbered from 1.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass, TitleNumber};
 use super::titles;
 
-/// What an instrument is called by the last words of its title, squashed.
+/// Last words in titles of legal instruments, normalized.
 const INSTRUMENTS: [&str; 22] = [
     "agreement",
     "amendment",
@@ -31,9 +31,9 @@ const INSTRUMENTS: [&str; 22] = [
     "letter",
     "settlement",
 ];
-/// Lines from the top of a page among which the title of an instrument stands.
+// The title of an instrument stands among the first lines of a page; the same words further down are a mention.
 const TOP_LINES: usize = 14;
-/// Words of the title of a section before its text runs on.
+// A run-in title has at most this many words before its text begins.
 const TITLE_WORDS: usize = 18;
 
 /// A section of an agreement.
@@ -46,8 +46,10 @@ pub(super) struct AgreementClause {
     pub(super) depth: u32,
 }
 
-/// The rows in `rows` where instruments begin: titles at the top of a page from which sections count from 1. The title is
-/// repeated behind a cover or contents page; only its first copy counts.
+// Centered capitals such as `CREDIT AGREEMENT` also stand on covers, above contents and in page headers. An agreement
+// begins only where the next numbered section is the first one. Copies of the title before any section with text are part
+// of the same agreement, so only the first copy counts.
+/// The rows of titles where agreements begin.
 pub(super) fn agreement_titles(sheet: &LineTable<'_>, rows: Range<usize>) -> Vec<usize> {
     let mut starts: Vec<usize> = Vec::new();
     let candidates: Vec<usize> = rows.clone().filter(|at| is_title(sheet, *at)).collect();
@@ -60,12 +62,12 @@ pub(super) fn agreement_titles(sheet: &LineTable<'_>, rows: Range<usize>) -> Vec
         .filter(|row| has_text(sheet, *row))
         .collect();
     for at in candidates {
-        // Sections in the text since the title before: without them this is a copy of it, or a line of its cover.
-        let body = |from: usize| {
-            let next = with_text.get(with_text.partition_point(|row| *row <= from));
-            next.is_some_and(|row| *row < at)
-        };
-        if starts.last().is_some_and(|last| !body(*last)) {
+        // Without a section with text since the previous title, this is a copy of it or a line of its cover.
+        let is_copy = starts.last().is_some_and(|last| {
+            let next = with_text.get(with_text.partition_point(|row| row <= last));
+            next.is_none_or(|row| *row >= at)
+        });
+        if is_copy {
             continue;
         }
         let first = openings.get(openings.partition_point(|(row, _)| *row <= at));
@@ -76,7 +78,7 @@ pub(super) fn agreement_titles(sheet: &LineTable<'_>, rows: Range<usize>) -> Vec
     starts
 }
 
-/// The rows of a title that ends at `at`: a first line of the same look belongs to it.
+/// The rows of a title that ends at `at`: a line of the same style right above belongs to it.
 pub(super) fn title_rows(sheet: &LineTable<'_>, at: usize) -> (usize, usize) {
     let row = &sheet.rows[at];
     let above = at
@@ -95,7 +97,7 @@ pub(super) fn title_rows(sheet: &LineTable<'_>, at: usize) -> (usize, usize) {
     (joins.unwrap_or(at), at)
 }
 
-/// Whether the row begins a section (of contents or text), and whether it is the first.
+/// `Some` if the row begins a section (in contents or text): whether it is the first of its agreement.
 fn clause_opening(sheet: &LineTable<'_>, at: usize) -> Option<bool> {
     let row = &sheet.rows[at];
     let number = clause_number(row)?;
@@ -139,7 +141,7 @@ fn is_title(sheet: &LineTable<'_>, at: usize) -> bool {
         && clause_number(row).is_none()
 }
 
-/// The number a section's heading begins with: `ARTICLE IV`, `SECTION 2.07`, `Section 3.`, or `2.07` alone.
+/// The number at the start of a section heading: `ARTICLE IV`, `SECTION 2.07`, `Section 3.`, or `2.07` alone.
 fn clause_number<'a>(row: &LineFeatures<'a>) -> Option<TitleNumber<'a>> {
     if row.running || row.key.is_empty() {
         return None;
@@ -160,8 +162,9 @@ fn starts_title(text: &str) -> bool {
     text.starts_with(|c: char| c.is_uppercase() || matches!(c, '[' | '“' | '"'))
 }
 
-/// The sections of the agreement in `rows`, leaving out `excluded` rows (its contents): each counts on from the one
-/// before, or starts again at 1 behind the heading of an annex.
+// Agreements cite their own sections all the time, often at the start of a line. The numbering tells the difference: a
+// heading continues the count, a citation almost never does.
+/// The sections of the agreement in `rows`, except in `excluded` rows (its contents). Annexes restart the count.
 pub(super) fn find_clauses(
     sheet: &LineTable<'_>,
     rows: Range<usize>,
@@ -188,7 +191,7 @@ pub(super) fn find_clauses(
             clauses.push(clause);
         }
     }
-    // A few numbered lines are no agreement.
+    // One or two numbered lines do not make an agreement.
     if clauses.iter().filter(|clause| clause.depth > 0).count() >= 3 {
         clauses
     } else {
@@ -196,16 +199,16 @@ pub(super) fn find_clauses(
     }
 }
 
-/// The sections counted so far.
+/// Numbers of the last ARTICLE and Section.
 #[derive(Default)]
 struct ClauseCounter {
     article: u32,
-    /// First component and last of the section before.
+    /// First and last component of the previous section's number.
     section: (u32, u32),
 }
 
 impl ClauseCounter {
-    /// Whether the heading counts on, and if so notes it.
+    /// Whether the heading continues the count; if so, records it.
     fn accept(&mut self, row: &LineFeatures<'_>, number: &TitleNumber<'_>) -> bool {
         match number.class {
             NumberClass::Article => {
@@ -224,12 +227,13 @@ impl ClauseCounter {
                     .unwrap_or(0);
                 let own = if number.text.contains('.') { first } else { 0 };
                 let (above, before) = self.section;
+                // One missing number is tolerated inside an ARTICLE: a heading may be unreadable or reserved.
                 let counts = match (own == above, self.article) {
                     (true, _) => number.value > before && number.value <= before + 2,
                     (false, 0) => number.value == 1 && (own == above + 1 || own <= 1),
                     (false, article) => own == article && number.value <= 2,
                 };
-                // A bare `2.07` is a section only inside article 2, and never a line of text.
+                // A bare `2.07` is a section only inside ARTICLE II, and never a row with figures.
                 let sure = class == NumberClass::Section
                     || (self.article == own && own > 0 && !row.figures);
                 if counts && sure {
@@ -282,7 +286,7 @@ fn read_annex(sheet: &LineTable<'_>, at: usize, end: usize) -> AgreementClause {
     }
 }
 
-/// The row below that is the title of a number alone on its line.
+/// The row below a number alone on its line, if it is the title.
 fn title_below(sheet: &LineTable<'_>, at: usize, end: usize) -> Option<usize> {
     let row = &sheet.rows[at];
     let next = sheet.rows.get(at + 1)?;
@@ -294,7 +298,7 @@ fn title_below(sheet: &LineTable<'_>, at: usize, end: usize) -> Option<usize> {
         .then_some(at + 1)
 }
 
-/// The heading of a section: up to the stop behind its title where the text runs on.
+/// The heading of a section; a run-in title ends at its full stop.
 fn read_clause(
     sheet: &LineTable<'_>,
     at: usize,

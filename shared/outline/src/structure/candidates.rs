@@ -1,4 +1,4 @@
-//! Claims of the witnesses that name sections: contents rows and entries of the embedded outline, with their levels.
+//! Section candidates from rows of contents and entries of the embedded outline, with their levels.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use super::titles::{self, TitleKeys};
 use super::toc::{ContentsRow, TableOfContents};
 use super::{false_headings, item_headings};
 
-/// Entries of an embedded outline that are looked at; larger outlines list figures or words.
+// Larger outlines list figures or words instead of sections.
 const OUTLINE_ENTRIES: usize = 5_000;
 
-/// A section that a witness names, before anyone looked for it.
+/// An announced section that has not been located yet.
 #[derive(Debug, Clone)]
 pub(super) struct SectionCandidate {
     pub(super) title: String,
@@ -24,19 +24,17 @@ pub(super) struct SectionCandidate {
     pub(super) level: u16,
     pub(super) printed: Option<String>,
     pub(super) target: Option<Destination>,
-    /// Page (from 0) that the printed label stands for.
+    /// Page (from 0) with the printed label.
     pub(super) predicted: Option<u32>,
     pub(super) evidence: EvidenceSource,
-    /// First and last key in the form, for a PART or an Item.
+    /// First and last index in the list of the form, for a PART or an Item.
     pub(super) keys: Option<(usize, usize)>,
 }
 
 impl SectionCandidate {
     pub(super) fn new(title: &str, evidence: EvidenceSource) -> Self {
         let title = titles::fold_whitespace(titles::truncate_bytes(title, 400));
-        let number = numbering::parse_numbers(&title)
-            .first()
-            .map(|number| number.text.to_string());
+        let number = numbering::leading_number(&title);
         let prepared = TitleKeys::new(&title);
         Self {
             prepared,
@@ -45,7 +43,7 @@ impl SectionCandidate {
             printed: None,
             target: None,
             predicted: None,
-            evidence: evidence,
+            evidence,
             keys: None,
             title,
         }
@@ -55,19 +53,19 @@ impl SectionCandidate {
         self.target.map(|target| target.page.get() - 1)
     }
 
-    /// The page its witness puts it on, link before label.
+    /// The announced page (from 0): that of the link, otherwise that of the label.
     pub(super) fn page(&self) -> Option<u32> {
         self.target_page().or(self.predicted)
     }
 }
 
-/// The date of a statement on a line of its own, and the company whose contents these are, are no sections.
+/// Whether a row is only a date, or the name of the company above its contents.
 fn is_caption(entry: &ContentsRow) -> bool {
     let placed = entry.label.is_some() || entry.target.is_some();
     false_headings::is_date_line(&entry.title) || (!placed && titles::is_company_name(&entry.title))
 }
 
-/// The claims of a table of contents whose labels count inside `pages` (from 0).
+/// The candidates of a table of contents. Labels are looked up inside `pages` (from 0).
 pub(super) fn candidates_from_toc(
     contents: &TableOfContents,
     form: Option<SecForm>,
@@ -92,7 +90,7 @@ pub(super) fn candidates_from_toc(
         candidate.target = entry.target;
         candidate.predicted = entry.label.as_ref().and_then(|label| {
             let labeled_page = labels.page_of(label, pages.clone());
-            // Without printed labels the number itself is the best guess.
+            // If no page prints a label, the number itself is the best guess.
             let own = (labels.is_empty() && label.series.is_empty())
                 .then(|| label.number.saturating_sub(1));
             labeled_page.or(own).filter(|page| pages.contains(page))
@@ -118,7 +116,7 @@ pub(super) fn candidates_from_toc(
     candidates
 }
 
-/// A row without label and link (a group, an Item with sub-entries) starts where the next row starts.
+/// Gives a row without label and link (a group, an Item with sub-entries) the page of the next row.
 fn inherit_places(candidates: &mut [SectionCandidate]) {
     for at in (0..candidates.len().saturating_sub(1)).rev() {
         if candidates[at].target.is_none() && candidates[at].predicted.is_none() {
@@ -127,17 +125,18 @@ fn inherit_places(candidates: &mut [SectionCandidate]) {
     }
 }
 
-/// What decides the level of a contents row.
+/// Properties that decide the level of a contents row.
 struct EntryRank<'a> {
     rank: u8,
     indent: f32,
     bold: bool,
     number: Option<TitleNumber<'a>>,
-    /// Nothing lies in it: statements behind the signatures stand beside them.
+    /// Never has children: statements behind the signatures stand beside them.
     leaf: bool,
 }
 
-/// Ranks: PART 0, Item 1, what closes a filing 0, other rows 2.
+// In a filing the form decides the upper levels, since contents print PARTs, Items and signatures at any indent: PART 0,
+// Item 1, closing sections 0. All other rows have rank 2 and nest by number and indent.
 fn entry_rank<'a>(
     entry: &'a ContentsRow,
     candidate: &SectionCandidate,
@@ -151,7 +150,7 @@ fn entry_rank<'a>(
         (Some(_), None) if closing => 0,
         _ => 2,
     };
-    // Where a centered row starts says nothing about its depth.
+    // The left edge of a centered row depends on its length and says nothing about its depth.
     let indent = if entry.centered && entry.label.is_none() && rank == 2 && number.is_none() {
         0.0
     } else {
@@ -166,7 +165,7 @@ fn entry_rank<'a>(
     }
 }
 
-/// `Signatures`, `Exhibit Index`: they stand beside the PARTs of a filing.
+/// Whether a normalized title closes a filing (`Signatures`, `Exhibit Index`). Such sections stand beside the PARTs.
 pub(super) fn is_closing(key: &str) -> bool {
     matches!(
         key,
@@ -179,7 +178,8 @@ pub(super) fn is_closing(key: &str) -> bool {
     )
 }
 
-/// What a filing lists behind its signatures (statements on F-pages) stands beside the PARTs, not in the last of them.
+// Statements on F-pages are listed behind the signatures. They stand beside the PARTs, unless they are indented below the
+// signatures; a new PART or Item ends the rule.
 fn raise_behind_closing(kinds: &mut [EntryRank<'_>]) {
     let mut closed: Option<f32> = None;
     for kind in kinds {
@@ -209,6 +209,9 @@ fn levels(kinds: &[EntryRank<'_>]) -> Vec<u16> {
     levels
 }
 
+// Order of evidence: rank in the form, then classes of numbers, then indent, then weight. Numbers come before indent
+// because scanned and centered contents have unreliable indents. Three points of slack absorb the jitter of text
+// positions, twelve are a deliberate indent.
 fn is_under(kind: &EntryRank<'_>, above: &EntryRank<'_>) -> bool {
     if above.leaf || kind.rank != above.rank {
         return !above.leaf && kind.rank > above.rank;
@@ -253,6 +256,7 @@ fn is_under(kind: &EntryRank<'_>, above: &EntryRank<'_>) -> bool {
         }
     }
     let deeper = kind.indent > above.indent + 3.0;
+    // In one column, a plain row below a bold one belongs to it, unless only one of them is numbered.
     let same_column = (kind.indent - above.indent).abs() <= 3.0;
     deeper
         || (same_column
@@ -261,7 +265,7 @@ fn is_under(kind: &EntryRank<'_>, above: &EntryRank<'_>) -> bool {
             && kind.number.is_none() == above.number.is_none())
 }
 
-/// The claims of the embedded outline, junk titles left out; levels as claimed, and PARTs and Items by the form.
+/// The candidates of the embedded outline without junk titles, with the levels of the outline.
 pub(super) fn candidates_from_outline(
     outline: &[OutlineItem],
     form: Option<SecForm>,
@@ -285,7 +289,7 @@ pub(super) fn candidates_from_outline(
     candidates
 }
 
-/// Names of files and slides are no titles.
+/// Whether the title is the name of a file, slide or page, which programs write into outlines.
 fn is_junk(candidate: &SectionCandidate) -> bool {
     let key = candidate.prepared.full.as_str();
     let extension = [
@@ -303,7 +307,8 @@ fn is_junk(candidate: &SectionCandidate) -> bool {
         || !key.chars().any(char::is_alphabetic)
 }
 
-/// An outline listed mostly against the order of its own pages is put into their order and loses its levels.
+// The chain needs candidates in reading order. Some programs write the outline backwards or in order of creation; if more
+// than a third of its steps go back, it is sorted by page. Its levels meant the old order and are dropped.
 fn reorder(candidates: &mut [SectionCandidate]) {
     let pages: Vec<u32> = candidates
         .iter()
@@ -353,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filing_nests_by_its_form() {
+    fn filing_contents_nest_by_form() {
         let rows = [
             ("PART I", 20.0, false),
             ("1. Business", 20.0, false),

@@ -1,7 +1,7 @@
-//! Cross-reference indexes: tables that say on which pages of an integrated report the Items of its form are answered.
+//! Cross-reference indexes: tables that list the pages of an integrated report which answer the Items of its form.
 //!
-//! Such a report has no Item headings; its sections follow an order of its own. A row points elsewhere, so that it is
-//! no section: the whole index is one, and its rows are kept as data ([`IndexRow`]) for whoever asks for an Item.
+//! Integrated reports have no Item headings; their sections follow an order of their own. A row of the index points
+//! elsewhere and has no text, so the index is one section, and its rows are data ([`IndexRow`]) for the Item map.
 
 use std::collections::BTreeSet;
 
@@ -9,64 +9,63 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{Line, Page, PageNo, PageSpan, Position, Pt};
 
 use super::forms::SecForm;
-use super::item_headings;
 use super::line_features::{LineFeatures, LineTable};
 use super::page_labels::{PageLabels, SeriesLabel};
 use super::titles;
+use super::{item_grammar, item_headings};
 
 /// One Item of a cross-reference index and where the report answers it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IndexRow {
-    /// PART (1–4) the index lists it under, where it says so.
+    /// PART (1–4) in the index, if given.
     pub part: Option<u8>,
     /// Number of the Item as written: `1A`, `10`; a sub-Item of Form 20-F is `4.B`.
     pub item: String,
-    /// What the index calls it; empty where only the number is given.
+    /// Title in the index; empty if only the number is given.
     pub title: String,
     /// Printed page references, as written: `4-6`, `F-12`.
     pub printed: Vec<String>,
-    /// The same as physical pages (1-based, inclusive), in the order of the index; what cannot be placed is left out.
+    /// Physical pages (1-based, inclusive) in the order of the index, without references that cannot be resolved.
     pub pages: Vec<PageSpan>,
-    /// Sections of the report the row names beside or below the Item.
+    /// Sections of the report named beside or below the Item.
     pub titles: Vec<String>,
-    /// What stands in the place of pages.
+    /// The entry printed instead of pages.
     pub note: Option<IndexNote>,
-    /// Where the row stands.
     pub place: Position,
 }
 
-/// What an index says of an Item that has no pages in the document.
+/// Why an Item of an index has no pages in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IndexNote {
     /// `Not applicable`, `None`, `[Reserved]`.
     NotApplicable,
-    /// Another document (the proxy statement) answers it.
+    /// Another document, such as the proxy statement, answers it.
     ByReference,
 }
 
-/// An index found on paper.
+/// A located index.
 #[derive(Debug, Clone)]
 pub(super) struct CrossIndex {
-    /// The line that names it.
+    /// Row of its heading.
     pub(super) title: Option<usize>,
     /// First and last row, title and footnotes included.
     pub(super) rows: (usize, usize),
     pub(super) entries: Vec<IndexRow>,
 }
 
-/// Distinct Items below which a list of them is no index.
+// Fewer distinct Items are a list of references in some paragraph or table.
 const MIN_ITEMS: usize = 8;
-/// Pages an index may run over.
+// Longer stretches of Item lines are the body of a filing.
 const MAX_PAGES: usize = 4;
-/// Lines of a paragraph between two rows that an index may have.
+// A note of a few lines may stand between two rows; more text means that Items are answered there.
 const MAX_NOTE_LINES: usize = 3;
-/// Rows with page references below which a list of Items is no index.
+// With fewer page references the list is a checklist of Items.
 const MIN_PLACED: usize = 4;
-/// Page references of one Item that are kept.
 const MAX_PAGE_REFERENCES: usize = 64;
 
-/// Finds the index of a document: the list of Items whose page references are lists or ranges, or fall. Whether the
-/// Items also stand in the text is for the caller to see; then the list is a table of contents.
+/// Finds the list of Items whose page references are lists or ranges, or do not rise.
+///
+/// The caller must check whether the Items also have headings in the text; then the list is a table of contents.
 pub(super) fn find_cross_index(
     sheet: &LineTable<'_>,
     pages: &[Page],
@@ -104,9 +103,8 @@ pub(super) fn find_cross_index(
     None
 }
 
-/// The front of `items` that can be one table: no page between that has none, no paragraph, no Item twice.
+/// The longest prefix of `items` that can be one table: no skipped page, no paragraph between rows, no Item twice.
 fn contiguous<'i>(sheet: &LineTable<'_>, items: &'i [(usize, String)]) -> &'i [(usize, String)] {
-    let page = |at: usize| sheet.rows[at].page;
     let mut numbers = BTreeSet::new();
     let mut end = 0;
     while end < items.len() && numbers.insert(items[end].1.as_str()) {
@@ -115,7 +113,8 @@ fn contiguous<'i>(sheet: &LineTable<'_>, items: &'i [(usize, String)]) -> &'i [(
             .iter()
             .filter(|row| row.prose && row.cells == 1)
             .count();
-        if page(items[end].0) > page(before) + 1 || prose > MAX_NOTE_LINES {
+        let skips_page = sheet.rows[items[end].0].page > sheet.rows[before].page + 1;
+        if skips_page || prose > MAX_NOTE_LINES {
             break;
         }
         end += 1;
@@ -123,7 +122,7 @@ fn contiguous<'i>(sheet: &LineTable<'_>, items: &'i [(usize, String)]) -> &'i [(
     &items[..end]
 }
 
-/// An Item as a row of the index begins with it.
+/// The Item at the start of a row.
 struct IndexItem<'a> {
     part: Option<u8>,
     number: String,
@@ -134,7 +133,7 @@ fn item_of<'a>(row: &LineFeatures<'a>) -> Option<IndexItem<'a>> {
     if row.running || row.prose && row.cells < 2 {
         return None;
     }
-    if let Some(head) = item_headings::parse_heading(row.text) {
+    if let Some(head) = item_grammar::parse_heading(row.text) {
         let numbered = !head.tags.is_empty() && !head.current;
         return numbered.then(|| IndexItem {
             part: head.part,
@@ -142,7 +141,7 @@ fn item_of<'a>(row: &LineFeatures<'a>) -> Option<IndexItem<'a>> {
             rest: head.rest,
         });
     }
-    let (number, rest) = item_headings::bare_item(row.text)?;
+    let (number, rest) = item_grammar::bare_item(row.text)?;
     let forms = [SecForm::Annual, SecForm::Quarterly, SecForm::Foreign].into_iter();
     let title = split_page_references(rest).0;
     let fits = forms
@@ -208,12 +207,12 @@ impl IndexReader<'_, '_> {
     }
 
     fn part(&self, at: usize) -> Option<u8> {
-        let head = item_headings::parse_heading(self.sheet.rows.get(at)?.text)?;
+        let head = item_grammar::parse_heading(self.sheet.rows.get(at)?.text)?;
         head.part.filter(|_| head.tags.is_empty())
     }
 
-    /// The line above the first Item that names the index: the highest of those that say so, else the nearest that
-    /// stands out.
+    /// The row of the index heading above the first Item: the first that says so, otherwise the first that stands out
+    /// within eight rows.
     fn title(&self, from: usize) -> Option<usize> {
         let page = self.sheet.rows[from].page as usize;
         let above =
@@ -221,19 +220,17 @@ impl IndexReader<'_, '_> {
         above()
             .find(|at| is_index_title(&self.sheet.rows[*at].key))
             .or_else(|| {
-                let stands_out = |row: &LineFeatures<'_>| {
-                    row.size > self.sheet.body + 0.8 || row.bold || row.caps
-                };
                 above()
                     .filter(|at| self.sheet.rows[*at].cells == 1 && self.part(*at).is_none())
                     .find(|at| {
                         let row = &self.sheet.rows[*at];
-                        stands_out(row) && row.words <= 12 && from - at <= 8
+                        let stands_out = row.size > self.sheet.body + 0.8 || row.bold || row.caps;
+                        stands_out && row.words <= 12 && from - at <= 8
                     })
             })
     }
 
-    /// The last row of the index: rows and footnotes behind the last Item up to a heading or the end of the page.
+    /// The last row of the index: everything after the last Item up to a heading or the end of the page.
     fn last_row(&self, to: usize) -> usize {
         let page = self.sheet.rows[to].page as usize;
         let mut end = to;
@@ -250,28 +247,25 @@ impl IndexReader<'_, '_> {
     }
 
     fn entry(&self, row: &LineFeatures<'_>, item: String, part: Option<u8>) -> IndexRow {
-        let place = Position {
-            page: PageNo::from_index(row.page as usize),
-            line: row.line,
-            y: Pt::new(row.y0),
-        };
-        let title = String::new();
-        let printed = Vec::new();
-        let pages = Vec::new();
-        let titles = Vec::new();
         IndexRow {
             part,
             item,
-            title,
-            printed,
-            pages,
-            titles,
+            title: String::new(),
+            printed: Vec::new(),
+            pages: Vec::new(),
+            titles: Vec::new(),
             note: None,
-            place,
+            place: Position {
+                page: PageNo::from_index(row.page as usize),
+                line: row.line,
+                y: Pt::new(row.y0),
+            },
         }
     }
 
-    /// Takes the cells of a row into the last entry; `rest` is what follows the Item's number on its first row.
+    // Columns of indexes have no fixed order, so each cell is classified by its own text: page references, a note, a
+    // footnote mark, a column head, the title of the Item or a section of the report.
+    /// Adds the cells of a row to the last entry. `rest` is the text after the Item's number, on its first row only.
     fn add_cells(
         &self,
         row: &LineFeatures<'_>,
@@ -289,7 +283,7 @@ impl IndexReader<'_, '_> {
         let start = rest.map_or(0, |rest| row.text.len() - rest.len());
         let mut offset = 0;
         for (at, (x, cell)) in cells.into_iter().enumerate() {
-            // Only what stands behind the number.
+            // Skip the cell, or the part of it, that holds the number.
             let position = row
                 .text
                 .get(offset..)
@@ -330,7 +324,7 @@ impl IndexReader<'_, '_> {
         }
     }
 
-    /// A row below an Item: a sub-Item (`B. Business overview`), or more of the row above.
+    /// Reads a row below an Item: a sub-Item (`B. Business overview`) or the continuation of the row above.
     fn continue_entry(
         &self,
         row: &LineFeatures<'_>,
@@ -355,15 +349,8 @@ impl IndexReader<'_, '_> {
 
     fn physical(&self, place: &PageReference) -> Option<PageSpan> {
         let all = 0..u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
-        let page = |label: &SeriesLabel| {
-            self.labels.page_of(label, all.clone()).or_else(|| {
-                let bare = self.labels.is_empty() && label.series.is_empty();
-                bare.then(|| label.number.saturating_sub(1))
-                    .filter(|page| all.contains(page))
-            })
-        };
-        let from = page(&place.from)?;
-        let to = page(&place.to)?;
+        let from = self.page_of(&place.from, &all)?;
+        let to = self.page_of(&place.to, &all)?;
         (from <= to).then(|| {
             PageSpan::between(
                 PageNo::from_index(from as usize),
@@ -372,12 +359,22 @@ impl IndexReader<'_, '_> {
         })
     }
 
+    // If no page prints a label, the number itself is the best guess.
+    fn page_of(&self, label: &SeriesLabel, all: &std::ops::Range<u32>) -> Option<u32> {
+        self.labels.page_of(label, all.clone()).or_else(|| {
+            let is_unlabeled = self.labels.is_empty() && label.series.is_empty();
+            is_unlabeled
+                .then(|| label.number.saturating_sub(1))
+                .filter(|page| all.contains(page))
+        })
+    }
+
     fn is_footnote(&self, row: &LineFeatures<'_>) -> bool {
         let mark = row.text.split_whitespace().next().unwrap_or("");
         is_mark(mark) && row.words >= 4 && row.cells <= 2
     }
 
-    /// `(a) Incorporated by reference to the proxy statement …` explains the rows that carry the mark.
+    /// Applies a footnote such as `(a) Incorporated by reference to the proxy statement …` to the rows with its mark.
     fn apply_footnote(
         &self,
         at: usize,
@@ -411,7 +408,7 @@ impl IndexReader<'_, '_> {
     }
 }
 
-/// Where the words of an Item start, to tell a wrapped title from a row of its own.
+/// Edges of the title of an Item, to tell a wrapped title from a new row.
 #[derive(Default)]
 struct TitleColumns {
     /// Left edge of the title.
@@ -463,7 +460,8 @@ fn is_index_title(key: &str) -> bool {
         )
 }
 
-/// Whether page references are lists or ranges, or fall: contents list one rising number each.
+// A table of contents has one rising number per row. In an index at least a fifth of the rows have several references or
+// go back, because the Items are answered in another order than the form's.
 fn has_scattered_pages(entries: &[IndexRow]) -> bool {
     let placed: Vec<&IndexRow> = entries
         .iter()
@@ -478,14 +476,14 @@ fn has_scattered_pages(entries: &[IndexRow]) -> bool {
     several * 5 >= placed.len() || falling * 5 >= firsts.len().max(1)
 }
 
-/// A page reference.
+/// A page or a range of pages, with its text as printed.
 struct PageReference {
     from: SeriesLabel,
     to: SeriesLabel,
     text: String,
 }
 
-/// Words of a cell and the page references it ends with (or is).
+/// Splits a cell into its words and the page references at its end.
 fn split_page_references(cell: &str) -> (&str, Vec<PageReference>) {
     const JOINTS: [char; 4] = [',', ';', '&', ' '];
     let cell = cell.trim();
@@ -497,7 +495,7 @@ fn split_page_references(cell: &str) -> (&str, Vec<PageReference>) {
             .strip_suffix(" and")
             .unwrap_or(joined)
             .trim_end_matches(JOINTS);
-        // `Note 12, page 18`: what stands before the word is no page.
+        // `Note 12, page 18`: the number before the word `page` is not a page.
         let worded = ["Pages", "pages", "Page", "page", "pp.", "p."]
             .iter()
             .find_map(|word| front.strip_suffix(word));
@@ -514,7 +512,7 @@ fn split_page_references(cell: &str) -> (&str, Vec<PageReference>) {
     }
     let lead =
         front.trim_end_matches(|c: char| matches!(c, '.' | '…' | '_' | '·') || c.is_whitespace());
-    // `SecForm 10-K` and `Note 12` end with no page.
+    // `Form 10-K` and `Note 12` end with a number that is not a page.
     let numbered = [
         "Note", "Notes", "Item", "Items", "Form", "Section", "Part", "Exhibit",
     ];
@@ -525,15 +523,16 @@ fn split_page_references(cell: &str) -> (&str, Vec<PageReference>) {
     (lead, references)
 }
 
-/// The last page or range of `text`, and where it starts.
+fn last_word_start(text: &str) -> usize {
+    text.rfind(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '.' | '…' | '(' | '_'))
+        .map_or(0, |at| {
+            at + text[at..].chars().next().map_or(1, char::len_utf8)
+        })
+}
+
+/// The last page or range of `text`, and its byte offset.
 fn last_page_reference(text: &str) -> Option<(usize, PageReference)> {
-    let word_start = |text: &str| {
-        text.rfind(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '.' | '…' | '(' | '_'))
-            .map_or(0, |at| {
-                at + text[at..].chars().next().map_or(1, char::len_utf8)
-            })
-    };
-    let start = word_start(text);
+    let start = last_word_start(text);
     let word = &text[start..];
     if let Some((from, to)) = range(word) {
         return Some((
@@ -555,7 +554,7 @@ fn last_page_reference(text: &str) -> Option<(usize, PageReference)> {
         .filter(|before| before.len() < text[..start].trim_end().len())
         .map(str::trim_end)
     {
-        let first = word_start(before);
+        let first = last_word_start(before);
         if let Some(from) =
             SeriesLabel::parse(&before[first..]).filter(|from| from.series == to.series)
         {
@@ -575,14 +574,15 @@ fn last_page_reference(text: &str) -> Option<(usize, PageReference)> {
 
 /// `4-6`, `4–6`, `F-3–F-9`.
 fn range(word: &str) -> Option<(SeriesLabel, SeriesLabel)> {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     for (at, mark) in word
         .char_indices()
         .filter(|(_, c)| matches!(c, '-' | '–' | '—'))
     {
         let low = &word[..at];
         let high = &word[at + mark.len_utf8()..];
-        let plain = digits(low) && digits(high);
+        let plain = [low, high]
+            .iter()
+            .all(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()));
         let prefixed = low.len() > 2 && high.len() > 2 && low.as_bytes()[0].is_ascii_uppercase();
         if let (true, Some(low), Some(high)) = (
             plain || prefixed,
@@ -626,7 +626,7 @@ fn is_column_word(words: &str) -> bool {
     )
 }
 
-/// Adds a title, or goes on with the one before where it wraps.
+/// Adds a title, or joins it to the one before if that wraps.
 fn add_title(titles: &mut Vec<String>, words: String) {
     let room = titles.len() < 64;
     match titles
@@ -639,7 +639,7 @@ fn add_title(titles: &mut Vec<String>, words: String) {
     }
 }
 
-/// The cells of a line with their left edges: words wider apart than the gap of a table.
+/// The cells of a line with their left edges, split at gaps wider than those between words.
 fn cells(line: &Line) -> Vec<(f32, &str)> {
     let size = line
         .runs

@@ -1,5 +1,7 @@
-//! The documents bound into one file: a filing and the exhibits behind it. Keys restart in each (two agreements in one
-//! file have the same ARTICLEs), so each block is worked by itself, with its own contents.
+//! Splits a file into the documents bound into it: a filing, its exhibits, and the agreements inside them.
+//!
+//! Numbering restarts in each document (two agreements in one file have the same ARTICLEs), so each is outlined by itself,
+//! with its own table of contents.
 
 use super::agreements;
 use super::forms::SecForm;
@@ -7,15 +9,15 @@ use super::line_features::LineTable;
 use super::numbering::{self, NumberClass};
 use super::titles::{self, TitleKeys};
 
-/// A stretch of rows that is one document.
+/// A span of rows that is one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BoundDocument {
     pub(super) rows: std::ops::Range<usize>,
-    /// Row of the exhibit's heading, if it begins one.
+    /// Row of the exhibit heading, if the document begins with one.
     pub(super) heading: Option<usize>,
-    /// First and last row of the title of the agreement it is, if it is one.
+    /// First and last row of the title, if the document is an agreement.
     pub(super) title: Option<(usize, usize)>,
-    /// It goes on inside the exhibit before it.
+    /// Whether it belongs to the exhibit before it.
     pub(super) nested: bool,
 }
 
@@ -29,17 +31,17 @@ impl BoundDocument {
         }
     }
 
-    /// Whether it is the filing itself, or a document that is nothing else.
+    /// Whether it is the filing itself, or the only document.
     pub(super) fn is_main(&self) -> bool {
         self.heading.is_none() && self.title.is_none()
     }
 }
 
-/// Lines from the top of a page among which an exhibit's heading stands.
+// Exhibit headings stand among the first lines of a page.
 const TOP_LINES: usize = 5;
 
-/// Cuts the rows at the headings of exhibits (`EXHIBIT 10.1` alone at the top of a page). A document that opens with one
-/// is that exhibit, if it turns out to be an agreement.
+/// Splits at the headings of exhibits: `EXHIBIT 10.1` alone at the top of a page. A file that opens with one is that
+/// exhibit.
 pub(super) fn split_exhibits(sheet: &LineTable<'_>) -> Vec<BoundDocument> {
     let mut documents = vec![BoundDocument::new(0..sheet.rows.len(), None)];
     let mut current = String::new();
@@ -48,6 +50,7 @@ pub(super) fn split_exhibits(sheet: &LineTable<'_>) -> Vec<BoundDocument> {
         let Some((at, number)) = top.find_map(|at| Some((at, exhibit_number(sheet, at)?))) else {
             continue;
         };
+        // Exhibits repeat their number on every page.
         if number == current {
             continue;
         }
@@ -65,7 +68,7 @@ pub(super) fn split_exhibits(sheet: &LineTable<'_>) -> Vec<BoundDocument> {
     documents
 }
 
-/// Cuts blocks further where agreements begin: an exhibit holds one or several, a file may hold them without exhibits.
+/// Splits documents further where agreements begin: an exhibit may hold several, and a file may hold them without exhibits.
 pub(super) fn split_agreements(
     sheet: &LineTable<'_>,
     documents: Vec<BoundDocument>,
@@ -79,13 +82,12 @@ pub(super) fn split_agreements(
         } else {
             Vec::new()
         };
-        // The number over a release or a letter names no section of it.
+        // The exhibit number above a release or a letter that fills the whole file is not a section of it.
         document.heading = document
             .heading
             .filter(|_| document.rows.start > 0 || !titles.is_empty());
         let end = document.rows.end;
         let exhibit = document.heading.is_some();
-        let start_of = |title: usize| sheet.rows_on(sheet.rows[title].page as usize).start;
         for (n, &title) in titles.iter().enumerate() {
             let rows = agreements::title_rows(sheet, title);
             if n == 0 && exhibit {
@@ -93,12 +95,13 @@ pub(super) fn split_agreements(
                     Some(rows).filter(|rows| !repeats_title(sheet, document.heading, *rows));
                 continue;
             }
-            document.rows.end = start_of(title).max(document.rows.start);
+            let start = sheet.rows_on(sheet.rows[title].page as usize).start;
+            document.rows.end = start.max(document.rows.start);
             cut.push(document);
             document = BoundDocument {
                 title: Some(rows),
                 nested: exhibit,
-                ..BoundDocument::new(start_of(title)..end, None)
+                ..BoundDocument::new(start..end, None)
             };
         }
         cut.push(document);
@@ -107,7 +110,7 @@ pub(super) fn split_agreements(
     cut
 }
 
-/// Whether the exhibit's heading says the title of the agreement already.
+/// Whether the exhibit heading already contains the title of the agreement.
 fn repeats_title(sheet: &LineTable<'_>, heading: Option<usize>, title: (usize, usize)) -> bool {
     heading.is_some_and(|at| {
         let above = TitleKeys::new(sheet.rows[at].text);
@@ -116,7 +119,7 @@ fn repeats_title(sheet: &LineTable<'_>, heading: Option<usize>, title: (usize, u
     })
 }
 
-/// The number of an exhibit whose heading the line is: digits, so that an agreement's own `EXHIBIT A` stays inside it.
+/// The number in an exhibit heading. It must start with a digit, so that an agreement's own `EXHIBIT A` stays inside it.
 fn exhibit_number<'a>(sheet: &LineTable<'a>, at: usize) -> Option<&'a str> {
     let row = &sheet.rows[at];
     let text = row.text;
@@ -131,7 +134,8 @@ fn exhibit_number<'a>(sheet: &LineTable<'a>, at: usize) -> Option<&'a str> {
         .map(|n| (n.text, n.rest));
     let (number, rest) = bare.or(read)?;
     let digits = number.starts_with(|c: char| c.is_ascii_digit()) && number.len() <= 8;
-    // `EXHIBIT 10.1 CREDIT AGREEMENT`: a title beside the number must look like one and open its page.
+    // `EXHIBIT 10.1 CREDIT AGREEMENT` also occurs in lists of exhibits. With a title beside the number, the line must look
+    // like a heading and open its page.
     let titled = (row.bold || row.caps)
         && !row.table
         && row.words <= 12
@@ -183,9 +187,8 @@ mod tests {
         let source = doc.source();
         let sheet = LineTable::new(doc.pages(&source));
         let blocks = split_exhibits(&sheet);
-        assert_eq!(
-            (blocks.len(), blocks[0].heading, blocks[0].is_main()),
-            (1, Some(0), false)
-        );
+        assert_eq!(blocks.len(), 1);
+        assert_eq!(blocks[0].heading, Some(0));
+        assert!(!blocks[0].is_main());
     }
 }

@@ -1,10 +1,13 @@
-//! Lines that look like headings and are none: units, dates, signatures, labels of tables, lines inside paragraphs.
+//! Lines that look like headings but are not: units, dates, signatures, labels of tables, lines inside paragraphs.
+//!
+//! On the development filings, captions, covers and contents in the text were most of the false sections. Each rule here
+//! removes one such source of error.
 
 use super::line_features::{self, LineFeatures, LineTable};
 use super::{numbering, toc};
 use stemma_document::english_words::MONTHS;
 
-/// A line of nothing but date words: `Three and Six Months Ended June 2, 2023`.
+/// Whether a line consists of date words only: `Three and Six Months Ended June 2, 2023`.
 pub(super) fn is_date_line(text: &str) -> bool {
     const WORDS: [&str; 22] = [
         "year", "years", "month", "months", "quarter", "quarters", "ended", "ending", "and",
@@ -27,7 +30,9 @@ pub(super) fn is_date_line(text: &str) -> bool {
     all && numbers
 }
 
+/// Whether the punctuation or last word of a row shows that it is part of a sentence.
 pub(super) fn ends_mid_sentence(row: &LineFeatures<'_>) -> bool {
+    // A table title shares its row with column heads; only its own cell counts.
     let text = if row.titled { row.first_cell } else { row.text };
     text.ends_with([',', ';', '-'])
         || text.ends_with(".)")
@@ -36,7 +41,7 @@ pub(super) fn ends_mid_sentence(row: &LineFeatures<'_>) -> bool {
         || (row.words > 4 && ends_with_connector(text) && !row.caps && !row.centered)
 }
 
-/// Whether a line ends in a word that another must follow.
+/// Whether a line ends in a word that cannot end a title.
 pub(super) fn ends_with_connector(text: &str) -> bool {
     const WORDS: [&str; 11] = [
         "of", "and", "the", "to", "for", "in", "a", "by", "with", "or", "under",
@@ -46,7 +51,7 @@ pub(super) fn ends_with_connector(text: &str) -> bool {
         .is_some_and(|last| WORDS.iter().any(|word| last.eq_ignore_ascii_case(word)))
 }
 
-/// Units, dates, continuations, rules of dashes: lines that look like headings and are none.
+/// Units, dates, continuations, signatures, definitions and rules of dashes.
 pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
     let key = row.key.as_str();
     let text = row.text;
@@ -55,7 +60,7 @@ pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
         || key.starts_with("seenote");
     let numbered = !numbering::parse_numbers(text).is_empty();
     let opened = text.matches(['(', '（']).count();
-    // A bracket closed and never opened: the rest of a line above.
+    // A bracket that closes without opening belongs to the line above.
     let bracketed =
         !numbered && (text.starts_with('(') || text.matches([')', '）']).count() > opened);
     let continued = key.ends_with("continued") || key.ends_with("contd");
@@ -80,7 +85,7 @@ pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
         key.strip_prefix(month)
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
     });
-    // A signature; the definition of a word.
+    // Signature blocks and glossaries are often bold, but their lines open no section.
     let signed = text.contains("/s/") || text.starts_with("By:");
     let defined = ["” means", "\" means", "” shall mean"]
         .iter()
@@ -97,7 +102,7 @@ pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
         || text.contains("____")
 }
 
-/// Whether the line above is a wide, unfinished line of the same look, right above it.
+/// Whether a wide, unfinished line of the same style is right above.
 pub(super) fn inside_paragraph(sheet: &LineTable<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
     let Some(above) = at
@@ -108,21 +113,22 @@ pub(super) fn inside_paragraph(sheet: &LineTable<'_>, at: usize) -> bool {
         return false;
     };
     let size_alike = (above.size - row.size).abs() < 0.6;
+    // Italics inside a paragraph emphasize; a change to bold starts something new.
     let look_alike = above.bold == row.bold || (row.italic && !row.bold);
     let unfinished = !line_features::is_finished(above.text) && !above.text.ends_with(['”', ')']);
     unfinished
         && above.words >= 8
+        // Leading is the extra line distance of double-spaced texts; it says nothing about paragraphs.
         && row.gap < 0.5 + sheet.leading
         && above.size <= sheet.body + 0.8
-        // A paragraph goes on at its left edge.
+        // The next line of a paragraph starts at its left edge.
         && row.x0 < above.x0 + row.size
         && size_alike
         && look_alike
         && above.x1 - above.x0 > 200.0
 }
 
-/// A label of a table: right above a row of it that begins where the label does (the head of a table begins further
-/// right), and tight under what stands above or between rows.
+/// Whether the row labels a group of table rows below it.
 pub(super) fn stands_on_table(sheet: &LineTable<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
     let above = at
@@ -130,6 +136,8 @@ pub(super) fn stands_on_table(sheet: &LineTable<'_>, at: usize) -> bool {
         .map(|above| &sheet.rows[above])
         .filter(|above| above.page == row.page);
     let tight = row.gap < 0.9 || above.is_some_and(|above| above.table || above.words <= 4);
+    // A label starts at the same left edge as the rows it labels. Column heads start further right, and a heading over a
+    // table keeps its distance from the text above.
     tight
         && sheet
             .next_on_page(at)

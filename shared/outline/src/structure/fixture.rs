@@ -1,4 +1,4 @@
-//! Hand-made sources for the tests of structure.
+//! Builders of small sources for tests.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use stemma_document::{
     StyleRun, TextLines, Word, furniture,
 };
 
-/// A line to be put on a page.
+/// A line under construction.
 #[derive(Debug, Clone)]
 pub struct FixtureLine {
     text: String,
@@ -52,7 +52,7 @@ impl FixtureLine {
         self.indent = points;
         self
     }
-    /// At a place of its own; the next line goes on below the line before.
+    /// Sets the position; the next line is placed as if this one were not there.
     pub fn at(mut self, x: f32, y: f32) -> Self {
         self.at = Some((x, y));
         self
@@ -153,7 +153,7 @@ impl Doc {
     /// Adds a link from `rect` on `page` (from 0) to page `to` (from 1).
     pub fn link(&mut self, page: usize, rect: Rect, to: u32) {
         let target = Destination {
-            page: PageNo::new(to).unwrap(),
+            page: PageNo::from_index(to as usize - 1),
             y: None,
         };
         self.links.push(Link {
@@ -236,16 +236,22 @@ fn make_line(line: &FixtureLine, x: f32, y: f32) -> Line {
         }
     }
     let tokens = 1 + text.len() as u32 / 4;
-    let run = |end: usize, smaller: f32| StyleRun {
-        end: end as u32,
-        size: Pt::new(line.size - smaller),
+    let run = StyleRun {
+        end: text.len() as u32,
+        size: Pt::new(line.size - line.cells_smaller),
         bold: line.bold,
         italic: line.italic,
     };
-    let mut runs = vec![run(text.len(), line.cells_smaller)];
-    if line.cells_smaller > 0.0 {
-        runs.insert(0, run(line.text.len(), 0.0));
-    }
+    let first = StyleRun {
+        end: line.text.len() as u32,
+        size: Pt::new(line.size),
+        ..run
+    };
+    let runs = if line.cells_smaller > 0.0 {
+        vec![first, run]
+    } else {
+        vec![run]
+    };
     Line {
         rect: Rect::new(x, y, right, y + line.size),
         runs,

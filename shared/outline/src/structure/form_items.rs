@@ -1,7 +1,7 @@
-//! What the Item map asks of the forms: their Items by number and title.
+//! Items of the known forms by number and title, for the Item map.
 
 use super::forms::{FormItem, SecForm};
-use super::{item_headings, titles};
+use super::{item_grammar, item_headings, titles};
 
 /// A form whose Items are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(crate) struct KnownForm(SecForm);
 /// An Item of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FormEntry {
-    /// Its place in the form's list; what [`KnownForm::keys_of`] speaks of.
+    /// Its index in the form's list, as in [`KnownForm::keys_of`].
     pub(crate) key: usize,
     /// 1 for PART I; 0 where the form has none.
     pub(crate) part: u8,
@@ -21,7 +21,7 @@ pub(crate) struct FormEntry {
 }
 
 impl KnownForm {
-    /// The form a filing says it is on; amendments and variants have its Items.
+    /// The form by its name; amendments and variants have the Items of the plain form.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         let plain = name.split('/').next().unwrap_or(name);
         let form = match plain {
@@ -34,14 +34,14 @@ impl KnownForm {
         Some(Self(form))
     }
 
-    /// The form that has most of these Item numbers, where there are enough of them to tell.
+    /// The form by the Item numbers in titles, if there are enough of them.
     pub(crate) fn from_titles<'a>(titles: impl Iterator<Item = &'a str>) -> Option<Self> {
         let mut current = 0;
         let mut annual = 0;
         let mut quarterly = 0;
         for title in titles {
             let Some(head) =
-                item_headings::parse_heading(title).filter(|head| !head.tags.is_empty())
+                item_grammar::parse_heading(title).filter(|head| !head.tags.is_empty())
             else {
                 continue;
             };
@@ -76,14 +76,14 @@ impl KnownForm {
             .enumerate()
             .filter_map(|(key, item): (usize, &FormItem)| {
                 let (number, letter) = item.tag?;
-                let letter_of = |letter: u16| {
-                    char::from_u32(u32::from(b'A') + u32::from(letter) - 1).map(String::from)
-                };
                 let number = match (self.0, letter) {
                     (SecForm::Current, nn) => format!("{number}.{nn:02}"),
                     (_, 0) => number.to_string(),
-                    (SecForm::Foreign, letter) => format!("{number}.{}", letter_of(letter)?),
-                    (_, letter) => format!("{number}{}", letter_of(letter)?),
+                    (form, letter) => {
+                        let letter = char::from_u32(u32::from(b'A') + u32::from(letter) - 1)?;
+                        let dot = if form == SecForm::Foreign { "." } else { "" };
+                        format!("{number}{dot}{letter}")
+                    }
                 };
                 Some(FormEntry {
                     key,
@@ -95,43 +95,40 @@ impl KnownForm {
             .collect()
     }
 
-    /// First and last key a title names, `part` deciding between equal numbers; `None` for other titles and PARTs.
+    /// First and last key that a title names; `part` decides between equal numbers. `None` for other titles and PARTs.
     pub(crate) fn keys_of(self, title: &str, part: Option<u8>) -> Option<(usize, usize)> {
         let keys = item_headings::keys_of(self.0, title, part)?;
         self.0.items().get(keys.0)?.tag.map(|_| keys)
     }
 
-    /// The PART a title is the heading of, or names before its Item.
+    /// The PART that a title names, alone or before its Item.
     pub(crate) fn part_of(title: &str) -> Option<u8> {
-        item_headings::parse_heading(title)?.part
+        item_grammar::parse_heading(title)?.part
     }
 
-    /// Whether a title says `Item`, and what it has behind the numbers.
+    /// The text after the numbers of a title that says `Item`.
     pub(crate) fn item_title(title: &str) -> Option<String> {
-        let head = item_headings::parse_heading(title).filter(|head| !head.tags.is_empty())?;
+        let head = item_grammar::parse_heading(title).filter(|head| !head.tags.is_empty())?;
         Some(titles::fold_whitespace(head.rest))
     }
 
-    /// The key of the Item that is called exactly so, without a number.
+    // Titles such as `Controls and Procedures` are unique on a form; short or shared ones name no Item without a number.
+    /// The key of the only Item with exactly this title, without a number.
     pub(crate) fn item_with_title(self, title: &str) -> Option<usize> {
-        let squashed = titles::normalize_key(title);
-        let has_title = |item: &FormItem| {
-            item.titles
-                .iter()
-                .any(|variant| titles::normalize_key(variant) == squashed)
-        };
-        let mut fitting = self
-            .0
-            .items()
-            .iter()
-            .enumerate()
-            .filter(|(_, item)| item.tag.is_some() && has_title(item));
+        let normalized = titles::normalize_key(title);
+        let mut fitting = self.0.items().iter().enumerate().filter(|(_, item)| {
+            item.tag.is_some()
+                && item
+                    .titles
+                    .iter()
+                    .any(|variant| titles::normalize_key(variant) == normalized)
+        });
         let (key, _) = fitting.next()?;
-        (fitting.next().is_none() && squashed.len() >= 8).then_some(key)
+        (fitting.next().is_none() && normalized.len() >= 8).then_some(key)
     }
 }
 
-/// How alike two titles are (0–1), numbers and punctuation counting little.
+/// Similarity of two titles (0–1); numbers and punctuation count little.
 pub(crate) fn title_similarity(a: &str, b: &str) -> f32 {
     titles::title_similarity(&titles::TitleKeys::new(a), &titles::TitleKeys::new(b))
 }

@@ -1,6 +1,6 @@
-//! The forms of the SEC as data: which Items they have, in which order, under which PART, and what they are called.
+//! SEC forms as data: their Items with order, PART and titles.
 //!
-//! Source: the General Instructions of Forms 10-K, 10-Q, 8-K and 20-F, with the older and shorter titles filers still print.
+//! Source: the General Instructions of Forms 10-K, 10-Q, 8-K and 20-F, with older and shorter titles that filers still use.
 
 /// A periodic or current report whose Items are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -393,7 +393,6 @@ static FOREIGN: [FormItem; 34] = [
 ];
 
 impl SecForm {
-    /// All of them.
     pub(super) const ALL: [SecForm; 4] = [
         SecForm::Annual,
         SecForm::Quarterly,
@@ -401,7 +400,7 @@ impl SecForm {
         SecForm::Foreign,
     ];
 
-    /// PARTs and Items in the order the form has them.
+    /// PARTs and Items in the order of the form.
     pub(super) fn items(self) -> &'static [FormItem] {
         match self {
             SecForm::Annual => &ANNUAL,
@@ -411,7 +410,7 @@ impl SecForm {
         }
     }
 
-    /// What the cover of the form says, squashed.
+    /// Normalized names of the form on its cover.
     pub(super) fn cover_words(self) -> &'static [&'static str] {
         match self {
             SecForm::Annual => &["form10k", "form10ka", "form10kt", "form10k405"],

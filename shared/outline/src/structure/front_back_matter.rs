@@ -1,4 +1,7 @@
-//! The two ends of a document: its title and the lines of a cover, its signatures and contacts.
+//! Filters headings at both ends of a document: cover lines and the title, signatures and contacts.
+//!
+//! Covers and signature pages are set like headings throughout, so style cannot tell their lines from sections. What
+//! decides is whether the same style returns inside the document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,33 +10,34 @@ use stemma_document::EvidenceSource;
 use super::heading_style::{HeadingStyle, style_of};
 use super::line_features::LineTable;
 use super::numbering::{self, NumberClass};
-use super::primary_outline::{LAYOUT_RANK, OutlineHead};
+use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::titles;
 
-/// Lines (a form, a period) that may stand between a company's name and the heading it belongs to.
+// Lines, such as a form or a period, that may stand between a company's name and the heading it belongs to.
 const CAPTION_ROWS: usize = 4;
 
-/// Heads on the first page before its first paragraph that are known by their look only.
+/// Indices of the unnumbered layout heads on the first page that stand before its first paragraph.
 fn front_headings(sheet: &LineTable<'_>, heads: &[OutlineHead]) -> Vec<usize> {
     let first = sheet
         .rows_on(0)
         .find(|at| sheet.rows[*at].prose && !sheet.rows[*at].running)
         .unwrap_or(sheet.rows_on(0).end);
-    let is_front = |head: &OutlineHead| {
-        let plain = !style_of(sheet, &sheet.rows[head.rows.0]).is_numbered();
-        head.rows.0 < first
-            && head.evidence == EvidenceSource::Layout
-            && head.rank >= LAYOUT_RANK
-            && plain
-    };
     (0..heads.len())
-        .filter(|at| is_front(&heads[*at]))
+        .filter(|at| {
+            let head = &heads[*at];
+            head.rows.0 < first
+                && head.evidence == EvidenceSource::Layout
+                && head.rank >= LAYOUT_RANK
+                && !style_of(sheet, &sheet.rows[head.rows.0]).is_numbered()
+        })
         .collect()
 }
 
-/// Of what stands before the first paragraph, the title of the document and headings that look like those further on are
-/// sections; the other lines of a cover are none. The title opens a level of its own only where nothing but the look of
-/// headings says what a section is (an earnings release): elsewhere it would only add a root.
+// Of the lines before the first paragraph only two kinds are sections: the title of the document, and headings whose style
+// returns further on. The title becomes the parent of everything only in documents like an earnings release, where layout
+// alone says what a section is and the title looks like no other heading. Elsewhere it would merely add a root above
+// sections that the author listed side by side (ADR 0008).
+/// Drops the lines of a cover and decides the rank of the title.
 pub(super) fn filter_front_matter(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
     let front = front_headings(sheet, heads);
     let styles: Vec<HeadingStyle> = heads
@@ -41,27 +45,27 @@ pub(super) fn filter_front_matter(sheet: &LineTable<'_>, heads: &mut Vec<Outline
         .map(|head| style_of(sheet, &sheet.rows[head.rows.0]))
         .collect();
     let recurring = StyleCounts::new(&styles, &front);
-    // The heading of the first paragraph looks like those further on, whatever their numbers.
-    let heads_text = |at: usize| {
-        sheet
-            .rows
-            .get(heads[at].rows.1 + 1)
-            .is_some_and(|next| next.prose)
-    };
-    let section =
-        |at: &usize| recurring.is_section(styles[*at], heads_text(*at)) || opens_text(&heads[*at]);
+    let sections: BTreeSet<usize> = front
+        .iter()
+        .copied()
+        .filter(|at| {
+            let next = sheet.rows.get(heads[*at].rows.1 + 1);
+            let over_text = next.is_some_and(|next| next.prose);
+            recurring.is_section(styles[*at], over_text) || opens_text(&heads[*at])
+        })
+        .collect();
     let title = front
         .iter()
         .copied()
         .min_by_key(|at| heads[*at].rank)
-        .filter(|at| !section(at));
+        .filter(|at| !sections.contains(at));
     let dropped: Vec<usize> = front
         .iter()
         .copied()
-        .filter(|at| !section(at) && Some(*at) != title)
+        .filter(|at| !sections.contains(at) && Some(*at) != title)
         .collect();
     if let Some(title) = title {
-        let vouched = heads.iter().any(|head| {
+        let announced = heads.iter().any(|head| {
             !matches!(
                 head.evidence,
                 EvidenceSource::Layout | EvidenceSource::Window
@@ -70,7 +74,8 @@ pub(super) fn filter_front_matter(sheet: &LineTable<'_>, heads: &mut Vec<Outline
         let numbered = styles.iter().filter(|style| style.is_numbered()).count();
         let mut behind = (0..heads.len()).filter(|at| front.binary_search(at).is_err());
         let apart = behind.all(|at| !styles[at].is_like(&styles[title]));
-        let opens = !vouched && apart && numbered * 2 < heads.len();
+        // Numbered sections (a paper) stand beside the title by convention.
+        let opens = !announced && apart && numbered * 2 < heads.len();
         heads[title].leaf = !opens;
         heads[title].rank = if opens {
             LAYOUT_RANK - 1
@@ -81,7 +86,7 @@ pub(super) fn filter_front_matter(sheet: &LineTable<'_>, heads: &mut Vec<Outline
     remove_heads(heads, &dropped);
 }
 
-/// What the first part of a text is called, whatever it looks like.
+/// Whether the heading has the usual title of a first section.
 fn opens_text(head: &OutlineHead) -> bool {
     const NAMES: [&str; 8] = [
         "abstract",
@@ -96,9 +101,11 @@ fn opens_text(head: &OutlineHead) -> bool {
     NAMES.contains(&titles::normalize_key(&head.title).as_str())
 }
 
-/// How often each style stands in front and behind, and which looks come behind whatever their numbers.
+/// How often each style occurs on the cover and behind it.
 struct StyleCounts {
+    /// Headings on the cover, headings behind it.
     counts: BTreeMap<HeadingStyle, (usize, usize)>,
+    /// Styles behind the cover, without their numbers.
     behind: BTreeSet<HeadingStyle>,
 }
 
@@ -120,24 +127,28 @@ impl StyleCounts {
         recurring
     }
 
-    fn is_section(&self, style: HeadingStyle, heads_text: bool) -> bool {
+    // A heading right above the first paragraph needs less evidence: its style only has to occur once behind the cover,
+    // and there it may be numbered.
+    fn is_section(&self, style: HeadingStyle, over_text: bool) -> bool {
         let more = self
             .counts
             .get(&style)
             .is_some_and(|(front, behind)| behind > front);
-        more || (heads_text && self.behind.contains(&style))
+        more || (over_text && self.behind.contains(&style))
     }
 }
 
-/// Signatures and the people to ask have no sections: names and offices set in bold are none, and statements bound behind
-/// signatures stand beside them.
+// Names and offices below signatures and contacts are set in bold and would become their sub-sections. Statements bound
+// behind the signatures stand beside them, so signatures are also made leaves.
+/// Drops headings inside signatures and contacts.
 pub(super) fn filter_back_matter(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
     let mut dropped = Vec::new();
     let mut end: Option<usize> = None;
     for (at, head) in heads.iter().enumerate() {
-        let page = |head: &OutlineHead| sheet.rows[head.rows.0].page;
+        let page = sheet.rows[head.rows.0].page;
         let inside = end.is_some_and(|end| {
-            let signed = is_signature(&heads[end]) && page(&heads[end]) == page(head);
+            // Below a signature anything on its page is dropped, whatever its rank: a name may be set large.
+            let signed = is_signature(&heads[end]) && sheet.rows[heads[end].rows.0].page == page;
             let below = head.rank > heads[end].rank;
             head.evidence == EvidenceSource::Layout
                 && (signed || (below && !is_signature(&heads[end])))
@@ -157,15 +168,11 @@ pub(super) fn filter_back_matter(sheet: &LineTable<'_>, heads: &mut Vec<OutlineH
     remove_heads(heads, &dropped);
 }
 
-/// A company's name with no paragraph before the next heading says whose statement or report follows; so does a line that
-/// stands right above one heading after another.
+// A company's name without a paragraph before the next heading says whose statement follows. A line that stands right above
+// two or more headings does the same. As sections they would have no text of their own.
+/// Drops captions above other headings.
 pub(super) fn drop_captions(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
-    let between = |pair: &[OutlineHead]| {
-        sheet
-            .rows
-            .get(pair[0].rows.1 + 1..pair[1].rows.0)
-            .unwrap_or_default()
-    };
+    // Index of the head, its key, and whether the next heading is right below.
     let captions: Vec<(usize, String, bool)> = heads
         .windows(2)
         .enumerate()
@@ -173,15 +180,14 @@ pub(super) fn drop_captions(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>)
             pair[0].evidence == EvidenceSource::Layout
                 && numbering::parse_numbers(&pair[0].title).is_empty()
         })
-        .filter(|(_, pair)| {
-            between(pair).len() <= CAPTION_ROWS && between(pair).iter().all(|row| !row.prose)
-        })
-        .map(|(at, pair)| {
-            (
-                at,
-                titles::normalize_key(&pair[0].title),
-                between(pair).is_empty(),
-            )
+        .filter_map(|(at, pair)| {
+            let between = sheet
+                .rows
+                .get(pair[0].rows.1 + 1..pair[1].rows.0)
+                .unwrap_or_default();
+            let is_caption = between.len() <= CAPTION_ROWS && between.iter().all(|row| !row.prose);
+            let key = titles::normalize_key(&pair[0].title);
+            is_caption.then_some((at, key, between.is_empty()))
         })
         .collect();
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
@@ -189,18 +195,18 @@ pub(super) fn drop_captions(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>)
         .iter()
         .filter(|(_, _, right_above)| *right_above)
         .for_each(|(_, key, _)| *count.entry(key).or_default() += 1);
-    let repeated = |key: &String| count.get(key.as_str()).is_some_and(|count| *count >= 2);
     let dropped: Vec<usize> = captions
         .iter()
         .filter(|(at, key, right_above)| {
-            titles::is_company_name(&heads[*at].title) || (*right_above && repeated(key))
+            let is_repeated = count.get(key.as_str()).is_some_and(|count| *count >= 2);
+            titles::is_company_name(&heads[*at].title) || (*right_above && is_repeated)
         })
         .map(|(at, _, _)| *at)
         .collect();
     remove_heads(heads, &dropped);
 }
 
-/// The numbers in a list of exhibits (`10.1 Credit agreement`) are the exhibits', not those of sections.
+/// Drops entries of exhibit lists: `10.1 Credit agreement` is numbered like a section but names another document.
 pub(super) fn drop_exhibit_lists(heads: &mut Vec<OutlineHead>) {
     let mut listing = false;
     let mut dropped = Vec::new();
@@ -218,7 +224,9 @@ pub(super) fn drop_exhibit_lists(heads: &mut Vec<OutlineHead>) {
     remove_heads(heads, &dropped);
 }
 
-/// Signatures and the last Item of an annual report: statements bound behind them lie beside them.
+// Financial statements are often bound behind the signatures or behind Item 16, the last Item of an annual report. Layout
+// headings rank below Items, so they would become children of whichever of the two comes last.
+/// Whether the section ends the form, so that nothing lies in it.
 fn ends_form(head: &OutlineHead) -> bool {
     is_signature(head) || titles::normalize_key(&head.title).ends_with("form10ksummary")
 }
@@ -230,7 +238,7 @@ fn is_signature(head: &OutlineHead) -> bool {
     )
 }
 
-/// Takes out the heads at `places`, which rise.
+/// Removes the heads at `places`, which are sorted.
 fn remove_heads(heads: &mut Vec<OutlineHead>, places: &[usize]) {
     let mut at = 0;
     heads.retain(|_| {

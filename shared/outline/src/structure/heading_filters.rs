@@ -1,25 +1,29 @@
-//! What the headings of a document say about each other: lists of contents, labels of statements, running heads, and styles
-//! that live in tables or are everywhere.
+//! Filters layout headings by comparing them with each other: contents lists in the text, labels of statements, running
+//! heads, and styles that belong to tables or occur everywhere.
 
 use std::collections::BTreeMap;
 
-use super::heading_style::{HeadingStyle, style_of};
-use super::layout::{
-    LayoutHeading, OPEN_WORDS, PAGE_TOP, STATEMENT_TOP, is_statement_title, names_statement,
-};
-use super::line_features::{LineFeatures, LineTable};
+use super::heading_style::{HeadingStyle, LayoutHeading, style_of};
+use super::line_features::LineTable;
+use super::statements::{STATEMENT_TOP, is_statement_title, names_statement};
 use super::titles;
 
-/// Share of the lines of a style inside tables above which the style is no heading's.
+/// A longer sentence is a heading only if others of its style are.
+pub(super) const OPEN_WORDS: usize = 9;
+/// Lines at the top of a page where exhibits are announced and running heads stand.
+pub(super) const PAGE_TOP: usize = 5;
+// If more of the lines of a style are in tables, the style marks cells and not headings.
 const TABLE_SHARE: f32 = 0.4;
-/// Unnumbered headings of one style per page above which it marks labels; short documents may have [`MIN_DENSE`].
+// More unnumbered headings of one style per page are labels; short documents may have `MIN_DENSE` in any case.
 const DENSITY: f32 = 0.3;
 const MIN_DENSE: usize = 24;
-/// Sentences of one look that make a series of headings (risk factors): fewer stress something, more are a list finer
-/// than the sections that authors name.
+// Sentences of one style form a series of headings, such as risk factors. A single one only emphasizes something; more than
+// twelve are a list finer than the sections that authors put into outlines.
 const SERIES: std::ops::RangeInclusive<usize> = 2..=12;
 
-/// Three and more headings right below each other that come again further on are a list of contents in the text.
+// Chapters often open with a short list of their sections, set like the sections themselves. Three or more headings close
+// together whose titles all return later are such a list.
+/// Drops lists of contents inside the text.
 pub(super) fn drop_contents_lists(
     headings: &mut Vec<LayoutHeading>,
     other_sections: &[(usize, &str)],
@@ -36,10 +40,14 @@ pub(super) fn drop_contents_lists(
         let row = last.entry(key.clone()).or_default();
         *row = heading.rows.0.max(*row);
     }
-    let again = |at: usize| {
-        last.get(keys[at].as_str())
-            .is_some_and(|later| *later > headings[at].rows.0)
-    };
+    let returns: Vec<bool> = headings
+        .iter()
+        .zip(&keys)
+        .map(|(heading, key)| {
+            last.get(key.as_str())
+                .is_some_and(|later| *later > heading.rows.0)
+        })
+        .collect();
     let mut listed = vec![false; headings.len()];
     let mut start = 0;
     while start < headings.len() {
@@ -47,11 +55,12 @@ pub(super) fn drop_contents_lists(
         while end < headings.len() && headings[end].rows.0 <= headings[end - 1].rows.1 + 4 {
             end += 1;
         }
-        let repeated = (start..end).filter(|at| again(*at)).count();
+        let repeated = returns[start..end]
+            .iter()
+            .filter(|returns| **returns)
+            .count();
         if repeated >= 3 {
-            (start..end)
-                .filter(|at| again(*at))
-                .for_each(|at| listed[at] = true);
+            listed[start..end].copy_from_slice(&returns[start..end]);
         }
         start = end;
     }
@@ -62,7 +71,7 @@ pub(super) fn drop_contents_lists(
     });
 }
 
-/// Sentences are headings where several of one look are, and not very many.
+/// Keeps sentences as headings only if there are several of one style, but not very many.
 pub(super) fn filter_sentences(headings: &mut Vec<LayoutHeading>) {
     let mut count: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
     for heading in headings.iter().filter(|heading| heading.style.sentence) {
@@ -76,46 +85,48 @@ pub(super) fn filter_sentences(headings: &mut Vec<LayoutHeading>) {
     });
 }
 
-/// What stands above rows of figures on the page of a statement labels a part of the statement.
+// `Assets` and `Liabilities` stand above rows of figures on the page of a balance sheet. They label parts of the statement,
+// which is one section; a second statement on the same page keeps its own title.
+/// Drops labels inside financial statements.
 pub(super) fn drop_labels(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
-    let label = |heading: &LayoutHeading| {
-        let on_page = sheet.rows_on(sheet.rows[heading.rows.0].page as usize);
-        let below = heading.rows.1 + 1..on_page.end.min(heading.rows.1 + 3);
-        let stated = on_page.start..heading.rows.0.min(on_page.start + STATEMENT_TOP);
-        below.into_iter().any(|at| sheet.rows[at].table)
-            && stated.into_iter().any(|at| is_statement_title(sheet, at))
-    };
-    let names =
-        |heading: &LayoutHeading| heading.statement || names_statement(&sheet.rows[heading.rows.0]);
-    headings.retain(|heading| names(heading) || heading.style.is_numbered() || !label(heading));
+    headings.retain(|heading| {
+        heading.statement
+            || names_statement(&sheet.rows[heading.rows.0])
+            || heading.style.is_numbered()
+            || !is_statement_label(sheet, heading)
+    });
 }
 
-/// A text that stands at the top of many pages is a running head; one that comes again inside pages is the same part of
-/// one section after another.
+fn is_statement_label(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let on_page = sheet.rows_on(sheet.rows[heading.rows.0].page as usize);
+    let mut below = heading.rows.1 + 1..on_page.end.min(heading.rows.1 + 3);
+    let mut top = on_page.start..heading.rows.0.min(on_page.start + STATEMENT_TOP);
+    below.any(|at| sheet.rows[at].table) && top.any(|at| is_statement_title(sheet, at))
+}
+
+// Extraction marks running heads that recur on many pages; this catches those of single chapters. The same title inside
+// pages (`Revenues`, `Backlog` in one segment after another) is a real sub-section each time, so position decides.
+/// Drops unnumbered titles that stand at the top of pages again and again.
 pub(super) fn drop_repeated(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
-    let top = |heading: &LayoutHeading| {
-        heading.rows.0
-            < sheet
-                .rows_on(sheet.rows[heading.rows.0].page as usize)
-                .start
-                + PAGE_TOP
-    };
+    // By title: all occurrences, those at the top of a page.
     let mut count: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for heading in headings.iter() {
+        let page = sheet.rows[heading.rows.0].page as usize;
+        let is_top = heading.rows.0 < sheet.rows_on(page).start + PAGE_TOP;
         let count = count
             .entry(titles::normalize_key(&heading.title))
             .or_default();
-        *count = (count.0 + 1, count.1 + usize::from(top(heading)));
+        *count = (count.0 + 1, count.1 + usize::from(is_top));
     }
-    let running = |heading: &LayoutHeading| {
-        count
-            .get(&titles::normalize_key(&heading.title))
-            .is_some_and(|(all, top)| *all >= 4 && top * 4 >= all * 3)
-    };
-    headings.retain(|heading| heading.style.is_numbered() || !running(heading));
+    headings.retain(|heading| {
+        heading.style.is_numbered()
+            || !count
+                .get(&titles::normalize_key(&heading.title))
+                .is_some_and(|(all, top)| *all >= 4 && top * 4 >= all * 3)
+    });
 }
 
-/// Drops styles that live in tables, and marks unnumbered ones that are everywhere.
+/// Drops styles that belong to tables, and marks unnumbered ones that occur everywhere as dense.
 pub(super) fn filter_styles(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
     let mut styles: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
     for heading in headings.iter() {
@@ -133,51 +144,49 @@ pub(super) fn filter_styles(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHead
         }
     }
     let limit = MIN_DENSE.max((DENSITY * sheet.pages() as f32) as usize);
-    // What a paragraph follows is no cell, whatever else is set like it.
-    let over_text = |heading: &LayoutHeading| {
-        let spaced = sheet.rows[heading.rows.0].gap > 0.5;
-        spaced
-            && sheet
-                .next_on_page(heading.rows.1)
-                .is_some_and(|next| next.prose && next.cells == 1)
-    };
-    // The words of a paragraph too short to be known as one.
-    let over_words = |heading: &LayoutHeading| {
-        let spaced = sheet.rows[heading.rows.0].gap > 0.5;
-        let text =
-            |next: &LineFeatures<'_>| next.prose || (next.words >= 8 && !next.bold && !next.table);
-        spaced
-            && sheet
-                .next_on_page(heading.rows.1)
-                .is_some_and(|next| text(next) && next.cells == 1)
-    };
-    // The first line of a paragraph may be taken for none where the second starts with a figure.
-    let over_paragraph = |heading: &LayoutHeading| {
-        let at = heading.rows.1 + 1;
-        let first = sheet
-            .next_on_page(heading.rows.1)
-            .filter(|next| next.words >= 12 && next.cells == 1 && !next.table);
-        let second = first.and_then(|first| {
-            sheet
-                .next_on_page(at)
-                .filter(|next| LineTable::same_style(first, next))
-        });
-        over_text(heading)
-            || second.is_some_and(|second| second.prose && second.gap < 0.4 + sheet.leading)
-    };
     let mut heading_text: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
-    for heading in headings.iter().filter(|heading| over_paragraph(heading)) {
+    for heading in headings
+        .iter()
+        .filter(|heading| is_over_paragraph(sheet, heading))
+    {
         *heading_text.entry(heading.style).or_default() += 1;
     }
     headings.retain_mut(|heading| {
         let count = styles.get(&heading.style).copied().unwrap_or(0);
         let tabled = in_tables.get(&heading.style).copied().unwrap_or(0);
         let share = tabled as f32 / (tabled + count).max(1) as f32;
+        // Two blank lines above set a heading apart even if most lines of its style are cells.
         let apart = sheet.rows[heading.rows.0].gap >= 2.0 && share <= 0.8 && count <= limit;
         let sure = heading.style.is_numbered() || heading.statement || apart;
         let texts = heading_text.get(&heading.style).copied().unwrap_or(0);
         heading.over_text = texts * 10 >= count * 9;
+        // Dense styles are judged by the budget (`paged_outline`); headings above paragraphs may be twice as many.
         heading.dense = !sure && count > limit && (!heading.over_text || count > 2 * limit);
-        sure || over_words(heading) || share <= TABLE_SHARE
+        sure || is_over_words(sheet, heading) || share <= TABLE_SHARE
     });
+}
+
+// A line with a paragraph below is not a cell, whatever else is set like it.
+fn is_over_words(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let is_spaced = sheet.rows[heading.rows.0].gap > 0.5;
+    is_spaced
+        && sheet.next_on_page(heading.rows.1).is_some_and(|next| {
+            // Eight plain words are a paragraph too short to be recognized as prose.
+            let is_text = next.prose || (next.words >= 8 && !next.bold && !next.table);
+            is_text && next.cells == 1
+        })
+}
+
+fn is_over_paragraph(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let is_spaced = sheet.rows[heading.rows.0].gap > 0.5;
+    let next = sheet.next_on_page(heading.rows.1);
+    if is_spaced && next.is_some_and(|next| next.prose && next.cells == 1) {
+        return true;
+    }
+    // The first line of a paragraph may not be recognized as prose if the second starts with a figure.
+    next.filter(|next| next.words >= 12 && next.cells == 1 && !next.table)
+        .zip(sheet.next_on_page(heading.rows.1 + 1))
+        .is_some_and(|(first, second)| {
+            LineTable::same_style(first, second) && second.prose && second.gap < 0.4 + sheet.leading
+        })
 }

@@ -1,25 +1,27 @@
-//! What headings of one kind have in common.
+//! Heading styles: size, weight, case, alignment and numbering of a heading.
 
 use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass};
 
-/// What headings of one kind have in common, ordered from the highest.
+// The derived order is the rank of styles without any other evidence. Fields therefore stand in order of weight: size
+// first, then bold, capitals, centering. `false` sorts before `true`, so each flag names the weaker property.
+/// The style of a heading; smaller values rank higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct HeadingStyle {
-    /// Half points below the largest possible size, so that larger sorts first.
+    /// Half points below 1000 points, so that larger sizes sort first.
     size: i32,
     plain: bool,
     small: bool,
     left: bool,
     italic: bool,
-    /// A whole sentence, as the headings of risk factors are: below a title of the same look.
+    /// A whole sentence, as in headings of risk factors. Ranks below a title of the same style.
     pub(super) sentence: bool,
     tier: NumberTier,
     numbered: Option<NumberClass>,
 }
 
-/// What a number says about the rank of a heading beside others of its look: `Note 3` stands above a bold line inside the
-/// note, `(a)` below the bold line it divides.
+// Among headings of one look, the number decides: `Note 3` contains a bold line inside the note, `(a)` divides the bold
+// line above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum NumberTier {
     Counted,
@@ -49,7 +51,7 @@ impl HeadingStyle {
         self.numbered.is_some()
     }
 
-    /// The look without the number.
+    /// The style without the number.
     pub(super) fn unnumbered(self) -> HeadingStyle {
         HeadingStyle {
             tier: NumberTier::Plain,
@@ -58,7 +60,7 @@ impl HeadingStyle {
         }
     }
 
-    /// The look of the same title without capitals, for one set in capitals.
+    /// The style of the same title in title case, for a title in capitals.
     pub(super) fn uncapped(self) -> Option<HeadingStyle> {
         (!self.small).then_some(HeadingStyle {
             small: true,
@@ -66,16 +68,16 @@ impl HeadingStyle {
         })
     }
 
-    /// Whether two styles are of one size, weight and case; where the lines stand does not count.
+    /// Whether two styles have the same size, weight and case, wherever the lines stand.
     pub(super) fn is_like(&self, other: &HeadingStyle) -> bool {
         (self.size, self.plain, self.small) == (other.size, other.plain, other.small)
     }
 }
 
-/// The look of a row as a style.
 pub(super) fn style_of(sheet: &LineTable<'_>, row: &LineFeatures<'_>) -> HeadingStyle {
     let numbered = numbering::parse_numbers(row.text)
         .first()
+        // `17 Fields of Use` is no section 17 unless the document also has a 16 or an 18.
         .filter(|number: &&numbering::TitleNumber<'_>| {
             !number.bare || sheet.has_neighbor_number(number.value)
         })
@@ -90,4 +92,19 @@ pub(super) fn style_of(sheet: &LineTable<'_>, row: &LineFeatures<'_>) -> Heading
         tier: NumberTier::from_class(numbered),
         numbered,
     }
+}
+
+/// A heading seen on the page.
+#[derive(Debug, Clone)]
+pub(super) struct LayoutHeading {
+    /// First and last row.
+    pub(super) rows: (usize, usize),
+    pub(super) title: String,
+    pub(super) style: HeadingStyle,
+    /// Its style occurs more often than sections usually do.
+    pub(super) dense: bool,
+    /// At least 90 % of the headings of its style have a paragraph below.
+    pub(super) over_text: bool,
+    /// The title of a financial statement, kept regardless of the budget.
+    pub(super) statement: bool,
 }

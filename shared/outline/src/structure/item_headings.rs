@@ -1,220 +1,19 @@
-//! PART and Item lines: reading them, and finding the chain of them that is the body of a filing.
-//!
-//! An Item line is a candidate only if nothing stands left of it and the words after its number start like a title:
-//! `Item 7 of this report` and `Item 1A, Risk` are references.
+//! Finds the PARTs and Items that make up the body of a filing.
 
-use super::forms::{FormItem, ItemNumber, SecForm};
+use super::forms::{FormItem, SecForm};
+use super::item_grammar::{HEAD_BYTES, ItemHeading, parse_bare_item, parse_heading};
 use super::line_features::{LineFeatures, LineTable, is_finished};
 use super::monotone_chain::{self, Placement};
 use super::numbering;
 use super::titles::{self, TitleKeys};
 
-/// The front of a PART or Item line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ItemHeading<'a> {
-    pub(super) part: Option<u8>,
-    /// The Items; several for a combined one; empty for a PART line.
-    pub(super) tags: Vec<ItemNumber>,
-    /// Whether Items are numbered `n.nn`.
-    pub(super) current: bool,
-    /// The number as written.
-    pub(super) number: &'a str,
-    /// The title behind it.
-    pub(super) rest: &'a str,
-}
-
-/// How much of a line is read as the head of a PART or Item, in bytes.
-const HEAD_BYTES: usize = 400;
-
-/// Reads the front of a line; `None` when it is neither PART nor Item or reads like a reference.
-pub(super) fn parse_heading(text: &str) -> Option<ItemHeading<'_>> {
-    let text = titles::truncate_bytes(text, HEAD_BYTES).trim_start();
-    if !text.starts_with(['P', 'I', 'p', 'i']) {
-        return None;
-    }
-    let (part, after_part) = match parse_part(text) {
-        Some((part, number, rest)) => (Some((part, number)), rest),
-        None => (None, text),
-    };
-    if let Some(head) = parse_item(after_part) {
-        return Some(ItemHeading {
-            part: part.map(|(part, _)| part),
-            ..head
-        });
-    }
-    let (part, number) = part?;
-    let titled = after_part.is_empty() || starts_title(after_part);
-    let short =
-        titles::word_count(after_part) <= 8 && !after_part.ends_with('.') || after_part.is_empty();
-    (titled && short).then_some(ItemHeading {
-        part: Some(part),
-        tags: Vec::new(),
-        current: false,
-        number,
-        rest: after_part,
-    })
-}
-
-/// `PART II`, `Part 2`, `PARTII`: its number, the number as written, and what follows separators.
-fn parse_part(text: &str) -> Option<(u8, &str, &str)> {
-    let after = strip_word(text, "part")?;
-    let body = after.trim_start();
-    let length = body
-        .bytes()
-        .take_while(|b| matches!(b, b'I' | b'V' | b'1'..=b'4'))
-        .count();
-    let number = &body[..length];
-    let part = number
-        .parse::<u32>()
-        .ok()
-        .or_else(|| numbering::roman(number))
-        .filter(|part| (1..=4).contains(part))?;
-    let rest = &body[length..];
-    if rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, ',' | ')' | '”' | '"' | '’'))
-        && !rest.starts_with(", I")
-    {
-        return None;
-    }
-    Some((
-        u8::try_from(part).ok()?,
-        number,
-        numbering::skip_separators(rest).trim_start_matches([',', ' ']),
-    ))
-}
-
-/// Takes a word off the front whose letters may be spaced apart (`I TEM`); it must start with a capital.
-fn strip_word<'a>(text: &'a str, expected: &str) -> Option<&'a str> {
-    let mut rest = text;
-    if !rest.starts_with(|c: char| c.is_ascii_uppercase()) {
-        return None;
-    }
-    for letter in expected.chars() {
-        rest = rest.trim_start_matches(' ');
-        let first = rest
-            .chars()
-            .next()
-            .filter(|c| c.eq_ignore_ascii_case(&letter))?;
-        rest = &rest[first.len_utf8()..];
-    }
-    Some(rest)
-}
-
-fn parse_item(text: &str) -> Option<ItemHeading<'_>> {
-    let after = strip_word(text, "item")?;
-    let plural = after
-        .strip_prefix(['s', 'S'])
-        .map(|after| after.strip_prefix("(s)").unwrap_or(after));
-    let body = plural
-        .unwrap_or(after)
-        .trim_start_matches([' ', '\u{a0}', '#']);
-    let mut tags = Vec::new();
-    let mut end = 0;
-    while let Some((tag, length)) = parse_item_number(&body[end..]) {
-        tags.push(tag);
-        end += length;
-        match joiner_length(&body[end..]).filter(|_| tags.len() < 8) {
-            Some(length) => end += length,
-            None => break,
-        }
-    }
-    tags.first()?;
-    let rest = &body[end..];
-    if rest.starts_with([',', ')', '”', '"', '’', ';', '/', '('])
-        || rest.starts_with(char::is_alphanumeric)
-    {
-        return None;
-    }
-    let title = numbering::skip_separators(rest);
-    let current = body[..end].contains('.');
-    let titled = title.is_empty() || starts_title(title);
-    titled.then_some(ItemHeading {
-        part: None,
-        tags,
-        current,
-        number: &body[..end],
-        rest: title,
-    })
-}
-
-/// `7`, `7A`, `5.02`, `7(a)` with its length in bytes.
-fn parse_item_number(text: &str) -> Option<(ItemNumber, usize)> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let number: u16 = text[..digits]
-        .parse()
-        .ok()
-        .filter(|n| (1..=20).contains(n))?;
-    let after = &text[digits..];
-    let nn = after
-        .strip_prefix('.')
-        .map(|after| after.bytes().take_while(u8::is_ascii_digit).count());
-    if nn == Some(2) && number <= 9 {
-        return Some(((number, after[1..3].parse().ok()?), digits + 3));
-    }
-    let letter = after.trim_start_matches([' ', '(']);
-    let skipped = after.len() - letter.len();
-    // Form 20-F goes from 16A to 16K.
-    let last = if number == 16 { b'K' } else { b'C' };
-    let mark = letter
-        .bytes()
-        .next()
-        .filter(|b| (b'A'..=last).contains(&b.to_ascii_uppercase()));
-    let alone = !letter[mark.map_or(0, |_| 1)..]
-        .starts_with(|c: char| c.is_alphanumeric() || c == '\'' || c == '’');
-    // `Item 1 A Company` has a title that begins with A; the letter counts only when it touches or a mark follows.
-    let marked = letter
-        .get(1..2)
-        .is_none_or(|next| matches!(next, "." | ":" | ")" | "-" | "—"));
-    match mark.filter(|_| alone && (skipped == 0 || marked)) {
-        Some(mark) => {
-            let closing = usize::from(letter[1..].starts_with(')') && after.starts_with('('));
-            let length = digits + skipped + 1 + closing;
-            Some((
-                (number, u16::from(mark.to_ascii_uppercase() - b'A') + 1),
-                length,
-            ))
-        }
-        None => Some(((number, 0), digits)),
-    }
-}
-
-/// What joins the numbers of a combined Item: `, `, ` and `, ` & `, `, and Item `.
-fn joiner_length(text: &str) -> Option<usize> {
-    let mut rest = text;
-    let mut joined = false;
-    for token in [",", "and", "&", "through", "Item", "ITEM"] {
-        let trimmed = rest.trim_start();
-        if let Some(after) = trimmed
-            .strip_prefix(token)
-            .or_else(|| strip_upper(trimmed, token))
-        {
-            rest = after;
-            joined |= token != "Item" && token != "ITEM";
-        }
-    }
-    let rest = rest.trim_start();
-    let numbered = rest.starts_with(|c: char| c.is_ascii_digit());
-    (joined && numbered).then(|| text.len() - rest.len())
-}
-
-fn strip_upper<'a>(text: &'a str, token: &str) -> Option<&'a str> {
-    text.get(..token.len())
-        .filter(|front| front.eq_ignore_ascii_case(token))
-        .map(|_| &text[token.len()..])
-}
-
-fn starts_title(text: &str) -> bool {
-    text.starts_with(|c: char| {
-        c.is_uppercase() || matches!(c, '[' | '(' | '“' | '"' | '*') || titles::is_cjk(c)
-    })
-}
-
-/// What a contents page or an outline says about one Item of a form.
+/// What contents and outline announce about one Item of a form.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ItemHint {
     pub(super) title: String,
     /// Page (from 0) a link or outline entry points to.
     pub(super) target: Option<u32>,
-    /// Page (from 0) the printed label stands for.
+    /// Page (from 0) with the printed label.
     pub(super) predicted: Option<u32>,
 }
 
@@ -229,11 +28,25 @@ pub(super) struct LocatedItem {
     pub(super) rows: (usize, usize),
     pub(super) title: String,
     pub(super) number: String,
-    /// Announced for this place, not read there.
+    /// Announced for this place, but not found there.
     pub(super) unconfirmed: bool,
 }
 
-/// Finds which form a stretch of rows is: by its cover, else by the Items it has.
+impl ItemHint {
+    /// The Item at a row of the page that was announced for it.
+    pub(super) fn to_item(&self, key: usize, row: usize, unconfirmed: bool) -> LocatedItem {
+        LocatedItem {
+            key,
+            last_key: key,
+            rows: (row, row),
+            title: self.title.clone(),
+            number: numbering::leading_number(&self.title).unwrap_or_default(),
+            unconfirmed,
+        }
+    }
+}
+
+/// Detects the form of a span of rows: by its cover, otherwise by its Items.
 pub(super) fn form_of(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
     let first_page = sheet.rows.get(rows.start)?.page;
     let cover = sheet.rows[rows.clone()]
@@ -241,7 +54,7 @@ pub(super) fn form_of(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Op
         .take_while(|row| row.page < first_page + 30)
         .filter(|row| row.words <= 14);
     for row in cover {
-        // `FORM 10-K/A (Amendment No. 1)` and `SecForm 10-K Annual Report` are covers too; a mention in prose is not.
+        // The form's name must fill the row: a mention in a sentence is not a cover.
         let form = SecForm::ALL.into_iter().find(|form| {
             let words = form.cover_words();
             words.contains(&row.key.as_str()) && row.text.starts_with(['F', 'f'])
@@ -253,6 +66,9 @@ pub(super) fn form_of(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Op
     form_by_items(sheet, rows)
 }
 
+// Without a cover, the Items tell the form, by number and title together: numbers alone recur on all forms. One `5.02` is
+// enough for a current report, since no other form has such numbers; annual and quarterly reports need four matches, as
+// other documents quote single Items.
 fn form_by_items(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
     let mut current = 0;
     let mut annual = 0;
@@ -293,10 +109,10 @@ fn title_match(item: &FormItem, title: &TitleKeys) -> f32 {
     alike.fold(0.0, f32::max)
 }
 
-/// The keys of `form` that `text` names: by number, or by a bare number with the right title (`1A Risk Factors`).
+/// First and last index in the list of `form` that `text` names: by number, or by a bare number with the right title
+/// (`1A Risk Factors`). `part` decides between equal numbers.
 pub(super) fn keys_of(form: SecForm, text: &str, part: Option<u8>) -> Option<(usize, usize)> {
     let items = form.items();
-    let prepared = |rest: &str| TitleKeys::new(rest);
     if let Some(head) = parse_heading(text) {
         if head.tags.is_empty() {
             let key = items
@@ -304,20 +120,18 @@ pub(super) fn keys_of(form: SecForm, text: &str, part: Option<u8>) -> Option<(us
                 .position(|item| item.tag.is_none() && Some(item.part) == head.part)?;
             return Some((key, key));
         }
-        let title = prepared(head.rest);
-        let score = |item: &FormItem| {
-            title_match(item, &title)
-                + if head.part.or(part) == Some(item.part) {
-                    0.5
-                } else {
-                    0.0
-                }
-        };
-        let (key, item) = items
+        let title = TitleKeys::new(head.rest);
+        // On Form 10-Q each PART has an Item 1. The title decides; the PART counts half, since it may be missing or stale.
+        let (_, key, item) = items
             .iter()
             .enumerate()
             .filter(|(_, item): &(usize, &FormItem)| item.tag == Some(head.tags[0]))
-            .max_by(|a, b| score(a.1).total_cmp(&score(b.1)))?;
+            .map(|(key, item)| {
+                let same_part = head.part.or(part) == Some(item.part);
+                let score = title_match(item, &title) + if same_part { 0.5 } else { 0.0 };
+                (score, key, item)
+            })
+            .max_by(|a, b| a.0.total_cmp(&b.0))?;
         let last = head.tags.last().and_then(|tag| {
             items
                 .iter()
@@ -326,7 +140,7 @@ pub(super) fn keys_of(form: SecForm, text: &str, part: Option<u8>) -> Option<(us
         return Some((key, last.filter(|last| *last >= key).unwrap_or(key)));
     }
     let (tag, rest) = parse_bare_item(text)?;
-    let title = prepared(rest);
+    let title = TitleKeys::new(rest);
     let key = items.iter().position(|item| {
         item.tag == Some(tag)
             && (part.is_none() || part == Some(item.part))
@@ -335,23 +149,8 @@ pub(super) fn keys_of(form: SecForm, text: &str, part: Option<u8>) -> Option<(us
     Some((key, key))
 }
 
-/// `1A. Risk Factors`: the number as written, and the title.
-pub(super) fn bare_item(text: &str) -> Option<(&str, &str)> {
-    let (_, length) = parse_item_number(text)?;
-    parse_bare_item(text).map(|(_, title)| (&text[..length], title))
-}
-
-/// `1A. Risk Factors`, `7 | Management's …`: an Item without the word.
-fn parse_bare_item(text: &str) -> Option<(ItemNumber, &str)> {
-    let (tag, length) =
-        parse_item_number(text).filter(|_| text.starts_with(|c: char| c.is_ascii_digit()))?;
-    let rest = text.get(length..)?;
-    let spaced = rest.starts_with([' ', '.', ':', '|', '\u{a0}', '-', '–', '—']);
-    let title = numbering::skip_separators(rest);
-    (spaced && starts_title(title)).then_some((tag, title))
-}
-
-/// Finds the PARTs and Items of `form` in `rows`, leaving out `excluded` rows (contents).
+/// Finds the PARTs and Items of `form` in `rows`, except in `excluded` rows (contents). The key in the chain is the index
+/// in the form's list, so the result keeps the order of the form.
 pub(super) fn find_items(
     sheet: &LineTable<'_>,
     rows: std::ops::Range<usize>,
@@ -394,26 +193,21 @@ struct ItemSearch<'s, 'a> {
     sheet: &'s LineTable<'a>,
     form: SecForm,
     hints: &'s [Option<ItemHint>],
-    /// Per key the titles it may have.
+    /// For each key, its possible titles: the announced one first, then those of the form.
     title_variants: Vec<Vec<TitleKeys>>,
     end: usize,
 }
 
 impl ItemSearch<'_, '_> {
+    // Three kinds of lines can be the heading of an Item, and their base scores keep this order: `Item 7A. Title` (0.7 to
+    // 1.3), a bare number with the right title (from 0.8), and the title alone where it is set like a heading (0.1). The
+    // last kind wins only if a filing has no better line, or with the help of a link.
     fn read_row(&self, at: usize, placements: &mut Vec<Placement>, items: &mut Vec<LocatedItem>) {
         let row = &self.sheet.rows[at];
         if row.words > 70 || row.key.is_empty() {
             return;
         }
-        let mut push = |found_here: LocatedItem, score: f32| {
-            let keys = (found_here.key as u32, found_here.last_key as u32);
-            placements.push(Placement {
-                at: at as u32,
-                keys,
-                score,
-            });
-            items.push(found_here);
-        };
+        let mut matches: Vec<(LocatedItem, f32)> = Vec::new();
         if let Some(head) = parse_heading(row.text) {
             for (key, last_key) in self.matching_keys(&head) {
                 let (like, last, title) = self.best_title(at, key, head.rest);
@@ -429,15 +223,17 @@ impl ItemSearch<'_, '_> {
                 } else {
                     format!("{front} {title}")
                 };
+                // PARTs often have no title to compare.
                 let base = if head.tags.is_empty() {
                     0.8
                 } else {
                     0.7 + 0.6 * like
                 };
+                // Inside a paragraph only the right title makes a run-in heading; anything else is a mention.
                 let prose = if row.prose && like < 0.8 { -0.7 } else { 0.0 };
                 let score =
                     base + prose + style_score(self.sheet, at) + self.hint_score(key, row.page);
-                push(
+                matches.push((
                     LocatedItem {
                         key,
                         last_key,
@@ -447,7 +243,7 @@ impl ItemSearch<'_, '_> {
                         unconfirmed: false,
                     },
                     score,
-                );
+                ));
             }
         } else if let Some((tag, rest)) =
             parse_bare_item(row.text).filter(|_| self.form != SecForm::Current && !row.prose)
@@ -467,7 +263,7 @@ impl ItemSearch<'_, '_> {
                         + 0.6 * like
                         + style_score(self.sheet, at)
                         + self.hint_score(key, row.page);
-                    push(
+                    matches.push((
                         LocatedItem {
                             key,
                             last_key: key,
@@ -477,7 +273,7 @@ impl ItemSearch<'_, '_> {
                             unconfirmed: false,
                         },
                         score,
-                    );
+                    ));
                 }
             }
         } else if self.form != SecForm::Current
@@ -486,7 +282,6 @@ impl ItemSearch<'_, '_> {
             && !row.running
             && !row.table
         {
-            // The title alone, where it looks like a heading.
             let heading =
                 row.size > self.sheet.body + 0.8 || (row.bold && !self.sheet.body_bold) || row.caps;
             for key in (0..self.title_variants.len()).filter(|_| heading) {
@@ -497,7 +292,7 @@ impl ItemSearch<'_, '_> {
                 if exact {
                     let score = 0.1 + style_score(self.sheet, at) + self.hint_score(key, row.page);
                     let title = row.text.to_string();
-                    push(
+                    matches.push((
                         LocatedItem {
                             key,
                             last_key: key,
@@ -507,49 +302,65 @@ impl ItemSearch<'_, '_> {
                             unconfirmed: false,
                         },
                         score,
-                    );
+                    ));
                 }
             }
         }
+        for (item, score) in matches {
+            placements.push(Placement {
+                at: at as u32,
+                keys: (item.key as u32, item.last_key as u32),
+                score,
+            });
+            items.push(item);
+        }
     }
 
-    /// Every reading of a head as first and last key of the form.
+    // On Form 10-Q `Item 1` has two readings, one in each PART. Both are placed, and the chain decides by position.
+    /// Every reading of a heading as first and last key of the form.
     fn matching_keys(&self, head: &ItemHeading<'_>) -> Vec<(usize, usize)> {
         let items = self.form.items();
-        let fits = |item: &FormItem| match head.tags.first() {
-            None => item.tag.is_none() && Some(item.part) == head.part,
-            Some(tag) => item.tag == Some(*tag) && head.part.is_none_or(|part| part == item.part),
-        };
-        let last = |key: usize| {
-            let tag = head.tags.last().filter(|_| head.tags.len() > 1)?;
-            let position = items
-                .iter()
-                .position(|it| it.tag == Some(*tag) && it.part == items[key].part);
-            position.filter(|last| *last > key)
-        };
-        (0..items.len())
-            .filter(|key| fits(&items[*key]))
-            .map(|key| (key, last(key).unwrap_or(key)))
+        let last_tag = head.tags.last().filter(|_| head.tags.len() > 1);
+        items
+            .iter()
+            .enumerate()
+            .filter(|(_, item)| match head.tags.first() {
+                None => item.tag.is_none() && Some(item.part) == head.part,
+                Some(tag) => {
+                    item.tag == Some(*tag) && head.part.is_none_or(|part| part == item.part)
+                }
+            })
+            .map(|(key, item)| {
+                let last = last_tag.and_then(|tag| {
+                    items
+                        .iter()
+                        .position(|it| it.tag == Some(*tag) && it.part == item.part)
+                });
+                (key, last.filter(|last| *last > key).unwrap_or(key))
+            })
             .collect()
     }
 
-    /// Likeness of the title at `at` to what the key may be called, the row where the title ends, and the title. Lines
-    /// that follow are taken in while the likeness rises.
+    /// Similarity (0–1) of a title to the best variant of a key.
+    fn title_similarity(&self, key: usize, title: &str) -> f32 {
+        let title = TitleKeys::new(title);
+        self.title_variants[key]
+            .iter()
+            .map(|variant| titles::title_similarity(variant, &title))
+            .fold(0.0, f32::max)
+    }
+
+    /// Similarity of the title at `at` to the titles of `key`, the row where the title ends, and the title. Following
+    /// lines are joined while the similarity rises.
     fn best_title(&self, at: usize, key: usize, rest: &str) -> (f32, usize, String) {
         let rows = &self.sheet.rows;
-        let alike = |title: &str| {
-            let title = TitleKeys::new(title);
-            self.title_variants[key]
-                .iter()
-                .map(|variant| titles::title_similarity(variant, &title))
-                .fold(0.0, f32::max)
-        };
         let mut title = titles::fold_whitespace(rest);
-        let mut best = (
-            if title.is_empty() { 0.0 } else { alike(&title) },
-            at,
-            title.clone(),
-        );
+        let like = if title.is_empty() {
+            0.0
+        } else {
+            self.title_similarity(key, &title)
+        };
+        let mut best = (like, at, title.clone());
         for next in at + 1..self.end.min(at + 5) {
             let row = &rows[next];
             let same =
@@ -558,7 +369,7 @@ impl ItemSearch<'_, '_> {
                 break;
             }
             title = titles::fold_whitespace(&format!("{title} {}", row.text));
-            let like = alike(&title);
+            let like = self.title_similarity(key, &title);
             if like > best.0 + 0.02 && like > 0.5 {
                 best = (like, next, title.clone());
             }
@@ -566,8 +377,9 @@ impl ItemSearch<'_, '_> {
         best
     }
 
-    /// The end and the title of a combined Item, whose title is like that of none of its Items: lines of one marked look
-    /// right below each other.
+    // The title of `Items 10, 11 and 12` matches no single Item, so similarity cannot tell where it ends. Style can: the
+    // title goes on as long as lines of the same marked style follow closely.
+    /// The last row and the title of a combined Item.
     fn combined_title(&self, at: usize, mut last: usize, mut title: String) -> (usize, String) {
         let rows = &self.sheet.rows;
         for next in last + 1..self.end.min(at + 4) {
@@ -592,7 +404,6 @@ impl ItemSearch<'_, '_> {
         (last, title)
     }
 
-    /// What the contents page adds for a row on `page`.
     fn hint_score(&self, key: usize, page: u32) -> f32 {
         self.hints[key]
             .as_ref()
@@ -600,7 +411,10 @@ impl ItemSearch<'_, '_> {
     }
 }
 
-/// A link target is a witness, never an order: much on the page, less beside it, a penalty elsewhere.
+// Announced pages add to the score but never decide alone: links may all point to page one, and printed labels drift from
+// physical pages. Links weigh more than labels, and neighboring pages count, since a destination may be the end of the page
+// before. The weights were fitted on the development filings.
+/// Score of a row on `page` for a link target and a predicted page.
 pub(super) fn page_score(target: Option<u32>, predicted: Option<u32>, page: u32) -> f32 {
     let target = target.map_or(0.0, |at| match at.abs_diff(page) {
         0 => 2.0,
@@ -616,7 +430,9 @@ pub(super) fn page_score(target: Option<u32>, predicted: Option<u32>, page: u32)
     target + predicted
 }
 
-/// What the look of a line adds: weight, size, capitals, space above; running heads and prose lose.
+// Small beside a full match of the title: style decides between lines with the same words. A property that the body text
+// has, too, says nothing. Running heads lose most, since they repeat real titles word for word.
+/// Score of the style of a line: weight, size, capitals and space above add; running heads and small print lose.
 pub(super) fn style_score(sheet: &LineTable<'_>, at: usize) -> f32 {
     let row: &LineFeatures<'_> = &sheet.rows[at];
     let mut score = 0.0;
@@ -638,7 +454,7 @@ pub(super) fn style_score(sheet: &LineTable<'_>, at: usize) -> f32 {
     } else {
         0.0
     };
-    // A page number behind the title: a row of an index.
+    // A page number after the title marks a row of an index.
     score -= if row.figures || row.text.ends_with(|c: char| c.is_ascii_digit()) && row.cells > 1 {
         0.4
     } else {
@@ -652,73 +468,6 @@ mod tests {
     use super::super::fixture::{Doc, line};
     use super::super::{StructureSettings, outline};
     use super::*;
-
-    #[test]
-    fn item_heading_formats() {
-        for (text, part, tags, rest) in [
-            ("Item 1. Business", None, vec![(1, 0)], "Business"),
-            ("ITEM 1A. RISK FACTORS", None, vec![(1, 1)], "RISK FACTORS"),
-            ("Item 7A.—Quantitative", None, vec![(7, 1)], "Quantitative"),
-            ("Item 1. | Business", None, vec![(1, 0)], "Business"),
-            ("I TEM 9C. Disclosure", None, vec![(9, 3)], "Disclosure"),
-            (
-                "Item 5.02 Departure of Directors",
-                None,
-                vec![(5, 2)],
-                "Departure of Directors",
-            ),
-            (
-                "ITEMS 10, 11, 12 and 13. DIRECTORS",
-                None,
-                vec![(10, 0), (11, 0), (12, 0), (13, 0)],
-                "DIRECTORS",
-            ),
-            (
-                "Items 1 and 2. Business and Properties",
-                None,
-                vec![(1, 0), (2, 0)],
-                "Business and Properties",
-            ),
-            (
-                "PART I—FINANCIAL INFORMATION",
-                Some(1),
-                vec![],
-                "FINANCIAL INFORMATION",
-            ),
-            ("Part II.", Some(2), vec![], ""),
-            (
-                "PART II, Item 1. Legal Proceedings",
-                Some(2),
-                vec![(1, 0)],
-                "Legal Proceedings",
-            ),
-            ("Item 6. [Reserved]", None, vec![(6, 0)], "[Reserved]"),
-            ("Item 1 A Company", None, vec![(1, 0)], "A Company"),
-        ] {
-            let head = parse_heading(text).unwrap_or_else(|| panic!("{text}"));
-            assert_eq!(
-                (head.part, head.tags, head.rest),
-                (part, tags, rest),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn references_are_not_headings() {
-        for text in [
-            "Item 7 of this report",
-            "Item 1A, Risk Factors",
-            "Item 8) and",
-            "item 1. Business",
-            "Part of the",
-            "PART I of this Annual Report",
-            "Item 303 of Regulation S-K",
-            "Items",
-        ] {
-            assert_eq!(parse_heading(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn bare_number_needs_item_title() {

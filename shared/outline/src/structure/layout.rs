@@ -1,38 +1,22 @@
-//! Headings by their look: size, weight, capitals, slant, numbers, space; prose, tables and running heads left out.
+//! Finds headings by layout: size, weight, capitals, italics, numbers and space.
+//!
+//! First each row is judged by itself and its neighbors (`is_candidate`), then headings are compared with each other
+//! (`heading_filters`). The filters need the full list, so nothing is dropped early for being too frequent.
 
 use super::false_headings::{
     ends_mid_sentence, ends_with_connector, inside_paragraph, is_boilerplate, stands_on_table,
 };
-use super::heading_filters;
-use super::heading_style::{HeadingStyle, style_of};
+use super::heading_filters::{self, OPEN_WORDS, PAGE_TOP};
+use super::heading_style::{LayoutHeading, style_of};
 use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass};
+use super::statements::is_statement_title;
 use super::titles;
 
-/// A heading seen on the page.
-#[derive(Debug, Clone)]
-pub(super) struct LayoutHeading {
-    /// First and last row.
-    pub(super) rows: (usize, usize),
-    pub(super) title: String,
-    pub(super) style: HeadingStyle,
-    /// Its style is on more pages than sections usually are.
-    pub(super) dense: bool,
-    /// Nearly all headings of its style stand over paragraphs.
-    pub(super) over_text: bool,
-    /// The title of a financial statement: kept whatever the budget.
-    pub(super) statement: bool,
-}
-
-/// Lines at the top of a page among which a statement has its title.
-pub(super) const STATEMENT_TOP: usize = 8;
-/// Words from which a title with a full stop is a sentence, and above which a sentence is a heading only in company.
+// Shorter titles with a full stop are run-in labels rather than sentences.
 const SENTENCE_WORDS: usize = 6;
-pub(super) const OPEN_WORDS: usize = 9;
-/// Lines at the top of a page among which an exhibit is announced.
-pub(super) const PAGE_TOP: usize = 5;
 
-/// All headings outside `excluded` rows; `known` are rows and titles of sections that others vouch for.
+/// All headings outside `excluded` rows. `other_sections` are rows and titles of announced sections.
 pub(super) fn find_headings(
     sheet: &LineTable<'_>,
     excluded: &[bool],
@@ -53,6 +37,7 @@ pub(super) fn find_headings(
             .iter()
             .any(|end| title.ends_with(end));
         let closed = title.ends_with('.') && !numbered;
+        // Headings of risk factors are whole sentences, so sentences are collected here and judged in company later.
         let sentence = closed && words >= SENTENCE_WORDS && opens_text(sheet, at, last);
         let most = if numbered || sentence { 55 } else { 32 };
         if !listed && words <= most && (sentence || !closed || words <= OPEN_WORDS) {
@@ -69,6 +54,7 @@ pub(super) fn find_headings(
         }
         at = last + 1;
     }
+    // Each filter counts what the ones before it left. Sentences go first, so that they do not inflate the counts of styles.
     heading_filters::filter_sentences(&mut headings);
     heading_filters::drop_contents_lists(&mut headings, other_sections);
     heading_filters::drop_labels(sheet, &mut headings);
@@ -77,7 +63,7 @@ pub(super) fn find_headings(
     headings
 }
 
-/// The text of a heading; of a heading that is the first cell of a table's head row, that cell.
+/// The text of a heading, or only its first cell if it heads a table.
 fn heading_title(sheet: &LineTable<'_>, first: usize, last: usize) -> String {
     let row = &sheet.rows[first];
     let below = sheet.rows[first + 1..]
@@ -99,6 +85,9 @@ fn heading_title(sheet: &LineTable<'_>, first: usize, last: usize) -> String {
     titles::fold_whitespace(&text.join(" "))
 }
 
+// The checks go from cheap to expensive. First everything that is certainly text, table or page furniture is rejected, then
+// lines that cannot start or end a title, then lines whose neighbors show that they belong to a paragraph or table. Only
+// what remains must differ from the body text in size, weight, case or slant.
 fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
     if is_statement_title(sheet, at) {
@@ -110,7 +99,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
         .take(300)
         .filter(|c| c.is_alphabetic())
         .count();
-    let cjk = row.text.chars().next().is_some_and(titles::is_cjk);
+    let cjk = row.text.chars().next().is_some_and(numbering::is_cjk);
     let tabular = (row.table || row.cells >= 3 || row.figures) && !row.titled;
     if row.running
         || row.prose
@@ -122,7 +111,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
         return false;
     }
     let number = numbering::parse_numbers(row.text).first().copied();
-    // Figures have captions; exhibits begin pages, elsewhere they are listed.
+    // A numbered figure is a caption. An exhibit heading begins a page; elsewhere the line is an entry of a list.
     let listed = at > sheet.rows_on(row.page as usize).start + PAGE_TOP;
     if number.is_some_and(|number| {
         number.class == NumberClass::Figure || number.class == NumberClass::Exhibit && listed
@@ -148,7 +137,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
     {
         return false;
     }
-    // The first line of a paragraph in a size of its own; a cell in the head of a table.
+    // Reject the first line of a paragraph set in another size, and cells in the head of a table.
     let next = sheet.next_on_page(at);
     let opens_paragraph = !marked
         && next
@@ -158,7 +147,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
         return false;
     }
     let large = row.size > sheet.body + 0.8;
-    // Small print has headings of its own size.
+    // A heading may be smaller than the body text if it stands above small print of its own size.
     let sized = row.size > sheet.body - 1.3
         || next.is_some_and(|next| next.prose && !next.bold && next.size < row.size + 0.6);
     let bold = row.bold && !sheet.body_bold && sized;
@@ -172,16 +161,15 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
     !over_table && (large || bold || caps || italic) || is_plain_numbered(sheet, at, number)
 }
 
-/// Whether a marked sentence stands by itself over a paragraph of another look.
+/// Whether a bold or italic sentence stands by itself above a paragraph of another style.
 fn opens_text(sheet: &LineTable<'_>, first: usize, last: usize) -> bool {
     let row = &sheet.rows[last];
-    let apart = |next: &LineFeatures<'_>| {
-        (next.prose || next.words >= 8) && next.cells == 1 && next.gap > 0.3 + sheet.leading
-    };
-    let follows = sheet
-        .next_on_page(last)
-        .is_some_and(|next| apart(next) && !LineTable::same_style(row, next));
-    follows
+    let has_paragraph_below = sheet.next_on_page(last).is_some_and(|next| {
+        let is_apart =
+            (next.prose || next.words >= 8) && next.cells == 1 && next.gap > 0.3 + sheet.leading;
+        is_apart && !LineTable::same_style(row, next)
+    });
+    has_paragraph_below
         && (row.bold || row.italic)
         && row.text.ends_with('.')
         && sheet.rows[first].gap > 0.5 + sheet.leading
@@ -195,7 +183,9 @@ fn is_yeared(text: &str) -> bool {
     year && text[4..].starts_with(' ') && text[4..].trim_start().starts_with(char::is_alphabetic)
 }
 
-/// A short numbered line in title case with space around it, set like the text.
+// Rules and contracts set headings like their text. A number alone would admit every list, so the line must also be short,
+// in title case, without closing punctuation and with space above (and below, unless a word like `Chapter` precedes).
+/// Whether a line set like the text is a numbered heading.
 fn is_plain_numbered(
     sheet: &LineTable<'_>,
     at: usize,
@@ -216,7 +206,7 @@ fn is_plain_numbered(
     );
     let size_fits = row.size > sheet.body - 0.8;
     let first = number.rest.chars().next().unwrap_or(' ');
-    let titled = first.is_uppercase() || titles::is_cjk(first);
+    let titled = first.is_uppercase() || numbering::is_cjk(first);
     let closed = row.text.ends_with(['.', ';', ':', ',']);
     size_fits
         && titled
@@ -227,7 +217,7 @@ fn is_plain_numbered(
         && is_title_case(number.rest)
 }
 
-/// Most words of four letters and more start with a capital.
+/// Whether at least 60 % of the words of four and more letters start with a capital.
 fn is_title_case(text: &str) -> bool {
     let long = text
         .split_whitespace()
@@ -237,38 +227,15 @@ fn is_title_case(text: &str) -> bool {
     for word in long.take(30) {
         all += 1;
         let first = word.chars().next().unwrap_or(' ');
-        capital += usize::from(first.is_uppercase() || titles::is_cjk(first));
+        capital += usize::from(first.is_uppercase() || numbering::is_cjk(first));
     }
     capital * 10 >= all * 6
 }
 
-/// `Condensed Consolidated Balance Sheets` over its table: small, and under the company's name.
-pub(super) fn is_statement_title(sheet: &LineTable<'_>, at: usize) -> bool {
-    let row = &sheet.rows[at];
-    let fit = names_statement(row) && row.words <= 14 && !row.running && !row.prose && !row.figures;
-    let placed = row.caps || row.bold || row.centered;
-    let top = sheet.rows_on(row.page as usize).start + STATEMENT_TOP > at;
-    let goes_on = |next: &LineFeatures<'_>| next.text.starts_with(char::is_lowercase);
-    fit && !row.text.ends_with('.')
-        && placed
-        && top
-        && sheet.next_on_page(at).is_some_and(|next| !goes_on(next))
-}
-
-pub(super) fn names_statement(row: &LineFeatures<'_>) -> bool {
-    let words = [
-        "consolidatedstatement",
-        "consolidatedbalancesheet",
-        "condensedconsolidated",
-        "statementsofcashflow",
-        "balancesheet",
-    ];
-    words.iter().any(|word| {
-        row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word))
-    })
-}
-
-/// The last row of a heading that wraps: rows of one look close together. Two-line titles of one look are one node.
+// Joining too little gives two sections for one title; joining too much swallows the first sub-heading. Rows are joined only
+// if they share style and case, stand close, and the upper one shows that it is unfinished: it is centered, reaches the
+// right edge, ends with a connector, or the next row starts in lower case.
+/// The last row of a heading that wraps over rows.
 fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> usize {
     let mut last = first;
     while last + 1 < sheet.rows.len() && last < first + 4 {
@@ -281,7 +248,7 @@ fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> u
         let statement = is_statement_title(sheet, last) || is_statement_title(sheet, last + 1);
         let near = next.page == row.page && next.gap < 0.75 + sheet.leading;
         let close = near && LineTable::same_style(row, next) && row.caps == next.caps;
-        // `… AS ADOPTED PURSUANT TO` goes on with `SECTION 906 …`.
+        // A numbered row starts a new heading, except in `… AS ADOPTED PURSUANT TO` / `SECTION 906 …`.
         let numbered =
             !numbering::parse_numbers(next.text).is_empty() && !ends_with_connector(row.text);
         if excluded[last + 1]
@@ -297,7 +264,7 @@ fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> u
             break;
         }
         let centered = row.centered && next.centered;
-        // In a narrow column a title wraps early; lines set solid are one title there.
+        // In a narrow column a title wraps early. Rows without extra space between them are one title there.
         let wide = if next.gap < 0.4 { 110.0 } else { 250.0 };
         let full = row.x1 > next.x1 - 5.0 && row.x1 - row.x0 > wide;
         let lower = next.text.starts_with(char::is_lowercase);
@@ -313,7 +280,7 @@ fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> u
     last
 }
 
-/// `NOTE 1` over its title, which may be set otherwise.
+/// Whether the row is a number alone (`NOTE 1`) above its title, which may have another style.
 fn is_number_over_title(sheet: &LineTable<'_>, at: usize) -> bool {
     let number = numbering::parse_numbers(sheet.rows[at].text)
         .first()
@@ -382,7 +349,7 @@ mod tests {
         assert_eq!(
             titles_of(&doc),
             ["Overview"],
-            "one sentence stresses something"
+            "a single sentence is emphasis"
         );
     }
 
@@ -396,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_of_two_lines_is_one_heading() {
+    fn two_line_title_is_one_heading() {
         let mut doc = Doc::new(1);
         doc.add(
             0,

@@ -1,44 +1,47 @@
-//! Levels: one stack over all heads in reading order, by rank, with numbering sequences for those known by look only.
+//! Assigns levels to heads in reading order, by rank. For headings known only by layout, numbering overrules the style.
 
 use std::collections::BTreeMap;
 
 use super::numbering::{self, NumberClass};
-use super::primary_outline::{LAYOUT_RANK, OutlineHead};
+use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::titles;
 
-/// A section that is open while the heads behind it are placed.
+/// A section that later heads may still be placed in.
 struct OpenSection {
     rank: u32,
     leaf: bool,
     /// Readings of its number: class, stem, value.
     numbers: Vec<(NumberClass, u32, u32)>,
-    /// It is the heading over numbered notes.
+    /// Whether it is the heading above numbered notes.
     notes: bool,
 }
 
 /// The level (1 is the highest) of each head; heads are in reading order.
 ///
-/// A head lies in the nearest one before it with a smaller rank. A heading known by its look that continues an open
-/// sequence (2 after 1, same class) takes that sequence's rank; one that starts a sequence under another numbered heading
-/// of lower or equal look opens a child.
+/// The parent is the nearest head before with a smaller rank. A heading known by layout that continues an open numbering
+/// sequence (2 after 1, same class) takes the rank of that sequence; one that starts a sequence below another numbered
+/// heading of lower or equal style becomes its child.
 pub(super) fn assign_levels(heads: &[OutlineHead]) -> Vec<u16> {
     let mut stack: Vec<OpenSection> = Vec::new();
     let mut levels = Vec::with_capacity(heads.len());
     let numbers: Vec<_> = heads.iter().map(|head| number_keys(&head.title)).collect();
     let ranks = sequence_ranks(heads, &numbers);
     for ((head, rank), numbers) in heads.iter().zip(ranks).zip(numbers) {
+        // Announced heads have the rank that their author gave them; only layout leaves the rank open.
         let rank = if head.rank >= LAYOUT_RANK {
             rank_by_number(&stack, rank, &numbers)
         } else {
             head.rank
         };
-        // Notes lie under the heading that says so, however small it is set.
+        // `Notes to … Statements` is often set smaller than the notes below it. Without this rule Note 1 would become
+        // its sibling, and with it all other notes.
         let first = numbers.first().is_some_and(|number| number.2 == 1);
         let above = stack
             .last()
             .filter(|top| first && top.notes && head.rank >= LAYOUT_RANK);
         let rank = above.map_or(rank, |top| rank.max(top.rank + 1));
         let notes = titles::normalize_key(&head.title).starts_with("notesto");
+        // The level is the depth of the stack, so skipped ranks leave no gaps between levels.
         while stack.last().is_some_and(|top| top.rank >= rank || top.leaf) {
             stack.pop();
         }
@@ -53,16 +56,20 @@ pub(super) fn assign_levels(heads: &[OutlineHead]) -> Vec<u16> {
     levels
 }
 
-/// The ranks of the heads, those between two neighbours of a sequence lowered below it: what stands between Note 14 and
-/// Note 15 lies in Note 14, however large it is set.
+// What stands between Note 14 and Note 15 belongs to Note 14, however large its type: authors set the titles of tables and
+// policies inside notes larger than the notes themselves (ADR 0008). Two neighbours of a sequence must have equal rank and
+// no announced head between them; an announced head shows that the sequence was interrupted, for example by an exhibit
+// whose notes start again.
+/// The ranks of the heads; heads between two neighbours of a numbered sequence are lowered below the sequence.
 fn sequence_ranks(heads: &[OutlineHead], numbers: &[Vec<(NumberClass, u32, u32)>]) -> Vec<u32> {
-    // Heads outside the look of headings before each place.
+    // Prefix sums of announced heads, so that each check below takes constant time.
     let mut outside = vec![0usize];
     outside.extend(heads.iter().scan(0, |sum, head| {
         *sum += usize::from(head.rank < LAYOUT_RANK);
         Some(*sum)
     }));
-    // By head: the rank it and those behind it are lowered to, and the one that ends there.
+    // Ranges are swept once instead of lowering each head of each range, which would be quadratic for nested sequences.
+    // `opens` holds the minimum rank that starts to apply at a head, `closes` the one that ends there.
     let mut opens = vec![None; heads.len()];
     let mut closes = vec![None; heads.len()];
     let mut last: BTreeMap<(NumberClass, u32), (u32, usize)> = BTreeMap::new();
@@ -87,7 +94,7 @@ fn sequence_ranks(heads: &[OutlineHead], numbers: &[Vec<(NumberClass, u32, u32)>
     lower_ranks(heads, &opens, &closes)
 }
 
-/// The ranks of the heads, each at least the largest that is open at its place.
+/// The ranks of the heads, each raised to at least the largest minimum that applies at its place.
 fn lower_ranks(heads: &[OutlineHead], opens: &[Option<u32>], closes: &[Option<u32>]) -> Vec<u32> {
     let mut open: BTreeMap<u32, usize> = BTreeMap::new();
     let mut ranks = Vec::with_capacity(heads.len());
@@ -109,7 +116,8 @@ fn lower_ranks(heads: &[OutlineHead], opens: &[Option<u32>], closes: &[Option<u3
     ranks
 }
 
-/// Whether numbers of the class name sections of a text, so that nothing between two of them is a section beside them.
+// Plain numbers, letters and bullets also count lists inside a section, so headings between them may well be siblings.
+/// Whether numbers of this class always name sections, never entries of lists.
 fn names_sections(class: NumberClass) -> bool {
     use NumberClass::{Article, Chapter, CjkChapter, CjkSection, Note, Section};
     matches!(
@@ -125,6 +133,7 @@ fn number_keys(title: &str) -> Vec<(NumberClass, u32, u32)> {
         .collect()
 }
 
+// The order of the rules matters: a sequence that is already open beats the shape of a number, and both beat the style.
 fn rank_by_number(stack: &[OpenSection], own: u32, numbers: &[(NumberClass, u32, u32)]) -> u32 {
     if numbers.is_empty() {
         return own;
@@ -138,7 +147,7 @@ fn rank_by_number(stack: &[OpenSection], own: u32, numbers: &[(NumberClass, u32,
     }) {
         return sibling.rank;
     }
-    // 1.1 belongs under 1 whatever either looks like.
+    // 1.1 belongs under 1, whatever their styles.
     if let Some(above) = stack
         .iter()
         .rev()
@@ -153,6 +162,7 @@ fn rank_by_number(stack: &[OpenSection], own: u32, numbers: &[(NumberClass, u32,
     {
         return own.max(above.rank + 1);
     }
+    // A sequence that starts at 1 below a numbered heading of another class divides that heading: `A.` below `I.`.
     let starts = numbers.iter().any(|number| number.2 == 1);
     match stack
         .iter()
@@ -201,7 +211,7 @@ mod tests {
     #[test]
     fn numbered_sequences_keep_their_level() {
         let l = LAYOUT_RANK;
-        // All of one look: the numbers alone make the tree.
+        // All have the same style: the numbers alone make the tree.
         assert_eq!(
             levels(&[
                 ("I. A", l),
@@ -231,7 +241,7 @@ mod tests {
         assert_eq!(
             levels(&heads),
             [1, 1, 1, 2],
-            "a head outside the look of headings ends a sequence"
+            "an announced head ends a sequence"
         );
         let heads = [
             ("Note 1 Basis", l + 10),

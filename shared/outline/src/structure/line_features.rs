@@ -1,19 +1,19 @@
-//! What every line looks like: size against the body text, weight, cells, running heads, prose, table rows.
+//! Layout features of every line: size against the body text, weight, cells, running heads, prose, table rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::{Line, Page, StyleRun};
 
-use super::{item_headings, numbering, titles};
+use super::{item_grammar, numbering, titles};
 
-/// Bytes of a line that structure looks at.
+// Bytes of a line that the rules read.
 const MAX_LINE_BYTES: usize = 600;
-/// Lines of a page that structure looks at; a page of prose has about 60.
+// Lines of a page that the rules read; a page of prose has about 60.
 const MAX_LINES_PER_PAGE: usize = 1_500;
-/// Usual distance between the lines of a paragraph, in font sizes, and the one above which a text is set with open lines.
+// Usual gap between the lines of a paragraph, in font sizes, and the gap above which a text counts as double-spaced.
 const SOLID_LEADING: f32 = 0.2;
 const OPEN_LEADING: f32 = 0.6;
-/// Words above which a line is prose and no title.
+// A line with more words is prose.
 const MAX_TITLE_WORDS: usize = 22;
 
 /// One line with its features. Lengths in points.
@@ -26,13 +26,13 @@ pub(super) struct LineFeatures<'a> {
     pub(super) text: &'a str,
     /// The text up to the first wide gap.
     pub(super) first_cell: &'a str,
-    /// The text squashed (see [`titles::normalize_key`]).
+    /// The normalized text (see [`titles::normalize_key`]).
     pub(super) key: String,
     pub(super) x0: f32,
     pub(super) x1: f32,
     pub(super) y0: f32,
     pub(super) y1: f32,
-    /// Font size; where a font reports none, derived from the line's height.
+    /// Font size, or an estimate from the line height if the font reports none.
     pub(super) size: f32,
     pub(super) bold: bool,
     pub(super) italic: bool,
@@ -40,15 +40,15 @@ pub(super) struct LineFeatures<'a> {
     pub(super) caps: bool,
     pub(super) centered: bool,
     pub(super) words: u16,
-    /// Stretches of words apart from each other.
+    /// Number of groups of words with wide gaps between them.
     pub(super) cells: u16,
-    /// A cell behind the first holds a figure.
+    /// A cell after the first holds a figure.
     pub(super) figures: bool,
-    /// The first cell is set larger than the others: the title of a table in its head row. Size and weight are the title's.
+    /// The first cell is larger than the others: the title of a table in its head row. Size and weight are the title's.
     pub(super) titled: bool,
-    /// Distance to the line above on the page, in font sizes; large at the top of a page or column.
+    /// Distance to the line above, in font sizes (-1 to 9); 9 at the top of a page or column.
     pub(super) gap: f32,
-    /// Running head or foot, or page number (see [`stemma_document::furniture`]).
+    /// Running header or footer, or page number (see [`stemma_document::furniture`]).
     pub(super) running: bool,
     /// A line of a paragraph.
     pub(super) prose: bool,
@@ -56,7 +56,7 @@ pub(super) struct LineFeatures<'a> {
     pub(super) table: bool,
 }
 
-/// All lines of a document and what is common to them.
+/// All lines of a document and their common features.
 #[derive(Debug)]
 pub(super) struct LineTable<'a> {
     pub(super) rows: Vec<LineFeatures<'a>>,
@@ -67,9 +67,9 @@ pub(super) struct LineTable<'a> {
     /// Whether the body text is bold.
     pub(super) body_bold: bool,
     pub(super) body_italic: bool,
-    /// What the lines of a paragraph keep from each other beyond the usual, in font sizes; 0 unless set with open lines.
+    /// Extra gap between the lines of a paragraph, in font sizes; 0 unless the text is double-spaced.
     pub(super) leading: f32,
-    /// Whole numbers that short lines begin with.
+    /// Whole numbers at the start of short lines.
     numbers: BTreeSet<u32>,
 }
 
@@ -91,6 +91,7 @@ impl<'a> LineTable<'a> {
             leading: 0.0,
             numbers: BTreeSet::new(),
         };
+        // Each step uses the ones before: leading needs the body size, prose needs leading and tables.
         sheet.find_body(pages);
         sheet.find_leading();
         sheet.mark_tables();
@@ -111,26 +112,26 @@ impl<'a> LineTable<'a> {
         }
     }
 
-    /// Whether nothing but running heads stands above the row on its page.
+    /// Whether only running heads stand above the row on its page.
     pub(super) fn starts_page(&self, row: usize) -> bool {
         let page = self.rows[row].page as usize;
         (self.rows_on(page).start..row)
             .all(|above| self.rows[above].running || self.rows[above].key.is_empty())
     }
 
-    /// The row behind `row` on the same page.
     pub(super) fn next_on_page(&self, row: usize) -> Option<&LineFeatures<'a>> {
         self.rows
             .get(row + 1)
             .filter(|next| next.page == self.rows[row].page)
     }
 
-    /// Whether two rows look the same.
+    /// Whether two rows have the same size, weight and slant.
     pub(super) fn same_style(a: &LineFeatures<'_>, b: &LineFeatures<'_>) -> bool {
         (a.size - b.size).abs() < 0.6 && a.bold == b.bold && a.italic == b.italic
     }
 
-    /// The size most letters of prose have. From all text, tables would win and prose look large.
+    // Only lines of prose vote, by their letters. In filings with many tables the small print of cells would win otherwise,
+    // and all prose would look like headings.
     fn find_body(&mut self, pages: &[Page]) {
         let mut sizes: BTreeMap<(i32, bool, bool), usize> = BTreeMap::new();
         let mut fallback = sizes.clone();
@@ -153,21 +154,20 @@ impl<'a> LineTable<'a> {
         }
     }
 
-    /// A text set with open lines (double-spaced rules and manuscripts): what every line keeps from the next says nothing
-    /// about where paragraphs and headings end.
+    // In double-spaced texts (rules, manuscripts) the gap between any two lines is as large as the one above a heading. All
+    // limits on gaps therefore add `leading`, the median gap inside paragraphs beyond the usual one.
     fn find_leading(&mut self) {
-        let follows = |above: &LineFeatures<'_>, row: &LineFeatures<'_>| {
-            above.page == row.page
+        let pairs = self.rows.windows(2).filter(|pair| {
+            let above = &pair[0];
+            let row = &pair[1];
+            let is_body = (above.size - self.body).abs() < 0.6 && above.cells == 1;
+            is_body
+                && above.page == row.page
                 && above.words >= 7
                 && row.words >= 4
                 && Self::same_style(above, row)
                 && row.gap < 3.0
-        };
-        let body = |row: &LineFeatures<'_>| (row.size - self.body).abs() < 0.6 && row.cells == 1;
-        let pairs = self
-            .rows
-            .windows(2)
-            .filter(|pair| body(&pair[0]) && follows(&pair[0], &pair[1]));
+        });
         let mut gaps: Vec<f32> = pairs.map(|pair| pair[1].gap).collect();
         gaps.sort_by(f32::total_cmp);
         let usual = gaps.get(gaps.len() / 2).copied().unwrap_or(SOLID_LEADING);
@@ -179,7 +179,7 @@ impl<'a> LineTable<'a> {
     }
 
     fn find_numbers(&mut self) {
-        // Footnotes are set small and count by themselves.
+        // Footnotes are small and have their own numbers.
         let body = self.body;
         self.numbers = self
             .rows
@@ -198,7 +198,7 @@ impl<'a> LineTable<'a> {
             .collect();
     }
 
-    /// Whether a whole number before a title counts sections: one of its neighbors is there too.
+    /// Whether the number before or after `number` also begins a line, as the numbers of sections do.
     pub(super) fn has_neighbor_number(&self, number: u32) -> bool {
         self.numbers.contains(&(number + 1))
             || number
@@ -206,8 +206,7 @@ impl<'a> LineTable<'a> {
                 .is_some_and(|below| self.numbers.contains(&below))
     }
 
-    /// A row belongs to a table when it has figures beside its first cell or many cells, or when such rows stand right
-    /// above and below it.
+    /// Marks rows with figures beside the first cell or with many cells, and rows right between two such rows.
     fn mark_tables(&mut self) {
         for page in 0..self.pages() {
             let range = self.rows_on(page);
@@ -225,26 +224,28 @@ impl<'a> LineTable<'a> {
         }
     }
 
-    /// How many lines of one bold or italic look stand close together around `at` (counted up to 6): a heading has few.
+    fn is_joined(a: &LineFeatures<'_>, b: &LineFeatures<'_>) -> bool {
+        a.page == b.page && Self::same_style(a, b) && b.gap < 1.2
+    }
+
+    /// Number of lines of the same style close together around `at`, up to five in each direction.
     fn marked_run(&self, at: usize) -> usize {
-        let joined = |a: &LineFeatures<'_>, b: &LineFeatures<'_>| {
-            a.page == b.page && Self::same_style(a, b) && b.gap < 1.2
-        };
         let down = self.rows[at..]
             .windows(2)
             .take(5)
-            .take_while(|pair| joined(&pair[0], &pair[1]))
+            .take_while(|pair| Self::is_joined(&pair[0], &pair[1]))
             .count();
         let up = self.rows[..=at]
             .windows(2)
             .rev()
             .take(5)
-            .take_while(|pair| joined(&pair[0], &pair[1]))
+            .take_while(|pair| Self::is_joined(&pair[0], &pair[1]))
             .count();
         1 + up + down
     }
 
-    /// Lines of paragraphs: long, or ended by a full stop, or the middle of a run of lines of one look.
+    // A line is prose if it is long, if the next line continues it, or if it continues the line above. Bold and italic lines
+    // are exempt as long as at most four of them stand together: headings are short runs, emphasized paragraphs are not.
     fn mark_prose(&mut self, pages: &[Page]) {
         for at in 0..self.rows.len() {
             let row = &self.rows[at];
@@ -270,8 +271,8 @@ impl<'a> LineTable<'a> {
                     && !is_finished(above.text)
                     && row.x0 < above.x0 + row.size
                     && !above.table
-                    // Rows of contents without page numbers.
-                    && !(item_headings::parse_heading(row.text).is_some() && item_headings::parse_heading(above.text).is_some())
+                    // Two Items in a row are contents without page numbers.
+                    && !(item_grammar::parse_heading(row.text).is_some() && item_grammar::parse_heading(above.text).is_some())
             });
             let long =
                 row.words as usize > MAX_TITLE_WORDS || (row.words > 12 && row.text.ends_with('.'));
@@ -304,7 +305,7 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
     let text = titles::truncate_bytes(source.text.trim(), MAX_LINE_BYTES);
     let style = source.style();
     let rect = source.rect;
-    // Small capitals: the largest size in the line is the size of its letters.
+    // Small capitals mix two sizes; the larger one is the size of the font.
     let largest = source
         .runs
         .iter()
@@ -351,7 +352,7 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
     }
 }
 
-/// How many cells a line has, whether one behind the first holds a figure, and where the first ends.
+/// The number of cells, whether one after the first holds a figure, and the byte where the first ends.
 fn cells(line: &Line, size: f32) -> (u16, bool, usize) {
     let mut count = 1u16;
     let mut figures = false;
@@ -384,7 +385,7 @@ fn is_titled(line: &Line, end: usize) -> bool {
             .all(|run: &StyleRun| run.size.points() + 0.9 < first.size.points())
 }
 
-/// Whether a line ends a sentence; the number of a footnote may stand behind its full stop.
+/// Whether a line ends a sentence; a footnote number may follow its full stop.
 pub(super) fn is_finished(text: &str) -> bool {
     let end =
         text.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '”' | '"' | ')' | ']'));

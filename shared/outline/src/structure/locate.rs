@@ -1,4 +1,4 @@
-//! Where claims stand: every claim is looked for as a heading, all of them together through the chain.
+//! Locates candidates on the pages: all lines that may be their headings are scored, and one chain picks among them.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -11,31 +11,31 @@ use super::monotone_chain::{self, Placement};
 use super::numbering;
 use super::titles::{self, TitleKeys};
 
-/// Likeness below which a line is not the claimed title.
+// Less similar lines are other titles. Contents shorten and reword titles a little, so the limit is well below 1.
 const MIN_SIMILARITY: f32 = 0.74;
-/// Bytes of a title by which lines are looked up.
+// Comparing each line with each candidate would be quadratic, so lines are looked up by the first bytes of their key.
 const PREFIX_BYTES: usize = 6;
-/// The same for titles with a number.
+// Numbered titles share a word (`SECTION`, `NOTE`), so the prefix must reach the number: this made the search ten times
+// as fast on agreements.
 const NUMBERED_PREFIX_BYTES: usize = 10;
-/// Candidates kept per claim: a title that recurs on every page must not fill memory. Lines that are the title itself are
-/// counted apart, so that those only like it cannot crowd it out.
+// A title that recurs on every page must not fill memory. Exact matches are counted apart from similar lines, so that
+// thousands of similar lines cannot push the title itself out.
 const MAX_PLACEMENTS: usize = 400;
-/// Comparisons of lines with claims of the same front that are free. Thousands of titles may begin with the same letters;
-/// behind this many comparisons a line is held against its [`NEIGHBORS`] among them only.
+// Thousands of bookmarks may begin with the same letters. After this many comparisons a line is compared only with its
+// `NEIGHBORS` in alphabetical order, which bounds the work on hostile files and leaves all others untouched.
 const FREE_COMPARISONS: usize = 1_000_000;
-/// Claims on either side of where a line stands among them in order.
 const NEIGHBORS: usize = 8;
 
-/// A claim found on paper.
+/// The place of a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LocatedTitle {
     /// First and last row of the heading.
     pub(super) rows: (usize, usize),
-    /// The title is not there; only the witness's page is known.
+    /// The title was not found there; only the announced page is known.
     pub(super) unconfirmed: bool,
 }
 
-/// Looks for every claim in `rows`. Rows marked in `excluded` (contents rows) are no headings.
+/// Locates each candidate in `rows`, except in rows marked in `excluded`.
 pub(super) fn locate_titles(
     sheet: &LineTable<'_>,
     rows: Range<usize>,
@@ -43,6 +43,7 @@ pub(super) fn locate_titles(
     sections: &[SectionCandidate],
 ) -> Vec<Option<LocatedTitle>> {
     let places = find_placements(sheet, rows, excluded, sections);
+    // The index of a candidate is its key: candidates are listed in reading order, so the chain must rise in both.
     let all: Vec<Placement> = places.iter().map(|(placement, _)| *placement).collect();
     let mut hits: Vec<Option<LocatedTitle>> = vec![None; sections.len()];
     for i in monotone_chain::best_chain(&all) {
@@ -57,7 +58,7 @@ pub(super) fn locate_titles(
     hits
 }
 
-/// All lines that read like a claim, with the last row of each.
+/// All lines similar to a candidate, with the last row of each.
 fn find_placements(
     sheet: &LineTable<'_>,
     rows: Range<usize>,
@@ -70,6 +71,7 @@ fn find_placements(
     let mut placements = Vec::new();
     for at in rows {
         let row = &sheet.rows[at];
+        // Run-in headings share a line with their paragraph, so the limit on words is generous.
         if excluded[at] || row.key.is_empty() || row.words > 90 {
             continue;
         }
@@ -102,8 +104,8 @@ fn find_placements(
                 continue;
             }
             let (like, last) = matcher.best_match(&candidates[index]);
-            let same = like >= 1.0 || matcher.own.core == candidates[index].prepared.core;
-            let slot = &mut count[index][usize::from(same)];
+            let is_same = like >= 1.0 || matcher.own.core == candidates[index].prepared.core;
+            let slot = &mut count[index][usize::from(is_same)];
             if like < MIN_SIMILARITY || *slot >= MAX_PLACEMENTS {
                 continue;
             }
@@ -127,39 +129,32 @@ fn find_placements(
     placements
 }
 
-/// Claims by how their titles begin, each list in the order of the titles.
+/// Candidates by the prefix of their keys; each list is sorted by key.
 struct PrefixIndex<'c>(HashMap<&'c [u8], Vec<(&'c str, usize)>>);
 
 impl<'c> PrefixIndex<'c> {
-    fn new(claims: &'c [SectionCandidate]) -> Self {
-        let mut fronts: HashMap<&[u8], Vec<(&str, usize)>> = HashMap::new();
-        let mut add = |key: &'c str, bytes: usize, at: usize| {
-            fronts
-                .entry(prefix(key, bytes))
-                .or_default()
-                .push((key, at));
-        };
-        for (at, claim) in claims.iter().enumerate() {
-            let TitleKeys { full, core } = &claim.prepared;
-            add(core, PREFIX_BYTES, at);
-            // `SECTION 2.07 …`: many titles share the word, so the number counts as well.
+    fn new(candidates: &'c [SectionCandidate]) -> Self {
+        let mut index = Self(HashMap::new());
+        for (at, candidate) in candidates.iter().enumerate() {
+            let TitleKeys { full, core } = &candidate.prepared;
+            index.add(core, PREFIX_BYTES, at);
             if core != full {
-                add(full, NUMBERED_PREFIX_BYTES, at);
-                // `ARTICLE I` alone on its line, the title on the next.
-                add(
-                    full.strip_suffix(core.as_str()).unwrap_or(full),
-                    NUMBERED_PREFIX_BYTES,
-                    at,
-                );
+                index.add(full, NUMBERED_PREFIX_BYTES, at);
+                // `ARTICLE I` may stand alone on its line, with the title on the next.
+                let number = full.strip_suffix(core.as_str()).unwrap_or(full);
+                index.add(number, NUMBERED_PREFIX_BYTES, at);
             }
         }
-        fronts
-            .values_mut()
-            .for_each(|claims| claims.sort_unstable());
-        Self(fronts)
+        index.0.values_mut().for_each(|list| list.sort_unstable());
+        index
     }
 
-    /// The claims that begin as `key` does, at most `reach` away from it in order; all that are equal to it.
+    fn add(&mut self, key: &'c str, bytes: usize, at: usize) {
+        let list = self.0.entry(prefix(key, bytes)).or_default();
+        list.push((key, at));
+    }
+
+    /// The candidates with the prefix of `key`, at most `reach` places away from it in order, and all equal to it.
     fn neighbors(&self, key: &str, bytes: usize, reach: usize) -> &[(&'c str, usize)] {
         let Some(group) = self.0.get(prefix(key, bytes)) else {
             return &[];
@@ -178,18 +173,20 @@ fn prefix(key: &str, bytes: usize) -> &[u8] {
     &key.as_bytes()[..key.len().min(bytes)]
 }
 
-/// What speaks against a line that reads like the title: it is a sentence, or a table row with figures.
+// A similar line inside a paragraph mentions the section, and a row with figures belongs to a table or an index. Both stay
+// possible, since run-in headings look like prose: they lose only against a better line.
 fn penalty(row: &LineFeatures<'_>, like: f32) -> f32 {
     let prose = if row.prose && like < 0.97 { -0.35 } else { 0.0 };
     prose + if row.table && row.figures { -0.2 } else { 0.0 }
 }
 
-/// A line as it is held against claims: alone, and joined with those after it.
+/// Compares a line, alone and joined with the lines after it, with candidates.
 struct LineMatcher<'s, 'a> {
     sheet: &'s LineTable<'a>,
     at: usize,
     own: TitleKeys,
-    /// The line with one to four lines after it, as far as they may belong to one heading; made once, when first needed.
+    /// The line with one to four lines after it, as far as they may belong to one heading. Computed on first use, because
+    /// most lines match no candidate.
     joined: OnceCell<Vec<TitleKeys>>,
 }
 
@@ -205,10 +202,10 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
         }
     }
 
-    /// Likeness of the line (and those after it, while it rises) to a claim, and the last row.
+    /// The best similarity to a candidate, and the last row of the lines that give it.
     fn best_match(&self, candidate: &SectionCandidate) -> (f32, usize) {
         let mut best = (self.line_similarity(&candidate.prepared), self.at);
-        // Only a line shorter than the title can be its beginning.
+        // Only a line shorter than the title can be its start.
         if self.own.full.len() >= candidate.prepared.full.len() || best.0 > 0.98 {
             return best;
         }
@@ -219,6 +216,7 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
             .zip(self.at + 1..)
         {
             let like = titles::title_similarity(joined, &candidate.prepared);
+            // A margin, so that a heading does not swallow the line below it for a negligible gain.
             if like > best.0 + 0.02 {
                 best = (like, last);
             }
@@ -251,7 +249,7 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
         let key = &self.own.full;
         let core = &self.own.core;
         let whole = titles::title_similarity(&self.own, title);
-        // Run-in heading: the paragraph goes on behind the title.
+        // A run-in heading: its paragraph follows on the same line. A number makes it as good as certain.
         let runs_in = title.full.len() >= 9
             && key.len() > title.full.len()
             && key.starts_with(title.full.as_str());
@@ -266,8 +264,9 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
     }
 }
 
-/// Claims the chain had no room for (a document may list its sections out of page order) are taken where a candidate
-/// stands on the page their witness names.
+// A document may list its sections out of page order, and the chain has no room for those. They are recovered, but only
+// with strong evidence: a line on or beside the announced page, with a score that no text alone can reach.
+/// Places candidates outside the chain that stand on their announced page.
 fn recover_out_of_order(
     sheet: &LineTable<'_>,
     places: &[(Placement, usize)],
@@ -301,20 +300,17 @@ fn recover_out_of_order(
     }
 }
 
-/// Share of the claims that were found; 0 when there are none. Group rows without a place of their own do not count.
+/// Share (0–1) of the candidates that were found; 0 if there are none. Group rows without a place do not count.
 pub(super) fn located_share(candidates: &[SectionCandidate], hits: &[Option<LocatedTitle>]) -> f32 {
-    let placed = |candidate: &SectionCandidate| {
-        candidate.target.is_some()
-            || candidate.printed.is_some()
-            || candidate.evidence == stemma_document::EvidenceSource::EmbeddedOutline
-    };
-    let counted = candidates
-        .iter()
-        .zip(hits)
-        .filter(|(candidate, hit)| placed(candidate) || hit.is_some());
     let mut all = 0u32;
     let mut located = 0u32;
-    for (_, hit) in counted {
+    for (candidate, hit) in candidates.iter().zip(hits) {
+        let has_place = candidate.target.is_some()
+            || candidate.printed.is_some()
+            || candidate.evidence == stemma_document::EvidenceSource::EmbeddedOutline;
+        if !has_place && hit.is_none() {
+            continue;
+        }
         all += 1;
         located += u32::from(hit.as_ref().is_some_and(|hit| !hit.unconfirmed));
     }
@@ -325,8 +321,10 @@ pub(super) fn located_share(candidates: &[SectionCandidate], hits: &[Option<Loca
     }
 }
 
-/// Puts claims that were not found on the page their link or outline entry names, where that keeps the order of their
-/// neighbours: unconfirmed, and no nearer than the claims around them.
+// The title of a section may be an image or split beyond recognition, and its destination is still right. A place that
+// breaks the order of the neighbors contradicts them, and the neighbors were read on their pages.
+/// Places candidates that were not found at the destination of their link or bookmark, unconfirmed, if `may` allows it
+/// and the order of their neighbors is kept.
 pub(super) fn place_unlocated(
     sheet: &LineTable<'_>,
     rows: Range<usize>,
@@ -334,6 +332,7 @@ pub(super) fn place_unlocated(
     hits: &mut [Option<LocatedTitle>],
     may: impl Fn(&SectionCandidate) -> bool,
 ) {
+    // The first row of the next located candidate, computed backwards so that the whole pass is linear.
     let mut after: Vec<Option<usize>> = vec![None; hits.len()];
     let mut next = None;
     for at in (0..hits.len()).rev() {
@@ -356,11 +355,13 @@ pub(super) fn place_unlocated(
         let on = sheet.rows_on(page as usize);
         let Some(row) = on
             .clone()
+            // Destinations point a little above the line they mean; four points of slack find it either way.
             .find(|row: &usize| sheet.rows[*row].y0 >= y - 4.0 && !sheet.rows[*row].running)
             .or(Some(on.start).filter(|row| on.contains(row)))
         else {
             continue;
         };
+        // Several candidates may point to the top of one page; each takes the row after the previous one.
         let row = if row <= before && sheet.rows[before].page == page {
             before + 1
         } else {
@@ -455,12 +456,11 @@ mod tests {
                 .neighbors(&titles::normalize_key(&title(n)), PREFIX_BYTES, reach)
                 .len()
         };
-        assert_eq!((near(300, 8), near(0, 8), near(999, 8)), (17, 9, 9));
-        assert_eq!(
-            (near(500, 8), near(500, candidates.len())),
-            (57, 1_040),
-            "equal titles all count"
-        );
+        assert_eq!(near(300, 8), 17);
+        assert_eq!(near(0, 8), 9);
+        assert_eq!(near(999, 8), 9);
+        assert_eq!(near(500, 8), 57, "all equal titles are included");
+        assert_eq!(near(500, candidates.len()), 1_040);
     }
 
     #[test]

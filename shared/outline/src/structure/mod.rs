@@ -1,13 +1,13 @@
 //! Deterministic structure: from a [`Source`] to a [`VerifiedOutline`] without a model.
 //!
-//! Witnesses claim sections: the embedded outline, links and rows of contents pages, the grammar of a form, the look of
-//! headings. Every claim is looked for on paper; the chain that rises in position and key decides which lines are meant
-//! (`monotone_chain`); what stands where it was claimed is `Found`. The strongest witness that holds is the method: outline →
-//! contents links → printed contents → layout and grammar → windows of pages. Weaker witnesses still add what the
-//! stronger one leaves out, inside its sections.
+//! Evidence announces sections: the embedded outline, links and rows of contents pages, the grammar of a form, the layout
+//! of headings. Each announced section is a candidate. Candidates are located on the pages together: `monotone_chain` picks
+//! the lines that rise in both position and key. The strongest reliable evidence is the method, in this order: outline,
+//! contents links, printed contents, layout and grammar, windows of pages. Weaker evidence adds the sections that the
+//! stronger one leaves out. `docs/adr/0008-conventions-of-trees.md` lists the conventions.
 //!
-//! Everything is linear or `n log n` in lines and claims, capped where a hostile file could make it more, and pure: the
-//! same source gives the same outline.
+//! All rules are pure and run in `O(n log n)` of lines and candidates. Constants without a source were fitted on the
+//! development filings with `stemma eval`; limits named `MAX_*` bound the work on hostile files.
 
 mod agreements;
 mod candidates;
@@ -21,6 +21,7 @@ mod forms;
 mod front_back_matter;
 mod heading_filters;
 mod heading_style;
+mod item_grammar;
 mod item_headings;
 mod layout;
 mod levels;
@@ -28,12 +29,14 @@ mod line_features;
 mod locate;
 mod monotone_chain;
 mod numbering;
+mod outline_head;
 mod oversized_sections;
 mod page_labels;
 mod paged_outline;
 mod primary_outline;
 #[cfg(test)]
 mod property_tests;
+mod statements;
 mod text_outline;
 mod titles;
 mod toc;
@@ -47,23 +50,23 @@ use stemma_document::{Gap, Method, OutlineError, PageLabel, Source, SourceBody, 
 /// Code of the gap that says where windows stand in for sections.
 pub const WINDOWS: &str = "structure.windows";
 
-/// What structure work may be told. Part of the settings that travel with a run.
+/// Settings of the structure rules. They are part of the settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StructureSettings {
     /// Pages from the start of a document (or of an exhibit in it) that are searched for a table of contents.
     pub toc_check_pages: u32,
-    /// Share of a witness's claims (0–1) that must be found on paper for the witness to be believed.
+    /// Share (0–1) of the announced titles that must be found on the pages before a table of contents or outline is used.
     pub min_accuracy: f32,
-    /// Sections per page up to which headings seen only by their look are added, highest styles first.
+    /// Sections per page up to which headings known only by their layout are added, highest styles first.
     pub nodes_per_page: f32,
     /// Pages above which a section without sub-sections is split, if it is also over `max_tokens_per_node`.
     pub max_pages_per_node: u32,
     /// Tokens above which a section without sub-sections is split, if it is also over `max_pages_per_node` (pages only).
     pub max_tokens_per_node: u32,
-    /// Tokens of a window of pages, where there is nothing to split at.
+    /// Tokens of a window of pages where there is no heading to split at.
     pub window_tokens: u32,
-    /// Texts without pages: a section whose subtree has fewer tokens takes its sub-sections in; 0 keeps all.
+    /// Texts without pages: a section whose subtree has fewer tokens absorbs its sub-sections; 0 keeps all.
     pub thin_below_tokens: u32,
 }
 
@@ -81,27 +84,24 @@ impl Default for StructureSettings {
     }
 }
 
-/// What deterministic structure makes of a source.
+/// The outline that the rules find in a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Draft {
-    /// The sections, each looked at where it stands.
     pub outline: VerifiedOutline,
-    /// The strongest witness that held.
+    /// The strongest reliable evidence.
     pub method: Method,
-    /// The label each page prints in its head or foot; empty for texts without pages.
+    /// The label printed in the header or footer of each page; empty for texts without pages.
     pub labels: Vec<Option<PageLabel>>,
-    /// What was claimed and not believed or not found, and where windows stand in for sections.
+    /// Announced sections that were rejected or not found, and windows that stand in for sections.
     pub gaps: Vec<Gap>,
-    /// The cross-reference index of a report that has the Items of its form nowhere else, in the order printed; empty for
-    /// all other documents.
+    /// Rows of the cross-reference index, in printed order, if the Items of the form appear nowhere else.
     pub cross_index: Vec<IndexRow>,
 }
 
 /// Finds the sections of `source`.
 ///
 /// # Errors
-/// [`OutlineError`] when an entry would lie outside the document; this does not happen for a `Source` whose headings lie
-/// inside its lines.
+/// [`OutlineError`] if an entry lies outside the document. This needs a `Source` with headings outside its lines.
 pub fn outline(source: &Source, settings: &StructureSettings) -> Result<Draft, OutlineError> {
     match &source.body {
         SourceBody::Pages(pages) => paged_outline::outline(source, pages, settings),

@@ -1,25 +1,28 @@
-//! The one engine: from candidates that each claim a key at a position, the best-scoring chain that rises in both.
+//! The best-scoring chain of placements that rises in both position and key.
 //!
-//! Greedy first hits take cross-references and sub-indexes; the whole chain does not, because a wrong hit early costs
-//! every right hit behind it.
+//! Titles of a form, of contents and of outlines occur in the text many times: as headings, references and rows of other
+//! lists. Taking the first or the best line for each title picks cross-references. A chain does not: a wrong early line
+//! would exclude all right lines behind it, and their scores outweigh it.
 
-/// A claim that `keys` (usually one) stand at `at`.
+/// A line that may be the heading of `keys` (usually one).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Placement {
     /// Position in reading order.
     pub(super) at: u32,
     /// First and last key; a combined Item occupies several.
     pub(super) keys: (u32, u32),
-    /// How much speaks for it; candidates at or below zero are never taken.
+    /// Strength of the evidence; placements at or below zero are ignored.
     pub(super) score: f32,
 }
 
-/// What the direct successor of the key before is worth on top of its score.
+// Added to the score of the direct successor of the previous key. Among chains of nearly equal score it prefers the one
+// without skipped keys, for example Item 8 after Item 7 instead of a mention of Item 9. It is worth as much as bold type
+// (`style_score`), so it decides only between lines of similar style.
 const SUCCESSOR_BONUS: f32 = 0.15;
 
-/// Indices into `candidates` of the best chain, in order. Deterministic: ties go to the earlier candidate.
+/// Indices into `placements` of the best chain, in reading order. Ties go to the earlier placement.
 ///
-/// `O(n log n)`: a Fenwick tree holds the best chain that ends at or below each key.
+/// `O(n log n)`: the weighted form of the longest increasing subsequence, with a Fenwick tree of prefix maxima over keys.
 pub(super) fn best_chain(placements: &[Placement]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..placements.len())
         .filter(|i| placements[*i].score > 0.0)
@@ -34,9 +37,11 @@ pub(super) fn best_chain(placements: &[Placement]) -> Vec<usize> {
         below: vec![None; keys + 1],
         exact: vec![None; keys],
     };
+    // For each placement, the sum of the best chain that ends there, and its predecessor.
     let mut links: Vec<(f32, Option<usize>)> = vec![(0.0, None); placements.len()];
     for group in order.chunk_by(|a, b| placements[*a].at == placements[*b].at) {
-        // Candidates at one position exclude each other: all look back before any is entered.
+        // One line can be the heading of one section only. All placements of a line are therefore scored before any of
+        // them is inserted; otherwise a chain could take two keys at one position.
         for &i in group {
             let (sum, before) = ends.best_before(placements[i].keys.0 as usize);
             links[i] = (sum + placements[i].score, before);
@@ -45,6 +50,7 @@ pub(super) fn best_chain(placements: &[Placement]) -> Vec<usize> {
             ends.insert(placements[i].keys.1 as usize, links[i].0, i);
         }
     }
+    // Follow the predecessors back from the best end.
     let mut chain = Vec::new();
     let mut at = ends.last();
     while let Some(i) = at {
@@ -59,13 +65,14 @@ type ChainEnd = Option<(f32, usize)>;
 
 /// The best chain ends so far, by their last key.
 struct ChainEnds {
-    /// Fenwick tree of prefix maxima.
+    /// Fenwick tree: the best end at any key below a limit.
     below: Vec<ChainEnd>,
+    /// The best end at exactly this key; only it earns the successor bonus.
     exact: Vec<ChainEnd>,
 }
 
 impl ChainEnds {
-    /// The best sum of a chain that may precede `key`, successor bonus included, and its last candidate.
+    /// The best sum of a chain that may precede `key`, successor bonus included, and its last placement.
     fn best_before(&self, key: usize) -> (f32, Option<usize>) {
         let far = self.prefix(key);
         let near = key
@@ -99,7 +106,7 @@ impl ChainEnds {
     }
 }
 
-/// The end with the higher sum; the earlier entered one of equals.
+// Ties go to the lower index, so the result depends on the input alone and not on the order of insertion.
 fn better(a: ChainEnd, b: ChainEnd) -> ChainEnd {
     match (a, b) {
         (Some(x), Some(y)) if y.0 > x.0 || (y.0 == x.0 && y.1 < x.1) => Some(y),

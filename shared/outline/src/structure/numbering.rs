@@ -1,4 +1,4 @@
-//! Numbers in front of titles: `1.2`, `IV.`, `(a)`, `NOTE 3`, `第二章`, `一、`.
+//! Numbers at the start of titles: `1.2`, `IV.`, `(a)`, `NOTE 3`, `第二章`, `一、`.
 
 use stemma_document::english_words;
 
@@ -29,19 +29,19 @@ pub(super) enum NumberClass {
     CjkParen,
 }
 
-/// A number read off the front of a title.
+/// The number at the start of a title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TitleNumber<'a> {
     pub(super) class: NumberClass,
     /// The last component.
     pub(super) value: u32,
-    /// All components but the last, folded to one number: equal for siblings.
+    /// All components but the last, hashed into one number: equal for siblings.
     pub(super) stem: u32,
-    /// As written, without the word before it and punctuation after it.
+    /// As written, without the word before it and the punctuation after it.
     pub(super) text: &'a str,
-    /// What follows it.
+    /// The title after the number.
     pub(super) rest: &'a str,
-    /// A whole number with nothing but a space behind it (`3 Results`, `17 Fields`): only its neighbors tell what it is.
+    /// A whole number followed by only a space (`3 Results`, `17 Fields`). It is a section number if its neighbors exist.
     pub(super) bare: bool,
 }
 
@@ -70,7 +70,9 @@ const WORDS: [(&str, NumberClass); 22] = [
     ("algorithm", NumberClass::Figure),
 ];
 
-/// The readings of the number `title` begins with, likeliest first; empty when it begins with none. `I.` has two.
+// The order goes from forms that no other text has (words, CJK marks, brackets) to those that can be amounts or
+// abbreviations and need more checks.
+/// All readings of the number at the start of `title`, most likely first. `I.` has two: a roman numeral and a letter.
 pub(super) fn parse_numbers(title: &str) -> Vec<TitleNumber<'_>> {
     let title = title.trim_start();
     if let Some(number) = worded(title) {
@@ -88,7 +90,14 @@ pub(super) fn parse_numbers(title: &str) -> Vec<TitleNumber<'_>> {
     lettered(title)
 }
 
-/// What follows the number of `title`, if it begins with one and something follows.
+/// The number at the start of a title, as written.
+pub(super) fn leading_number(title: &str) -> Option<String> {
+    parse_numbers(title)
+        .first()
+        .map(|number| number.text.to_string())
+}
+
+/// The text after the number at the start of `title`, if there is both.
 pub(super) fn after_number(title: &str) -> Option<&str> {
     parse_numbers(title)
         .first()
@@ -96,20 +105,25 @@ pub(super) fn after_number(title: &str) -> Option<&str> {
         .filter(|rest| !rest.is_empty())
 }
 
-/// Whether most of `titles`, in reading order, go on counting: 1, 2, 3 or 2.1, 2.2, 3.1. Labels and lists that only happen
-/// to begin with a number do not.
+// Labels and amounts also begin with numbers, but do not count. One step in five may be missing: headings get lost in
+// scans and in columns.
+/// Whether at least 80 % of the steps between `titles`, in reading order, go on counting: 1, 2, 3 or 2.1, 2.2, 3.1.
 pub(super) fn are_sequential(titles: &[&str]) -> bool {
     let all: Vec<Vec<TitleNumber<'_>>> = titles.iter().map(|title| parse_numbers(title)).collect();
     let steady = all
         .windows(2)
         .filter(|pair: &&[Vec<TitleNumber<'_>>]| {
-            let next = |a: &TitleNumber<'_>, b: &TitleNumber<'_>| {
-                a.class == b.class && (b.value == 1 || (a.stem == b.stem && b.value == a.value + 1))
-            };
-            pair[0].iter().any(|a| pair[1].iter().any(|b| next(a, b)))
+            pair[0]
+                .iter()
+                .any(|a| pair[1].iter().any(|b| is_next(a, b)))
         })
         .count();
     titles.len() >= 4 && steady * 5 >= (titles.len() - 1) * 4
+}
+
+/// Whether `b` may follow `a`. A 1 may follow anything of its class, because counting restarts in each chapter.
+fn is_next(a: &TitleNumber<'_>, b: &TitleNumber<'_>) -> bool {
+    a.class == b.class && (b.value == 1 || (a.stem == b.stem && b.value == a.value + 1))
 }
 
 /// `NOTE 3.`, `Appendix A:`, `ARTICLE IV`.
@@ -119,6 +133,7 @@ fn worded(title: &str) -> Option<TitleNumber<'_>> {
     let (_, class) = WORDS
         .iter()
         .find(|(name, _)| word.eq_ignore_ascii_case(name))?;
+    // `section 5 applies` is the rest of a sentence.
     if !word.starts_with(|c: char| c.is_ascii_uppercase()) {
         return None;
     }
@@ -166,7 +181,8 @@ fn components(text: &str) -> Option<(u32, u32)> {
         }
         last = Some(digits.parse::<u32>().ok()? * 32 + suffix);
     }
-    // A suffix letter orders between two numbers: 1, 1A, 1B, 2.
+    // A number with a suffix letter gets a value of its own kind (32 n + letter), so that 1A and 1B follow each other but
+    // 1A never follows 1 as its 2.
     last.map(|value| (stem, if value % 32 == 0 { value / 32 } else { value }))
 }
 
@@ -199,6 +215,11 @@ fn cjk(title: &str) -> Option<TitleNumber<'_>> {
         rest,
         bare: false,
     })
+}
+
+/// Whether the character belongs to a script written without spaces.
+pub(super) fn is_cjk(c: char) -> bool {
+    matches!(u32::from(c), 0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff)
 }
 
 fn cjk_digit(c: char) -> Option<u32> {
@@ -265,7 +286,7 @@ fn parenthesized(title: &str) -> Option<Vec<TitleNumber<'_>>> {
     Some(numbers)
 }
 
-/// `1`, `1.`, `1.2`, `1.2.3.`; list numbers end at 99, and a year is none.
+/// `1`, `1.`, `1.2`, `1.2.3.`. Numbers end at 99, so years are not numbers.
 fn decimal(title: &str) -> Option<TitleNumber<'_>> {
     let length = title
         .find(|c: char| !(c.is_ascii_digit() || c == '.'))
@@ -278,13 +299,11 @@ fn decimal(title: &str) -> Option<TitleNumber<'_>> {
     let after = &title[length..];
     let dotted = length > text.len();
     let (stem, value) = components(text)?;
-    // `3.5 billion` is an amount: a space and a capital (or a bracket) must follow.
+    // `3.5 billion` is an amount. After a section number a space and a capital (or a bracket) must follow.
     let rest = skip_separators(after);
     let spaced = after.starts_with([' ', '\u{a0}', '\t', ')', ':', '-', '–', '—', '|']) || dotted;
     let first = rest.chars().next()?;
-    let titled = first.is_uppercase()
-        || matches!(first, '[' | '“' | '"' | '‘')
-        || super::titles::is_cjk(first);
+    let titled = first.is_uppercase() || matches!(first, '[' | '“' | '"' | '‘') || is_cjk(first);
     let listed = value <= 99 && depth <= 6 && (text.len() <= 2 || depth > 1);
     let bare = depth == 1 && !dotted && after.trim_start() == rest;
     (spaced && titled && listed).then_some(TitleNumber {
@@ -297,7 +316,7 @@ fn decimal(title: &str) -> Option<TitleNumber<'_>> {
     })
 }
 
-/// `I.`, `iv.`, `A.`, `b.`, `A)`; a mark must follow the letter, except that a capital may stand alone before a capital.
+/// `I.`, `iv.`, `A.`, `b.`, `A)`. A dot or bracket and a space must follow.
 fn lettered(title: &str) -> Vec<TitleNumber<'_>> {
     let length = title.bytes().take_while(u8::is_ascii_alphabetic).count();
     let text = &title[..length];
@@ -305,7 +324,7 @@ fn lettered(title: &str) -> Vec<TitleNumber<'_>> {
     if length == 0 || length > 5 || !after.starts_with(['.', ')']) {
         return Vec::new();
     }
-    // `U.S. GAAP` and `a.m.` are no numbers: a space must follow the mark.
+    // `U.S. GAAP` and `a.m.` are not numbers: a space must follow the mark.
     if !after[1..].starts_with([' ', '\u{a0}', '\t']) {
         return Vec::new();
     }
@@ -341,6 +360,7 @@ fn lettered(title: &str) -> Vec<TitleNumber<'_>> {
             value,
         ));
     }
+    // `C.` is more often a letter than 100. Only I, V and X are read as roman numerals first.
     if numbers.len() == 2 && !matches!(text, "I" | "i" | "V" | "v" | "X" | "x") {
         numbers.swap(0, 1);
     }
@@ -384,7 +404,7 @@ pub(super) fn roman(text: &str) -> Option<u32> {
         .filter(|value| (1..200).contains(value))
 }
 
-/// What follows a number: separators removed.
+/// The text without leading separators.
 pub(super) fn skip_separators(text: &str) -> &str {
     text.trim_start_matches(|c: char| {
         c.is_whitespace() || matches!(c, '.' | ':' | ')' | '-' | '–' | '—' | '|' | '、')
@@ -418,11 +438,9 @@ mod tests {
             ("（三）风险", NumberClass::CjkParen, 3, "风险"),
         ] {
             let number = parse_numbers(title)[0];
-            assert_eq!(
-                (number.class, number.value, number.rest),
-                (class, value, rest),
-                "{title}"
-            );
+            assert_eq!(number.class, class, "{title}");
+            assert_eq!(number.value, value, "{title}");
+            assert_eq!(number.rest, rest, "{title}");
         }
     }
 

@@ -1,22 +1,24 @@
-//! Sections that are too large: headings of lower styles inside their own span, else windows of pages.
+//! Splits sections that are too large: at headings of lower styles inside them, otherwise into windows of pages.
+//!
+//! Leaf sections are the units that retrieval and prompts read. A leaf above both limits does not fit a prompt, so it is
+//! split even where the author set no heading.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use stemma_document::{EvidenceSource, Gap, Page, PageNo, PageSpan};
 
-use super::heading_style::HeadingStyle;
-use super::layout::LayoutHeading;
+use super::heading_style::{HeadingStyle, LayoutHeading};
 use super::line_features::LineTable;
-use super::primary_outline::{LAYOUT_RANK, OutlineHead};
+use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::{StructureSettings, windows};
 
-/// Rank of windows: below everything.
+// Below every heading, so that a window always becomes a leaf of the section it splits.
 const WINDOW_RANK: u32 = u32::MAX;
-/// Styles that may split one stretch: each costs a look at all its parts.
+// Each added style checks all parts of the span again.
 const MAX_STYLES: usize = 200;
 
-/// Tokens before each page, and behind the last one.
+/// Prefix sums: tokens before each page, and the total.
 pub(super) struct PageTokens(Vec<u64>);
 
 impl PageTokens {
@@ -35,19 +37,19 @@ impl PageTokens {
     }
 }
 
-/// Where text without a heading of its own is too long: rows `from..to` behind heading `from`.
+/// Rows of a section without sub-sections, from its heading to the next one.
 pub(super) struct RowSpan {
     pub(super) rows: Range<usize>,
 }
 
-/// The stretches between neighbouring heads that are over both limits.
+/// The spans between neighboring heads that are over both limits.
 pub(super) fn large_spans(
     sheet: &LineTable<'_>,
     tokens: &PageTokens,
     heads: &[OutlineHead],
     settings: &StructureSettings,
 ) -> Vec<RowSpan> {
-    // What stands before the first heading may be too large as well.
+    // The text before the first heading may be too large as well.
     let mut starts: Vec<usize> = std::iter::once(0)
         .chain(heads.iter().map(|head| head.rows.0))
         .collect();
@@ -70,6 +72,7 @@ pub(super) fn large_ranges(
         .collect()
 }
 
+// Both limits must be exceeded: many nearly empty pages fit a prompt, and a few dense pages are quick to read in full.
 fn is_large(
     sheet: &LineTable<'_>,
     tokens: &PageTokens,
@@ -86,7 +89,9 @@ fn is_large(
         && tokens.total_on(first..last + 1) > u64::from(settings.max_tokens_per_node)
 }
 
-/// The headings (of those the budget left out) that split a stretch: whole styles from the highest, as few as needed.
+// Styles are added whole, so that the parts of one section have the same kind of heading, and only until no part is too
+// large. A style with more than two headings per page labels paragraphs and does not divide the section.
+/// The headings left out by the budget that split a span, in reading order.
 pub(super) fn headings_inside<'h>(
     sheet: &LineTable<'_>,
     tokens: &PageTokens,
@@ -129,7 +134,7 @@ pub(super) struct PageWindow {
     pub(super) gap: Gap,
 }
 
-/// Windows over the pages of a stretch; those after the first start at the top of their page.
+/// Windows over the pages of a span; all but the first start at the top of their page.
 pub(super) fn into_windows(
     sheet: &LineTable<'_>,
     pages: &[Page],
@@ -139,10 +144,12 @@ pub(super) fn into_windows(
     let first = sheet.rows[stretch.rows.start].page as usize;
     let last = sheet.rows[stretch.rows.end - 1].page as usize;
     let cuts = windows::cut_windows(pages, first..last + 1, settings.window_tokens);
-    let row_of = |page: usize| sheet.rows_on(page).start.max(stretch.rows.start);
     cuts.iter()
         .filter(|cut| !sheet.rows_on(cut.start).is_empty() || cut.start == first)
-        .map(|cut| page_window(row_of(cut.start), cut))
+        .map(|cut| {
+            let row = sheet.rows_on(cut.start).start.max(stretch.rows.start);
+            page_window(row, cut)
+        })
         .collect()
 }
 
@@ -170,7 +177,7 @@ fn page_window(row: usize, cut: &Range<usize>) -> PageWindow {
     PageWindow { head, gap }
 }
 
-/// Ranks of a heading added inside a stretch: by style, below all skeleton ranks.
+/// The rank of a layout heading by the place of its style among `styles` (sorted), below all announced ranks.
 pub(super) fn rank_of(styles: &[HeadingStyle], style: HeadingStyle) -> u32 {
     let place = styles.binary_search(&style).unwrap_or_else(|at| at);
     LAYOUT_RANK + 10 * u32::try_from(place).unwrap_or(u32::MAX / 20)

@@ -1,4 +1,4 @@
-//! Documents with pages: skeleton, headings by look within the budget, large sections split, levels, verdicts.
+//! Outlines of documents with pages: primary outline, layout headings within a budget, splits of large sections, levels.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,29 @@ use stemma_document::{
 };
 
 use super::candidates::SectionCandidate;
-use super::heading_style::{self, HeadingStyle};
-use super::layout::LayoutHeading;
+use super::heading_style::{self, HeadingStyle, LayoutHeading};
 use super::line_features::LineTable;
+use super::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP};
 use super::oversized_sections::PageTokens;
 use super::page_labels::PageLabels;
-use super::primary_outline::{self, LAYOUT_RANK, OutlineHead, PrimaryOutline, RANK_STEP};
+use super::primary_outline::{self, PrimaryOutline};
 use super::titles::{self, TitleKeys};
-use super::{Draft, StructureSettings, front_back_matter, levels, oversized_sections};
+use super::{Draft, StructureSettings, front_back_matter, levels, numbering, oversized_sections};
 
-/// Headings by look that any document may have on top of its share per page: short documents are dense.
+// The budget limits how deep layout headings go, since no cue of layout says where an author stopped (ADR 0008). Its
+// constants were fitted on the development filings.
+// Headings that any document may have in addition to its share per page: short documents are dense.
 const BASE_HEADINGS: f32 = 24.0;
-/// Headings per page that a short document may have, up to what one of [`SHORT_PAGES`] pages may.
+// A short document may have this many headings per page, up to the budget of one with `SHORT_PAGES` pages: the Items of a
+// form and its notes do not get fewer with its pages.
 const MAX_HEADINGS_PER_PAGE: f32 = 5.0;
 const SHORT_PAGES: f32 = 100.0;
-/// Headings per page that one style may have while less than half of the budget is spent.
+// More headings of one style per page are labels of paragraphs.
 const MAX_STYLE_PER_PAGE: f32 = 2.0;
-/// Distinct gaps of one kind that are kept.
 const MAX_GAPS: usize = 200;
 
-/// The outline of a document with pages.
+// The order of the steps matters. Layout headings need the primary outline, which tells which rows and styles are taken.
+// Splitting uses the headings that the budget left out. Windows come last: they stand in only where nothing else divides.
 pub(super) fn outline(
     source: &Source,
     pages: &[Page],
@@ -64,8 +67,9 @@ pub(super) fn outline(
     })
 }
 
-/// Adds headings by look to the skeleton: whole styles, highest first, until the nodes per page are spent. Gives the
-/// heads in reading order and the headings left out.
+// Styles are added whole: half of the headings of one style would give a tree with random holes. They are added from the
+// highest down, so that a tight budget cuts off the deepest levels first.
+/// Adds layout headings to the primary outline. Returns the heads in reading order and the headings left out.
 fn within_budget(
     sheet: &LineTable<'_>,
     primary: &PrimaryOutline,
@@ -74,6 +78,7 @@ fn within_budget(
 ) -> (Vec<OutlineHead>, Vec<LayoutHeading>) {
     let mut heads = primary.heads.clone();
     let ranks = style_ranks(sheet, &heads, &free);
+    // Per style: headings, dense ones, ones above a paragraph. The key orders styles by rank.
     let mut counts: BTreeMap<(u32, HeadingStyle), (usize, usize, usize)> = BTreeMap::new();
     let mut titles: BTreeMap<HeadingStyle, Vec<&str>> = BTreeMap::new();
     for heading in free.iter().filter(|heading| heading.style.is_numbered()) {
@@ -91,11 +96,10 @@ fn within_budget(
         *count = (count.0 + 1, count.1 + dense, count.2 + over_text);
     }
     let pages = sheet.pages() as f32;
-    let share = |pages: f32| settings.nodes_per_page * pages + BASE_HEADINGS;
-    // The Items of a form and its notes do not get fewer with the pages.
-    let dense = (MAX_HEADINGS_PER_PAGE * pages).min(share(SHORT_PAGES));
-    let budget = share(pages).max(dense) as usize;
-    // What stands over paragraphs throughout is a heading, though a short document have many.
+    let dense =
+        (MAX_HEADINGS_PER_PAGE * pages).min(settings.nodes_per_page * SHORT_PAGES + BASE_HEADINGS);
+    let budget = (settings.nodes_per_page * pages + BASE_HEADINGS).max(dense) as usize;
+    // A style that stands above paragraphs throughout is surely one of headings, so it may exceed the budget by half.
     let roomy = budget.max((dense * 1.5) as usize);
     let overrun = (MAX_STYLE_PER_PAGE * pages) as usize;
     let listed = is_listed(&heads);
@@ -103,15 +107,14 @@ fn within_budget(
     let mut accepted: BTreeMap<HeadingStyle, bool> = BTreeMap::new();
     for ((_, style), (count, dense, over_text)) in counts {
         let fits = dense == 0 && used + count <= if over_text == count { roomy } else { budget };
-        // While little is spent and no author said how deep to go, one dense style may be the level of sections that this
-        // document has; numbered ones are sections whatever their number.
-        let counts = || {
-            titles
-                .get(&style)
-                .is_some_and(|titles| super::numbering::are_sequential(titles))
-        };
+        // While less than half of the budget is used and no contents say how deep to go, one dense style may be the
+        // level of sections that this document has. Numbers that go on counting mark sections however many there are:
+        // without this exception, papers in two columns lost all of theirs.
         let opens = count <= overrun && ((used * 2 < budget && !listed) || style.is_numbered())
-            || style.is_numbered() && counts();
+            || style.is_numbered()
+                && titles
+                    .get(&style)
+                    .is_some_and(|titles| numbering::are_sequential(titles));
         used += if fits || opens { count } else { 0 };
         accepted.insert(style, fits || opens);
     }
@@ -131,6 +134,7 @@ fn within_budget(
     }
     heads.sort_by_key(|head| (head.rows.0, head.rank));
     lower_statements(sheet, &mut heads);
+    // Captions go before the front matter is judged: a company's name on the cover must not count as a title there.
     front_back_matter::drop_captions(sheet, &mut heads);
     front_back_matter::drop_exhibit_lists(&mut heads);
     front_back_matter::filter_front_matter(sheet, &mut heads);
@@ -138,7 +142,8 @@ fn within_budget(
     (heads, unused)
 }
 
-/// Statements stand on the highest level that looks have, unless the section before them is called after them.
+// Statements rank highest among layout headings, unless a section titled `… Financial Statements` stands within two pages
+// before them; then they are its children. Each statement moves the limit on, so a run of statements stays together.
 fn lower_statements(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
     let mut above: Option<(u32, u32)> = None;
     for head in heads {
@@ -146,12 +151,12 @@ fn lower_statements(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
         let statement = head.leaf && head.rank == LAYOUT_RANK;
         match &mut above {
             Some((rank, last)) if statement && page <= *last + 2 => {
-                (head.rank, *last) = (*rank + 1, page)
+                (head.rank, *last) = (*rank + 1, page);
             }
             _ if statement => {}
             _ => {
                 let key = titles::normalize_key(&head.title);
-                // An index lists the statements, notes explain them.
+                // An index lists the statements and notes explain them; neither contains them.
                 let is_statement_list = key.ends_with("financialstatements")
                     && !key.starts_with("index")
                     && !key.starts_with("notes");
@@ -162,7 +167,7 @@ fn lower_statements(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
     }
 }
 
-/// Whether contents or an outline list sections on two levels and more: then they say how deep sections go.
+// Contents or an outline with two or more levels already say how deep the author's sections go.
 fn is_listed(heads: &[OutlineHead]) -> bool {
     let ranks: std::collections::BTreeSet<u32> = heads
         .iter()
@@ -177,8 +182,8 @@ fn is_listed(heads: &[OutlineHead]) -> bool {
     ranks.len() >= 2
 }
 
-/// The rank of each style: by its place among the styles, or the level of the skeleton where most headings of the
-/// style belong to the skeleton.
+// A style that the primary outline uses on one level is set the same way where the outline is silent, so its remaining
+// headings take that level. Otherwise the rank is the place of the style among all styles.
 fn style_ranks(
     sheet: &LineTable<'_>,
     heads: &[OutlineHead],
@@ -204,31 +209,30 @@ fn style_ranks(
             .entry(head.rank)
             .or_default() += 1;
     }
-    let rank = |style: &HeadingStyle| {
+    let ranks = styles.iter().map(|style| {
         let own =
             oversized_sections::rank_of(&styles, title_case_twin(&order, *style).unwrap_or(*style));
-        let Some(levels) = anchored.get(style) else {
-            return own;
-        };
-        let total: usize = levels.values().sum();
-        let (level, most) = levels
-            .iter()
-            .max_by_key(|(level, n)| (**n, **level))
-            .map_or((own, 0), |(l, n)| (*l, *n));
-        let carries = most >= 2
-            && most * 2 > total
-            && total * 10 >= count.get(style).copied().unwrap_or(0) * 4;
-        if carries && level > RANK_STEP {
-            level
-        } else {
-            own
-        }
-    };
-    styles.iter().map(|style| (*style, rank(style))).collect()
+        let count = count.get(style).copied().unwrap_or(0);
+        let anchor = anchored
+            .get(style)
+            .and_then(|levels| anchored_rank(levels, count));
+        (*style, anchor.unwrap_or(own))
+    });
+    ranks.collect()
 }
 
-/// The look in title case that a lone title in capitals stands among: `OVERVIEW` between sections set like it is one of
-/// them, not what holds them.
+// The level must be clear: at least two announced headings, most of them on one level, and not few beside the unannounced
+// headings of the style. The top level never counts: chapter titles often share their style with headings inside them.
+fn anchored_rank(levels: &BTreeMap<u32, usize>, unannounced: usize) -> Option<u32> {
+    let total: usize = levels.values().sum();
+    let (rank, most) = levels.iter().max_by_key(|(rank, n)| (**n, **rank))?;
+    let is_clear = *most >= 2 && most * 2 > total && total * 10 >= unannounced * 4;
+    (is_clear && *rank > RANK_STEP).then_some(*rank)
+}
+
+// Capitals rank above title case of the same size. A single `OVERVIEW` between sections in title case is one of them,
+// though, and must not become the parent of those that follow.
+/// The style in title case that a lone title in capitals stands among.
 fn title_case_twin(order: &[HeadingStyle], style: HeadingStyle) -> Option<HeadingStyle> {
     let twin = style.uncapped()?;
     let at = order.iter().position(|other| *other == style)?;
@@ -237,13 +241,10 @@ fn title_case_twin(order: &[HeadingStyle], style: HeadingStyle) -> Option<Headin
 }
 
 fn head_from_layout(heading: &LayoutHeading, rank: u32) -> OutlineHead {
-    let number = super::numbering::parse_numbers(&heading.title)
-        .first()
-        .map(|number| number.text.to_string());
     OutlineHead {
         rows: heading.rows,
         title: heading.title.clone(),
-        number,
+        number: numbering::leading_number(&heading.title),
         printed: None,
         target: None,
         evidence: EvidenceSource::Layout,
@@ -253,7 +254,7 @@ fn head_from_layout(heading: &LayoutHeading, rank: u32) -> OutlineHead {
     }
 }
 
-/// Adds headings of lower styles inside stretches that are too large.
+/// Adds headings of lower styles inside spans that are too large.
 fn split_large(
     sheet: &LineTable<'_>,
     tokens: &PageTokens,
@@ -264,7 +265,7 @@ fn split_large(
     let mut styles: Vec<HeadingStyle> = unused.iter().map(|heading| heading.style).collect();
     styles.sort();
     styles.dedup();
-    // Behind the styles that were taken.
+    // Below all styles in use; otherwise an added heading could become the parent of an existing section.
     let below = heads
         .iter()
         .map(|head| head.rank)
@@ -287,19 +288,19 @@ fn split_large(
     heads.sort_by_key(|head| (head.rows.0, head.rank));
 }
 
-/// A first sub-section that repeats the title of the section it opens is folded into it; so is a title that comes again
-/// on the next page, where its section goes on.
+/// Removes a first sub-section that repeats the title of its section, and a title repeated at the top of the next page.
 fn fold_repeats(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
-    let page = |head: &OutlineHead| sheet.rows[head.rows.0].page;
     let mut folded: Vec<OutlineHead> = Vec::with_capacity(heads.len());
     for head in heads.drain(..) {
         let repeats = folded.last().is_some_and(|above| {
             let near = head.rows.0.saturating_sub(above.rows.1) <= 3 && above.rank < head.rank;
             let from_layout =
                 head.evidence == EvidenceSource::Layout && sheet.starts_page(head.rows.0);
-            let goes_on =
-                from_layout && page(&head) == page(above) + 1 && above.title == head.title;
-            goes_on
+            let page = sheet.rows[head.rows.0].page;
+            let is_continued = from_layout
+                && page == sheet.rows[above.rows.0].page + 1
+                && above.title == head.title;
+            is_continued
                 || near
                     && titles::title_similarity(
                         &TitleKeys::new(&above.title),
@@ -313,7 +314,7 @@ fn fold_repeats(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
     *heads = folded;
 }
 
-/// Windows where a stretch is still too large, or where there is no heading at all.
+/// Adds windows where a span is still too large, or everywhere if there is no heading at all.
 pub(super) fn add_windows(
     sheet: &LineTable<'_>,
     (pages, tokens): (&[Page], &PageTokens),
@@ -341,7 +342,7 @@ pub(super) fn add_windows(
     heads.sort_by_key(|head| (head.rows.0, head.rank));
 }
 
-/// Every head with its level, place and verdict; then what was rejected.
+/// Every head with its level, place and verdict, then the rejected candidates.
 fn entries_with_verdicts(
     sheet: &LineTable<'_>,
     heads: &[OutlineHead],

@@ -1,4 +1,7 @@
-//! The skeleton: the sections that a form, a table of contents or the embedded outline vouches for.
+//! The primary outline: sections announced by a form, a table of contents or the embedded outline.
+//!
+//! A file may bind several documents (a filing and its exhibits), so sections are found document by document. Within one,
+//! evidence is added from the strongest to the weakest, and later duplicates only complete what is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,60 +15,42 @@ use super::candidates::{self, SectionCandidate};
 use super::cross_index::{self, CrossIndex, IndexRow};
 use super::exhibits::{self, BoundDocument};
 use super::forms::SecForm;
+use super::heading_style::LayoutHeading;
+use super::item_grammar;
 use super::item_headings::{self, ItemHint, LocatedItem};
 use super::line_features::LineTable;
 use super::locate::{self, LocatedTitle};
+use super::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP};
 use super::page_labels::PageLabels;
 use super::titles::{self, TitleKeys};
 use super::toc;
-use super::{StructureSettings, layout};
+use super::{StructureSettings, layout, numbering};
 
-/// A section with its place and what is known about its level.
-#[derive(Debug, Clone)]
-pub(super) struct OutlineHead {
-    /// First and last row of the heading.
-    pub(super) rows: (usize, usize),
-    pub(super) title: String,
-    pub(super) number: Option<String>,
-    pub(super) printed: Option<String>,
-    pub(super) target: Option<Destination>,
-    pub(super) evidence: EvidenceSource,
-    /// The title was not found there.
-    pub(super) unconfirmed: bool,
-    /// Smaller is higher; a section lies in the nearest one before it with a smaller rank.
-    pub(super) rank: u32,
-    /// Nothing lies in it.
-    pub(super) leaf: bool,
-}
-
-/// Distance between two levels of rank.
-pub(super) const RANK_STEP: u32 = 100;
-/// Rank of the highest heading known only by its look.
-pub(super) const LAYOUT_RANK: u32 = 10_000;
-/// Top sections (a preface comes on top) above which signatures and exhibits go under the last PART.
+// More top sections (the preface not counted) hide the PARTs of a filing: signatures and exhibits go under the last PART
+// (ADR 0008).
 const MAX_TOP_SECTIONS: usize = 11;
-/// Rows from the start of a document among which the cover of its form stands.
+// The cover of a form stands among these rows; a later mention of the form's name is none.
 const COVER_ROWS: usize = 400;
-/// Heads near a new one that it is compared with: a page with more has no sections.
+// Each new head is compared with the heads of three pages. Without the limit, thousands of bookmarks that point to one
+// page make this quadratic; a page with more heads has no real sections anyway.
 const NEAR_HEADS: usize = 200;
-/// Links per document that are looked at.
 const MAX_LINKS: usize = 200_000;
 
-/// What the witnesses other than layout say.
+/// The sections found by all evidence other than layout.
 pub(super) struct PrimaryOutline {
     /// In reading order.
     pub(super) heads: Vec<OutlineHead>,
-    /// Claims nothing spoke for.
+    /// Announced sections that were not found.
     pub(super) rejected: Vec<SectionCandidate>,
     pub(super) gaps: Vec<Gap>,
-    /// Rows that are no headings: contents rows, and what stands before the first Item of a filing.
+    /// Rows that cannot be headings: rows of contents, and everything before the first Item of a filing.
     pub(super) excluded: Vec<bool>,
     pub(super) method: Method,
-    /// Rows of the index that stands in for the Items of the form.
+    /// Rows of the index that replaces the Items of the form.
     pub(super) cross_index: Vec<IndexRow>,
 }
 
-/// Builds the skeleton, block by block.
+/// Builds the primary outline, document by document.
 pub(super) fn build_primary_outline(
     source: &Source,
     sheet: &LineTable<'_>,
@@ -93,15 +78,18 @@ pub(super) fn build_primary_outline(
     let form = documents
         .first()
         .and_then(|main| item_headings::form_of(sheet, main.rows.clone()));
-    // A report stays one, whatever the head of its first page says.
+    // A filing that opens with an exhibit number is still the filing and not that exhibit.
     documents
         .iter_mut()
         .take(1)
         .filter(|_| form.is_some())
         .for_each(|main| main.heading = None);
+    // An index replaces the Items: the grammar would take its rows for headings, so the form is dropped with it.
     let index = builder.detect_cross_index(source, &documents, form);
     let form = form.filter(|_| index.is_none());
     let documents = exhibits::split_agreements(sheet, documents, form);
+    // All tables and bookmarks are located before any section is added: Items use them as hints, and locating a table
+    // excludes its rows from all later searches.
     let tables: Vec<LocatedCandidates> = documents
         .iter()
         .map(|document| builder.locate_toc(document, form))
@@ -123,11 +111,13 @@ pub(super) fn build_primary_outline(
     builder.outline
 }
 
-/// Claims with where they were found, and whether enough of them were.
+/// Candidates of one source of evidence with their places.
 struct LocatedCandidates {
     candidates: Vec<SectionCandidate>,
     hits: Vec<Option<LocatedTitle>>,
+    /// Whether enough candidates were found to follow this evidence.
     is_reliable: bool,
+    /// Row of the title of the table of contents.
     title: Option<usize>,
 }
 
@@ -136,8 +126,9 @@ struct OutlineBuilder<'s, 'a> {
     labels: &'s PageLabels,
     settings: &'s StructureSettings,
     links: Vec<Option<Destination>>,
-    /// Indices of the heads by page, and their squashed titles.
+    /// Indices of the heads by page.
     by_page: BTreeMap<u32, Vec<usize>>,
+    /// Normalized titles of all heads.
     titles: BTreeSet<String>,
     outline: PrimaryOutline,
 }
@@ -153,7 +144,7 @@ impl OutlineBuilder<'_, '_> {
         first..last + 1
     }
 
-    /// The cross-reference index, where the Items it lists do not stand in the document; its rows are no headings.
+    /// Finds the cross-reference index of a report without Item headings, and excludes its rows.
     fn detect_cross_index(
         &mut self,
         source: &Source,
@@ -165,16 +156,15 @@ impl OutlineBuilder<'_, '_> {
         };
         let index = cross_index::find_cross_index(self.sheet, pages, self.labels)?;
         let mut excluded = vec![false; self.sheet.rows.len()];
-        excluded[index.rows.0..=index.rows.1]
-            .iter_mut()
-            .for_each(|row| *row = true);
+        excluded[index.rows.0..=index.rows.1].fill(true);
         let items = index
             .entries
             .iter()
             .filter(|entry| !entry.item.contains('.'))
             .count();
         let main = documents.first()?.rows.clone();
-        let there = form.map_or(0, |form| {
+        // If half of the listed Items have headings outside the list, the list is an ordinary table of contents.
+        let located_items = form.map_or(0, |form| {
             let hints = vec![None; form.items().len()];
             let located = item_headings::find_items(self.sheet, main, form, &hints, &excluded);
             located
@@ -182,19 +172,17 @@ impl OutlineBuilder<'_, '_> {
                 .filter(|located| form.items()[located.key].tag.is_some())
                 .count()
         });
-        if there * 2 >= items {
+        if located_items * 2 >= items {
             return None;
         }
-        // The cover of the form is no section of the report behind it.
+        // The cover of the form is not a section of the report that follows it.
         if let Some(cover) = (0..index.rows.0.min(COVER_ROWS)).find(|at: &usize| {
             form.is_some_and(|form| {
                 form.cover_words()
                     .contains(&self.sheet.rows[*at].key.as_str())
             })
         }) {
-            excluded[self.sheet.rows_on(self.sheet.rows[cover].page as usize)]
-                .iter_mut()
-                .for_each(|row| *row = true);
+            excluded[self.sheet.rows_on(self.sheet.rows[cover].page as usize)].fill(true);
         }
         self.outline.excluded = excluded;
         Some(index)
@@ -213,7 +201,9 @@ impl OutlineBuilder<'_, '_> {
         self.outline.cross_index = index.entries;
     }
 
-    /// The table of contents of a block; a second one further on when the first has neither labels nor links.
+    // Filings often open with a short list of their parts and have the real table of contents some pages later. A first
+    // table with neither labels nor links therefore gives way to a second one that has them.
+    /// Finds the table of contents of a document and locates its entries.
     fn locate_toc(&mut self, document: &BoundDocument, form: Option<SecForm>) -> LocatedCandidates {
         let pages = self.pages_of(&document.rows);
         let form = form.filter(|_| document.is_main());
@@ -226,12 +216,7 @@ impl OutlineBuilder<'_, '_> {
             &self.links,
             &self.outline.excluded,
         );
-        let bare = |c: &toc::TableOfContents| {
-            c.entries
-                .iter()
-                .all(|e| e.label.is_none() && e.target.is_none())
-        };
-        if let Some(first) = toc.as_ref().filter(|first| bare(first)) {
+        if let Some(first) = toc.as_ref().filter(|first| first.is_bare()) {
             let from = self.sheet.rows[first.rows.1].page as usize + 1;
             let second = toc::find_toc(
                 self.sheet,
@@ -240,7 +225,7 @@ impl OutlineBuilder<'_, '_> {
                 &self.links,
                 &self.outline.excluded,
             );
-            toc = second.filter(|second| !bare(second)).or(toc);
+            toc = second.filter(|second| !second.is_bare()).or(toc);
         }
         let Some(contents) = toc else {
             return LocatedCandidates {
@@ -250,6 +235,7 @@ impl OutlineBuilder<'_, '_> {
                 title: None,
             };
         };
+        // The contents of a filing may list pages of its exhibits; those of an exhibit never leave it.
         let listed = if document.is_main() {
             pages.start..self.sheet.pages() as u32
         } else {
@@ -268,8 +254,9 @@ impl OutlineBuilder<'_, '_> {
         self.locate_behind(document, &candidates, &mut hits);
         let accuracy = locate::located_share(&candidates, &hits);
         let is_reliable = accuracy >= self.settings.min_accuracy;
-        // A list taken for contents whose titles are nowhere else keeps its own lines as possible headings.
-        if !is_reliable && bare(&contents) {
+        // A plain list may have been mistaken for contents. If its titles are nowhere else, its own lines may be the
+        // headings, so they become searchable again.
+        if !is_reliable && contents.is_bare() {
             self.outline.excluded[rows].copy_from_slice(&before);
         }
         if !is_reliable {
@@ -292,8 +279,9 @@ impl OutlineBuilder<'_, '_> {
         }
     }
 
-    /// The contents of a filing may list the sections of its exhibits: what follows the last row that was found inside the
-    /// filing is looked for behind it, and believed when most of it is there.
+    // The contents of a filing may go on with the sections of its exhibits. Only the entries after the last one found in
+    // the filing are searched there, and only as a whole: single titles such as `Definitions` occur in any agreement.
+    /// Locates the last entries of a table of contents in the documents behind a filing.
     fn locate_behind(
         &self,
         document: &BoundDocument,
@@ -320,11 +308,15 @@ impl OutlineBuilder<'_, '_> {
     }
 
     fn page_span(&self, rows: (usize, usize)) -> Option<PageSpan> {
-        let page = |at: usize| Some(PageNo::from_index(self.sheet.rows.get(at)?.page as usize));
-        Some(PageSpan::between(page(rows.0)?, page(rows.1)?))
+        let first = self.sheet.rows.get(rows.0)?.page as usize;
+        let last = self.sheet.rows.get(rows.1)?.page as usize;
+        Some(PageSpan::between(
+            PageNo::from_index(first),
+            PageNo::from_index(last),
+        ))
     }
 
-    /// The embedded outline, looked for in the whole document.
+    /// Locates the embedded outline in the whole file.
     fn locate_bookmarks(&mut self, source: &Source, form: Option<SecForm>) -> LocatedCandidates {
         let candidates = candidates::candidates_from_outline(&source.outline, form);
         let hits = locate::locate_titles(
@@ -334,6 +326,8 @@ impl OutlineBuilder<'_, '_> {
             &candidates,
         );
         let located = hits.iter().flatten().count();
+        // The share counts all entries, junk included: an outline of slide or file names with one real title in it must
+        // not pass. At least two titles must be found, unless the outline has only one.
         let share = located as f32 / source.outline.len().clamp(1, 5_000) as f32;
         let is_reliable = share >= self.settings.min_accuracy
             && located >= 2.min(source.outline.len())
@@ -357,7 +351,9 @@ impl OutlineBuilder<'_, '_> {
         }
     }
 
-    /// The sections of one block: Items by the grammar, then the rows of its contents.
+    // The order decides which evidence a section keeps: Items read by the grammar know their form and PART, rows of
+    // contents know label and link, clauses of agreements only fill in what the contents left out.
+    /// Adds the sections of one document.
     fn add_document(
         &mut self,
         document: &BoundDocument,
@@ -395,9 +391,9 @@ impl OutlineBuilder<'_, '_> {
                 .map(|hit| hit.rows.0)
                 .min()
                 .unwrap_or(document.rows.start);
-            self.outline.excluded[document.rows.start..first]
-                .iter_mut()
-                .for_each(|row| *row = true);
+            // Before the first listed section there is only the cover.
+            self.outline.excluded[document.rows.start..first].fill(true);
+            // Items are left to the grammar, which also checks their order in the form.
             locate::place_unlocated(
                 self.sheet,
                 document.rows.clone(),
@@ -414,7 +410,7 @@ impl OutlineBuilder<'_, '_> {
         }
     }
 
-    /// The ARTICLEs and Sections of an agreement that its contents left out, and its annexes with sections of their own.
+    /// Adds ARTICLEs and Sections of an agreement that its contents left out, and its annexes with their sections.
     fn add_clauses(&mut self, document: &BoundDocument, below: u32) {
         let clauses =
             agreements::find_clauses(self.sheet, document.rows.clone(), &self.outline.excluded);
@@ -422,6 +418,7 @@ impl OutlineBuilder<'_, '_> {
         let mut articles = clauses.iter().any(|clause| clause.depth == 1);
         for (at, clause) in clauses.iter().enumerate() {
             let rank = match clause.depth {
+                // An annex counts its own sections, with or without ARTICLEs above them.
                 0 => {
                     let own = clauses[at + 1..]
                         .iter()
@@ -470,14 +467,14 @@ impl OutlineBuilder<'_, '_> {
                     self.push_candidate(&candidate, &hit, rank);
                 }
                 None if candidate.printed.is_some() || candidate.target.is_some() => {
-                    self.record_missing(candidate)
+                    self.record_missing(candidate);
                 }
                 None => {}
             }
         }
     }
 
-    /// Records a claim that was not found, unless the grammar has its Item.
+    /// Records a candidate that was not found, unless the grammar found its Item.
     fn record_missing(&mut self, candidate: SectionCandidate) {
         if self.titles.contains(&candidate.prepared.full) {
             return;
@@ -508,6 +505,7 @@ impl OutlineBuilder<'_, '_> {
             .iter()
             .filter_map(SectionCandidate::target_page);
         let distinct = pages.collect::<BTreeSet<_>>().len();
+        // Some programs let all bookmarks point to page one. Then a destination says nothing about a missing title.
         if distinct > 1 || self.sheet.pages() == 1 {
             locate::place_unlocated(
                 self.sheet,
@@ -524,6 +522,8 @@ impl OutlineBuilder<'_, '_> {
             .map(|candidate| candidate.level)
             .max();
         let item_level = item_level.filter(|_| form.is_some());
+        // An outline without PARTs lists Items at the top. They move down one level, so that they and their sub-sections
+        // line up with Items that the grammar placed below a PART.
         for (candidate, hit) in table.candidates.into_iter().zip(table.hits) {
             let Some(hit) = hit else {
                 self.record_missing(candidate);
@@ -541,7 +541,7 @@ impl OutlineBuilder<'_, '_> {
     }
 
     fn push_candidate(&mut self, candidate: &SectionCandidate, hit: &LocatedTitle, rank: u32) {
-        // Contents set their columns close: where the page has the same letters, its spaces are right.
+        // Narrow columns of contents lose spaces between words. If the page prints the same letters, its spaces are right.
         let printed = self.sheet.rows[hit.rows.0].text;
         let spaced = !hit.unconfirmed
             && hit.rows.0 == hit.rows.1
@@ -566,7 +566,9 @@ impl OutlineBuilder<'_, '_> {
         self.push(head);
     }
 
-    /// Adds a head unless one stands there already, or one of the same title and number near it.
+    // Evidence overlaps: one section is announced by bookmark, contents and grammar. The first head stays, later ones only
+    // add what it lacks; an unconfirmed place is replaced by a confirmed one.
+    /// Adds a head unless it duplicates one at the same place, or one with the same title and number nearby.
     fn push(&mut self, head: OutlineHead) {
         let page = self.sheet.rows[head.rows.0].page;
         let prepared = TitleKeys::new(&head.title);
@@ -592,12 +594,14 @@ impl OutlineBuilder<'_, '_> {
     }
 
     fn is_duplicate(&self, other: &OutlineHead, head: &OutlineHead, prepared: &TitleKeys) -> bool {
-        let read = !(head.unconfirmed || other.unconfirmed);
-        let overlap = read && other.rows.0 <= head.rows.1 && head.rows.0 <= other.rows.1;
-        let numbers = matches!((&other.number, &head.number), (Some(a), Some(b)) if a != b);
-        let numbers = numbers || differ_in_number(&other.title, &head.title);
+        // Unconfirmed heads stand at the top of a page by assumption, so sharing a row with one means nothing.
+        let confirmed = !(head.unconfirmed || other.unconfirmed);
+        let overlap = confirmed && other.rows.0 <= head.rows.1 && head.rows.0 <= other.rows.1;
+        // Amendments I to V in a row have almost the same letters, but are different sections.
+        let numbers_differ = matches!((&other.number, &head.number), (Some(a), Some(b)) if a != b)
+            || differ_in_number(&other.title, &head.title);
         overlap
-            || (!numbers
+            || (!numbers_differ
                 && titles::title_similarity(&TitleKeys::new(&other.title), prepared) > 0.85)
     }
 
@@ -613,13 +617,10 @@ impl OutlineBuilder<'_, '_> {
 
     fn new_head(&self, rows: (usize, usize), title: &str, evidence: EvidenceSource) -> OutlineHead {
         let title = titles::fold_whitespace(title);
-        let number = super::numbering::parse_numbers(&title)
-            .first()
-            .map(|number| number.text.to_string());
         OutlineHead {
             rows,
+            number: numbering::leading_number(&title),
             title,
-            number,
             printed: None,
             target: None,
             evidence,
@@ -629,7 +630,7 @@ impl OutlineBuilder<'_, '_> {
         }
     }
 
-    /// PARTs and Items of a filing; a missing PART is supplied at its first Item.
+    /// Adds PARTs and Items of a filing; a missing PART is added at its first Item.
     fn add_items(
         &mut self,
         document: &BoundDocument,
@@ -645,19 +646,23 @@ impl OutlineBuilder<'_, '_> {
             &hints,
             &self.outline.excluded,
         );
+        // The chain can settle in a list of Items that was not recognized as contents.
         if is_item_index(self.sheet, &items) {
             items.clear();
         }
+        // First what can be read on its page, then what was only announced: the second step relies on the neighbors that
+        // the first one adds. Fewer than four Items give no order to place announced ones into.
         self.add_stray_items(document, form, &hints, &mut items);
         if (table.is_reliable || bookmarks.is_reliable) && items.len() >= 4 {
             self.add_announced_items(document, form, &hints, &mut items);
         }
-        let needed = if form == SecForm::Current { 1 } else { 2 };
-        if items.len() < needed {
+        // A current report may report a single event. On other forms one Item alone is more likely a reference.
+        let required = if form == SecForm::Current { 1 } else { 2 };
+        if items.len() < required {
             return;
         }
         items.sort_by_key(|item| (item.rows.0, item.key));
-        let claimed = table
+        let first_listed = table
             .hits
             .iter()
             .flatten()
@@ -665,10 +670,8 @@ impl OutlineBuilder<'_, '_> {
             .map(|hit| hit.rows.0)
             .min();
         let first = items.first().map_or(0, |item| item.rows.0);
-        let first = claimed.map_or(first, |claimed| claimed.min(first));
-        self.outline.excluded[document.rows.start..first]
-            .iter_mut()
-            .for_each(|row| *row = true);
+        let first = first_listed.map_or(first, |listed| listed.min(first));
+        self.outline.excluded[document.rows.start..first].fill(true);
         self.add_missing_parts(form, &items);
         for item in &items {
             let is_part = form.items()[item.key].tag.is_none();
@@ -677,15 +680,13 @@ impl OutlineBuilder<'_, '_> {
             } else {
                 2 * RANK_STEP
             };
-            let number = Some(item.number.clone()).filter(|number| !number.is_empty());
-            let unconfirmed = item.unconfirmed;
-            let head = OutlineHead {
+            // `insert`, not `push`: the chain has already decided, and combined Items may share rows.
+            self.insert(OutlineHead {
                 rank,
-                number,
-                unconfirmed,
+                number: Some(item.number.clone()).filter(|number| !number.is_empty()),
+                unconfirmed: item.unconfirmed,
                 ..self.new_head(item.rows, &item.title, EvidenceSource::Grammar)
-            };
-            self.insert(head);
+            });
         }
         self.add_closing_sections(
             document,
@@ -693,7 +694,9 @@ impl OutlineBuilder<'_, '_> {
         );
     }
 
-    /// Items out of form order: taken on the page their link or label names.
+    // The chain only accepts Items in the order of the form. Filers that print an Item elsewhere still link it, so it is
+    // taken where its title stands on the page (or next to it) that link or label names.
+    /// Adds Items that stand out of form order.
     fn add_stray_items(
         &self,
         document: &BoundDocument,
@@ -702,12 +705,9 @@ impl OutlineBuilder<'_, '_> {
         items: &mut Vec<LocatedItem>,
     ) {
         for (key, hint) in hints.iter().enumerate() {
-            let there = items
-                .iter()
-                .any(|item| (item.key..=item.last_key).contains(&key));
             let Some(hint) = hint
                 .as_ref()
-                .filter(|_| !there && form.items()[key].tag.is_some())
+                .filter(|_| !has_key(items, key) && form.items()[key].tag.is_some())
             else {
                 continue;
             };
@@ -733,24 +733,15 @@ impl OutlineBuilder<'_, '_> {
                 fit && free && titles::title_similarity(&own, &title) > 0.8
             });
             if let Some(at) = hit {
-                let number = super::numbering::parse_numbers(&hint.title)
-                    .first()
-                    .map_or("", |number| number.text)
-                    .to_string();
-                items.push(LocatedItem {
-                    key,
-                    last_key: key,
-                    rows: (at, at),
-                    title: hint.title.clone(),
-                    number,
-                    unconfirmed: false,
-                });
+                items.push(hint.to_item(key, at, false));
             }
         }
     }
 
-    /// Items that were announced and not found: put on the page they were announced for where that keeps the order of
-    /// the form, or of the pages when the announcements themselves leave the form's order.
+    // An announced Item without a readable heading (an image, a split line) still has its pages. It is placed at the top
+    // of the announced page, or right behind the Item before it, only if that keeps the order of the form; where the
+    // announcements themselves leave that order, the order of pages is not checked.
+    /// Adds Items that were announced but not found, unconfirmed.
     fn add_announced_items(
         &self,
         document: &BoundDocument,
@@ -758,20 +749,12 @@ impl OutlineBuilder<'_, '_> {
         hints: &[Option<ItemHint>],
         items: &mut Vec<LocatedItem>,
     ) {
-        let page_of = |hint: &Option<ItemHint>| {
-            hint.as_ref()
-                .and_then(|hint| hint.target.or(hint.predicted))
-        };
         for (key, announced) in hints.iter().enumerate() {
-            let there = items
-                .iter()
-                .any(|item| (item.key..=item.last_key).contains(&key));
-            let Some(page) =
-                page_of(announced).filter(|_| !there && form.items()[key].tag.is_some())
+            let Some(page) = hinted_page(announced)
+                .filter(|_| !has_key(items, key) && form.items()[key].tag.is_some())
             else {
                 continue;
             };
-            let row_page = |item: &LocatedItem| self.sheet.rows[item.rows.0].page;
             let before = items
                 .iter()
                 .filter(|item| item.last_key < key)
@@ -782,10 +765,10 @@ impl OutlineBuilder<'_, '_> {
                 .min_by_key(|item| item.key);
             let apart = hints[..key]
                 .iter()
-                .filter_map(page_of)
+                .filter_map(hinted_page)
                 .any(|earlier| earlier > page);
-            let fits = before.is_none_or(|item| row_page(item) <= page || apart)
-                && after.is_none_or(|item| row_page(item) >= page || apart);
+            let fits = before.is_none_or(|item| item_page(self.sheet, item) <= page || apart)
+                && after.is_none_or(|item| item_page(self.sheet, item) >= page || apart);
             let on = self.sheet.rows_on(page as usize);
             let row = on
                 .clone()
@@ -799,19 +782,7 @@ impl OutlineBuilder<'_, '_> {
                 }
             });
             if let (Some(row), true, Some(hint)) = (row, fits, announced) {
-                let number = super::numbering::parse_numbers(&hint.title)
-                    .first()
-                    .map_or("", |number| number.text)
-                    .to_string();
-                let title = hint.title.clone();
-                items.push(LocatedItem {
-                    key,
-                    last_key: key,
-                    rows: (row, row),
-                    title,
-                    number,
-                    unconfirmed: true,
-                });
+                items.push(hint.to_item(key, row, true));
             }
         }
     }
@@ -843,7 +814,7 @@ impl OutlineBuilder<'_, '_> {
         }
     }
 
-    /// Signatures and the index of exhibits, behind the last Item.
+    /// Adds signatures and the index of exhibits behind the last Item.
     fn add_closing_sections(&mut self, document: &BoundDocument, last: usize) {
         for at in last + 1..document.rows.end {
             let row = &self.sheet.rows[at];
@@ -865,7 +836,24 @@ impl OutlineBuilder<'_, '_> {
     }
 }
 
-/// What contents and outline say about each Item; only witnesses that are believed point.
+fn has_key(items: &[LocatedItem], key: usize) -> bool {
+    items
+        .iter()
+        .any(|item| (item.key..=item.last_key).contains(&key))
+}
+
+fn item_page(sheet: &LineTable<'_>, item: &LocatedItem) -> u32 {
+    sheet.rows[item.rows.0].page
+}
+
+fn hinted_page(hint: &Option<ItemHint>) -> Option<u32> {
+    hint.as_ref()
+        .and_then(|hint| hint.target.or(hint.predicted))
+}
+
+// Bookmarks come first because they carry destinations. An unreliable outline gives no hints at all; unreliable contents
+// still do, since titles in a form's own contents are right even where most of them could not be located.
+/// What outline and contents say about each Item of the form.
 fn item_hints(
     form: SecForm,
     table: &LocatedCandidates,
@@ -891,25 +879,27 @@ fn item_hints(
     hints
 }
 
-/// Many Items of different PARTs on one or two pages of a long document are an index of them, not the body.
+// The body of a long filing spreads its Items over many pages. If more than 80 % of at least eight Items stand on two
+// neighboring pages of twenty or more, they are rows of a list.
 fn is_item_index(sheet: &LineTable<'_>, items: &[LocatedItem]) -> bool {
     if items.len() < 8 || sheet.pages() < 20 {
         return false;
     }
-    let page = |item: &LocatedItem| sheet.rows[item.rows.0].page;
     items.iter().any(|item| {
+        let page = item_page(sheet, item);
         let near = items
             .iter()
-            .filter(|other| (page(item)..page(item) + 2).contains(&page(other)));
-        let rows: usize = near.clone().count();
-        rows * 10 > items.len() * 8
+            .filter(|other| (page..page + 2).contains(&item_page(sheet, other)))
+            .count();
+        near * 10 > items.len() * 8
     })
 }
 
-/// An index of exhibits that stands before the last Item belongs to the Item above it.
+// At its usual rank an index of exhibits would close the PART, and the Items behind it would lose their parent.
+/// Puts an index of exhibits that stands before the last Item under the Item above it.
 fn lower_indexes(heads: &mut [OutlineHead]) {
     let Some(last) = heads.iter().rposition(|head: &OutlineHead| {
-        item_headings::parse_heading(&head.title).is_some_and(|head| !head.tags.is_empty())
+        item_grammar::parse_heading(&head.title).is_some_and(|head| !head.tags.is_empty())
     }) else {
         return;
     };
@@ -923,33 +913,37 @@ fn lower_indexes(heads: &mut [OutlineHead]) {
 
 /// Whether two titles differ first in a number: `Amendment II` is not `Amendment III`.
 fn differ_in_number(one: &str, other: &str) -> bool {
-    let number = |word: &str| {
-        word.parse::<u32>()
-            .ok()
-            .or_else(|| super::numbering::roman(word))
-    };
     let differ = one
         .split_whitespace()
         .zip(other.split_whitespace())
         .find(|(a, b)| !a.eq_ignore_ascii_case(b));
     one.split_whitespace().count() == other.split_whitespace().count()
-        && differ.is_some_and(|(a, b)| number(a).zip(number(b)).is_some_and(|(a, b)| a != b))
+        && differ.is_some_and(|(a, b)| {
+            parse_word(a)
+                .zip(parse_word(b))
+                .is_some_and(|(a, b)| a != b)
+        })
 }
 
-/// Too many top sections in a filing: signatures and exhibits go under the last PART.
+fn parse_word(word: &str) -> Option<u32> {
+    word.parse().ok().or_else(|| numbering::roman(word))
+}
+
+/// If a filing has too many top sections, puts signatures and exhibits under the last PART.
 fn limit_top_sections(heads: &mut [OutlineHead]) {
     let top = heads.iter().filter(|head| head.rank == RANK_STEP).count();
     let Some(last_part) = heads
         .iter()
         .rposition(|head: &OutlineHead| {
             head.rank == RANK_STEP
-                && item_headings::parse_heading(&head.title).is_some_and(|h| h.tags.is_empty())
+                && item_grammar::parse_heading(&head.title).is_some_and(|h| h.tags.is_empty())
         })
         .filter(|_| top > MAX_TOP_SECTIONS)
     else {
         return;
     };
-    // The Items of the last PART stay; the first section at its own level ends them, and what follows moves with it.
+    // Items of the last PART keep their rank. The first section at the PART's own level ends them; it and everything
+    // behind it move down together, so that exhibits keep their own nesting.
     let mut behind = false;
     for head in &mut heads[last_part + 1..] {
         behind |= head.rank == RANK_STEP;
@@ -967,6 +961,7 @@ pub(super) fn links_by_row(source: &Source, sheet: &LineTable<'_>) -> Vec<Option
         let y1 = link.rect.y1.points();
         for at in sheet.rows_on(link.page.index()) {
             let row = &sheet.rows[at];
+            // Programs draw link boxes a little off the text; the middle of the row must lie inside, within a point.
             let middle = (row.y0 + row.y1) / 2.0;
             let beside =
                 link.rect.x1.points() > row.x0 - 2.0 && link.rect.x0.points() < row.x1 + 2.0;
@@ -978,16 +973,14 @@ pub(super) fn links_by_row(source: &Source, sheet: &LineTable<'_>) -> Vec<Option
     links
 }
 
-/// Headings by look that stand outside the skeleton.
+/// Layout headings outside the primary outline.
 pub(super) fn remaining_headings(
     sheet: &LineTable<'_>,
     primary: &PrimaryOutline,
-) -> Vec<layout::LayoutHeading> {
+) -> Vec<LayoutHeading> {
     let mut excluded = primary.excluded.clone();
     for head in primary.heads.iter().filter(|head| !head.unconfirmed) {
-        excluded[head.rows.0..=head.rows.1]
-            .iter_mut()
-            .for_each(|row| *row = true);
+        excluded[head.rows.0..=head.rows.1].fill(true);
     }
     let sections: Vec<(usize, &str)> = primary
         .heads
@@ -1000,21 +993,18 @@ pub(super) fn remaining_headings(
         .filter_map(|head| part_key(&head.title))
         .collect();
     let mut free = layout::find_headings(sheet, &excluded, &sections);
-    // `PART IV` at the head of pages of that PART, on too few of them to be known as running.
-    let repeats = |heading: &layout::LayoutHeading| {
-        let top = sheet
-            .rows_on(sheet.rows[heading.rows.0].page as usize)
-            .start
-            + 1
-            >= heading.rows.0;
-        top && part_key(&heading.title).is_some_and(|key| parts.contains(&key))
-    };
-    free.retain(|heading| !repeats(heading));
+    // `PART IV` is often printed at the top of each page of that PART. On a few pages only, extraction does not recognize
+    // it as a running head, and it would open a second PART.
+    free.retain(|heading| {
+        let page = sheet.rows[heading.rows.0].page as usize;
+        let is_top = sheet.rows_on(page).start + 1 >= heading.rows.0;
+        !(is_top && part_key(&heading.title).is_some_and(|key| parts.contains(&key)))
+    });
     free
 }
 
-/// `part4` of a title that is a PART's, whatever it is called.
+/// `part4` for the title of PART IV, however it is spelled.
 fn part_key(title: &str) -> Option<String> {
-    let head = item_headings::parse_heading(title).filter(|head| head.tags.is_empty())?;
+    let head = item_grammar::parse_heading(title).filter(|head| head.tags.is_empty())?;
     head.part.map(|part| format!("part{part}"))
 }

@@ -1,4 +1,4 @@
-//! The rules every tree keeps, whatever the lines are: held over documents made at random.
+//! Invariants of trees, checked on random documents.
 
 use proptest::prelude::*;
 use stemma_document::{PageSpan, Section, SectionSpan, SectionTree};
@@ -78,7 +78,7 @@ fn check(sections: &[Section], parent: Option<PageSpan>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn trees_keep_their_rules_whatever_the_lines_are(lines in lines()) {
+    fn trees_of_random_lines_keep_invariants(lines in lines()) {
         let mut doc = Doc::new(PAGES);
         for (page, line) in lines {
             doc.add(page, line);

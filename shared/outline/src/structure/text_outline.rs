@@ -1,4 +1,4 @@
-//! Texts without pages: the headings the format marks, thinned if asked, large parts split at paragraphs.
+//! Outlines of texts without pages: headings from the markup, small ones merged on request, large ones split at paragraphs.
 
 use stemma_document::{
     DraftEntry, EntryVerdict, EvidenceSource, Extent, Gap, Heading, LocatedEntry, Method,
@@ -7,7 +7,7 @@ use stemma_document::{
 
 use super::{Draft, StructureSettings};
 
-/// A heading with its level among the others and the lines it owns.
+/// A heading or a numbered part of a large section.
 #[derive(Debug, Clone)]
 struct MarkupNode {
     line: u32,
@@ -16,7 +16,6 @@ struct MarkupNode {
     part: bool,
 }
 
-/// The outline of a text.
 pub(super) fn outline(
     extent: Extent,
     text: &TextLines,
@@ -40,7 +39,7 @@ pub(super) fn outline(
     })
 }
 
-/// Tokens before each line, so that any range is one subtraction.
+/// Prefix sums: tokens before each line, and the total.
 struct LineTokens(Vec<u64>);
 
 impl LineTokens {
@@ -62,8 +61,11 @@ impl LineTokens {
 
     /// Tokens of lines `from..to`, counted from 1.
     fn between(&self, from: u32, to: u32) -> u64 {
-        let at = |line: u32| self.0[(line.max(1) as usize - 1).min(self.0.len() - 1)];
-        at(to).saturating_sub(at(from))
+        self.before(to).saturating_sub(self.before(from))
+    }
+
+    fn before(&self, line: u32) -> u64 {
+        self.0[(line.max(1) as usize - 1).min(self.0.len() - 1)]
     }
 
     fn end(&self) -> u32 {
@@ -71,7 +73,7 @@ impl LineTokens {
     }
 }
 
-/// Levels without gaps: a skipped level nests under the nearest shallower heading. Headings outside the text are left out.
+/// Levels without gaps: a skipped level nests under the nearest higher heading. Headings outside the text are dropped.
 fn nest_headings(headings: &[Heading], lines: usize) -> Vec<MarkupNode> {
     let mut stack: Vec<u16> = Vec::new();
     let mut nodes: Vec<MarkupNode> = Vec::with_capacity(headings.len());
@@ -95,7 +97,7 @@ fn nest_headings(headings: &[Heading], lines: usize) -> Vec<MarkupNode> {
     nodes
 }
 
-/// Takes the descendants of every node whose subtree has fewer than `below` tokens into it.
+/// Removes the descendants of every node whose subtree has fewer than `below` tokens.
 fn merge_small(nodes: Vec<MarkupNode>, tokens: &LineTokens, below: u32) -> Vec<MarkupNode> {
     let ends = subtree_ends(&nodes, tokens.end());
     let mut remaining: Vec<MarkupNode> = Vec::with_capacity(nodes.len());
@@ -168,7 +170,7 @@ fn split_into_parts(
             last_break = line;
         }
         if tokens.between(start, line + 1) > u64::from(limit) {
-            // At the last paragraph, or right here when the paragraph alone is too long.
+            // Cut at the last paragraph, or right here if that paragraph alone is too long.
             let cut = if last_break > start { last_break } else { line };
             starts.push(cut);
         }
@@ -200,9 +202,7 @@ fn parts_gap(nodes: &[MarkupNode]) -> Vec<Gap> {
 }
 
 fn located_entry(node: MarkupNode) -> (LocatedEntry, EntryVerdict) {
-    let number = super::numbering::parse_numbers(&node.title)
-        .first()
-        .map(|number| number.text.to_string());
+    let number = super::numbering::leading_number(&node.title);
     let verdict = if node.part {
         EntryVerdict::Declared
     } else {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_headings_has_no_entries() {
+    fn text_without_headings_has_no_entries() {
         assert!(entries(&text(&["prose"; 5], &[]), &StructureSettings::default()).is_empty());
         assert!(entries(&text(&[], &[(1, 1, "x")]), &StructureSettings::default()).is_empty());
     }

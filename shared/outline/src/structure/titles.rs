@@ -1,14 +1,14 @@
-//! Titles as texts: one normal form, and how alike two titles are.
+//! Normal form and similarity of titles.
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::numbering;
+use super::numbering::{self, is_cjk};
 
-/// Bytes of a text that are looked at when titles are compared; a title is never longer.
+// No title is longer; the limit bounds the cost of comparing hostile lines.
 const COMPARED_BYTES: usize = 400;
 
-/// Letters and digits only, lower case, ligatures and wide forms resolved, no white space: letter-spaced, hyphenated and
-/// differently punctuated copies of one title become equal.
+/// Lower-case letters and digits without spaces, NFKC for non-ASCII text. Copies of a title that differ in letter spacing,
+/// hyphens, ligatures or punctuation become equal.
 pub(super) fn normalize_key(text: &str) -> String {
     let text = truncate_bytes(text, COMPARED_BYTES);
     if text.is_ascii() {
@@ -34,7 +34,7 @@ pub(super) fn truncate_bytes(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// A title prepared for comparing: the whole and what follows its number, squashed.
+/// Normalized keys of a title: with its number (`full`) and without (`core`).
 #[derive(Debug, Clone, Default)]
 pub(super) struct TitleKeys {
     pub(super) full: String,
@@ -54,7 +54,7 @@ impl TitleKeys {
     }
 }
 
-/// How alike two prepared titles are (0–1). A missing number costs little, different words much.
+/// Similarity of two titles (0–1). A missing number costs little, different words much.
 pub(super) fn title_similarity(a: &TitleKeys, b: &TitleKeys) -> f32 {
     if a.full == b.full {
         return if a.full.is_empty() { 0.0 } else { 1.0 };
@@ -63,11 +63,12 @@ pub(super) fn title_similarity(a: &TitleKeys, b: &TitleKeys) -> f32 {
     if a.core == a.full && b.core == b.full {
         return full;
     }
+    // Contents often omit the number. The small deduction lets a line with the right number win over one without.
     full.max(key_similarity(&a.core, &b.core) - 0.03).max(0.0)
 }
 
-/// Likeness of two squashed texts: 1 when equal, high when the shorter is a long beginning of the longer, else the Dice
-/// coefficient of their letter pairs.
+/// Similarity of two keys (0–1): 1 if equal, at least 0.85 if one is a long prefix of the other, otherwise the
+/// Sørensen–Dice coefficient of their byte pairs.
 pub(super) fn key_similarity(a: &str, b: &str) -> f32 {
     if a == b {
         return if a.is_empty() { 0.0 } else { 1.0 };
@@ -77,23 +78,25 @@ pub(super) fn key_similarity(a: &str, b: &str) -> f32 {
         return 0.0;
     }
     let dice = dice_coefficient(short, long);
+    // Contents cut long titles. Below twelve letters a prefix is too common to mean anything.
     let begins = long.starts_with(short) && short.len() >= 12;
     if begins { dice.max(0.85) } else { dice }
 }
 
-/// Dice coefficient of letter pairs (bytes suffice: both sides are squashed the same way).
+fn sorted_pairs(text: &str) -> Vec<[u8; 2]> {
+    let mut pairs: Vec<[u8; 2]> = text
+        .as_bytes()
+        .windows(2)
+        .map(|pair| [pair[0], pair[1]])
+        .collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+// Pairs of bytes instead of characters are enough: both sides are normalized the same way.
 fn dice_coefficient(a: &str, b: &str) -> f32 {
-    let pairs = |text: &str| {
-        let mut pairs: Vec<[u8; 2]> = text
-            .as_bytes()
-            .windows(2)
-            .map(|pair| [pair[0], pair[1]])
-            .collect();
-        pairs.sort_unstable();
-        pairs
-    };
-    let a = pairs(a);
-    let b = pairs(b);
+    let a = sorted_pairs(a);
+    let b = sorted_pairs(b);
     let mut i = 0;
     let mut j = 0;
     let mut shared = 0usize;
@@ -116,12 +119,7 @@ fn dice_coefficient(a: &str, b: &str) -> f32 {
     }
 }
 
-/// Characters of scripts written without spaces.
-pub(super) fn is_cjk(c: char) -> bool {
-    matches!(u32::from(c), 0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff)
-}
-
-/// Words, where two characters of a script without spaces count as one.
+/// Number of words; two characters of a script without spaces count as one word.
 pub(super) fn word_count(text: &str) -> usize {
     let text = truncate_bytes(text, COMPARED_BYTES);
     let cjk = if text.is_ascii() {
@@ -136,7 +134,7 @@ pub(super) fn word_count(text: &str) -> usize {
     spaced + cjk / 2
 }
 
-/// White space folded to single spaces, ends trimmed, control characters dropped.
+/// Words joined by single spaces, without control characters.
 pub(super) fn fold_whitespace(text: &str) -> String {
     let words = text
         .split_whitespace()
@@ -147,7 +145,7 @@ pub(super) fn fold_whitespace(text: &str) -> String {
         .join(" ")
 }
 
-/// Whether a line is the name of a company: it ends in the word for its legal form.
+/// Whether a line is the name of a company, that is, ends in a legal form.
 pub(super) fn is_company_name(text: &str) -> bool {
     const FORMS: [&str; 19] = [
         "inc",
@@ -170,12 +168,12 @@ pub(super) fn is_company_name(text: &str) -> bool {
         "holdings",
         "subsidiaries",
     ];
-    let words = || {
-        text.split(|c: char| c.is_whitespace() || c == ',')
-            .filter(|word| !word.is_empty())
-    };
-    let last = words().next_back().map(normalize_key).unwrap_or_default();
-    words().count() >= 2
+    let words: Vec<&str> = text
+        .split(|c: char| c.is_whitespace() || c == ',')
+        .filter(|word| !word.is_empty())
+        .collect();
+    let last = words.last().copied().map(normalize_key).unwrap_or_default();
+    words.len() >= 2
         && text.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())
         && FORMS.contains(&last.as_str())
 }

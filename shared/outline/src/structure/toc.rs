@@ -1,4 +1,4 @@
-//! Printed tables of contents: which pages they stand on, and what their rows say.
+//! Finds and reads printed tables of contents.
 
 use stemma_document::Destination;
 
@@ -7,7 +7,7 @@ use super::numbering::{self, NumberClass};
 use super::page_labels::SeriesLabel;
 use super::titles;
 
-/// A row (or several, joined) of a table of contents.
+/// An entry of a table of contents; a wrapped title joins several rows.
 #[derive(Debug, Clone)]
 pub(super) struct ContentsRow {
     pub(super) title: String,
@@ -18,21 +18,30 @@ pub(super) struct ContentsRow {
     pub(super) indent: f32,
     pub(super) bold: bool,
     pub(super) centered: bool,
-    /// First and last row it was read from.
+    /// First and last row of the entry.
     pub(super) rows: (usize, usize),
 }
 
 /// A table of contents.
 #[derive(Debug, Clone)]
 pub(super) struct TableOfContents {
-    /// The line that says so.
+    /// Row of its heading.
     pub(super) title: Option<usize>,
     pub(super) entries: Vec<ContentsRow>,
     /// First and last row of the table.
     pub(super) rows: (usize, usize),
 }
 
-/// Page words over the columns of a contents page, squashed.
+impl TableOfContents {
+    /// Whether no entry has a label or a link.
+    pub(super) fn is_bare(&self) -> bool {
+        self.entries
+            .iter()
+            .all(|entry| entry.label.is_none() && entry.target.is_none())
+    }
+}
+
+// Words above the columns of a contents page, normalized.
 const COLUMN_WORDS: [&str; 10] = [
     "page",
     "pageno",
@@ -45,7 +54,7 @@ const COLUMN_WORDS: [&str; 10] = [
     "descriptionpage",
     "form10k",
 ];
-/// Lines of prose that are asked where the lines of a document end.
+// Lines of prose that are enough to find the right margin.
 const PROSE_ROWS: usize = 200;
 const LIST_TITLES: [&str; 8] = [
     "listoffigures",
@@ -58,7 +67,7 @@ const LIST_TITLES: [&str; 8] = [
     "listofboxes",
 ];
 
-/// Whether a squashed line is the title of a table of contents.
+/// Whether a normalized line is the heading of a table of contents.
 pub(super) fn is_toc_title(key: &str) -> bool {
     matches!(
         key,
@@ -73,7 +82,7 @@ pub(super) fn is_toc_title(key: &str) -> bool {
     ) || (key.ends_with("tableofcontents") && key.len() < 40)
 }
 
-/// Finds the first table of contents among `pages` (from 0), looking at `look_at` pages and not at `excluded` rows.
+/// Finds the first table of contents that begins on the first `look_at` of `pages` (from 0), ignoring `excluded` rows.
 pub(super) fn find_toc(
     sheet: &LineTable<'_>,
     pages: std::ops::Range<usize>,
@@ -85,7 +94,7 @@ pub(super) fn find_toc(
         sheet,
         links,
         excluded,
-        last_label: sheet.pages() as u32 + 60,
+        last_label: max_label(sheet),
     };
     let mut window = pages.start..pages.end.min(pages.start + look_at);
     let first = window.find(|page| reader.last_label_on(*page, None).is_some())?;
@@ -100,7 +109,12 @@ pub(super) fn find_toc(
     reader.read_toc(first, last)
 }
 
-/// For each of `pages` (from 0), whether it surely is, or is not, (part of) a table of contents; `None`: hard to tell.
+// Larger numbers at the end of a row are years and amounts. A file may lack up to 60 of the printed pages.
+fn max_label(sheet: &LineTable<'_>) -> u32 {
+    sheet.pages() as u32 + 60
+}
+
+/// For each of `pages` (from 0), whether it is (part of) a table of contents; `None` if the rules cannot tell.
 pub(super) fn classify_pages(
     sheet: &LineTable<'_>,
     pages: std::ops::Range<usize>,
@@ -111,7 +125,7 @@ pub(super) fn classify_pages(
         sheet,
         links,
         excluded: &excluded,
-        last_label: sheet.pages() as u32 + 60,
+        last_label: max_label(sheet),
     };
     let mut before = None;
     pages
@@ -128,7 +142,7 @@ pub(super) fn classify_pages(
         .collect()
 }
 
-/// A row as the table sees it.
+/// A row split into title, page label and leaders.
 struct TocLine<'a> {
     at: usize,
     title: &'a str,
@@ -140,18 +154,16 @@ struct TocLine<'a> {
 struct TocReader<'s, 'a> {
     sheet: &'s LineTable<'a>,
     links: &'s [Option<Destination>],
-    /// Rows that are known to be something else.
+    /// Rows known to be something else.
     excluded: &'s [bool],
-    /// Arabic labels above this are years and amounts.
+    /// The largest arabic label that can be a page.
     last_label: u32,
 }
 
 impl<'a> TocReader<'_, 'a> {
     fn toc_line(&self, at: usize) -> Option<TocLine<'a>> {
         let row = &self.sheet.rows[at];
-        let dull =
-            self.excluded[at] || row.running || row.key.is_empty() && !row.text.contains("..");
-        if dull {
+        if self.excluded[at] || row.running || row.key.is_empty() && !row.text.contains("..") {
             return None;
         }
         let (title, label, leaders) = split_label(row.text);
@@ -170,7 +182,10 @@ impl<'a> TocReader<'_, 'a> {
         })
     }
 
-    /// Whether a page is (or, behind `before`, continues) a table of contents; gives the largest label on it.
+    // Contents, tables of figures and indexes all have rows that end in numbers. What tells contents apart: the numbers
+    // rise, leaders or links stand before them, and the rows are neither prose nor have many cells. How much of this is
+    // required depends on what is known already: least on a page that continues a table, most on one without a heading.
+    /// The largest label on a page that is a table of contents, or that continues one which ended with label `before`.
     fn last_label_on(&self, page: usize, before: Option<u32>) -> Option<u32> {
         let pieces: Vec<TocLine<'_>> = self
             .sheet
@@ -194,6 +209,7 @@ impl<'a> TocReader<'_, 'a> {
             .map(|(l, _)| l.number)
             .collect();
         let rising = labels.windows(2).filter(|pair| pair[0] <= pair[1]).count();
+        // Some labels are misread or out of order, so 60 % of rising steps are enough.
         let monotone = labels.len() < 2 || rising * 10 >= (labels.len() - 1) * 6;
         let leaders = body.iter().filter(|p| p.leaders).count() * 2 >= entries;
         let linked = body.iter().filter(|p| p.target.is_some()).count() * 2 >= entries;
@@ -217,6 +233,7 @@ impl<'a> TocReader<'_, 'a> {
                 entries >= 2 && dense && monotone && (leaders || linked || goes_on)
             }
             None if titled.is_some() => {
+                // A heading that says `contents` over a list without any labels or links.
                 let bare = body.len() >= 4 && prose * 10 <= body.len() && !tabular && entries == 0;
                 (entries >= 3 && monotone && entries * 10 >= body.len() * 2) || bare
             }
@@ -232,7 +249,7 @@ impl<'a> TocReader<'_, 'a> {
         yes.then_some(last.max(before.unwrap_or(0)))
     }
 
-    /// Whether a page that was not judged a table of contents has something of one: its title, or rows with page numbers.
+    /// Whether a page that was not recognized has signs of contents: a heading, or rows with page numbers.
     fn might_be_toc(&self, page: usize) -> bool {
         let pieces: Vec<TocLine<'_>> = self
             .sheet
@@ -282,7 +299,7 @@ impl<'a> TocReader<'_, 'a> {
         })
     }
 
-    /// A number at the end of a title (`December 31`) is no label when it does not stand in the column of labels.
+    /// Removes numbers at the end of titles (`December 31`) that do not stand in the column of labels.
     fn drop_stray_labels(&self, pieces: &mut [TocLine<'a>]) {
         let mut edges: Vec<f32> = pieces
             .iter()
@@ -304,7 +321,7 @@ impl<'a> TocReader<'_, 'a> {
         }
     }
 
-    /// Joins the rows of wrapped titles; leaves out column heads and lists of figures and tables.
+    /// Joins rows of wrapped titles; skips column heads and lists of figures and tables.
     fn join_rows(&self, pieces: Vec<TocLine<'_>>) -> Vec<ContentsRow> {
         let full = self.wrap_edge(&pieces);
         let mut entries: Vec<ContentsRow> = Vec::new();
@@ -347,8 +364,9 @@ impl<'a> TocReader<'_, 'a> {
         entries
     }
 
-    /// How far right, in points, a row reaches whose title wraps: toward the labels or, without labels, toward where
-    /// paragraphs end.
+    // A title wraps only when it runs out of space. With labels that is well before their column; without labels it is
+    // near the right margin of paragraphs.
+    /// The x position in points that the row of a wrapped title reaches.
     fn wrap_edge(&self, pieces: &[TocLine<'_>]) -> f32 {
         let listed = pieces
             .iter()
@@ -369,17 +387,20 @@ impl<'a> TocReader<'_, 'a> {
         0.8 * prose.map(|row| row.x1).fold(listed, f32::max)
     }
 
+    // A row continues the entry above if that entry lacks its label, stands close, and looks unfinished: it reaches the
+    // wrap edge, the row starts in lower case, or the entry is a number alone. Two links or a number of its own make the
+    // row a new entry.
     fn continues_row(&self, last: &ContentsRow, piece: &TocLine<'_>, full: f32) -> bool {
         let above = &self.sheet.rows[last.rows.1];
         let row = &self.sheet.rows[piece.at];
         let other_target = matches!((last.target, piece.target), (Some(a), Some(b)) if a != b);
         let close = above.page == row.page && row.gap < 1.0;
-        let bare = super::item_headings::parse_heading(&last.title)
+        let number_alone = super::item_grammar::parse_heading(&last.title)
             .is_some_and(|head| head.rest.is_empty())
             || numbering::parse_numbers(&last.title)
                 .first()
                 .is_some_and(|n| n.rest.is_empty());
-        let near = above.page == row.page && row.gap < 2.5 && bare && last.label.is_none();
+        let near = above.page == row.page && row.gap < 2.5 && number_alone && last.label.is_none();
         if !(close || near) || other_target || last.title.len() > 300 {
             return false;
         }
@@ -389,9 +410,10 @@ impl<'a> TocReader<'_, 'a> {
         }
         let numbers = numbering::parse_numbers(piece.title);
         let numbered =
-            !numbers.is_empty() || super::item_headings::parse_heading(piece.title).is_some();
+            !numbers.is_empty() || super::item_grammar::parse_heading(piece.title).is_some();
         let wide = above.x1 > full && row.x0 >= above.x0 - 2.0;
-        !numbered && ((close && (lower || wide)) || (bare && (above.centered == row.centered)))
+        let follows_number = number_alone && above.centered == row.centered;
+        !numbered && ((close && (lower || wide)) || follows_number)
     }
 }
 
@@ -411,7 +433,7 @@ fn contents_row(row: &LineFeatures<'_>, piece: &TocLine<'_>) -> ContentsRow {
     }
 }
 
-/// Takes the column word `Page` off the end of a title.
+/// Removes the column word `Page` from the end of a title.
 fn strip_page_word(title: &str) -> String {
     let title = titles::fold_whitespace(title);
     match title
@@ -423,8 +445,8 @@ fn strip_page_word(title: &str) -> String {
     }
 }
 
-/// Splits a row into title and page label; says whether leaders stood between. One pass from the right, so that 400,000
-/// dots cost no more than reading them.
+// Works from the right in one pass: a row of 400,000 dots must not cost more than reading it.
+/// Splits a row into title and page label, and tells whether leaders stand between them.
 fn split_label(text: &str) -> (&str, Option<(SeriesLabel, &str)>, bool) {
     let end = text.trim_end();
     let start = end
@@ -433,7 +455,7 @@ fn split_label(text: &str) -> (&str, Option<(SeriesLabel, &str)>, bool) {
             at + end[at..].chars().next().map_or(1, char::len_utf8)
         });
     let token = &end[start..];
-    // A range of pages: its first number. `F-12` is no range.
+    // Of a range of pages the first counts. `F-12` is not a range.
     let first = token.split(['–', '—', ',']).next().unwrap_or(token);
     let first = match first.split_once('-') {
         Some((low, high))
@@ -486,11 +508,8 @@ mod tests {
             ("Item 6. [Reserved]", "Item 6. [Reserved]", None),
         ] {
             let (parsed_title, printed, _) = split_label(text);
-            assert_eq!(
-                (parsed_title, printed.map(|(_, printed)| printed)),
-                (title, label),
-                "{text}"
-            );
+            assert_eq!(parsed_title, title, "{text}");
+            assert_eq!(printed.map(|(_, printed)| printed), label, "{text}");
         }
     }
 

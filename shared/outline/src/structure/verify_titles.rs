@@ -1,5 +1,7 @@
-//! Sections that someone names, held against the paper: where their titles stand, which pages their labels mean, and where
-//! text without a section is too long. Whoever names them, the rules here decide what is there.
+//! Verifies proposed sections against the pages: locates titles, maps printed to physical pages, finds long spans without
+//! sections.
+//!
+//! A model may propose sections, but its word is not enough: a title counts only where these rules find it on a page.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,56 +14,55 @@ use stemma_document::{
 use super::candidates::SectionCandidate;
 use super::line_features::{LineFeatures, LineTable};
 use super::locate::{self, LocatedTitle};
+use super::outline_head::{OutlineHead, RANK_STEP};
 use super::oversized_sections::{self, PageTokens};
 use super::page_labels::{PageLabels, SeriesLabel};
-use super::primary_outline::{self, OutlineHead, RANK_STEP};
+use super::primary_outline;
 use super::titles::{self, TitleKeys};
 use super::{Draft, StructureSettings, levels, numbering, paged_outline, toc, windows};
 
-/// Votes for one distance between printed and physical page numbers that make it the offset of a series.
+// One title can be found on a wrong page by chance; two that agree on the same offset hardly can.
 const MIN_OFFSET_VOTES: usize = 2;
-/// Lines of a contents page that are its own entries, from which on they are left out of the search.
+// Fewer matching lines may be headings that share a page with the contents, so they stay searchable.
 const MIN_TOC_LINES: usize = 3;
-/// Letters of a title that a line may begin with and go on.
+// Shorter titles (`Item 1`, `Cash`) begin too many unrelated lines.
 const MIN_PREFIX_LETTERS: usize = 8;
-/// Likeness from which on a line is the entry of a table of contents.
+// Entries are copies of the titles, up to hyphenation and reading errors, so the limit is higher than for headings.
 const TOC_SIMILARITY: f32 = 0.85;
 
-/// The pages of a document as rules see them.
+/// Layout features, page labels and token sums of all pages of a document.
 pub struct PageAnalysis<'a> {
     pages: &'a [Page],
     sheet: LineTable<'a>,
     labels: PageLabels,
     tokens: PageTokens,
     settings: &'a StructureSettings,
-    /// Tokens of pages that one question shows at most.
+    /// Maximum tokens of the pages in one prompt.
     window_tokens: u32,
     source: &'a Source,
 }
 
-/// A section that someone names.
+/// A section proposed by a model or by other evidence, not verified yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProposedSection {
-    /// As it should be shown, number included.
+    /// Includes the number.
     pub title: String,
     /// The page number printed beside it.
     pub label: Option<String>,
     /// 1 is the highest.
     pub level: u16,
-    /// The page it is said to begin on.
+    /// The page it supposedly begins on.
     pub page: Option<PageNo>,
-    /// Who names it.
     pub evidence: EvidenceSource,
 }
 
-/// Where a heading stands.
+/// The place of a heading: first and last row, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeadingRows {
-    /// First and last row.
     rows: (usize, usize),
 }
 
-/// A section with its place and what is known about it.
+/// A section with its place and verdict.
 #[derive(Debug, Clone)]
 pub struct LocatedSection {
     pub entry: DraftEntry,
@@ -69,16 +70,15 @@ pub struct LocatedSection {
     pub verdict: EntryVerdict,
 }
 
-/// Text without a section of its own that is too long.
+/// A span of text between two sections that is too long.
 #[derive(Debug, Clone)]
 pub struct LongSpan {
     rows: Range<usize>,
-    /// The pages it lies on.
     pub pages: PageSpan,
 }
 
 impl<'a> PageAnalysis<'a> {
-    /// `most_tokens`: what one question may show of pages, where that is less than a window.
+    /// `most_tokens` caps the pages of one prompt if it is less than a window.
     pub fn new(
         source: &'a Source,
         pages: &'a [Page],
@@ -100,17 +100,21 @@ impl<'a> PageAnalysis<'a> {
     }
 
     /// Number of pages.
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "nobody analyzes an empty document"
+    )]
     pub fn len(&self) -> usize {
         self.pages.len()
     }
 
-    /// All pages; `None` where there are none.
+    /// All pages; `None` for an empty document.
     pub fn all_pages(&self) -> Option<PageSpan> {
         let last = self.len().checked_sub(1)?;
         Some(PageSpan::between(PageNo::FIRST, PageNo::from_index(last)))
     }
 
-    /// The first pages that have text, each with whether it surely is (or is not) a table of contents.
+    /// The first pages with text. The flag says whether the page is a table of contents; `None`: rules cannot tell.
     pub fn front_pages(&self) -> Vec<(PageNo, Option<bool>)> {
         let links = primary_outline::links_by_row(self.source, &self.sheet);
         let front = self.len().min(self.settings.toc_check_pages as usize);
@@ -126,7 +130,7 @@ impl<'a> PageAnalysis<'a> {
             .collect()
     }
 
-    /// Whether a title is printed on the pages, in whatever lines.
+    /// Whether a title is printed on the pages, in one line or across several.
     pub fn contains_title(&self, title: &str, pages: PageSpan) -> bool {
         let title = TitleKeys::new(title);
         let keys: Vec<&str> = pages
@@ -134,10 +138,11 @@ impl<'a> PageAnalysis<'a> {
             .flat_map(|page| self.sheet.rows_on(page.index()))
             .map(|at| self.key(at))
             .collect();
+        // Keys have no spaces, so their concatenation also finds titles that wrap over lines.
         let all = keys.concat();
-        let inside = |key: &str| !key.is_empty() && all.contains(key);
-        inside(&title.full)
-            || inside(&title.core)
+        [&title.full, &title.core]
+            .iter()
+            .any(|key| !key.is_empty() && all.contains(key.as_str()))
             || keys
                 .iter()
                 .any(|key: &&str| titles::key_similarity(key, &title.full) > TOC_SIMILARITY)
@@ -147,8 +152,8 @@ impl<'a> PageAnalysis<'a> {
         &self.sheet.rows[at].key
     }
 
-    /// Where each of `named`, in reading order, stands, and the page its witness puts it on. What stands on the pages of
-    /// `toc` is looked at only behind its entries. `labeled`: whether printed labels count.
+    /// Locates each of `proposed` (in reading order); also gives the page that its label or proposal names. On the pages
+    /// of `contents`, the rows of the table itself are skipped. `labeled`: whether printed labels count.
     pub fn locate(
         &self,
         proposed: &[ProposedSection],
@@ -166,19 +171,22 @@ impl<'a> PageAnalysis<'a> {
             &excluded,
             &candidates,
         );
-        let page = |candidate: &SectionCandidate| {
-            candidate
-                .page()
-                .map(|page| PageNo::from_index(page as usize))
-        };
         hits.iter()
             .zip(&candidates)
-            .map(|(hit, candidate)| (hit.as_ref().map(heading_rows), page(candidate)))
+            .map(|(hit, candidate)| {
+                let page = candidate.page();
+                (
+                    hit.as_ref().map(heading_rows),
+                    page.map(|page| PageNo::from_index(page as usize)),
+                )
+            })
             .collect()
     }
 
-    /// Puts each claim on the page its label stands for: the one that prints it, else the one that most found titles of
-    /// the same series of labels vote for.
+    // A page that prints the label is certain. Where labels were lost (scans, cropped footers), titles that are found
+    // without labels vote for the offset of their series. Series are separate because `12`, `xii` and `F-12` have
+    // different offsets in one document.
+    /// Predicts the page of each candidate from its printed label.
     fn predict_pages(&self, candidates: &mut [SectionCandidate], excluded: &[bool]) {
         let all = 0..u32::try_from(self.len()).unwrap_or(u32::MAX);
         let labels: Vec<Option<SeriesLabel>> = candidates
@@ -193,6 +201,7 @@ impl<'a> PageAnalysis<'a> {
                     .and_then(|label| self.labels.page_of(label, all.clone()))
             })
             .collect();
+        // Locating twice is expensive, so the first pass runs only if some label is not printed on any page.
         let mut offsets = BTreeMap::new();
         if labels
             .iter()
@@ -214,7 +223,7 @@ impl<'a> PageAnalysis<'a> {
         }
     }
 
-    /// For each series of labels, how far the (0-based) page lies behind the label, by a vote of the titles found.
+    /// For each series of labels, the difference between (0-based) page and label, by a vote of the located titles.
     fn offsets<'l>(
         &self,
         labels: &'l [Option<SeriesLabel>],
@@ -232,20 +241,21 @@ impl<'a> PageAnalysis<'a> {
                 .entry(offset)
                 .or_default() += 1;
         }
-        let most = |votes: BTreeMap<i64, usize>| {
-            votes
-                .into_iter()
-                .max_by_key(|(offset, count)| (*count, -offset))
-        };
-        let enough = votes.into_iter().filter_map(|(series, votes)| {
-            most(votes)
-                .filter(|(_, count)| *count >= MIN_OFFSET_VOTES)
-                .map(|(offset, _)| (series, offset))
-        });
-        enough.collect()
+        votes
+            .into_iter()
+            .filter_map(|(series, votes)| {
+                // Of equal counts the smaller offset wins, so the result does not depend on iteration order.
+                let (offset, count) = votes
+                    .into_iter()
+                    .max_by_key(|(offset, count)| (*count, -offset))?;
+                (count >= MIN_OFFSET_VOTES).then_some((series, offset))
+            })
+            .collect()
     }
 
-    /// Marks the rows of a table of contents: from the first to the last line there that reads like one of the claims.
+    // Without this mask each title would be found in the table of contents itself, where all titles stand in order.
+    // Only the rows between the first and last entry are masked, so a section may start below the table on its page.
+    /// Marks the rows of a table of contents.
     fn toc_rows(&self, candidates: &[SectionCandidate], contents: Option<PageSpan>) -> Vec<bool> {
         let mut excluded = vec![false; self.sheet.rows.len()];
         let Some(contents) = contents else {
@@ -271,7 +281,7 @@ impl<'a> PageAnalysis<'a> {
         excluded
     }
 
-    /// Where some of `named`, in reading order, stand on one page.
+    /// Locates `proposed` sections (in reading order) on one page.
     pub fn locate_on_page(
         &self,
         proposed: &[&ProposedSection],
@@ -300,22 +310,22 @@ impl<'a> PageAnalysis<'a> {
             .collect()
     }
 
-    /// The line of a page that begins with a title and goes on with something else: figures of a table, or its paragraph.
+    // Last resort on a page that is known to hold the section: the title may share its line with column heads or with
+    // the first words of its paragraph, which the search for whole headings rejects.
+    /// The first line of a page that begins with the title.
     fn locate_prefix(&self, candidate: &SectionCandidate, page: PageNo) -> Option<HeadingRows> {
         let TitleKeys { full, core } = &candidate.prepared;
-        let begins =
-            |key: &str, title: &str| title.len() >= MIN_PREFIX_LETTERS && key.starts_with(title);
         self.sheet
             .rows_on(page.index())
             .find(|at: &usize| {
                 let first = titles::normalize_key(self.sheet.rows[*at].first_cell);
                 !first.is_empty() && (first == *full || first == *core)
-                    || begins(self.key(*at), full)
+                    || full.len() >= MIN_PREFIX_LETTERS && self.key(*at).starts_with(full.as_str())
             })
             .map(|at| HeadingRows { rows: (at, at) })
     }
 
-    /// The first line of a page that is no running head; `None`: it has none.
+    /// The first line of a page below its running heads, if any.
     pub fn first_line(&self, page: PageNo) -> Option<HeadingRows> {
         self.sheet
             .rows_on(page.index())
@@ -323,7 +333,7 @@ impl<'a> PageAnalysis<'a> {
             .map(|at| HeadingRows { rows: (at, at) })
     }
 
-    /// The heading that stands at a place rules found.
+    /// The row at a place that the rules located.
     pub fn heading_at(&self, place: SectionStart) -> Option<HeadingRows> {
         let SectionStart::Page(position) = place else {
             return None;
@@ -347,7 +357,7 @@ impl<'a> PageAnalysis<'a> {
         })
     }
 
-    /// Whether nothing but running heads stands above it on its page.
+    /// Whether only running heads stand above it on its page.
     pub fn starts_page(&self, spot: HeadingRows) -> bool {
         self.sheet.starts_page(spot.rows.0)
     }
@@ -356,7 +366,7 @@ impl<'a> PageAnalysis<'a> {
         &self.sheet.rows[spot.rows.0]
     }
 
-    /// A title as the page prints it, where it prints nothing else with it; else as it was named.
+    /// The title as printed if the page prints nothing else beside it; otherwise `title`.
     pub fn printed_title(&self, spot: HeadingRows, title: &str) -> String {
         let rows = &self.sheet.rows[spot.rows.0..=spot.rows.1];
         let text = titles::fold_whitespace(
@@ -368,11 +378,12 @@ impl<'a> PageAnalysis<'a> {
         );
         let own = TitleKeys::new(&text);
         let proposed = TitleKeys::new(title);
+        // A model may leave out the number or repair spaces; the printed form is what a reader will search for.
         let same = own.full == proposed.full || own.core == proposed.core && own.core != own.full;
         if same { text } else { title.to_string() }
     }
 
-    /// Stretches of whole pages of at most a window's tokens, cut by their content.
+    /// Spans of whole pages of at most `window_tokens`, with boundaries that depend on the content.
     pub fn windows(&self, pages: PageSpan) -> Vec<PageSpan> {
         let cut = windows::cut_windows(
             self.pages,
@@ -389,7 +400,7 @@ impl<'a> PageAnalysis<'a> {
             .collect()
     }
 
-    /// Text that is too long and has no section of its own, where sections begin at `spots` (in reading order).
+    /// Spans of text that are too long if sections begin at `spots` (in reading order).
     pub fn long_spans(&self, spots: &[HeadingRows]) -> Vec<LongSpan> {
         let mut starts: Vec<usize> = std::iter::once(0)
             .chain(spots.iter().map(|spot| spot.rows.0))
@@ -397,21 +408,24 @@ impl<'a> PageAnalysis<'a> {
         starts.push(self.sheet.rows.len());
         let stretches =
             oversized_sections::large_ranges(&self.sheet, &self.tokens, &starts, self.settings);
-        let page = |row: usize| PageNo::from_index(self.sheet.rows[row].page as usize);
         stretches
             .into_iter()
             .map(|rows: Range<usize>| LongSpan {
-                pages: PageSpan::between(page(rows.start), page(rows.end - 1)),
+                pages: PageSpan::between(self.row_page(rows.start), self.row_page(rows.end - 1)),
                 rows,
             })
             .collect()
     }
 
-    /// The outline of settled sections, with those `dropped` that nothing speaks for: windows where text is still too
-    /// long, levels without gaps.
+    fn row_page(&self, row: usize) -> PageNo {
+        PageNo::from_index(self.sheet.rows[row].page as usize)
+    }
+
+    /// Builds the outline from `located` sections: adds windows where text is still too long, and levels without gaps.
+    /// `dropped` sections become rejected entries.
     ///
     /// # Errors
-    /// [`OutlineError`] when one lies outside the document; this does not happen for spots of this paper.
+    /// [`OutlineError`] if a section lies outside the document, which spots of this analysis never do.
     pub fn draft(
         &self,
         located: Vec<LocatedSection>,
@@ -420,6 +434,7 @@ impl<'a> PageAnalysis<'a> {
         method: Method,
         rules: &Draft,
     ) -> Result<Draft, OutlineError> {
+        // Heads carry no verdict. Row and title identify a head again after sorting and after windows were added.
         let verdicts: BTreeMap<(usize, String), EntryVerdict> = located
             .iter()
             .map(|one| ((one.spot.rows.0, one.entry.title.clone()), one.verdict))
@@ -456,6 +471,7 @@ impl<'a> PageAnalysis<'a> {
                 verdict,
             )
         });
+        // Rejected entries need some valid place; readers ignore it.
         let nowhere = SectionStart::Page(Position {
             page: PageNo::FIRST,
             line: 0,
@@ -483,30 +499,29 @@ impl<'a> PageAnalysis<'a> {
 }
 
 impl LongSpan {
-    /// Whether a heading stands inside, behind the one that opens it.
+    /// Whether a heading lies inside, after the one that opens the span.
     pub fn contains(&self, spot: HeadingRows) -> bool {
         self.rows.start < spot.rows.0 && spot.rows.0 < self.rows.end
     }
 
-    /// Whether it begins with this heading.
     pub fn opens_with(&self, spot: HeadingRows) -> bool {
         self.rows.start == spot.rows.0
     }
 }
 
 impl HeadingRows {
-    /// Whether two headings share a line.
+    /// Whether two headings share a row.
     pub fn overlaps(self, other: HeadingRows) -> bool {
         self.rows.0 <= other.rows.1 && other.rows.0 <= self.rows.1
     }
 }
 
-/// How alike two titles are (0–1).
+/// Similarity of two titles (0–1).
 pub fn title_similarity(one: &str, other: &str) -> f32 {
     titles::title_similarity(&TitleKeys::new(one), &TitleKeys::new(other))
 }
 
-/// A title on one line, without control characters and of a title's length; `None`: it has no letters.
+/// Number and title on one line, without control characters, at most 400 bytes; `None` if there are no letters.
 pub fn clean_title(number: &str, title: &str) -> Option<String> {
     let number = titles::fold_whitespace(number);
     let title = titles::fold_whitespace(title);
@@ -525,13 +540,12 @@ pub fn clean_title(number: &str, title: &str) -> Option<String> {
 
 /// Whether a line of a table of contents is (the beginning of) an entry.
 fn is_toc_line(key: &str, title: &TitleKeys) -> bool {
-    let begins =
-        |title: &str| title.len() >= 4 && key.starts_with(title) && key.len() <= title.len() + 8;
+    // At most eight letters may follow: a page label such as `F-12`, and the word `page`.
+    let begins = [&title.full, &title.core].iter().any(|title| {
+        title.len() >= 4 && key.starts_with(title.as_str()) && key.len() <= title.len() + 8
+    });
     let wraps = key.len() >= 8 && title.full.starts_with(key);
-    begins(&title.full)
-        || begins(&title.core)
-        || wraps
-        || titles::key_similarity(key, &title.full) > TOC_SIMILARITY
+    begins || wraps || titles::key_similarity(key, &title.full) > TOC_SIMILARITY
 }
 
 fn to_candidate(proposed: &ProposedSection) -> SectionCandidate {
@@ -560,14 +574,13 @@ fn to_head(located: LocatedSection) -> OutlineHead {
         target: entry.target,
         evidence: entry.evidence,
         unconfirmed: matches!(verdict, EntryVerdict::Unconfirmed { .. }),
+        // A model may answer any level; the clamp keeps the rank above those of layout headings.
         rank: u32::from(entry.level.clamp(1, 64)) * RANK_STEP,
         leaf: false,
     }
 }
 
-/// The number a title begins with, as written.
+/// The number at the start of a title, as written.
 pub fn leading_number(title: &str) -> Option<String> {
-    numbering::parse_numbers(title)
-        .first()
-        .map(|number| number.text.to_string())
+    numbering::leading_number(title)
 }

@@ -1,14 +1,14 @@
-//! Windows: stretches of whole pages that stand in for sections where nothing else does.
+//! Windows: spans of whole pages that replace sections where there are no headings.
 //!
-//! Boundaries come from the pages' own text, so that an edit moves only the boundaries beside it: a page starts a window
-//! when the digest of its text is the smallest within four pages to either side. Stretches that are still too large are
-//! filled up to the limit from their start.
+//! Boundaries depend on the content (content-defined chunking): a page starts a window if the digest of its text is the
+//! smallest within four pages on either side. An edit therefore moves only nearby boundaries. Spans that are still too
+//! large are filled up to the limit from their start.
 
 use std::ops::Range;
 
 use stemma_document::{Digest, Page};
 
-/// Pages to either side among which a boundary's digest is the smallest.
+// Pages on either side of a boundary with larger digests: boundaries are at least five pages apart, nine on average.
 const REACH: usize = 4;
 
 /// Cuts `pages` (indices from 0) into windows of at most `max_tokens` each (or one page).
@@ -41,14 +41,14 @@ pub(super) fn cut_windows(
 
 fn is_boundary(digests: &[Digest], at: usize) -> bool {
     let near = at.saturating_sub(REACH)..(at + REACH + 1).min(digests.len());
-    // Equal pages (blank ones): the first counts.
+    // Among equal pages, such as blank ones, the first wins.
     at >= REACH
         && near
             .filter(|other| *other != at)
             .all(|other| (digests[at], at) < (digests[other], other))
 }
 
-/// Tokens of a page; about four bytes each where they have not been counted.
+/// Tokens of a page; estimated as a quarter of its bytes if they have not been counted.
 pub(super) fn tokens_of(page: &Page) -> u32 {
     match page.tokens() {
         0 => page

@@ -1,0 +1,209 @@
+//! The text under the heading of an Item, by sentence.
+
+use stemma_document::{Section, Source, text};
+
+use crate::enrich::normalize_key;
+
+// Lines split into sentences; words are counted in all lines.
+const MAX_LINES: usize = 400;
+// Length of titles and quotations in the Item map.
+const MAX_TEXT_CHARS: usize = 120;
+
+/// The text under a heading, by sentence.
+#[derive(Debug)]
+pub(super) struct ItemText {
+    /// Sentences with single spaces.
+    pub(super) sentences: Vec<String>,
+    /// All words.
+    pub(super) words: usize,
+    /// Words before the first sub-section.
+    pub(super) own_words: usize,
+}
+
+impl ItemText {
+    /// The text under the heading of the first of `sections`, without page furniture.
+    pub(super) fn from_sections(sections: &[&Section], source: &Source) -> Self {
+        let Some(section) = sections.first() else {
+            return Self {
+                sentences: Vec::new(),
+                words: 0,
+                own_words: 0,
+            };
+        };
+        let own = text::own_lines(section, &source.body).len();
+        let lines: Vec<_> = sections
+            .iter()
+            .flat_map(|section| text::own_lines(section, &source.body))
+            .collect();
+        let mut own_words = 0;
+        let mut heading = normalize_key(&section.title);
+        let mut words: Vec<&str> = Vec::new();
+        let mut count = 0;
+        for (at, line) in lines.iter().enumerate() {
+            let normalized = normalize_key(
+                line.text
+                    .get(..line.text.floor_char_boundary(2_000))
+                    .unwrap_or_default(),
+            );
+            // The heading may wrap, and the answer may begin on its last line.
+            if !heading.is_empty() && !normalized.is_empty() {
+                if let Some(rest) = heading.strip_prefix(normalized.as_str()) {
+                    heading = rest.to_owned();
+                    continue;
+                }
+                if let Some(behind) = text_after_heading(line.text, &heading) {
+                    heading.clear();
+                    words.extend(behind.split_whitespace());
+                    own_words = words.len();
+                    continue;
+                }
+                heading.clear();
+            }
+            if is_furniture(&normalized) {
+                continue;
+            }
+            let in_line = line.text.split_whitespace().count();
+            count += in_line;
+            own_words += if at < own { in_line } else { 0 };
+            if at < MAX_LINES {
+                words.extend(line.text.split_whitespace());
+            }
+        }
+        let words_read = words.len();
+        Self {
+            sentences: sentences(&words),
+            words: count.max(words_read),
+            own_words,
+        }
+    }
+
+    /// The sentences that refer elsewhere.
+    pub(super) fn referring(&self) -> impl Iterator<Item = &str> {
+        self.sentences
+            .iter()
+            .map(String::as_str)
+            .filter(|sentence| is_reference(sentence))
+    }
+}
+
+/// The text of a line after the end of a heading.
+fn text_after_heading<'a>(line: &'a str, heading: &str) -> Option<&'a str> {
+    let mut remaining = heading.chars();
+    let mut expected = remaining.next();
+    for (at, c) in line.char_indices() {
+        if expected.is_none() {
+            return Some(&line[at..]);
+        }
+        if !c.is_alphanumeric() {
+            continue;
+        }
+        for lower in c.to_lowercase() {
+            if expected != Some(lower) {
+                return None;
+            }
+            expected = remaining.next();
+        }
+    }
+    None
+}
+
+/// Whether a normalized line is a page number or a link back to the contents.
+fn is_furniture(normalized: &str) -> bool {
+    normalized.is_empty()
+        || normalized == "tableofcontents"
+        || normalized == "index"
+        || (normalized.len() <= 5 && normalized.bytes().all(|b| b.is_ascii_digit()))
+        || normalized
+            .strip_prefix("page")
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Words with a full stop that do not end a sentence.
+const ABBREVIATIONS: [&str; 12] = [
+    "no.", "nos.", "inc.", "corp.", "co.", "ltd.", "u.s.", "mr.", "ms.", "st.", "jr.", "i.e.",
+];
+
+fn sentences(words: &[&str]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let mut sentence = String::new();
+    for (at, word) in words.iter().enumerate() {
+        if !sentence.is_empty() {
+            sentence.push(' ');
+        }
+        sentence.push_str(word);
+        let bare = word.trim_end_matches(['”', '"', '’', ')', ']']);
+        let number = bare
+            .strip_suffix('.')
+            .is_some_and(|bare| bare.bytes().all(|b| b.is_ascii_digit()));
+        let ends = bare.ends_with(['.', ';', '?', '!'])
+            && !ABBREVIATIONS.contains(&bare.to_lowercase().as_str())
+            && words
+                .get(at + 1)
+                .is_none_or(|next| !next.starts_with(char::is_lowercase));
+        // `Item 7. “Title”` is one reference, so the dot after the number does not end the sentence.
+        let is_item_reference = number
+            && at > 0
+            && matches!(normalize_key(words[at - 1]).as_str(), "item" | "note")
+            && words
+                .get(at + 1)
+                .is_some_and(|next| next.starts_with(['“', '"', '–', '—', '-']));
+        if ends && !is_item_reference {
+            sentences.push(std::mem::take(&mut sentence));
+        }
+    }
+    if !sentence.is_empty() {
+        sentences.push(sentence);
+    }
+    sentences
+}
+
+/// Whether a sentence refers the reader to another place.
+fn is_reference(sentence: &str) -> bool {
+    let lower = sentence.to_lowercase();
+    const PHRASES: [&str; 32] = [
+        "by reference",
+        "is set forth",
+        "are set forth",
+        "set forth in",
+        "set forth under",
+        "is included in",
+        "are included in",
+        "included under",
+        "is included under",
+        "is contained in",
+        "are contained in",
+        "contained under",
+        "appears in",
+        "appear in",
+        "appears on",
+        "appear on",
+        "appears under",
+        "appearing under",
+        "is presented in",
+        "are presented in",
+        "can be found",
+        "may be found",
+        "is provided in",
+        "is provided under",
+        "see ",
+        "refer to",
+        "reference is made",
+        "is hereby made to",
+        "begin on page",
+        "begins on page",
+        "is discussed in",
+        "is described in",
+    ];
+    PHRASES.iter().any(|phrase| lower.contains(phrase))
+}
+
+/// Text with single spaces, truncated for display.
+pub(super) fn truncate_text(text: &str) -> String {
+    let folded: Vec<&str> = text.split_whitespace().take(60).collect();
+    folded
+        .join(" ")
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_TEXT_CHARS)
+        .collect()
+}

@@ -1,0 +1,26 @@
+//! Entries of the outline under construction, and the ranks that order them.
+
+use stemma_document::{Destination, EvidenceSource};
+
+/// A section with its place and rank.
+#[derive(Debug, Clone)]
+pub(super) struct OutlineHead {
+    /// First and last row of the heading.
+    pub(super) rows: (usize, usize),
+    pub(super) title: String,
+    pub(super) number: Option<String>,
+    pub(super) printed: Option<String>,
+    pub(super) target: Option<Destination>,
+    pub(super) evidence: EvidenceSource,
+    /// The title was not found there.
+    pub(super) unconfirmed: bool,
+    /// Smaller is higher: the parent is the nearest section before with a smaller rank.
+    pub(super) rank: u32,
+    /// Never has children.
+    pub(super) leaf: bool,
+}
+
+/// Distance between two levels; leaves room to insert ranks between them.
+pub(super) const RANK_STEP: u32 = 100;
+/// Rank of the highest heading known only by its layout; announced sections of the first 99 levels rank higher.
+pub(super) const LAYOUT_RANK: u32 = 10_000;

@@ -1,0 +1,35 @@
+//! Titles of financial statements.
+
+use super::line_features::{LineFeatures, LineTable};
+
+/// Lines at the top of a page among which a statement has its title.
+pub(super) const STATEMENT_TOP: usize = 8;
+
+// Statement titles need a rule of their own: they are often set small, below the company's name and right above a table,
+// where every general heading rule would reject them.
+/// Whether the row is the title of a statement, such as `Condensed Consolidated Balance Sheets`.
+pub(super) fn is_statement_title(sheet: &LineTable<'_>, at: usize) -> bool {
+    let row = &sheet.rows[at];
+    let fit = names_statement(row) && row.words <= 14 && !row.running && !row.prose && !row.figures;
+    let placed = row.caps || row.bold || row.centered;
+    let top = sheet.rows_on(row.page as usize).start + STATEMENT_TOP > at;
+    fit && !row.text.ends_with('.')
+        && placed
+        && top
+        && sheet
+            .next_on_page(at)
+            .is_some_and(|next| !next.text.starts_with(char::is_lowercase))
+}
+
+pub(super) fn names_statement(row: &LineFeatures<'_>) -> bool {
+    let words = [
+        "consolidatedstatement",
+        "consolidatedbalancesheet",
+        "condensedconsolidated",
+        "statementsofcashflow",
+        "balancesheet",
+    ];
+    words.iter().any(|word| {
+        row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word))
+    })
+}
