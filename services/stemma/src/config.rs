@@ -13,9 +13,9 @@ use stemma_pipeline::{RunSettings, StructureMode};
 use stemma_query::AnswerSettings;
 use stemma_query::server::QuerySettings;
 
-use crate::context::CommandError;
 use crate::embeddings::EmbeddingsConfig;
-use crate::models::{ExtraModel, ModelConfig};
+use crate::error::CommandError;
+use crate::models::{ExtraModel, ModelConfig, ProviderConfig};
 use crate::prompts;
 
 /// The configuration of Stemma. `settings` change results and are frozen with each job; the others change where and how
@@ -76,6 +76,25 @@ impl Config {
             instructions,
             ..self.settings.clone()
         })
+    }
+
+    /// Every model that may be asked, with its provider: the one of each purpose, and those in `[[models]]`; none where
+    /// `[model]` is not configured.
+    pub fn providers(&self) -> Vec<(String, ProviderConfig)> {
+        if !self.model.is_configured() {
+            return Vec::new();
+        }
+        let mut names = self.model.settings.names();
+        names.extend(self.models.iter().map(|model| model.name.as_str()));
+        let further = |name: &str| self.models.iter().find(|model| model.name == name);
+        let provider = |name: &str| match further(name) {
+            Some(model) => model.provider(&self.model.provider),
+            None => self.model.provider.clone(),
+        };
+        names
+            .into_iter()
+            .map(|name| (name.to_string(), provider(name)))
+            .collect()
     }
 }
 
@@ -203,4 +222,65 @@ pub fn unit(key: &str) -> &'static str {
         .into_iter()
         .find(|(ending, _)| ends(ending))
         .map_or("", |(_, unit)| unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_pipeline::{ModelSettings, PurposeModel};
+
+    use super::*;
+
+    #[test]
+    fn extra_models_inherit_unset_fields() {
+        let purpose = |name: &str| PurposeModel {
+            name: name.into(),
+            ..PurposeModel::default()
+        };
+        let model_settings = ModelSettings {
+            name: "a".into(),
+            summaries: purpose("b"),
+            answers: purpose("c"),
+            ..Default::default()
+        };
+        let provider = ProviderConfig {
+            base_url: "https://one.example/v1".into(),
+            api_key: "key of one".into(),
+            requests_per_minute: 600,
+            ..ProviderConfig::default()
+        };
+        let further: Vec<ExtraModel> = serde_json::from_value(serde_json::json!([
+            { "name": "b", "requests_per_minute": 60 },
+            { "name": "d", "base_url": "https://other.example/v1", "dialect": "anthropic" },
+        ]))
+        .unwrap();
+        let config = Config {
+            model: ModelConfig {
+                settings: model_settings,
+                provider,
+            },
+            models: further,
+            ..Config::default()
+        };
+        let actual: Vec<_> = config
+            .providers()
+            .into_iter()
+            .map(|(name, provider)| {
+                (
+                    name,
+                    provider.api_key.reveal().to_string(),
+                    provider.requests_per_minute,
+                )
+            })
+            .collect();
+        let expected = [
+            ("a", "key of one", 600),
+            ("b", "key of one", 60),
+            ("c", "key of one", 600),
+            ("d", "", 0),
+        ];
+        assert_eq!(
+            actual,
+            expected.map(|(name, key, limit)| (name.to_string(), key.to_string(), limit))
+        );
+    }
 }

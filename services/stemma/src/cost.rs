@@ -14,8 +14,8 @@ use stemma_llm::request::TokenUsage;
 use stemma_pipeline::RunSettings;
 
 use crate::config::Config;
-use crate::context::CommandError;
 use crate::embeddings::EmbeddingsConfig;
+use crate::error::CommandError;
 
 /// Billionths in a dollar.
 pub const NANOS_PER_DOLLAR: f64 = 1e9;

@@ -16,7 +16,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, LocalConfig};
-use crate::context::CommandError;
+use crate::error::CommandError;
+use crate::model_clients::model_clients;
 
 /// The hidden subcommand that turns this binary into an extraction child.
 pub const EXTRACT_CHILD: &str = "extract-child";
@@ -45,7 +46,7 @@ impl EmbeddedServices {
     ) -> Result<Self, CommandError> {
         let stop = CancellationToken::new();
         let presence = HeartbeatReporter::new(env, format!("pid-{}", std::process::id()), "all");
-        let models = config.model_clients(env, ports, presence.process())?;
+        let models = model_clients(config, env, ports, presence.process())?;
         let tools = Arc::new(worker_deps(config, password)?.with_models(models));
         let worker = WorkerSettings {
             lanes: lanes(config),

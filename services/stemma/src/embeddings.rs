@@ -1,5 +1,6 @@
 //! The endpoint for embeddings, where one is configured: routing by meaning is off without.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +15,9 @@ use stemma_llm::http::Endpoint;
 use stemma_llm::prices::Prices;
 use stemma_retrieval::embedding::embedder::{EmbedderSettings, MeteredEmbedder};
 use stemma_retrieval::embedding::flat_index::FlatIndex;
-use stemma_retrieval::embedding::{EmbeddingError, EmbeddingSettings, SemanticRouter, budget};
+use stemma_retrieval::embedding::{EmbeddingSettings, SemanticRouter};
 
-use crate::context::{CommandError, Context};
+use crate::error::CommandError;
 
 /// Calls that hold what the limit of tokens allows in a minute: one call is never the whole of it.
 const MIN_CALLS_PER_MINUTE: u32 = 4;
@@ -143,7 +144,7 @@ impl EmbeddingsConfig {
         env: &Env,
         blobs: &Arc<dyn Blobs>,
         collection: &Collection,
-        context: &Context,
+        cache_dir: &Path,
     ) -> Option<Arc<SemanticRouter>> {
         let embedding_client = embedding_client.0.as_ref()?;
         let batch_tokens = match self.tokens_per_minute {
@@ -162,32 +163,12 @@ impl EmbeddingsConfig {
             "{}\n{}\n{}",
             self.base_url, self.model, self.routing.section_tokens
         );
-        let vectors = Arc::new(FlatIndex::new(&context.cache_dir(), collection, &kind));
+        let vectors = Arc::new(FlatIndex::new(cache_dir, collection, &kind));
         Some(Arc::new(SemanticRouter::new(
             env.clone(),
             vectorizer,
             vectors,
             self.routing,
         )))
-    }
-}
-
-impl From<EmbeddingError> for CommandError {
-    fn from(error: EmbeddingError) -> Self {
-        let message = error.to_string();
-        match error {
-            EmbeddingError::Endpoint(failure) if failure.code == budget::BUDGET_EXHAUSTED => {
-                Self::new(budget::BUDGET_EXHAUSTED, failure.message)
-                    .with_next("allow more: --budget, --budget-tokens; what was made is kept")
-            }
-            EmbeddingError::Endpoint(_) => Self::new("embeddings.endpoint", message)
-                .with_next("check embeddings.base_url, embeddings.model and embeddings.api_key; what was made is kept"),
-            EmbeddingError::Port(error) => error.into(),
-            EmbeddingError::Dimensions { .. } => {
-                Self::new("embeddings.dimensions", message).with_next("name the model as what it is: another one")
-            }
-            EmbeddingError::TooManyVectors { .. } => Self::new("embeddings.too_many", message)
-                .with_next("leave embeddings.model empty for this collection: it is routed by names and words"),
-        }
     }
 }

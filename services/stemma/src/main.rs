@@ -7,10 +7,13 @@ mod cost;
 mod discover;
 mod embedded;
 mod embeddings;
+mod error;
+mod model_clients;
 mod models;
 mod output;
 mod prompts;
 mod sidecar;
+mod submission;
 mod table;
 
 use std::path::PathBuf;
@@ -21,7 +24,8 @@ use stemma_boot::location::Location;
 use stemma_boot::telemetry::{self, Telemetry};
 use stemma_document::Collection;
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat};
 
 /// Turns archives of filings into section trees, and finds answers in them by reasoning over structure.
@@ -154,13 +158,7 @@ impl Global {
             yes,
             ..
         } = self;
-        Context {
-            store,
-            collection,
-            config_file: config,
-            output,
-            yes,
-        }
+        Context::new(store, collection, config, output, yes)
     }
 }
 
@@ -268,7 +266,7 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
     // A configuration that cannot be read is the command's to complain of.
     let settings = context
         .config()
-        .map(|loaded| loaded.config.telemetry)
+        .map(|config| config.telemetry.clone())
         .unwrap_or_default();
     telemetry::start(
         if level == "error" { "info" } else { level },

@@ -2,25 +2,21 @@
 //!
 //! One `[model]` section is enough for one model. Further ones, each under its name in `[[models]]`, say where they differ.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use stemma_answers::tree_search::{AnswerModel, Knowledge};
 use stemma_engine::limit::Limiter;
-use stemma_engine::{Env, Ports, Secret};
+use stemma_engine::{Env, Secret};
 use stemma_llm::anthropic::Anthropic;
 use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::http::{Endpoint, EndpointError};
 use stemma_llm::openai::OpenAi;
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError};
-use stemma_pipeline::{ModelSettings, OnModelFailure, Purpose, RunSettings};
+use stemma_pipeline::{ModelSettings, OnModelFailure};
 
-use crate::config::Config;
-use crate::context::{CommandError, Context};
+use crate::error::CommandError;
 
 /// A language model: which one and how it is asked changes results; where it is and how fast it may be asked does not.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -142,7 +138,7 @@ pub struct ExtraModel {
 }
 
 impl ExtraModel {
-    fn provider(&self, model: &ProviderConfig) -> ProviderConfig {
+    pub fn provider(&self, model: &ProviderConfig) -> ProviderConfig {
         let there = self.base_url.is_none();
         let or = |own: &Secret, theirs: &Secret| {
             if own.is_empty() && there {
@@ -207,7 +203,7 @@ impl ProviderConfig {
         })
     }
 
-    fn model_client(
+    pub fn model_client(
         &self,
         name: &str,
         env: &Env,
@@ -235,93 +231,6 @@ impl ProviderConfig {
     }
 }
 
-impl Config {
-    /// Every model that may be asked, with its provider: the one of each purpose, and those in `[[models]]`; none where
-    /// `[model]` is not configured.
-    pub fn providers(&self) -> Vec<(String, ProviderConfig)> {
-        if !self.model.is_configured() {
-            return Vec::new();
-        }
-        let mut names = self.model.settings.names();
-        names.extend(self.models.iter().map(|model| model.name.as_str()));
-        let further = |name: &str| self.models.iter().find(|model| model.name == name);
-        let provider = |name: &str| match further(name) {
-            Some(model) => model.provider(&self.model.provider),
-            None => self.model.provider.clone(),
-        };
-        names
-            .into_iter()
-            .map(|name| (name.to_string(), provider(name)))
-            .collect()
-    }
-
-    /// The ways to the models for this process, which providers see as `process`; empty where none is configured.
-    ///
-    /// # Errors
-    /// [`CommandError`] naming the setting that is wrong.
-    pub fn model_clients(
-        &self,
-        env: &Env,
-        ports: &Ports,
-        process: &str,
-    ) -> Result<Vec<Arc<ModelClient>>, CommandError> {
-        self.providers()
-            .iter()
-            .map(|(name, provider)| provider.model_client(name, env, &ports.limiter, process))
-            .collect()
-    }
-}
-
-/// The model for answers to people, under limits that others of this process, or of all processes, share; `None` where no
-/// model is. `process` names this process to the provider.
-///
-/// # Errors
-/// [`CommandError`] naming the setting that is wrong.
-pub fn answer_model(
-    config: &Config,
-    env: &Env,
-    limiter: &Arc<dyn Limiter>,
-    process: &str,
-) -> Result<Option<AnswerModel>, CommandError> {
-    let model_settings = &config.model.settings;
-    let name = model_settings.name_for(Purpose::Answers);
-    let Some((_, provider)) = config
-        .providers()
-        .into_iter()
-        .find(|(candidate, _)| candidate == name)
-    else {
-        return Ok(None);
-    };
-    let model_client = provider.model_client(name, env, limiter, process)?;
-    let mut settings = config.reason.clone();
-    let most = model_settings.max_prompt_tokens_for(Purpose::Answers);
-    settings.client.max_prompt_tokens = settings.client.max_prompt_tokens.min(most);
-    let knowledge = knowledge(&settings.knowledge.files)?;
-    Ok(Some(AnswerModel {
-        model_client,
-        settings,
-        knowledge,
-    }))
-}
-
-/// The files of expert knowledge, by collection.
-fn knowledge(
-    files: &BTreeMap<String, PathBuf>,
-) -> Result<BTreeMap<String, Knowledge>, CommandError> {
-    files
-        .iter()
-        .map(|(collection, file): (&String, &PathBuf)| {
-            let wrong = |why: String| {
-                CommandError::new("config.knowledge", format!("{}: {why}", file.display()))
-                    .with_next("correct the file; its form is in docs/REASONING.md")
-            };
-            let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
-            let knowledge = Knowledge::parse(&text).map_err(|error| wrong(error.to_string()))?;
-            Ok((collection.clone(), knowledge))
-        })
-        .collect()
-}
-
 /// Reads what becomes of a document where the model does not answer.
 ///
 /// # Errors
@@ -333,46 +242,6 @@ pub fn on_model_failure(text: &str) -> Result<OnModelFailure, String> {
 
 /// How long a provider is given to say whether it would serve us.
 const PREFLIGHT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Looks before anything is done whether the providers of the models of `settings` would serve us, without asking a model.
-/// One that cannot be reached now may be back later: that is a note and no more.
-///
-/// # Errors
-/// [`CommandError`] when one refuses our key.
-pub async fn preflight(
-    config: &Config,
-    settings: &RunSettings,
-    env: &Env,
-    context: &Context,
-) -> Result<(), CommandError> {
-    let names = settings
-        .model
-        .as_ref()
-        .map(ModelSettings::names)
-        .unwrap_or_default();
-    for (name, provider) in config
-        .providers()
-        .iter()
-        .filter(|(name, _)| names.contains(name.as_str()))
-    {
-        match provider.list_models(env).await? {
-            Ok(_) => {}
-            Err(error @ LlmError::Configuration { .. }) => {
-                return Err(preflight_error(name, &error));
-            }
-            Err(error) => context
-                .output
-                .note(&format!("model {name}: {error}; going on, it may be back")),
-        }
-    }
-    Ok(())
-}
-
-/// What is said where a provider does not serve us.
-pub fn preflight_error(name: &str, error: &LlmError) -> CommandError {
-    CommandError::new("model.configuration", format!("model {name}: {error}"))
-        .with_next("check model.base_url, model.api_key, model.name and the provider's quota")
-}
 
 impl ProviderConfig {
     /// The names of the models the provider says it has; empty where it does not say.
@@ -386,66 +255,5 @@ impl ProviderConfig {
         let client = self.client(env, "doctor")?;
         let response = tokio::time::timeout(PREFLIGHT_TIMEOUT, client.models()).await;
         Ok(response.unwrap_or(Err(LlmError::TimedOut(PREFLIGHT_TIMEOUT))))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use stemma_pipeline::PurposeModel;
-
-    use super::*;
-
-    #[test]
-    fn extra_models_inherit_unset_fields() {
-        let purpose = |name: &str| PurposeModel {
-            name: name.into(),
-            ..PurposeModel::default()
-        };
-        let model_settings = ModelSettings {
-            name: "a".into(),
-            summaries: purpose("b"),
-            answers: purpose("c"),
-            ..Default::default()
-        };
-        let provider = ProviderConfig {
-            base_url: "https://one.example/v1".into(),
-            api_key: "key of one".into(),
-            requests_per_minute: 600,
-            ..ProviderConfig::default()
-        };
-        let further: Vec<ExtraModel> = serde_json::from_value(serde_json::json!([
-            { "name": "b", "requests_per_minute": 60 },
-            { "name": "d", "base_url": "https://other.example/v1", "dialect": "anthropic" },
-        ]))
-        .unwrap();
-        let config = Config {
-            model: ModelConfig {
-                settings: model_settings,
-                provider,
-            },
-            models: further,
-            ..Config::default()
-        };
-        let actual: Vec<_> = config
-            .providers()
-            .into_iter()
-            .map(|(name, provider)| {
-                (
-                    name,
-                    provider.api_key.reveal().to_string(),
-                    provider.requests_per_minute,
-                )
-            })
-            .collect();
-        let expected = [
-            ("a", "key of one", 600),
-            ("b", "key of one", 60),
-            ("c", "key of one", 600),
-            ("d", "", 0),
-        ];
-        assert_eq!(
-            actual,
-            expected.map(|(name, key, limit)| (name.to_string(), key.to_string(), limit))
-        );
     }
 }

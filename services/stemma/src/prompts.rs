@@ -6,7 +6,7 @@ use std::path::Path;
 use stemma_boot::config::nearest;
 use stemma_pipeline::prompts::{Instructions, PromptError, built_in, instructions};
 
-use crate::context::CommandError;
+use crate::error::CommandError;
 
 /// Ending of the files.
 const ENDING: &str = "md";

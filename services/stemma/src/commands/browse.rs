@@ -3,7 +3,8 @@
 use stemma_query::{BrowseHit, BrowseResponse, SearchRequest};
 
 use crate::commands::open::{filter, highlight, identity, open_indexed, page_or_line_range};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::counted;
 

@@ -4,7 +4,8 @@ use stemma_query::{Archive, TextResponse, TextScope};
 
 use crate::commands::open::{links_line, open, word};
 use crate::commands::tree::{self, TreeArgs};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 
 /// Print the text of a section, an Item, pages, or a whole document.

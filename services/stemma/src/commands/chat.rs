@@ -6,7 +6,8 @@ use serde_json::json;
 use stemma_answers::{ConversationTurn, MAX_EARLIER};
 
 use super::ask::{AskOptions, AskSession, show};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 
 /// Ask one question after the other; each goes on from those before.

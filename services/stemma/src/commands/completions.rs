@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::context::Exit;
+use crate::error::Exit;
 
 /// Print completions for a shell.
 #[derive(Debug, clap::Args)]

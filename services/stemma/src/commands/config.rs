@@ -1,7 +1,8 @@
 //! `stemma config`: every setting with its value, default, unit and source.
 
 use crate::config::unit;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::table::{Align, Table};
 
 /// Show every setting: value, default, unit and where it comes from.
@@ -19,7 +20,7 @@ pub struct ConfigArgs {
 
 /// Runs the command.
 pub fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, CommandError> {
-    let mut settings = context.config()?.settings;
+    let mut settings = context.loaded_config()?.settings.clone();
     settings.retain(|setting| {
         args.pattern
             .as_ref()

@@ -8,8 +8,9 @@ use stemma_llm::calls::{self, CallRecord};
 
 use super::jobs::JobContext;
 use super::open::open;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::{ModelUsage, PriceList};
+use crate::error::{CommandError, Exit};
 use crate::table::{Align, Table, thousands};
 
 /// Show what models cost.
@@ -69,7 +70,7 @@ struct CostReport {
 /// # Errors
 /// [`CommandError`] when there is neither such a job nor such a document, or the store is away.
 pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError> {
-    let prices = PriceList::from_config(&context.config()?.config);
+    let prices = PriceList::from_config(context.config()?);
     let job_context = JobContext::open(context, "cost").await?;
     let reader = open(context).await?;
     let mut since_ms = 0;

@@ -9,7 +9,8 @@ use stemma_query::{
 };
 
 use crate::commands::open::{identity, open, page_or_line_range};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, thousands};
 

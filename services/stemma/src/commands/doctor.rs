@@ -6,9 +6,11 @@ use stemma_engine::Env;
 use stemma_engine::blobs::PutOutcome;
 use stemma_extract::{ExtractJob, Extractor, Limits};
 
-use crate::context::{CommandError, Context, Exit};
+use crate::config::Config;
+use crate::context::Context;
 use crate::embedded;
-use crate::models::preflight_error;
+use crate::error::{CommandError, Exit};
+use crate::model_clients::preflight_error;
 use crate::output::clean;
 
 /// Check the store, the configuration and the reading of documents.
@@ -83,7 +85,7 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandEr
 }
 
 fn configuration(context: &Context) -> Check {
-    match context.config() {
+    match context.loaded_config() {
         Ok(loaded) => {
             let changed = loaded
                 .settings
@@ -177,10 +179,7 @@ async fn cluster(context: &Context) -> Vec<Check> {
 
 /// Looks at every model that is configured, without asking it.
 async fn models(context: &Context) -> Vec<Check> {
-    let providers = context
-        .config()
-        .map(|loaded| loaded.config.providers())
-        .unwrap_or_default();
+    let providers = context.config().map(Config::providers).unwrap_or_default();
     if providers.is_empty() {
         return vec![Check::ok(
             "no model configured: structure and summaries are made by rules, nothing is paid",
@@ -211,7 +210,7 @@ async fn models(context: &Context) -> Vec<Check> {
 /// Reads a small document in a child process, as ingest does.
 async fn reading(context: &Context) -> Check {
     let local = match context.config() {
-        Ok(loaded) => loaded.config.local,
+        Ok(config) => config.local.clone(),
         Err(_) => crate::config::LocalConfig::default(),
     };
     let job = ExtractJob::new(

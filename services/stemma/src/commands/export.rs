@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use stemma_query::{ApiError, ExportFormat, ExportedFile};
 
 use crate::commands::open::open;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::table::counted;
 

@@ -6,7 +6,8 @@ use stemma_engine::{FailureRecord, JobId, jobs};
 use stemma_query::{Archive, FailureReport};
 
 use crate::commands::jobs::JobContext;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, counted};
 

@@ -10,7 +10,8 @@ use stemma_engine::blobs::Blobs;
 use stemma_pipeline::gc::{self, GarbageObject, GarbageReport};
 use stemma_retrieval::index::{schema, snapshot};
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 
 /// Objects removed at once.

@@ -3,7 +3,8 @@
 use stemma_query::{Archive, GrepHit, GrepOptions, GrepResponse, GrepSectionsResponse};
 
 use crate::commands::open::{highlight, open};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::counted;
 

@@ -6,7 +6,8 @@ use stemma_document::{CatalogEntry, Digest, DocId, DocumentVersion, PublishedTre
 use stemma_engine::{Env, Ports};
 use stemma_pipeline::sources::file_uri;
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 
 /// The largest file that is imported, in bytes.

@@ -3,7 +3,8 @@
 use stemma_query::{FilingItems, ItemInfo};
 
 use crate::commands::open::{badge, identity, links_line, open, page_or_line_range};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, thousands};
 

@@ -4,7 +4,8 @@ use stemma_query::{DocumentInfo, FolderListing};
 
 use crate::commands::open::{filter, open, word};
 use crate::commands::tree::{self, TreeArgs};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, thousands};
 

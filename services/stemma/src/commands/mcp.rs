@@ -10,8 +10,9 @@ use stemma_boot::shutdown;
 use stemma_engine::Env;
 use stemma_query::mcp::{McpOptions, Preset, serve_stdio};
 
-use crate::context::{CommandError, Context, Exit};
-use crate::models::answer_model;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::model_clients::answer_model;
 
 /// The configuration file that is taken where none is named.
 const DEFAULT_CONFIG_FILE: &str = "stemma.toml";
@@ -85,18 +86,18 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
     let env = Env::system();
     let collection = context.collection.clone();
     let cache = context.cache_dir();
-    let config = context.config()?.config;
+    let config = context.config()?;
     let limiter = config.servers.limiter(&env)?;
-    let model = answer_model(&config, &env, &limiter, "mcp")?;
+    let model = answer_model(config, &env, &limiter, "mcp")?;
     let embedding_client = config.embeddings.client(&env, &limiter, "mcp")?;
     let meaning = config.embeddings.semantic_router(
         &embedding_client,
         &env,
         &store.blobs,
         &collection,
-        context,
+        &cache,
     );
-    let answer = config.answer;
+    let answer = config.answer.clone();
     let served = McpOptions {
         collection,
         cache: &cache,

@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use stemma_boot::store::Store;
 use stemma_document::{EmptyReason, ItemStatus};
 use stemma_engine::Env;
 use stemma_query::{ApiError, Archive, CollectionCache, DocumentInfo, Filter, ItemContent};
 
 use crate::commands::index;
-use crate::context::{CommandError, Context};
-use crate::models::answer_model;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::model_clients::answer_model;
 
 /// How long another process that updates the index is waited for.
 const INDEX_WAIT: Duration = Duration::from_secs(10);
@@ -21,20 +23,24 @@ pub async fn open(context: &Context) -> Result<Archive, CommandError> {
 
 /// The collection with its index, brought up to date. Where another process is at that, it is waited for a while.
 pub async fn open_indexed(context: &Context) -> Result<Archive, CommandError> {
+    index_archive(context.open_store().await?, context).await
+}
+
+/// As [`open_indexed`], over a store that is open.
+pub async fn index_archive(store: Store, context: &Context) -> Result<Archive, CommandError> {
     let env = Env::system();
-    let store = context.open_store().await?;
-    let config = context.config()?.config;
+    let config = context.config()?;
     let limiter = config.servers.limiter(&env)?;
     let embedding_client = config.embeddings.client(&env, &limiter, "cli")?;
+    let cache = context.cache_dir();
     let meaning = config.embeddings.semantic_router(
         &embedding_client,
         &env,
         &store.blobs,
         &context.collection,
-        context,
+        &cache,
     );
-    let model = answer_model(&config, &env, &limiter, "cli")?;
-    let cache = context.cache_dir();
+    let model = answer_model(config, &env, &limiter, "cli")?;
     let collection = &context.collection;
     let collection_cache = CollectionCache::with_models(
         env.clone(),
@@ -67,25 +73,6 @@ pub async fn open_indexed(context: &Context) -> Result<Archive, CommandError> {
 /// Conditions on documents, as text or JSON.
 pub fn filter(conditions: Option<&str>) -> Result<Filter, CommandError> {
     Ok(Filter::parse(conditions.unwrap_or_default()).map_err(ApiError::from)?)
-}
-
-impl From<ApiError> for CommandError {
-    fn from(refusal: ApiError) -> Self {
-        let ApiError {
-            code,
-            message,
-            next,
-            file,
-            candidates,
-        } = refusal;
-        Self {
-            code: code.into(),
-            message,
-            next,
-            file,
-            candidates,
-        }
-    }
 }
 
 /// `p 4–10`, `line 3–9`.

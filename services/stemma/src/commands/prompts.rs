@@ -7,7 +7,8 @@ use serde_json::json;
 use stemma_llm::tokens;
 use stemma_pipeline::prompts::{DATA_NOTICE, built_in, digest};
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::prompts::{file_name, load, unknown_name};
 use crate::table::counted;
@@ -47,7 +48,7 @@ enum PromptsCommand {
 /// # Errors
 /// [`CommandError`] when prompts cannot be taken, no stage has this name, or the folder cannot be written.
 pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
-    let config = context.config()?.config;
+    let config = context.config()?;
     let all = load(&config.prompts)?;
     if let Some(PromptsCommand::Export { folder }) = args.action {
         return export(&all.into_iter().collect::<Vec<_>>(), &folder, context);

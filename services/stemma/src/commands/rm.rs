@@ -5,7 +5,8 @@ use std::io::{BufRead, IsTerminal};
 use stemma_engine::Env;
 use stemma_query::Archive;
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 
 /// Remove documents from the collection.

@@ -5,7 +5,8 @@ use stemma_query::{SectionDetails, StatResponse};
 
 use crate::commands::items;
 use crate::commands::open::{identity, length, open, page_or_line_range, word};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 use crate::table::{pad, thousands};
 

@@ -6,7 +6,8 @@ use stemma_document::{CatalogEntry, SectionKind};
 use stemma_query::{Archive, ExportFormat, FileEntry, FilesOptions, TreeResponse, TreeRow};
 
 use crate::commands::open::{badge, identity, length, links_line, open, page_or_line_range, word};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, counted, pad, shorten, thousands};
 

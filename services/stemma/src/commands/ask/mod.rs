@@ -13,9 +13,10 @@ use stemma_engine::Env;
 use stemma_query::server::AnswererFactory;
 use stemma_query::{AnswerService, Archive, SearchRequest};
 
-use crate::commands::open::open_indexed;
-use crate::context::{CommandError, Context, Exit};
+use crate::commands::open::index_archive;
+use crate::context::Context;
 use crate::cost::{NANOS_PER_DOLLAR, dollars};
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 
 /// Ask a question; the answer cites pages, and each citation is checked against its page.
@@ -184,10 +185,10 @@ impl AskSession {
     /// [`CommandError`] when the store cannot be had.
     pub async fn open(context: &Context) -> Result<Self, CommandError> {
         let store = context.open_store().await?;
-        let reader = Arc::new(open_indexed(context).await?);
-        let answerer =
-            AnswerService::new(Env::system(), store.blobs, context.config()?.config.answer)
-                .answerer(&reader);
+        let blobs = Arc::clone(&store.blobs);
+        let reader = Arc::new(index_archive(store, context).await?);
+        let answers = AnswerService::new(Env::system(), blobs, context.config()?.answer.clone());
+        let answerer = answers.answerer(&reader);
         Ok(Self { reader, answerer })
     }
 

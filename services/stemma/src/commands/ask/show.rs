@@ -3,8 +3,8 @@
 use stemma_answers::{Answer, AnswerOutcome, Citation, QuoteMatch, ReadSection, StepKind};
 use stemma_query::{Archive, TextScope};
 
-use crate::context::CommandError;
 use crate::cost::money;
+use crate::error::CommandError;
 use crate::output::{Output, clean};
 use crate::table::counted;
 

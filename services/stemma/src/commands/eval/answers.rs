@@ -21,8 +21,9 @@ use super::judge::judge;
 use super::show::share;
 use super::{Evaluation, SkippedTruth, TruthArgs};
 use crate::commands::ask::{AskSession, finding, mode};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::{NANOS_PER_DOLLAR, PriceList};
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::table::{Align, Table};
 
@@ -314,7 +315,7 @@ fn remaining_budget(
     rows: &[AnswerRow],
     context: &Context,
 ) -> Result<EvalBudget, CommandError> {
-    let config = context.config()?.config;
+    let config = context.config()?;
     let prices = PriceList::from_config(&config);
     let model = config.model.settings.name_for(Purpose::Answers);
     let million = [(1_000_000, 0), (0, 1_000_000)].map(|(prompt_tokens, output_tokens)| {

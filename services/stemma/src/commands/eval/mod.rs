@@ -14,7 +14,8 @@ use stemma_query::eval::truth::{self, MetadataTruth, PageTextTruth, StructureTru
 use stemma_query::eval::{MetadataEval, SkippedTruth, StructureEval, TextEval};
 
 use crate::commands::open::open;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 
 /// The largest file of truths that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;

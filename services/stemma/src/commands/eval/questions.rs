@@ -7,7 +7,8 @@ use stemma_retrieval::RankingStrategy;
 
 use super::{Evaluation, SkippedTruth, TruthArgs};
 use crate::commands::open::open_indexed;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::table::{Align, Table};
 

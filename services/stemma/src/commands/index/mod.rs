@@ -22,8 +22,9 @@ use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
 use stemma_retrieval::index::snapshot::SnapshotUpload;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::BudgetArgs;
+use crate::error::{CommandError, Exit};
 use crate::table::{counted, thousands};
 
 /// How often a builder that follows looks for new trees.

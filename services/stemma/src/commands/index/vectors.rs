@@ -12,8 +12,9 @@ use stemma_retrieval::embedding::embed::{EmbedEstimate, EmbedOutcome, EmbedRepor
 use stemma_retrieval::embedding::{EmbeddingError, SemanticRouter};
 
 use super::thousands_of;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::{BudgetArgs, money};
+use crate::error::{CommandError, Exit};
 use crate::table::counted;
 
 /// How often it is said how far it is.
@@ -30,12 +31,16 @@ pub(super) async fn run(
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let env = Env::system();
-    let config = context.config()?.config;
+    let config = context.config()?;
     let embeddings = &config.embeddings;
     let model_client = embeddings.client(&env, &config.servers.limiter(&env)?, "vectors")?;
-    let Some(meaning) =
-        embeddings.semantic_router(&model_client, &env, blobs, &context.collection, context)
-    else {
+    let Some(meaning) = embeddings.semantic_router(
+        &model_client,
+        &env,
+        blobs,
+        &context.collection,
+        &context.cache_dir(),
+    ) else {
         return Err(CommandError::new(
             "config.no_embeddings",
             "no endpoint for embeddings is configured",

@@ -12,9 +12,9 @@ use stemma_pipeline::sources::file_path;
 use stemma_pipeline::{Purpose, RunSettings, StructureMode, Submission};
 
 use crate::config::Config;
-use crate::context::CommandError;
 use crate::cost::{PriceList, money};
 use crate::embedded;
+use crate::error::CommandError;
 use crate::table::thousands;
 
 /// Lines of a text without pages that count as one page.

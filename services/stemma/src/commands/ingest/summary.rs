@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use stemma_document::{
     CatalogEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, Section, TreeObject,
     blob_keys,
 };
+use stemma_engine::JobId;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::jobs::PauseReason;
 use stemma_engine::message::RunOutcome;
-use stemma_engine::{FailureRecord, JobId};
 
-use super::{IngestBatch, IngestEnd};
+use super::collect::{FailedDocument, IngestBatch};
 use crate::commands::tree;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::ModelUsage;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::table::counted;
 
@@ -32,34 +32,14 @@ const UNANSWERED: [(&str, &str); 3] = [
 /// The code that gaps name where a provider was away for longer than patience.
 const PROVIDER_UNREACHABLE: &str = "model.provider_unreachable";
 
-/// A document that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FailedDocument {
-    /// Its path below the folder it was found in.
-    pub path: String,
-    /// Stable code.
-    pub code: String,
-    /// One sentence.
-    pub message: String,
-    /// What to do.
-    pub next: Option<String>,
-}
-
-impl FailedDocument {
-    fn from_record(path: String, record: FailureRecord) -> Self {
-        let FailureRecord {
-            code,
-            message,
-            next,
-            ..
-        } = record;
-        Self {
-            path,
-            code,
-            message,
-            next,
-        }
-    }
+/// Why following a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IngestEnd {
+    Finished,
+    Interrupted,
+    TooManyFailed,
+    Cancelled,
+    Paused(PauseReason),
 }
 
 /// What has ended so far: sums, because an archive may hold a million documents.

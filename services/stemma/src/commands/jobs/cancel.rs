@@ -3,7 +3,8 @@
 use stemma_engine::jobs::{self, CancelReason};
 
 use super::JobContext;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 
 /// Cancel a job.
 ///

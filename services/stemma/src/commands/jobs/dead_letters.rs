@@ -3,7 +3,8 @@
 use stemma_engine::dead_letter::{self, DeadLetter, ReplayOutcome};
 
 use super::JobContext;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::table::{Align, Table};
 

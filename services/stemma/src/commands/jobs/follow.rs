@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::JobContext;
 use super::eta::{Eta, duration};
 use super::job_status::{JobView, job_view, live_progress};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::OutputFormat;
 
 /// How often a job is looked at.

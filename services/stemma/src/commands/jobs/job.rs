@@ -4,8 +4,9 @@ use stemma_engine::jobs::PauseReason;
 use stemma_engine::{Priority, jobs};
 
 use super::JobContext;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::BudgetArgs;
+use crate::error::{CommandError, Exit};
 
 /// Pause a job, let it go on, or change who waits for it.
 #[derive(Debug, clap::Args)]

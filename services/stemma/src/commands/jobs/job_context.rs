@@ -8,7 +8,8 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::{Env, JobId, Ports, jobs};
 
-use crate::context::{CommandError, Context};
+use crate::context::Context;
+use crate::error::CommandError;
 
 /// A store with its jobs.
 pub struct JobContext {

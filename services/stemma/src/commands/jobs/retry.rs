@@ -13,7 +13,8 @@ use stemma_query::{Archive, FailureRow};
 
 use super::JobContext;
 use super::runner::JobRunner;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 
 /// Headers read at once.
@@ -122,8 +123,8 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
     if !confirm(context, chosen.len())? {
         return Ok(Exit::Nothing);
     }
-    let config = context.config()?.config;
-    let runner = JobRunner::open(context, &config, "retry").await?;
+    let config = context.config()?;
+    let runner = JobRunner::open(context, config, "retry").await?;
     let documents: Vec<Submission> = chosen
         .into_iter()
         .map(|(_, submission)| submission)

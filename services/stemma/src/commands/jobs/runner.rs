@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::JobContext;
 use super::follow::{FollowDisplay, exit, follow, print_end};
 use crate::config::Config;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::embedded::EmbeddedServices;
+use crate::error::{CommandError, Exit};
 
 /// A place where submitted work is done.
 pub struct JobRunner {

@@ -13,7 +13,8 @@ use stemma_engine::{JobId, Priority, dead_letter, diagnosis};
 use super::JobContext;
 use super::eta::duration;
 use super::job_status::{JobView, job_view};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 use crate::table::{Align, Table};
 

@@ -16,13 +16,14 @@ use stemma_pipeline::sources::{file_uri, store_source};
 use stemma_pipeline::{OnModelFailure, Submission};
 
 use super::runner::JobRunner;
-use crate::commands::ingest::{discover_error, label, sidecars};
 use crate::config::Config;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::BudgetArgs;
 use crate::discover::{DiscoveredFile, discover, read};
+use crate::error::{CommandError, Exit};
 use crate::models::on_model_failure;
 use crate::output::clean;
+use crate::submission::{discover_error, label, sidecars};
 
 /// Files read and stored at once.
 const FILES_AT_ONCE: usize = 4;
@@ -87,7 +88,7 @@ fn job_name(text: &str) -> Result<String, String> {
 /// # Errors
 /// [`CommandError`] when nothing can be submitted, or a server is away.
 pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandError> {
-    let mut config = context.config()?.config;
+    let mut config = context.config()?.clone();
     config.model.settings.on_failure = args
         .on_model_failure
         .unwrap_or(config.model.settings.on_failure);

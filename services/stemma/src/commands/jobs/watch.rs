@@ -4,7 +4,8 @@ use stemma_boot::shutdown;
 
 use super::JobContext;
 use super::follow::{FollowDisplay, exit, follow, print_end};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 
 /// Watch a job until it has ended.
 #[derive(Debug, clap::Args)]

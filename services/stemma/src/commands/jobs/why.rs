@@ -11,7 +11,8 @@ use stemma_query::{Archive, StateExplanation};
 use super::JobContext;
 use super::eta::duration;
 use crate::commands::open::word;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 
 /// Open runs of a job that are looked at: its oldest.

@@ -7,7 +7,8 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use stemma_query::{Archive, SearchRequest, TreeSearchReport, is_store_error};
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 
 /// Sections that pages are taken from.
 const MAX_SECTIONS: usize = 100;

@@ -14,7 +14,8 @@ use stemma_retrieval::RankingStrategy;
 use stemma_retrieval::search::RankingFeature;
 
 use crate::commands::open::{highlight, open_indexed, page_or_line_range};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::counted;
 

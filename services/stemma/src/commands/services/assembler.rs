@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::ServiceArgs;
 use super::host::ServiceHost;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::embedded;
+use crate::error::{CommandError, Exit};
 
 /// Run an assembler: writes finished trees, and the change records that tell of them.
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,8 @@ use stemma_engine::s3::{BucketReader, S3};
 
 use super::ServiceArgs;
 use super::host::ServiceHost;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 
 /// Run a coordinator: takes jobs, and decides what is done next.
 #[derive(Debug, clap::Args)]

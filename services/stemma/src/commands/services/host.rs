@@ -16,7 +16,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::model_clients::model_clients;
 
 /// How long a service waits before it looks again for a server that is away at its start.
 const RECONNECT_INTERVAL: Duration = Duration::from_secs(2);
@@ -48,7 +50,7 @@ impl ServiceHost {
         context: &Context,
     ) -> Result<Self, CommandError> {
         let stop = shutdown::listen();
-        let config = context.config()?.config;
+        let config = context.config()?.clone();
         let env = Env::system();
         let name = process_name::process_name(service, &env);
         if !config.servers.is_cluster() {
@@ -79,12 +81,12 @@ impl ServiceHost {
         drop(connected.set(cluster.ports.clone())); // this is the only place that sets it
         tracing::info!(service, process = name, "started");
         // Only workers ask models.
-        let gates = if service == "worker" {
-            config.model_clients(&env, &cluster.ports, &name)?
+        let model_clients = if service == "worker" {
+            model_clients(&config, &env, &cluster.ports, &name)?
         } else {
             Vec::new()
         };
-        let clients = gates.clone();
+        let clients = model_clients.clone();
         let models = move || {
             clients
                 .iter()
@@ -102,7 +104,7 @@ impl ServiceHost {
         ));
         Ok(Self {
             config,
-            model_clients: gates,
+            model_clients,
             env,
             cluster,
             stop,

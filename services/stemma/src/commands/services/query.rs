@@ -1,6 +1,7 @@
 //! `stemma query`.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use stemma_answers::tree_search::AnswerModel;
@@ -16,9 +17,10 @@ use stemma_query::server::{ServeError, ServerDeps, ServerSettings, serve};
 use stemma_retrieval::embedding::SemanticRouter;
 
 use super::ServiceArgs;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::embeddings::{EmbeddingClient, EmbeddingsConfig};
-use crate::models::answer_model;
+use crate::error::{CommandError, Exit};
+use crate::model_clients::answer_model;
 
 /// Run a query server: documents, trees, pages and search over HTTP.
 #[derive(Debug, clap::Args)]
@@ -50,40 +52,37 @@ pub struct QueryArgs {
 /// [`CommandError`] when the store or the address cannot be had.
 pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandError> {
     let stop = shutdown::listen();
-    let config = context.config()?.config;
+    let config = context.config()?;
     let store = context.open_store().await?;
     let env = Env::system();
     let presence = HeartbeatReporter::new(&env, process_name::process_name("query", &env), "query");
     let health = Health::for_blobs(&env, &presence, &store.blobs);
     let limiter = config.servers.limiter(&env)?;
-    let model = answer_model(&config, &env, &limiter, presence.process())?;
+    let model = answer_model(config, &env, &limiter, presence.process())?;
     let embedding_client = config
         .embeddings
         .client(&env, &limiter, presence.process())?;
-    let settings = settings(args, context, config.query, model);
+    let settings = settings(args, context, config.query.clone(), model);
     let meaning = semantic_routers(
         &config.embeddings,
         &embedding_client,
         &env,
         &store.blobs,
         &settings.collections,
-        context,
+        &settings.cache,
     );
-    let means = ServerDeps {
-        semantic_routers: meaning,
-        ..ServerDeps::default()
-    };
     let listen = settings.listen;
-    let librarians = AnswerService::new(env.clone(), Arc::clone(&store.blobs), config.answer);
-    let means = ServerDeps {
-        answerers: Some(Arc::new(librarians)),
-        ..means
+    let answers = AnswerService::new(env.clone(), Arc::clone(&store.blobs), config.answer.clone());
+    let deps = ServerDeps {
+        semantic_routers: meaning,
+        answerers: Some(Arc::new(answers)),
+        ..ServerDeps::default()
     };
     let serving = serve(
         env,
         Arc::clone(&store.blobs),
         settings,
-        means,
+        deps,
         health,
         Metrics::install(),
         stop.clone(),
@@ -108,13 +107,13 @@ pub(super) fn semantic_routers(
     env: &Env,
     blobs: &Arc<dyn Blobs>,
     collections: &[Collection],
-    context: &Context,
+    cache_dir: &Path,
 ) -> Vec<(Collection, Arc<SemanticRouter>)> {
     collections
         .iter()
         .filter_map(|collection: &Collection| {
             let meaning =
-                embeddings.semantic_router(embedding_client, env, blobs, collection, context)?;
+                embeddings.semantic_router(embedding_client, env, blobs, collection, cache_dir)?;
             Some((collection.clone(), meaning))
         })
         .collect()

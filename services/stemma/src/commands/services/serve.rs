@@ -24,8 +24,9 @@ use stemma_query::{AnswerService, ApiError};
 use super::query::{semantic_routers, serve_error};
 use crate::commands::jobs::runner::JobRunner;
 use crate::config::{Config, no_model};
-use crate::context::{CommandError, Context, Exit};
-use crate::models::answer_model;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::model_clients::answer_model;
 
 /// Run one server that reads, answers, takes documents in and works on them.
 #[derive(Debug, clap::Args)]
@@ -51,12 +52,12 @@ pub struct ServeArgs {
 /// # Errors
 /// [`CommandError`] when the store is written to by another process, or the address cannot be had.
 pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandError> {
-    let config = context.config()?.config;
+    let config = context.config()?;
     let settings = config.job_settings()?;
     if settings.model.is_some() && !config.model.is_configured() {
         return Err(no_model("model.base_url"));
     }
-    let runner = JobRunner::open(context, &config, "serve").await?;
+    let runner = JobRunner::open(context, config, "serve").await?;
     let served = serve_until_stopped(args.listen, context, config, settings, &runner).await;
     runner.close().await;
     served
@@ -65,7 +66,7 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandErro
 async fn serve_until_stopped(
     listen: SocketAddr,
     context: &Context,
-    config: Config,
+    config: &Config,
     settings: RunSettings,
     runner: &JobRunner,
 ) -> Result<Exit, CommandError> {
@@ -85,11 +86,11 @@ async fn serve_until_stopped(
         &env,
         &ports.blobs,
         &collections,
-        context,
+        &cache,
     );
     // Questions and ingestion share the model's limits.
-    let model = answer_model(&config, &env, &ports.limiter, presence.process())?;
-    let query = config.query;
+    let model = answer_model(config, &env, &ports.limiter, presence.process())?;
+    let query = config.query.clone();
     let server = ServerSettings {
         listen,
         collections,
@@ -104,21 +105,21 @@ async fn serve_until_stopped(
         ports,
         settings,
     });
-    let librarians: Arc<dyn AnswererFactory> = Arc::new(AnswerService::new(
+    let answers: Arc<dyn AnswererFactory> = Arc::new(AnswerService::new(
         env.clone(),
         Arc::clone(&blobs),
-        config.answer,
+        config.answer.clone(),
     ));
-    let means = ServerDeps {
+    let deps = ServerDeps {
         semantic_routers: meaning,
         uploads: Some(intake),
-        answerers: Some(librarians),
+        answerers: Some(answers),
     };
     let serving = serve(
         env,
         blobs,
         server,
-        means,
+        deps,
         health,
         Metrics::install(),
         stop.clone(),

@@ -8,8 +8,9 @@ use stemma_worker::WorkerSettings;
 
 use super::ServiceArgs;
 use super::host::ServiceHost;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::embedded;
+use crate::error::{CommandError, Exit};
 
 /// Run a worker: reads documents, finds their structure, asks the model.
 #[derive(Debug, clap::Args)]
