@@ -1,4 +1,4 @@
-//! Everything that can be configured, with its default: named once, here and in the types it is made of.
+//! All settings with their defaults.
 
 use std::path::PathBuf;
 
@@ -18,33 +18,28 @@ use crate::error::CommandError;
 use crate::models::{ExtraModel, ModelConfig, ProviderConfig};
 use crate::prompts;
 
-/// The configuration of Stemma. `settings` change results and are frozen with each job; the others change where and how
-/// fast it is done.
+/// The configuration of Stemma. `settings` change results and are stored with each job; the others change where and how
+/// fast work runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// What changes results.
     #[serde(flatten)]
     pub settings: RunSettings,
-    /// The model, where one is asked.
+    /// The model, if one is used.
     pub model: ModelConfig,
     /// Further models, each with its name and where it differs from `model`.
     pub models: Vec<ExtraModel>,
-    /// The endpoint for embeddings.
     pub embeddings: EmbeddingsConfig,
-    /// A folder of instructions of one's own for the questions to a model, `<stage>.md` each; empty: those built in.
+    /// A folder with custom prompts, `<stage>.md` each; empty: the built-in prompts.
     pub prompts: PathBuf,
     /// How questions are answered with a model.
     pub reason: TreeSearchSettings,
-    /// What an answer may cost at most, whoever asks.
+    /// Limits on the cost of an answer, for all clients.
     pub answer: AnswerSettings,
-    /// What changes speed only.
     pub local: LocalConfig,
-    /// Logs and traces.
     pub telemetry: telemetry::TelemetrySettings,
-    /// The query server.
     pub query: QuerySettings,
-    /// What messages and notifications may have indexed again: prefixes in buckets, each with its collection.
+    /// Bucket prefixes that reindex messages may name, each with its collection.
     pub sources: Vec<SourceRule>,
     /// Broker, Redis and object storage.
     #[serde(flatten)]
@@ -52,10 +47,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The settings as they are frozen with a job. Those of jobs that ask no model are the same whichever is configured.
-    ///
-    /// # Errors
-    /// [`CommandError`] when they ask for a model that is not configured, or instructions cannot be taken.
+    /// The settings stored with a job. A job without a model does not record the configured one.
     pub fn job_settings(&self) -> Result<RunSettings, CommandError> {
         let uses_model = match self.settings.structure {
             StructureMode::Llm => true,
@@ -78,7 +70,7 @@ impl Config {
         })
     }
 
-    /// Every model that may be asked, with its provider: the one of each purpose, and those in `[[models]]`; none where
+    /// Every model with its provider: the model of each purpose, and those in `[[models]]`; empty if
     /// `[model]` is not configured.
     pub fn providers(&self) -> Vec<(String, ProviderConfig)> {
         if !self.model.is_configured() {
@@ -98,9 +90,9 @@ impl Config {
     }
 }
 
-/// What is missing where a model is asked for.
+/// The error for a job that needs a model while none is configured.
 pub fn no_model(setting: &str) -> CommandError {
-    let message = format!("structure = \"llm\" needs a model, and {setting} is not set");
+    let message = format!("structure = \"llm\" needs a model, but {setting} is not set");
     CommandError::new("config.no_model", message).with_next(
         "set model.name and model.base_url (see `stemma config model`), or structure = \"auto\"",
     )
@@ -110,17 +102,12 @@ pub fn no_model(setting: &str) -> CommandError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceRule {
-    /// The collection.
     pub collection: Collection,
     /// `s3://bucket/prefix`; keys begin with the prefix as it is written.
     pub location: String,
 }
 
 impl SourceRule {
-    /// For the coordinator.
-    ///
-    /// # Errors
-    /// What is wrong with the location.
     pub fn source(&self) -> Result<ReindexSource, String> {
         let place = self
             .location
@@ -137,7 +124,7 @@ impl SourceRule {
                 })
             }
             _ => Err(format!(
-                "sources: `{}` is no s3://bucket/prefix",
+                "sources: `{}` is not of the form s3://bucket/prefix",
                 self.location
             )),
         }

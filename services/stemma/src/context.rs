@@ -1,4 +1,4 @@
-//! What every command is given.
+//! Options and services that every command uses: store, collection, configuration, output.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -14,19 +14,17 @@ use crate::config::Config;
 use crate::error::CommandError;
 use crate::output::Output;
 
-/// The store, the collection, the configuration file and the way to answer.
+/// Options that all commands share.
 pub struct Context {
-    /// Where the store is.
     pub store: Location,
     /// The collection commands work on.
     pub collection: Collection,
-    /// A configuration file that was named.
+    /// The file given by `--config`.
     pub config_file: Option<PathBuf>,
-    /// The way to answer.
     pub output: Output,
-    /// Whether questions are answered with yes.
+    /// Whether to skip confirmations.
     pub yes: bool,
-    // Read at the first use: several commands need no configuration, and run where it is broken.
+    // Read at first use, because some commands need no configuration and must run even if it is invalid.
     loaded_config: OnceLock<LoadedConfig<Config>>,
 }
 
@@ -49,10 +47,7 @@ impl Context {
         }
     }
 
-    /// The configuration in force. It is read once per process.
-    ///
-    /// # Errors
-    /// [`CommandError`] naming the setting.
+    /// The configuration with the source of each setting. It is read once per process.
     pub fn loaded_config(&self) -> Result<&LoadedConfig<Config>, CommandError> {
         if let Some(loaded) = self.loaded_config.get() {
             return Ok(loaded);
@@ -61,26 +56,16 @@ impl Context {
         Ok(self.loaded_config.get_or_init(|| loaded))
     }
 
-    /// The settings in force.
-    ///
-    /// # Errors
-    /// [`CommandError`] naming the setting.
     pub fn config(&self) -> Result<&Config, CommandError> {
         Ok(&self.loaded_config()?.config)
     }
 
-    /// The store, for reading beside any writer.
-    ///
-    /// # Errors
-    /// [`CommandError`] when there is none.
+    /// Opens the store for reading. A writer may be active at the same time.
     pub async fn open_store(&self) -> Result<Store, CommandError> {
         Ok(Store::open(&self.store, &self.config()?.servers).await?)
     }
 
-    /// The store, for writing; `command` is shown to others meanwhile.
-    ///
-    /// # Errors
-    /// [`CommandError`] when someone else writes to it.
+    /// Opens the store for writing. Other processes see `command` as the owner of the lock.
     pub async fn open_writable_store(
         &self,
         env: &Env,
@@ -92,7 +77,7 @@ impl Context {
         )
     }
 
-    /// Where this machine keeps the index of the store.
+    /// Where this machine keeps the search index of the store.
     pub fn cache_dir(&self) -> PathBuf {
         let variable = |name: &str| {
             std::env::var_os(name)
@@ -106,11 +91,8 @@ impl Context {
         )
     }
 
-    /// The cluster; `None` where no broker is configured, and everything runs in one process. `name` names
+    /// The cluster, or `None` if no broker is configured and everything runs in one process. `name` identifies
     /// this process to the servers.
-    ///
-    /// # Errors
-    /// [`CommandError`] when a server is away or refuses.
     pub async fn cluster(&self, env: &Env, name: &str) -> Result<Option<Cluster>, CommandError> {
         let servers = &self.config()?.servers;
         if !servers.is_cluster() {

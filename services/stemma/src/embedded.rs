@@ -1,4 +1,4 @@
-//! All services in one process over the embedded ports: the same code that runs on a cluster.
+//! All services in one process over embedded ports. They run the same code as on a cluster.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use crate::model_clients::model_clients;
 /// The hidden subcommand that turns this binary into an extraction child.
 pub const EXTRACT_CHILD: &str = "extract-child";
 
-/// Tasks that may share a call to a model, and tasks of lane `llm` in hand at most.
+// Up to this many tasks share one call to a model. `MAX_TASKS` bounds the memory of waiting tasks of lane `llm`.
 const TASKS_PER_CALL: u16 = 8;
 const MAX_TASKS: u16 = 512;
 
-/// The running services; [`EmbeddedServices::stop`] drains them.
+/// Running services. [`EmbeddedServices::stop`] drains them.
 pub struct EmbeddedServices {
     stop: CancellationToken,
     services: Vec<JoinHandle<()>>,
@@ -34,9 +34,6 @@ pub struct EmbeddedServices {
 
 impl EmbeddedServices {
     /// Starts coordinator, worker and assembler.
-    ///
-    /// # Errors
-    /// When this program cannot find itself to start extraction children, or the model's URL is none.
     pub fn start(
         env: &Env,
         ports: &Ports,
@@ -79,16 +76,13 @@ impl EmbeddedServices {
         self.stop.cancel();
         for service in self.services {
             if let Err(error) = service.await {
-                tracing::error!(%error, "a service ended early");
+                tracing::error!(%error, "a service panicked");
             }
         }
     }
 }
 
-/// What stages use to touch the world, but for a model.
-///
-/// # Errors
-/// When this program cannot find itself to start extraction children.
+/// The services that stages use, without model clients.
 pub fn worker_deps(config: &Config, password: Option<String>) -> Result<WorkerDeps, CommandError> {
     let pool = extraction_pool(&config.local)
         .map_err(|error| CommandError::new("system.start", error.to_string()))?;
@@ -96,8 +90,8 @@ pub fn worker_deps(config: &Config, password: Option<String>) -> Result<WorkerDe
     Ok(WorkerDeps::new(originals, Arc::new(pool)).with_password(password.map(Password)))
 }
 
-/// The lanes a worker can serve under this configuration, and how many tasks of each at once. Of lane `llm` as many as can
-/// share a call for every call that may be under way: how many those are is bounded where they are made.
+/// Lane `llm` takes more tasks than calls, because several tasks can
+/// several tasks per call, because tasks share calls; the model client bounds the calls themselves.
 pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
     let calls = config
         .providers()
@@ -117,9 +111,6 @@ pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
 }
 
 /// The children that read documents.
-///
-/// # Errors
-/// When this program cannot find itself.
 pub fn extraction_pool(local: &LocalConfig) -> std::io::Result<Pool> {
     let command = vec![
         std::env::current_exe()?.into_os_string(),

@@ -1,4 +1,4 @@
-//! The endpoint for embeddings, where one is configured: routing by meaning is off without.
+//! Configuration of the embedding endpoint. Without one, semantic routing is off.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,38 +19,37 @@ use stemma_retrieval::embedding::{EmbeddingSettings, SemanticRouter};
 
 use crate::error::CommandError;
 
-/// Calls that hold what the limit of tokens allows in a minute: one call is never the whole of it.
+// One call uses at most this share of the tokens per minute; a single call with all of them would stall the others.
 const MIN_CALLS_PER_MINUTE: u32 = 4;
 
-/// Where embeddings are made, how fast, at what price, and what of them counts.
+/// Endpoint, limits and prices of embeddings, and the weights of semantic routing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EmbeddingsConfig {
-    /// The model; empty: none.
     pub model: String,
-    /// Its address, in the shape of OpenAI: `https://api.openai.com/v1`.
+    /// Base URL of an OpenAI-compatible API: `https://api.openai.com/v1`.
     pub base_url: String,
     /// The key for it; best given as `STEMMA_EMBEDDINGS__API_KEY`.
     pub api_key: Secret,
-    /// The header the key stands in, where it is another than `Authorization`: `api-key` for Azure.
+    /// Header for the key if it is not `Authorization`: `api-key` for Azure.
     pub key_header: String,
     /// Further headers, each `Name: value`.
     pub headers: Vec<Secret>,
-    /// Requests per minute of all processes together; 0: unknown, what the provider states counts, else what is learned.
+    /// Requests per minute of all processes together; 0: use the provider's rate-limit headers, or learn the limit.
     pub requests_per_minute: u32,
     /// Tokens per minute of all processes together; 0: unknown.
     pub tokens_per_minute: u32,
     /// Dollars per million tokens (`input`): for `stemma cost`, estimates and budgets.
     pub prices: Prices,
-    /// Calls of this process under way at once.
+    /// Concurrent calls of this process.
     pub concurrency: u16,
     /// How long one call may take, in seconds.
     pub timeout_seconds: u64,
-    /// How long one call for documents may take with all its tries and waiting, in seconds; questions wait 8 s at most.
+    /// How long one call for documents may take with retries and waiting, in seconds; questions wait 8 s at most.
     pub patience_seconds: u64,
-    /// Processes that share the limits, for the time in which the shared limits are away.
+    /// Number of processes that divide the limits while the shared limiter is unreachable.
     pub expected_workers: u32,
-    /// What is embedded, and how much of it counts.
+    /// What is embedded, and its weight in routing.
     #[serde(flatten)]
     pub routing: EmbeddingSettings,
 }
@@ -75,16 +74,16 @@ impl Default for EmbeddingsConfig {
     }
 }
 
-/// The endpoint with its limits: one per process, for all collections.
+/// The endpoint with its limits, shared by all collections of the process.
 pub struct EmbeddingClient(Option<Arc<ModelClient<dyn Embedder>>>);
 
 impl EmbeddingsConfig {
-    /// Whether there is an endpoint.
+    /// Whether model and address are set.
     pub fn is_configured(&self) -> bool {
         !(self.model.is_empty() || self.base_url.is_empty())
     }
 
-    /// The price table's row: a vector has no reply that would be paid for.
+    /// Prices for the call log. Replies are free: a vector has no output tokens.
     pub fn prices(&self) -> Prices {
         Prices {
             output: self.prices.output.or(self.prices.input.map(|_| 0.0)),
@@ -92,11 +91,8 @@ impl EmbeddingsConfig {
         }
     }
 
-    /// The way to the endpoint under limits that others of this process, or of all processes, share; `process` names this
+    /// A client under limits that all users of `limiter` share; `process` identifies this
     /// process to the provider.
-    ///
-    /// # Errors
-    /// [`CommandError`] naming the setting that is wrong.
     pub fn client(
         &self,
         env: &Env,
@@ -137,7 +133,7 @@ impl EmbeddingsConfig {
         Ok(EmbeddingClient(Some(Arc::new(model_client))))
     }
 
-    /// Search by meaning over a collection, whose call log is in `blobs`; `None` where no endpoint is configured.
+    /// Semantic routing over a collection whose call log is in `blobs`; `None` if no endpoint is configured.
     pub fn semantic_router(
         &self,
         embedding_client: &EmbeddingClient,
@@ -158,7 +154,7 @@ impl EmbeddingsConfig {
         };
         let vectorizer = MeteredEmbedder::new(env.clone(), Arc::clone(embedding_client), settings)
             .with_call_log(Arc::clone(blobs), collection);
-        // What is embedded of a section is part of what its vector is.
+        // Vectors depend on the model and on how much of a section is embedded, so both identify the vector file.
         let kind = format!(
             "{}\n{}\n{}",
             self.base_url, self.model, self.routing.section_tokens

@@ -7,30 +7,27 @@ use stemma_query::ApiError;
 use stemma_retrieval::embedding::{EmbeddingError, budget};
 use stemma_retrieval::index::IndexError;
 
-/// How a command ends: 0 done or found, 1 nothing found or finished without the model that was to be asked, 2 usage or error, 3 finished with failed documents, 4 stopped
-/// at a limit, 5 answered by search alone, 130 interrupted (interfaces §2).
+/// How a command ends. Exit codes: 0 done or found, 1 nothing found or finished without the model, 2 usage or error,
+/// 3 finished with failed documents, 4 stopped at a limit, 5 answered by search alone, 130 interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done, or found.
     Done,
-    /// Nothing found.
     Nothing,
-    /// Finished, and the model stayed away for good: structure by rules, missing summaries as gaps.
+    /// Finished, but the model stayed unreachable: structure comes from rules, and summaries are missing.
     ModelAway,
-    /// Not in order, as the answer itself says.
+    /// A check found a problem, which the output describes.
     CheckFailed,
-    /// Finished, and some documents failed.
+    /// Finished, but some documents failed.
     SomeFailed,
-    /// Stopped at a limit; go on with the same command.
+    /// Stopped at a limit. The same command resumes.
     Stopped,
-    /// No model answered: what is printed is what a search without one found.
+    /// No model answered; the output holds search results.
     SearchOnly,
-    /// Interrupted; go on with the same command.
+    /// Interrupted. The same command resumes.
     Interrupted,
 }
 
 impl Exit {
-    /// The exit code.
     pub fn code(self) -> u8 {
         match self {
             Exit::Done => 0,
@@ -44,7 +41,7 @@ impl Exit {
     }
 }
 
-/// Why a command could not do what it was asked: a stable code, a sentence, and what to do.
+/// Why a command failed: a stable code, a message, and the next step.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CommandError {
@@ -52,11 +49,11 @@ pub struct CommandError {
     pub code: String,
     /// One sentence, lower case, naming the thing.
     pub message: String,
-    /// What to do: a command, or a sentence.
+    /// The next step: a command or a sentence.
     pub next: Option<String>,
-    /// The document it is about.
+    /// The document concerned.
     pub file: Option<String>,
-    /// What to choose from, at most five.
+    /// Valid alternatives, at most five.
     pub candidates: Vec<String>,
 }
 
@@ -84,16 +81,17 @@ impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
         let message = error.to_string();
         match error {
-            StoreError::Missing(_) => Self::new("store.missing", message)
-                .with_next("make one with `stemma ingest FOLDER`, or name another with --store"),
+            StoreError::Missing(_) => Self::new("store.missing", message).with_next(
+                "create one with `stemma ingest FOLDER`, or choose another with --store",
+            ),
             StoreError::Locked { .. } => Self::new("store.locked", message)
-                .with_next("wait until it has ended, or use another --store"),
+                .with_next("wait until it ends, or use another --store"),
             StoreError::NewerLayout { .. } => {
                 Self::new("store.newer", message).with_next("update stemma")
             }
             StoreError::Port(error) => error.into(),
             StoreError::Io { .. } => {
-                Self::new("store.io", message).with_next("check that the folder can be written")
+                Self::new("store.io", message).with_next("check that the folder is writable")
             }
         }
     }
@@ -103,11 +101,11 @@ impl From<IndexError> for CommandError {
     fn from(error: IndexError) -> Self {
         match error {
             IndexError::Port(error) => error.into(),
-            IndexError::Busy => Self::new("index.busy", error.to_string()).with_next("wait until it has ended"),
+            IndexError::Busy => Self::new("index.busy", error.to_string()).with_next("wait until it ends"),
             IndexError::Disk { .. } => Self::new("index.disk", error.to_string())
-                .with_next("make room where the index lies, or the folder writable (`stemma index status` names it)"),
+                .with_next("free disk space or make the index folder writable (`stemma index status` shows it)"),
             IndexError::Damaged(_) => {
-                Self::new("index.damaged", error.to_string()).with_next("make it again with `stemma index build`")
+                Self::new("index.damaged", error.to_string()).with_next("rebuild it with `stemma index build`")
             }
         }
     }
@@ -128,7 +126,7 @@ impl From<PortError> for CommandError {
             "ledger" | "limiter" => "redis.unreachable",
             _ => "cluster.invalid",
         };
-        Self::new(code, error.to_string()).with_next("look at it with `stemma doctor`")
+        Self::new(code, error.to_string()).with_next("run `stemma doctor` to check the connections")
     }
 }
 
@@ -157,16 +155,16 @@ impl From<EmbeddingError> for CommandError {
         match error {
             EmbeddingError::Endpoint(failure) if failure.code == budget::BUDGET_EXHAUSTED => {
                 Self::new(budget::BUDGET_EXHAUSTED, failure.message)
-                    .with_next("allow more: --budget, --budget-tokens; what was made is kept")
+                    .with_next("raise --budget or --budget-tokens; finished vectors are saved")
             }
             EmbeddingError::Endpoint(_) => Self::new("embeddings.endpoint", message)
-                .with_next("check embeddings.base_url, embeddings.model and embeddings.api_key; what was made is kept"),
+                .with_next("check embeddings.base_url, embeddings.model and embeddings.api_key; finished vectors are saved"),
             EmbeddingError::Port(error) => error.into(),
             EmbeddingError::Dimensions { .. } => {
-                Self::new("embeddings.dimensions", message).with_next("name the model as what it is: another one")
+                Self::new("embeddings.dimensions", message).with_next("the endpoint returns another model's vectors; set embeddings.model to a new name")
             }
             EmbeddingError::TooManyVectors { .. } => Self::new("embeddings.too_many", message)
-                .with_next("leave embeddings.model empty for this collection: it is routed by names and words"),
+                .with_next("leave embeddings.model empty for this collection; search then routes by names and words"),
         }
     }
 }

@@ -15,10 +15,7 @@ use crate::config::Config;
 use crate::error::CommandError;
 use crate::output::Output;
 
-/// The ways to the models for this process, which providers see as `process`; empty where none is configured.
-///
-/// # Errors
-/// [`CommandError`] naming the setting that is wrong.
+/// Clients of all models for this process, which providers see as `process`; empty if none is configured.
 pub fn model_clients(
     config: &Config,
     env: &Env,
@@ -32,11 +29,8 @@ pub fn model_clients(
         .collect()
 }
 
-/// The model for answers to people, under limits that others of this process, or of all processes, share; `None` where no
-/// model is. `process` names this process to the provider.
-///
-/// # Errors
-/// [`CommandError`] naming the setting that is wrong.
+/// The model for answers, under limits that all users of `limiter` share; `None` if no
+/// model is configured. `process` identifies this process to the provider.
 pub fn answer_model(
     config: &Config,
     env: &Env,
@@ -64,7 +58,7 @@ pub fn answer_model(
     }))
 }
 
-/// The files of expert knowledge, by collection.
+// The files of expert knowledge, by collection.
 fn knowledge(
     files: &BTreeMap<String, PathBuf>,
 ) -> Result<BTreeMap<String, Knowledge>, CommandError> {
@@ -73,7 +67,7 @@ fn knowledge(
         .map(|(collection, file): (&String, &PathBuf)| {
             let wrong = |why: String| {
                 CommandError::new("config.knowledge", format!("{}: {why}", file.display()))
-                    .with_next("correct the file; its form is in docs/REASONING.md")
+                    .with_next("correct the file; docs/REASONING.md describes its format")
             };
             let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
             let knowledge = Knowledge::parse(&text).map_err(|error| wrong(error.to_string()))?;
@@ -82,11 +76,8 @@ fn knowledge(
         .collect()
 }
 
-/// Looks before anything is done whether the providers of the models of `settings` would serve us, without asking a model.
-/// One that cannot be reached now may be back later: that is a note and no more.
-///
-/// # Errors
-/// [`CommandError`] when one refuses our key.
+/// Checks before a job starts that the providers accept the key, without calling a model.
+/// An unreachable provider is only noted, because it may be back when the first call is made.
 pub async fn preflight(
     config: &Config,
     settings: &RunSettings,
@@ -108,13 +99,15 @@ pub async fn preflight(
             Err(error @ LlmError::Configuration { .. }) => {
                 return Err(preflight_error(name, &error));
             }
-            Err(error) => output.note(&format!("model {name}: {error}; going on, it may be back")),
+            Err(error) => output.note(&format!(
+                "model {name}: {error}; continuing, as it may recover"
+            )),
         }
     }
     Ok(())
 }
 
-/// What is said where a provider does not serve us.
+/// The error for a provider that rejects the configuration.
 pub fn preflight_error(name: &str, error: &LlmError) -> CommandError {
     CommandError::new("model.configuration", format!("model {name}: {error}"))
         .with_next("check model.base_url, model.api_key, model.name and the provider's quota")

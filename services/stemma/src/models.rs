@@ -1,6 +1,6 @@
-//! The models that may be asked: which ones, where they are, how fast they may be asked.
+//! Configuration of language models: names, providers, limits and prices.
 //!
-//! One `[model]` section is enough for one model. Further ones, each under its name in `[[models]]`, say where they differ.
+//! One `[model]` section configures one model. Each entry of `[[models]]` adds a model and overrides what differs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,67 +18,64 @@ use stemma_pipeline::{ModelSettings, OnModelFailure};
 
 use crate::error::CommandError;
 
-/// A language model: which one and how it is asked changes results; where it is and how fast it may be asked does not.
+/// A language model. Its settings change results; its provider and rate limits do not.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelConfig {
-    /// What changes results.
     #[serde(flatten)]
     pub settings: ModelSettings,
-    /// Where it is, and how fast it may be asked.
+    /// Address, credentials, limits and prices.
     #[serde(flatten)]
     pub provider: ProviderConfig,
 }
 
 impl ModelConfig {
-    /// Whether there is one to ask.
+    /// Whether name and address are set.
     pub fn is_configured(&self) -> bool {
         !(self.settings.name.is_empty() || self.provider.base_url.is_empty())
     }
 }
 
-/// The words a provider understands.
+/// The API of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApiDialect {
     /// Chat completions, as of OpenAI, Azure, vLLM, Ollama, llama.cpp.
     #[default]
     Openai,
-    /// Messages, as of Anthropic.
     Anthropic,
 }
 
-/// Where a model is, and how fast it may be asked.
+/// Address, credentials, limits and prices of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProviderConfig {
-    /// The words it understands.
     pub dialect: ApiDialect,
-    /// Its address, e.g. `https://api.openai.com/v1`; empty: no model. A query stays: `…?api-version=…` for Azure.
+    /// Base URL, e.g. `https://api.openai.com/v1`; empty: no model. A query is kept: `…?api-version=…` for Azure.
     pub base_url: String,
     /// The key for it; best given as `STEMMA_MODEL__API_KEY`.
     pub api_key: Secret,
-    /// The header the key stands in, where it is another than the dialect's: `api-key` for Azure.
+    /// Header for the key if it differs from the dialect's default: `api-key` for Azure.
     pub key_header: String,
     /// Further headers, each `Name: value`.
     pub headers: Vec<Secret>,
-    /// Requests per minute of all workers together; 0: unknown, what the provider states counts, else what is learned.
+    /// Requests per minute of all workers together; 0: use the provider's rate-limit headers, or learn the limit.
     pub requests_per_minute: u32,
     /// Tokens per minute of all workers together; 0: unknown.
     pub tokens_per_minute: u32,
     /// Dollars per million tokens: for `stemma cost`, estimates and budgets.
     pub prices: Prices,
-    /// Calls a worker has under way at once.
+    /// Concurrent calls of a worker.
     pub concurrency: u16,
     /// How long one call may take, in seconds.
     pub timeout_seconds: u64,
     /// How long all calls of one attempt of a task may take together, in seconds.
     pub task_timeout_seconds: u64,
-    /// Workers that share the limits, for the time in which the shared limits are away.
+    /// Number of workers that divide the limits while the shared limiter is unreachable.
     pub expected_workers: u32,
-    /// How long the provider may be away before bulk work fails, in seconds.
+    /// How long the provider may be unreachable before bulk work fails, in seconds.
     pub patience_seconds: u64,
-    /// The same for interactive work.
+    /// How long the provider may be unreachable before interactive work fails, in seconds.
     pub interactive_patience_seconds: u64,
 }
 
@@ -103,8 +100,8 @@ impl Default for ProviderConfig {
     }
 }
 
-/// A further model. What it leaves out is as in `[model]`; but the key and the headers of another address are its own, and so
-/// are its limits and prices.
+/// A further model. Omitted settings come from `[model]`, except that key and headers are not sent to another address;
+/// limits and prices are never inherited.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtraModel {
@@ -112,28 +109,20 @@ pub struct ExtraModel {
     pub name: String,
     /// See [`ProviderConfig`] for this and the others.
     pub dialect: Option<ApiDialect>,
-    /// Its address.
     pub base_url: Option<String>,
-    /// The key for it.
     #[serde(default)]
     pub api_key: Secret,
     /// The header the key stands in.
     pub key_header: Option<String>,
-    /// Further headers.
     #[serde(default)]
     pub headers: Vec<Secret>,
-    /// Requests per minute.
     #[serde(default)]
     pub requests_per_minute: u32,
-    /// Tokens per minute.
     #[serde(default)]
     pub tokens_per_minute: u32,
-    /// Dollars per million tokens.
     #[serde(default)]
     pub prices: Prices,
-    /// Calls at once.
     pub concurrency: Option<u16>,
-    /// Seconds of a call.
     pub timeout_seconds: Option<u64>,
 }
 
@@ -175,10 +164,6 @@ impl ExtraModel {
 }
 
 impl ProviderConfig {
-    /// A client of it.
-    ///
-    /// # Errors
-    /// [`CommandError`] naming the setting that is wrong.
     pub fn client(&self, env: &Env, process: &str) -> Result<Arc<dyn Llm>, CommandError> {
         let endpoint = Endpoint {
             base_url: self.base_url.clone(),
@@ -231,23 +216,17 @@ impl ProviderConfig {
     }
 }
 
-/// Reads what becomes of a document where the model does not answer.
-///
-/// # Errors
-/// What the words are.
+/// Parses `--on-model-failure`.
 pub fn on_model_failure(text: &str) -> Result<OnModelFailure, String> {
     serde_json::from_value(text.into())
-        .map_err(|_| format!("`{text}` is none of fail, gap and offline"))
+        .map_err(|_| format!("unknown value `{text}`; use fail, gap or offline"))
 }
 
-/// How long a provider is given to say whether it would serve us.
+// Listing models is cheap, so a provider that needs longer counts as unreachable.
 const PREFLIGHT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl ProviderConfig {
-    /// The names of the models the provider says it has; empty where it does not say.
-    ///
-    /// # Errors
-    /// [`CommandError`] naming the setting that is wrong; inside, what the provider answered.
+    /// The models that the provider lists; empty if it lists none.
     pub async fn list_models(
         &self,
         env: &Env,

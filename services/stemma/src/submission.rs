@@ -7,7 +7,7 @@ use crate::discover::{DiscoverError, Discovery};
 use crate::error::CommandError;
 use crate::sidecar;
 
-/// Facts a sidecar states about one file, by their stable names.
+/// Facts of a sidecar about one file, by their stable names.
 pub type StatedFacts = BTreeMap<String, String>;
 
 /// What sidecars state about the files that were found.
@@ -23,7 +23,7 @@ pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, StatedFacts>, 
         if !folders.contains_key(folder) {
             let read = sidecar::read(folder).map_err(|error| {
                 CommandError::new("input.sidecar", error.to_string())
-                    .with_next("correct it; `stemma ingest --help` says what it may hold")
+                    .with_next("correct the file; `stemma ingest --help` lists its columns")
             })?;
             folders.insert(folder, read);
         }
@@ -38,10 +38,10 @@ pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, StatedFacts>, 
 /// A path or pattern that names nothing.
 pub fn discover_error(error: &DiscoverError) -> CommandError {
     CommandError::new("input.not_found", error.to_string())
-        .with_next("check the path; `stemma ingest --help` has examples")
+        .with_next("check the path; see the examples in `stemma ingest --help`")
 }
 
-/// What was submitted, for people: the first path, and how many more.
+/// Label of a job: the first path, and the number of others.
 pub fn label(paths: &[PathBuf]) -> String {
     const LONGEST: usize = 100;
     let first = paths

@@ -1,4 +1,4 @@
-//! What the reading commands have in common.
+//! Opening collections, and text formatting shared by the reading commands.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::model_clients::answer_model;
 
-/// How long another process that updates the index is waited for.
+// Another process may be updating the index. After this time, search an incomplete index rather than wait longer.
 const INDEX_WAIT: Duration = Duration::from_secs(10);
 
 /// The collection, opened for reading.
@@ -21,7 +21,7 @@ pub async fn open(context: &Context) -> Result<Archive, CommandError> {
     Ok(Archive::open(store.blobs, context.collection.clone()).await?)
 }
 
-/// The collection with its index, brought up to date. Where another process is at that, it is waited for a while.
+/// The collection with an updated index. Waits a while if another process is updating it.
 pub async fn open_indexed(context: &Context) -> Result<Archive, CommandError> {
     index_archive(context.open_store().await?, context).await
 }
@@ -64,13 +64,13 @@ pub async fn index_archive(store: Store, context: &Context) -> Result<Archive, C
     if behind > 0 {
         let missing = crate::table::counted(behind, "document");
         context.output.note(&format!(
-            "{missing} not in the index yet: another process is entering them"
+            "{missing} not indexed yet: another process is indexing them"
         ));
     }
     Ok(reader.with_cache(collection_cache))
 }
 
-/// Conditions on documents, as text or JSON.
+/// Parses `--where`: conditions on documents as text or JSON.
 pub fn filter(conditions: Option<&str>) -> Result<Filter, CommandError> {
     Ok(Filter::parse(conditions.unwrap_or_default()).map_err(ApiError::from)?)
 }
@@ -86,7 +86,7 @@ pub fn page_or_line_range(pages: Option<(u32, u32)>, lines: Option<(u32, u32)>) 
     }
 }
 
-/// Issuer, form and period: what tells a filing from others; empty for other documents.
+/// Issuer, form and period of a filing; empty for other documents.
 pub fn identity(document: &DocumentInfo) -> Vec<String> {
     let Some(facts) = &document.facts else {
         return Vec::new();
@@ -120,7 +120,7 @@ pub fn identity(document: &DocumentInfo) -> Vec<String> {
     parts
 }
 
-/// How an Item is answered, for people: `by reference`, or what stands there instead of an answer.
+/// The status of an Item in words: `by reference`, or the reason why a full Item is empty.
 pub fn badge(status: Option<ItemStatus>, nothing: Option<EmptyReason>) -> String {
     match (status, nothing) {
         (Some(ItemStatus::Full), Some(nothing)) => word(&nothing),
@@ -129,7 +129,7 @@ pub fn badge(status: Option<ItemStatus>, nothing: Option<EmptyReason>) -> String
     }
 }
 
-/// `→ 3M_2022_10K#0051, proxy statement (not in this document)`; empty where nothing is elsewhere.
+/// `→ 3M_2022_10K#0051, proxy statement (not in this document)`; empty without links.
 pub fn links_line(links: &[ItemContent]) -> String {
     let parts: Vec<String> = links
         .iter()
@@ -162,7 +162,7 @@ pub fn length(document: &DocumentInfo) -> String {
     }
 }
 
-/// A snake_case word from JSON, for people: `printed_contents` → `printed contents`.
+/// A snake_case JSON value in words: `printed_contents` → `printed contents`.
 pub fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word.replace('_', " "),
@@ -171,13 +171,13 @@ pub fn word(value: &impl serde::Serialize) -> String {
     }
 }
 
-/// Text with the marked bytes in bold, made safe to show.
+/// Text with the marked byte ranges in bold, and control characters escaped.
 pub fn highlight(output: &crate::output::Output, text: &str, marks: &[(usize, usize)]) -> String {
     use crate::output::clean;
     let mut highlighted = String::new();
     let mut at = 0;
     for (start, end) in marks.iter().filter(|(start, end)| start < end) {
-        // Pairs of neighboring ideographs overlap.
+        // Ideographs are indexed as overlapping pairs, so marks can overlap.
         let start = (*start).max(at);
         if let (Some(before), Some(matched)) = (text.get(at..start), text.get(start..*end)) {
             highlighted.push_str(&clean(before));

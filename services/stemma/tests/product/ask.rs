@@ -113,7 +113,7 @@ fn exit_codes_reflect_the_outcome() {
     hall.run(&["ask", "How much was spending on anvils?", "--sections", "4"]);
     let remembered = hall.run(&["ask", "How much was spending on anvils?", "--sections", "5"]);
     assert!(
-        remembered.err.contains("replies remembered, 0 calls"),
+        remembered.err.contains("cached replies, 0 calls"),
         "{remembered:?}"
     );
     let long =
@@ -156,7 +156,7 @@ fn chat_answers_each_line() {
     );
     assert_eq!(lines[2]["error"]["code"], "input.encoding");
     assert!(
-        answer.err.contains("there are /in SCOPE") && answer.err.contains("NOBODY"),
+        answer.err.contains("use /in SCOPE") && answer.err.contains("NOBODY"),
         "{answer:?}"
     );
     assert_eq!(lines[3]["question"], "And for whom?");

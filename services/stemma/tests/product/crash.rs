@@ -155,7 +155,7 @@ fn interrupted_ingest_can_be_resumed() {
     let answer = running.end();
     assert_eq!(answer.code, Some(130), "{answer:?}");
     assert!(
-        answer.err.contains("Go on with the same command"),
+        answer.err.contains("run the same command to resume"),
         "{answer:?}"
     );
     assert!(answer.out.starts_with("stopped at "), "{answer:?}");

@@ -292,7 +292,7 @@ fn model_failures_are_summarized_and_policy_is_configurable() {
     );
     let wrong = ingest("wrong", "ignore");
     assert!(
-        wrong.code == Some(2) && wrong.err.contains("none of fail, gap and offline"),
+        wrong.code == Some(2) && wrong.err.contains("use fail, gap or offline"),
         "{wrong:?}"
     );
 }

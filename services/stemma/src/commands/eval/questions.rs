@@ -1,4 +1,4 @@
-//! Questions whose pages and answers are known: `eval retrieval`.
+//! `stemma eval retrieval`: measures search on questions whose pages are known.
 
 use stemma_query::SearchRequest;
 use stemma_query::eval::question::QuestionTruth;
@@ -17,18 +17,15 @@ use crate::table::{Align, Table};
 pub struct RetrievalArgs {
     #[command(flatten)]
     truths: TruthArgs,
-    /// Search all documents, also where a question names its own.
+    /// Search all documents, even if a question names its document.
     #[arg(long)]
     everywhere: bool,
-    /// How to rank: `auto`, `ranked`, or `lexical`.
+    /// Search strategy: `auto`, `ranked`, or `lexical`.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = crate::commands::search::strategy)]
     strategy: RankingStrategy,
 }
 
 /// Runs `eval retrieval`.
-///
-/// # Errors
-/// [`CommandError`] when the file cannot be read, or the index cannot say.
 pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, CommandError> {
     let questions: Vec<QuestionTruth> = args.truths.read()?;
     let reader = open_indexed(context).await?;
@@ -122,7 +119,7 @@ fn table(means: &[RetrievalMeans]) -> Table {
     table
 }
 
-/// `fb_1  first 2  of 3 pages: 2, 4, –   3M_2022_10K#p=48 …`.
+// `fb_1  first 2  of 3 pages: 2, 4, –   3M_2022_10K#p=48 …`.
 fn line(row: &RetrievalRow) -> String {
     let first = row
         .first

@@ -1,4 +1,4 @@
-//! Evaluations as tables.
+//! Prints evaluations as tables.
 
 use stemma_query::eval::text::TextScore;
 use stemma_query::eval::{StructureMeans, StructureRow};
@@ -7,7 +7,7 @@ use super::{Evaluation, MetadataEval, SkippedTruth, StructureEval, TextEval};
 use crate::output::{Output, clean};
 use crate::table::{Align, Table};
 
-/// Rows of a list of details that are shown for one document.
+// Rows of a list of details that are shown for one document.
 const MAX_DETAILS: usize = 40;
 
 /// `0.97`, `–` where there is none.
@@ -153,7 +153,7 @@ fn details_of(row: &StructureRow, lines: &mut Vec<String>) {
                 .map(|line| format!("  {line}")),
         );
         if more > 0 {
-            lines.push(format!("  {more} more: --json has all"));
+            lines.push(format!("  {more} more; all with --json"));
         }
     }
 }
@@ -292,7 +292,7 @@ impl Evaluation for MetadataEval {
             lines.extend(self.mistakes.iter().map(|mistake| {
                 let fact = &mistake.fact;
                 format!(
-                    "  {}  {}: found {}, wanted {}",
+                    "  {}  {}: found {}, expected {}",
                     clean(&mistake.doc),
                     fact.fact,
                     value(&fact.actual),

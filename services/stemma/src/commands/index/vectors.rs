@@ -1,4 +1,4 @@
-//! `stemma index vectors`: the vectors of sections, within a budget.
+//! `stemma index vectors`: creates section vectors, within a budget.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,13 +17,10 @@ use crate::cost::{BudgetArgs, money};
 use crate::error::{CommandError, Exit};
 use crate::table::counted;
 
-/// How often it is said how far it is.
+// How often it is said how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Brings the vectors up to the catalogue, or says what that would cost.
-///
-/// # Errors
-/// [`CommandError`] when no endpoint is configured, it does not answer, or another process makes them.
+/// Creates missing vectors, or estimates their cost.
 pub(super) async fn run(
     estimate: bool,
     budget: BudgetArgs,
@@ -43,7 +40,7 @@ pub(super) async fn run(
     ) else {
         return Err(CommandError::new(
             "config.no_embeddings",
-            "no endpoint for embeddings is configured",
+            "no embedding endpoint is configured",
         )
         .with_next(
             "set embeddings.model and embeddings.base_url (see `stemma config embeddings`)",
@@ -93,16 +90,16 @@ async fn embed(
     else {
         return Err(CommandError::new(
             "embeddings.elsewhere",
-            "another process of this machine makes the vectors",
+            "another process on this machine is creating the vectors",
         )
-        .with_next("wait for it; searches use what is made at once"));
+        .with_next("wait until it ends; searches already use finished vectors"));
     };
     show(&report, context);
     match stopped {
         None => Ok(Exit::Done),
         Some(EmbeddingError::Endpoint(failure)) if failure.code == BUDGET_EXHAUSTED => {
             context.output.note(&format!(
-                "{}; {} left: the same command goes on",
+                "{}; {} left; run the same command to resume",
                 failure.message,
                 documents(report.remaining)
             ));
@@ -122,7 +119,7 @@ fn show(report: &EmbedReport, context: &Context) {
     let vectors = thousands_of(report.vectors);
     let entered = documents(report.documents);
     let line = format!(
-        "{entered} entered: {sent} embedded, {reused} known · {} · {vectors} vectors in all",
+        "{entered} indexed: {sent} embedded, {reused} reused · {} · {vectors} vectors in total",
         usage_line(report)
     );
     context.output.line(&line);
@@ -135,7 +132,7 @@ fn show_estimate(estimate: &EmbedEstimate, context: &Context) {
     }
     let paid = match estimate.nanodollars {
         Some(nanodollars) => money(nanodollars as f64 / 1e9),
-        None => "price unknown: set embeddings.prices.input".into(),
+        None => "price unknown; set embeddings.prices.input".into(),
     };
     let documents = documents(estimate.documents);
     let sections = counted(estimate.sections, "section");
@@ -145,7 +142,7 @@ fn show_estimate(estimate: &EmbedEstimate, context: &Context) {
     ));
 }
 
-/// `3 calls · 1,200 tokens · $0.0001`.
+// `3 calls · 1,200 tokens · $0.0001`.
 fn usage_line(report: &EmbedReport) -> String {
     let calls = counted(report.calls as usize, "call");
     let tokens = thousands_of(usize::try_from(report.tokens).unwrap_or(usize::MAX));

@@ -18,9 +18,9 @@ use crate::submission::StatedFacts;
 pub struct IngestBatch {
     pub submissions: Vec<Submission>,
     pub unreadable: Vec<FailedDocument>,
-    /// Path, and the path of a document with the same bytes.
+    /// Path, and path of a document with the same bytes.
     pub duplicates: Vec<(String, String)>,
-    /// Documents whose files are gone from the folders that were walked.
+    /// Known documents whose files were deleted from the walked folders.
     pub removed: Vec<String>,
     pub discovery: Discovery,
 }
@@ -63,16 +63,12 @@ fn file_exists(uri: &str) -> bool {
     file_path(uri).is_some_and(|path| path.exists())
 }
 
-/// A document that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailedDocument {
     /// Its path below the folder it was found in.
     pub path: String,
-    /// Stable code.
     pub code: String,
-    /// One sentence.
     pub message: String,
-    /// What to do.
     pub next: Option<String>,
 }
 
@@ -93,7 +89,7 @@ impl FailedDocument {
     }
 }
 
-/// Reads every file once for its digest, one reader per core.
+/// Digests decide what is new, so every file is read, with one thread per core.
 pub async fn read_files(
     discovery: Discovery,
     mut stated: HashMap<PathBuf, StatedFacts>,
@@ -192,7 +188,7 @@ fn read_file(input: &DiscoveredFile, max_bytes: u64) -> Result<Submission, Faile
             path,
             code: "input.unreadable".into(),
             message: format!("the file cannot be read: {error}"),
-            next: Some("check its permissions, then ingest again".into()),
+            next: Some("check its permissions, then run ingest again".into()),
         }),
     }
 }

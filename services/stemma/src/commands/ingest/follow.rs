@@ -40,7 +40,7 @@ pub async fn follow(
                     Ok(JobControl { paused: Some(paused), cancelled: None, .. }) if paused.reason != PauseReason::Person => {
                         return IngestEnd::Paused(paused.reason);
                     }
-                    _ => continue, // what cannot be seen now is seen at the next tick
+                    _ => continue, // a failed read is repeated at the next tick
                 }
             }
         };

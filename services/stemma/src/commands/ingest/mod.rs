@@ -37,14 +37,14 @@ use crate::models::on_model_failure;
 use crate::output::clean;
 use crate::submission::{discover_error, label, sidecars};
 
-/// Turn files into section trees.
+/// Ingest files as section trees.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Folders are walked for .pdf, .md and .txt files; a file that is named is taken whatever it is
-called. Unchanged files cost nothing, changed ones become a new version, and an interrupted run
-goes on where it was.
+Folders are searched for .pdf, .md and .txt files; a file given by name is read whatever its
+extension. Unchanged files are skipped, changed files become a new version. If a run is
+interrupted, run the same command to resume.
 
-A `metadata.csv` in a folder states facts about its files: a column `file`, and any of company,
+A `metadata.csv` in a folder adds facts about its files: a column `file`, and any of company,
 form, fiscal_year, fiscal_period, period_end, filed, file_number, irs_number, state, ticker, cik,
 accession. CIK and accession number also come from a path …/CIK/ACCESSION/…, never from the text.
 
@@ -57,35 +57,32 @@ pub struct IngestArgs {
     /// Files, folders or patterns; `-` reads a list of paths from standard input.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// Show what would be done and about what it would cost, and do nothing: documents are read, no model is asked.
+    /// Show what would be done and estimate the cost. Reads documents, but calls no model.
     #[arg(long, visible_alias = "estimate")]
     pub dry_run: bool,
-    /// Try documents again that failed before, or about which a model left questions unanswered.
+    /// Retry documents that failed, or for which the model gave no answer.
     #[arg(long)]
     pub rerun_failed: bool,
-    /// Password for encrypted documents; used in this run only, never stored.
+    /// Password for encrypted documents. Never stored.
     #[arg(long, value_name = "PASSWORD")]
     pub password: Option<String>,
-    /// Stop when more documents than this have failed: a number, or a share such as `2%`.
+    /// Stop if more documents than this fail: a number, or a share such as `2%`.
     #[arg(long, value_name = "N|P%")]
     pub max_failed: Option<MaxFailed>,
     #[command(flatten)]
     pub budget: BudgetArgs,
-    /// What becomes of a document where the model does not answer: it fails, what is missing is a gap, or rules stand in.
+    /// If the model fails: fail the document, leave a gap, or use rules (offline).
     #[arg(long, value_name = "fail|gap|offline", value_parser = on_model_failure)]
     pub on_model_failure: Option<OnModelFailure>,
-    /// Documents worked on at once [default: one per core].
+    /// Documents processed at once [default: one per core].
     #[arg(long, value_name = "N")]
     pub jobs: Option<u16>,
-    /// Print the outline of each document when all are done.
+    /// Print the outline of each document at the end.
     #[arg(long)]
     pub show_trees: bool,
 }
 
 /// Ingests, and answers with what became of each document.
-///
-/// # Errors
-/// [`CommandError`] when nothing can be ingested: no such path, a store that is written to, a wrong setting.
 pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandError> {
     if context.config()?.servers.is_cluster() {
         return run_on_cluster(args, context).await;
@@ -105,8 +102,8 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
         discover(&args.paths, context.store.folder()).map_err(|error| discover_error(&error))?;
     if discovery.files.is_empty() {
         return Err(
-            CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
-                .with_next("name files, or a folder that holds some"),
+            CommandError::new("input.nothing", "no .pdf, .md or .txt file found")
+                .with_next("give files, or a folder that contains some"),
         );
     }
     let stated = sidecars(&discovery)?;
@@ -125,7 +122,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
         &Archive::open(Arc::clone(&store.ports.blobs), context.collection.clone()).await?,
     );
     let (sender, events) = mpsc::unbounded_channel();
-    // The receiver lives as long as the services; a send after it has gone has no one to tell.
+    // Sending fails only while the services stop, when nobody needs the event any more.
     let observer = Arc::new(move |event| drop(sender.send(event)));
     let services =
         EmbeddedServices::start(&env, &store.ports, &config, args.password.clone(), observer)?;
@@ -187,7 +184,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     Ok(summary.exit())
 }
 
-/// Where there is a cluster, its workers do the work: the same as `stemma submit --wait`.
+// With a cluster, its workers do the work, as for `stemma submit --wait`.
 async fn run_on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, CommandError> {
     let only_here = [
         ("--dry-run", args.dry_run),
@@ -198,9 +195,9 @@ async fn run_on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, Com
     if let Some((option, _)) = only_here.into_iter().find(|(_, is_set)| *is_set) {
         return Err(CommandError::new(
             "usage.cluster",
-            format!("{option} is for a store that this process works on"),
+            format!("{option} works only without a cluster"),
         )
-        .with_next("leave it out, or unset broker.url"));
+        .with_next("remove the option, or unset broker.url"));
     }
     let IngestArgs {
         paths: sources,

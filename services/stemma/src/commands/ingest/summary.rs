@@ -1,4 +1,4 @@
-//! What became of the documents of an ingest.
+//! Results of an ingest: counts, failures, costs.
 
 use std::collections::BTreeMap;
 
@@ -19,17 +19,17 @@ use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::table::counted;
 
-/// Failures shown to people; all of them are in `stemma failures` and in JSON.
+// `stemma failures` and JSON list all of them.
 const MAX_FAILURES_SHOWN: usize = 20;
 
-/// Codes of gaps that say what a model did not answer, and what is missing or came from rules instead.
+// Codes of gaps left by a model that did not answer, with the part that is missing or comes from rules.
 const UNANSWERED: [(&str, &str); 3] = [
     ("model.summary_failed", "summaries"),
     ("model.describe_failed", "description"),
     ("model.structure_by_rules", "structure"),
 ];
 
-/// The code that gaps name where a provider was away for longer than patience.
+// Code of gaps left because the provider was unreachable for longer than `patience_seconds`.
 const PROVIDER_UNREACHABLE: &str = "model.provider_unreachable";
 
 /// Why following a job ended.
@@ -42,7 +42,7 @@ pub enum IngestEnd {
     Paused(PauseReason),
 }
 
-/// What has ended so far: sums, because an archive may hold a million documents.
+/// Sums over finished documents. It keeps no list, because an archive may hold a million documents.
 #[derive(Default)]
 pub struct IngestTally {
     done: u64,
@@ -51,16 +51,16 @@ pub struct IngestTally {
     failures: Vec<FailedDocument>,
     pages: u64,
     sections: u64,
-    /// Titles found where they were located, in sections.
+    // Sum over sections of the share of titles found where they were located.
     verified: f64,
     methods: BTreeMap<&'static str, u64>,
-    /// Documents in which the model left something unanswered, by the code of the gap.
+    // Documents in which the model left something unanswered, by the code of the gap.
     unanswered: BTreeMap<String, u64>,
-    /// Sections with text and without a summary.
+    // Sections with text and without a summary.
     unsummarized: u64,
-    /// Documents that the provider was away for.
+    // Documents that the provider was away for.
     without_model: u64,
-    /// What is shown one by one; kept only where that is asked for.
+    // What is shown one by one; kept only where that is asked for.
     entries: Option<Vec<CatalogEntry>>,
 }
 
@@ -75,12 +75,10 @@ impl IngestTally {
         }
     }
 
-    /// Documents that ended.
     pub fn documents(&self) -> u64 {
         self.done + self.with_gaps + self.unchanged + self.failed()
     }
 
-    /// Documents that failed.
     pub fn failed(&self) -> u64 {
         self.failures.len() as u64
     }
@@ -158,7 +156,7 @@ impl IngestTally {
             .for_each(|entries| entries.push(entry.clone()));
     }
 
-    /// `  the model left open: summaries in 2 documents (14 sections have none), description in 1 document`.
+    // `  no answer from the model: summaries in 2 documents (14 sections have none), description in 1 document`.
     fn without_answers(&self) -> String {
         let open_parts = UNANSWERED.iter().filter_map(|(code, what)| {
             let documents = counted(
@@ -174,18 +172,18 @@ impl IngestTally {
             Some(format!("{what} in {documents}{none}"))
         });
         format!(
-            "  the model left open: {}",
+            "  no answer from the model: {}",
             open_parts.collect::<Vec<_>>().join(", ")
         )
     }
 
-    /// Documents that were made anew.
+    // Documents that were made anew.
     fn created(&self) -> u64 {
         self.done + self.with_gaps
     }
 }
 
-/// A tree that was just published; `None` only where it vanished meanwhile.
+// A tree that was just published; `None` only where it vanished meanwhile.
 async fn published(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -217,15 +215,10 @@ fn method_name(method: Method) -> &'static str {
 
 /// The end of an ingest.
 pub struct IngestSummary<'a> {
-    /// The job.
     pub job: JobId,
-    /// What was submitted.
     pub batch: &'a IngestBatch,
-    /// What became of it.
     pub tally: IngestTally,
-    /// Why it ended.
     pub end: IngestEnd,
-    /// How long it took.
     pub seconds: f64,
     /// What models were paid for it.
     pub usage: ModelUsage,
@@ -244,10 +237,6 @@ impl IngestSummary<'_> {
         }
     }
 
-    /// Writes it.
-    ///
-    /// # Errors
-    /// [`CommandError`] when trees were asked for and cannot be read.
     pub async fn show(&self, context: &Context) -> Result<(), CommandError> {
         if self.tally.without_model > 0 {
             context.output.note(&self.without_model());
@@ -261,7 +250,7 @@ impl IngestSummary<'_> {
             .for_each(|line| context.output.line(line));
         list_skipped(self.batch, context);
         let entries = self.tally.entries.iter().flatten();
-        // Of one document everything is shown, of many what fits to be skimmed.
+        // One document is shown in full, more of them as a summary.
         let depth = (self.tally.created() > 1).then_some(1);
         for entry in entries {
             context.output.line("");
@@ -277,7 +266,7 @@ impl IngestSummary<'_> {
             "document",
         );
         format!(
-            "the model stayed away ({PROVIDER_UNREACHABLE}): {documents} done without it, by rules, with gaps. When it is back: the same command \
+            "the model was unreachable ({PROVIDER_UNREACHABLE}): {documents} structured by rules, with gaps. When it is back, run the same command \
              with --rerun-failed"
         )
     }
@@ -306,7 +295,7 @@ impl IngestSummary<'_> {
                 duration(self.seconds)
             )),
             format!(
-                "  new or changed {done}, with gaps {with_gaps}, unchanged {unchanged}, failed {failed}"
+                "  new or changed {done}, with warnings {with_gaps}, unchanged {unchanged}, failed {failed}"
             ),
         ];
         if self.tally.created() > 0 {
@@ -353,7 +342,7 @@ impl IngestSummary<'_> {
         lines
     }
 
-    /// What models were asked and paid.
+    // What models were asked and paid.
     fn paid(&self) -> String {
         let ModelUsage {
             calls,
@@ -362,7 +351,7 @@ impl IngestSummary<'_> {
             ..
         } = self.usage;
         match calls {
-            0 => "no model asked, cost $0".into(),
+            0 => "no model used, cost $0".into(),
             calls => format!(
                 "{calls} calls, {} tokens, {}",
                 prompt_tokens + output_tokens,
@@ -377,27 +366,27 @@ impl IngestSummary<'_> {
             IngestEnd::Finished if self.tally.created() == 0 => {}
             IngestEnd::Finished => note("try: stemma ls · stemma tree NAME · stemma search \"…\""),
             IngestEnd::Interrupted => {
-                note("everything that ended is kept. Go on with the same command.")
+                note("finished documents are saved; run the same command to resume")
             }
             IngestEnd::Paused(PauseReason::Budget | PauseReason::Person) => {
                 note(
-                    "paused: the next call would exceed the budget. Go on with the same command and more for --budget.",
+                    "paused: the next call would exceed the budget; raise --budget and run the same command to resume",
                 );
             }
             IngestEnd::Paused(PauseReason::Credentials) => {
                 context
                     .output
-                    .error("error: the provider refuses the key, the model's name or its address");
+                    .error("error: the provider rejects the key, the model name or the address");
                 context
                     .output
-                    .error("next:  stemma doctor says which; then go on with the same command");
+                    .error("next:  run `stemma doctor` to find out which, then run the same command to resume");
             }
-            IngestEnd::Cancelled => {
-                note("the job was cancelled; what was made is kept. Go on with the same command.")
-            }
+            IngestEnd::Cancelled => note(
+                "the job was cancelled; finished documents are saved; run the same command to resume",
+            ),
             IngestEnd::TooManyFailed => {
                 note(
-                    "stopped: too many documents failed. See `stemma failures`; go on with the same command.",
+                    "stopped: too many documents failed; see `stemma failures`, then run the same command to resume",
                 );
             }
         }
@@ -456,21 +445,21 @@ impl IngestSummary<'_> {
     }
 }
 
-/// What was found and left out, and which files are copies of others.
+/// Lists duplicates, deleted files and skipped files, shortened for people; JSON has all of them.
 pub fn list_skipped(batch: &IngestBatch, context: &Context) {
     let note = |line: String| context.output.note(&line);
     for (path, of) in batch.duplicates.iter().take(MAX_FAILURES_SHOWN) {
-        note(format!("  same bytes  {} and {}", clean(path), clean(of)));
+        note(format!("  duplicate  {} and {}", clean(path), clean(of)));
     }
     for label in batch.removed.iter().take(MAX_FAILURES_SHOWN) {
         note(format!(
-            "  file gone  {0}: its tree is kept; remove it with: stemma rm \"{0}\"",
+            "  deleted file  {0}: its tree is kept; remove it with: stemma rm \"{0}\"",
             clean(label)
         ));
     }
     for (path, reason) in batch.discovery.skipped.iter().take(MAX_FAILURES_SHOWN) {
         note(format!(
-            "  refused  {}: {reason}",
+            "  skipped  {}: {reason}",
             clean(&path.to_string_lossy())
         ));
     }
@@ -482,7 +471,7 @@ pub fn list_skipped(batch: &IngestBatch, context: &Context) {
         .collect();
     if !others.is_empty() {
         note(format!(
-            "  left out, not a format that is read: {}",
+            "  skipped {}: unsupported format",
             others.join(", ")
         ));
     }

@@ -1,4 +1,4 @@
-//! What is shown of a search that asked a model.
+//! Prints the steps of a search with a model.
 
 use stemma_query::TreeSearchReport;
 
@@ -60,7 +60,7 @@ pub(super) fn cost(reasoning: &TreeSearchReport) -> String {
     let usage = &reasoning.usage;
     let tokens = usage.prompt_tokens + usage.output_tokens;
     let remembered = if usage.cached_replies > 0 {
-        format!(", {} remembered", usage.cached_replies)
+        format!(", {} cached", usage.cached_replies)
     } else {
         String::new()
     };
