@@ -78,14 +78,15 @@ impl Config {
         }
         let mut names = self.model.settings.names();
         names.extend(self.models.iter().map(|model| model.name.as_str()));
-        let further = |name: &str| self.models.iter().find(|model| model.name == name);
-        let provider = |name: &str| match further(name) {
-            Some(model) => model.provider(&self.model.provider),
-            None => self.model.provider.clone(),
-        };
         names
             .into_iter()
-            .map(|name| (name.to_string(), provider(name)))
+            .map(|name| {
+                let provider = match self.models.iter().find(|model| model.name == name) {
+                    Some(model) => model.provider(&self.model.provider),
+                    None => self.model.provider.clone(),
+                };
+                (name.to_string(), provider)
+            })
             .collect()
     }
 }
@@ -168,11 +169,11 @@ impl Default for LocalConfig {
 impl LocalConfig {
     /// Documents worked on at once.
     pub fn concurrency(&self) -> u16 {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         if self.concurrency > 0 {
             self.concurrency
         } else {
-            u16::try_from(cores()).unwrap_or(u16::MAX)
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            u16::try_from(cores).unwrap_or(u16::MAX)
         }
     }
 }

@@ -79,14 +79,9 @@ impl Context {
 
     /// Where this machine keeps the search index of the store.
     pub fn cache_dir(&self) -> PathBuf {
-        let variable = |name: &str| {
-            std::env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
         self.store.cache(
-            &variable("XDG_CACHE_HOME")
-                .or_else(|| variable("HOME").map(|home| home.join(".cache")))
+            &env_path("XDG_CACHE_HOME")
+                .or_else(|| env_path("HOME").map(|home| home.join(".cache")))
                 .unwrap_or_else(std::env::temp_dir),
         )
     }
@@ -100,4 +95,10 @@ impl Context {
         }
         Ok(Some(servers.connect(&self.store, name, env).await?))
     }
+}
+
+fn env_path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
 }

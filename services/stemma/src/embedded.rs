@@ -44,27 +44,35 @@ impl EmbeddedServices {
         let stop = CancellationToken::new();
         let presence = HeartbeatReporter::new(env, format!("pid-{}", std::process::id()), "all");
         let models = model_clients(config, env, ports, presence.process())?;
-        let tools = Arc::new(worker_deps(config, password)?.with_models(models));
+        let deps = Arc::new(worker_deps(config, password)?.with_models(models));
         let worker = WorkerSettings {
             lanes: lanes(config),
             grace: Duration::from_secs(config.local.grace_seconds),
             presence: Arc::clone(&presence),
         };
         let open_documents = config.local.open_documents;
-        let copy = || (env.clone(), ports.clone(), stop.clone());
-        let (e, p, s) = copy();
         let coordinator = env.spawn(stemma_coordinator::run(
-            e,
-            p,
+            env.clone(),
+            ports.clone(),
             open_documents,
             observer,
             Arc::clone(&presence),
-            s,
+            stop.clone(),
         ));
-        let (e, p, s) = copy();
-        let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), worker, s));
-        let (e, p, s) = copy();
-        let assembler = env.spawn(stemma_assembler::run(e, p, tools, presence, s));
+        let worker = env.spawn(stemma_worker::run(
+            env.clone(),
+            ports.clone(),
+            Arc::clone(&deps),
+            worker,
+            stop.clone(),
+        ));
+        let assembler = env.spawn(stemma_assembler::run(
+            env.clone(),
+            ports.clone(),
+            deps,
+            presence,
+            stop.clone(),
+        ));
         Ok(Self {
             stop,
             services: vec![coordinator, worker, assembler],

@@ -69,7 +69,7 @@ impl CommandError {
         }
     }
 
-    /// The same with a next step.
+    /// Adds the next step.
     #[must_use]
     pub fn with_next(mut self, next: impl Into<String>) -> Self {
         self.next = Some(next.into());

@@ -112,7 +112,7 @@ pub struct ExtraModel {
     pub base_url: Option<String>,
     #[serde(default)]
     pub api_key: Secret,
-    /// The header the key stands in.
+    /// Header for the key.
     pub key_header: Option<String>,
     #[serde(default)]
     pub headers: Vec<Secret>,
@@ -128,27 +128,25 @@ pub struct ExtraModel {
 
 impl ExtraModel {
     pub fn provider(&self, model: &ProviderConfig) -> ProviderConfig {
-        let there = self.base_url.is_none();
-        let or = |own: &Secret, theirs: &Secret| {
-            if own.is_empty() && there {
-                theirs.clone()
-            } else {
-                own.clone()
-            }
-        };
-        let theirs = |header: &String| if there { header.clone() } else { String::new() };
+        // Credentials are for one address only.
+        let same_address = self.base_url.is_none();
         ProviderConfig {
             dialect: self.dialect.unwrap_or(model.dialect),
             base_url: self
                 .base_url
                 .clone()
                 .unwrap_or_else(|| model.base_url.clone()),
-            api_key: or(&self.api_key, &model.api_key),
-            key_header: self
-                .key_header
-                .clone()
-                .unwrap_or_else(|| theirs(&model.key_header)),
-            headers: if self.headers.is_empty() && there {
+            api_key: if self.api_key.is_empty() && same_address {
+                model.api_key.clone()
+            } else {
+                self.api_key.clone()
+            },
+            key_header: match &self.key_header {
+                Some(header) => header.clone(),
+                None if same_address => model.key_header.clone(),
+                None => String::new(),
+            },
+            headers: if self.headers.is_empty() && same_address {
                 model.headers.clone()
             } else {
                 self.headers.clone()

@@ -30,7 +30,7 @@ pub struct SidecarError {
     pub problem: String,
 }
 
-/// The sidecar of a folder; empty where there is none.
+/// Reads the sidecar of a folder; empty if there is none.
 pub fn read(folder: &Path) -> Result<SidecarFacts, SidecarError> {
     let path = folder.join(NAME);
     let wrong = |problem: String| SidecarError {

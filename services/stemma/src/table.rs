@@ -4,7 +4,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::output::clean;
 
-/// Where a column's text stands.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     Left,
@@ -41,15 +41,12 @@ impl Table {
 
     /// The lines, with columns two spaces apart and empty columns omitted.
     pub fn lines(&self) -> Vec<String> {
-        let width = |at: usize| {
-            self.rows
-                .iter()
-                .filter_map(|row| row.get(at))
-                .map(|cell| cell.width())
-                .max()
-                .unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let widths: Vec<usize> = (0..self.columns.len())
+            .map(|at| {
+                let cells = self.rows.iter().filter_map(|row| row.get(at));
+                cells.map(|cell| cell.width()).max().unwrap_or(0)
+            })
+            .collect();
         self.rows
             .iter()
             .map(|row: &Vec<String>| {

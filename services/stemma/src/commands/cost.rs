@@ -46,7 +46,7 @@ enum CostGrouping {
     Day,
 }
 
-// Whose cost is asked for.
+// The calls to count.
 enum CostSubject {
     Everyone,
     Job(stemma_engine::JobId),

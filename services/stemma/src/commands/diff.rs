@@ -14,7 +14,7 @@ use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, thousands};
 
-// Sentences of each sort that are told of a section, where only a part is compared.
+// Sentences of each kind to show per section if only a part is compared.
 const SENTENCES: usize = 3;
 const TITLE_COLUMNS: usize = 60;
 
@@ -264,10 +264,9 @@ fn outcome_sign(outcome: DiffStatus) -> &'static str {
 }
 
 fn pages_or_lines(pair: &SectionPair) -> String {
-    let of = |side: &PairedSection| page_or_line_range(side.section.pages, side.section.lines);
     match (&pair.left, &pair.right) {
-        (Some(left), Some(right)) => format!("{} → {}", of(left), of(right)),
-        (Some(one), None) | (None, Some(one)) => of(one),
+        (Some(left), Some(right)) => format!("{} → {}", section_range(left), section_range(right)),
+        (Some(one), None) | (None, Some(one)) => section_range(one),
         (None, None) => String::new(),
     }
 }
@@ -306,4 +305,8 @@ fn page_or_line(sentence: &ChangedSentence) -> String {
         || format!("line {}:", sentence.line),
         |page| format!("p {page}:"),
     )
+}
+
+fn section_range(side: &PairedSection) -> String {
+    page_or_line_range(side.section.pages, side.section.lines)
 }

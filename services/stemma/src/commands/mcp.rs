@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::model_clients::answer_model;
 
-// The configuration file that is taken where none is named.
+// The default configuration file.
 const DEFAULT_CONFIG_FILE: &str = "stemma.toml";
 
 /// Serve the archive to a model over the Model Context Protocol (standard input and output).
@@ -160,11 +160,10 @@ fn install(args: InstallArgs, tools: Preset, context: &Context) -> Result<Exit, 
 
 // How a client starts this server.
 fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
-    let failed = |error: io::Error| CommandError::new("system.start", error.to_string());
-    let binary = std::env::current_exe().map_err(failed)?;
+    let binary = std::env::current_exe().map_err(start_error)?;
     let store = match context.store.folder() {
         Some(folder) => std::path::absolute(folder)
-            .map_err(failed)?
+            .map_err(start_error)?
             .display()
             .to_string(),
         None => context.store.to_string(),
@@ -181,7 +180,7 @@ fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
         args.extend([
             "--config".to_owned(),
             std::path::absolute(file)
-                .map_err(failed)?
+                .map_err(start_error)?
                 .display()
                 .to_string(),
         ]);
@@ -192,6 +191,10 @@ fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
         tools.as_str().to_owned(),
     ]);
     Ok(json!({ "command": binary.display().to_string(), "args": args }))
+}
+
+fn start_error(error: io::Error) -> CommandError {
+    CommandError::new("system.start", error.to_string())
 }
 
 // Adds the entry to a client's configuration; `None` if the text is not one.

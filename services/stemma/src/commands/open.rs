@@ -11,6 +11,7 @@ use crate::commands::index;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::model_clients::answer_model;
+use crate::table::counted;
 
 // Another process may be updating the index. After this time, search an incomplete index rather than wait longer.
 const INDEX_WAIT: Duration = Duration::from_secs(10);
@@ -62,7 +63,7 @@ pub async fn index_archive(store: Store, context: &Context) -> Result<Archive, C
             .missing;
     }
     if behind > 0 {
-        let missing = crate::table::counted(behind, "document");
+        let missing = counted(behind, "document");
         context.output.note(&format!(
             "{missing} not indexed yet: another process is indexing them"
         ));
@@ -154,10 +155,9 @@ pub fn links_line(links: &[ItemContent]) -> String {
 
 /// `160 pages` or `812 lines`.
 pub fn length(document: &DocumentInfo) -> String {
-    let counted = |number: u32, one: &str| crate::table::counted(number as usize, one);
     match (document.pages, document.lines) {
-        (Some(pages), _) => counted(pages, "page"),
-        (None, Some(lines)) => counted(lines, "line"),
+        (Some(pages), _) => counted(pages as usize, "page"),
+        (None, Some(lines)) => counted(lines as usize, "line"),
         (None, None) => String::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! `structure = "llm"`: every step asked of a provider on this machine.
+//! `structure = "llm"` against a local provider.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -297,7 +297,7 @@ fn model_failures_are_summarized_and_policy_is_configurable() {
     );
 }
 
-/// A provider that is gone for good costs its patience and no document; when it is back, what it left open is asked.
+/// With a provider that stays away, documents are done by rules; when it is back, the open calls are made.
 #[test]
 fn rerun_failed_repeats_unanswered_model_calls() {
     let lab = lab();

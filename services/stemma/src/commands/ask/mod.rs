@@ -179,7 +179,7 @@ impl AskSession {
         Ok(Self { reader, answerer })
     }
 
-    /// Answers, and says nothing on the way.
+    /// Answers without printing the steps.
     pub async fn answer_quietly(
         &self,
         question: &stemma_answers::AskRequest,
@@ -190,7 +190,7 @@ impl AskSession {
             .map_err(answer_error)
     }
 
-    /// Answers; tells of what is done on the way where someone watches.
+    /// Answers, and prints the steps as notes.
     pub async fn answer(
         &self,
         question: &stemma_answers::AskRequest,

@@ -96,7 +96,7 @@ fn place(section: &ReadSection, output: &Output) -> String {
     )
 }
 
-/// How the answer came to be.
+/// Prints the steps of an answer.
 pub fn path(answer: &Answer, output: &Output) {
     for (index, step) in answer.steps.iter().enumerate() {
         let kind = match step.kind {

@@ -142,8 +142,7 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
         }
         done.push(row);
     }
-    let place = |id: &str| questions.iter().position(|truth| truth.id == id);
-    done.sort_by_key(|row| place(&row.id));
+    done.sort_by_key(|row| questions.iter().position(|truth| truth.id == row.id));
     let exit = args
         .truths
         .report(&AnswersEval::from_rows(done, unscored), context)?;
@@ -286,7 +285,7 @@ impl AnswerEvaluator<'_> {
         Ok(Some(row))
     }
 
-    // Who judges; `None` where no model is configured, or none is to judge.
+    // The judge; `None` if no model is configured or judging is off.
     fn judge(&self) -> Option<&Arc<LlmClient>> {
         self.session
             .reader
@@ -455,7 +454,6 @@ fn table(means: &[AnswerMeans]) -> Table {
 
 // `fb_1  right · numbers ✓ · cited –  a-91c…  because …`.
 fn line(row: &AnswerRow) -> String {
-    let mark = |yes: Option<bool>| yes.map_or("–", |yes| if yes { "yes" } else { "no" });
     let verdict = row.judged.as_ref().map_or_else(
         || "–".into(),
         |one| crate::commands::open::word(&one.verdict),
@@ -465,11 +463,19 @@ fn line(row: &AnswerRow) -> String {
         .as_ref()
         .map(|one| clean(&one.why))
         .unwrap_or_default();
-    let numbers = mark(row.numbers);
-    let cited = mark(row.cited);
+    let numbers = yes_no(row.numbers);
+    let cited = yes_no(row.cited);
     format!(
         "{}  judged {verdict} · numbers {numbers} · cited {cited}  {}  {why}",
         clean(&row.id),
         row.answer_id
     )
+}
+
+fn yes_no(value: Option<bool>) -> &'static str {
+    match value {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "–",
+    }
 }

@@ -166,13 +166,12 @@ impl TruthArgs {
 
     fn report(&self, eval: &impl Evaluation, context: &Context) -> Result<Exit, CommandError> {
         let output = &context.output;
-        let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
         let figures = eval.figures();
         let mut low = Vec::new();
         for (figure, floor) in &self.min {
             let Some((name, mean)) = figures
                 .iter()
-                .find(|(name, _)| plain(name) == plain(figure))
+                .find(|(name, _)| normalized(name) == normalized(figure))
             else {
                 let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
                 let message = format!("unknown figure `{figure}` for this evaluation");
@@ -216,14 +215,10 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
             files.push(path.clone());
             continue;
         }
-        let is_truth = |path: &Path| {
-            path.extension()
-                .is_some_and(|ending| ending == "json" || ending == "jsonl")
-        };
         for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
             let entry =
                 entry.map_err(|error| input_error(path, "input.unreadable", &error.to_string()))?;
-            if entry.file_type().is_file() && is_truth(entry.path()) {
+            if entry.file_type().is_file() && is_truth_file(entry.path()) {
                 files.push(entry.into_path());
             }
             if files.len() > MAX_FILES {
@@ -253,4 +248,14 @@ fn text_of(file: &Path) -> Result<String, CommandError> {
         .with_next("split it"));
     }
     std::fs::read_to_string(file).map_err(unreadable)
+}
+
+// `--min` accepts loc_f1, locF1 and loc-f1.
+fn normalized(figure: &str) -> String {
+    figure.to_lowercase().replace(['_', '-'], "")
+}
+
+fn is_truth_file(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "json" || extension == "jsonl")
 }

@@ -92,17 +92,15 @@ fn table(means: &[RetrievalMeans]) -> Table {
     let mut columns = vec![(Align::Left, 40)];
     columns.resize(16, (Align::Right, 0));
     let mut table = Table::new(&columns);
-    let depths = |name: &'static str| DEPTHS.map(move |depth| format!("{name}@{depth}"));
     let last = ["mrr", "doc", "p50 ms", "p95 ms"].map(str::to_owned);
     table.row(
         ["questions".to_owned(), "n".into()]
             .into_iter()
-            .chain(depths("hit"))
-            .chain(depths("R"))
+            .chain(depth_columns("hit"))
+            .chain(depth_columns("R"))
             .chain(last),
     );
     for means in means {
-        let share = |value: f64| format!("{value:.2}");
         let shares = means
             .hit
             .values()
@@ -112,7 +110,7 @@ fn table(means: &[RetrievalMeans]) -> Table {
         let name = [clean(&means.set), means.questions.to_string()];
         table.row(
             name.into_iter()
-                .chain(shares.map(|value| share(*value)))
+                .chain(shares.map(|value| format!("{value:.2}")))
                 .chain(took),
         );
     }
@@ -137,4 +135,8 @@ fn line(row: &RetrievalRow) -> String {
         row.gold,
         ranked.join(" ")
     )
+}
+
+fn depth_columns(name: &str) -> [String; DEPTHS.len()] {
+    DEPTHS.map(|depth| format!("{name}@{depth}"))
 }

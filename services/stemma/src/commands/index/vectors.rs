@@ -17,7 +17,7 @@ use crate::cost::{BudgetArgs, money};
 use crate::error::{CommandError, Exit};
 use crate::table::counted;
 
-// How often it is said how far it is.
+// Interval of progress notes.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Creates missing vectors, or estimates their cost.

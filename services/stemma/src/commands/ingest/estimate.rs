@@ -117,31 +117,10 @@ impl IngestEstimate {
         let output = EstimateRange::scaled(needs.output, pages);
         let prices = PriceList::from_config(config);
         let names = [Purpose::Structure, Purpose::Summaries].map(|purpose| model.name_for(purpose));
-        // If two models are used, all tokens are charged at the higher price: an upper bound.
-        let cost = |prompt: f64, output: f64| {
-            let usage = TokenUsage {
-                prompt_tokens: 1_000_000,
-                cached_tokens: 0,
-                output_tokens: 0,
-            };
-            let of = |name: &str| {
-                let input = prices.dollars(name, usage)?;
-                let written = TokenUsage {
-                    prompt_tokens: 0,
-                    cached_tokens: 0,
-                    output_tokens: 1_000_000,
-                };
-                Some((input * prompt + prices.dollars(name, written)? * output) / 1e6)
-            };
-            names
-                .iter()
-                .map(|name| of(name))
-                .try_fold(0.0_f64, |most, cost| Some(most.max(cost?)))
-        };
         let dollars = (
-            cost(prompt.low, output.low),
-            cost(prompt.about, output.about),
-            cost(prompt.high, output.high),
+            highest_cost(&prices, names, prompt.low, output.low),
+            highest_cost(&prices, names, prompt.about, output.about),
+            highest_cost(&prices, names, prompt.high, output.high),
         );
         self.dollars = match dollars {
             (Some(low), Some(about), Some(high)) => Some(EstimateRange { low, about, high }),
@@ -153,11 +132,10 @@ impl IngestEstimate {
 
     /// For people, on one line.
     pub fn line(&self) -> String {
-        let count = |number: f64| thousands(number.round() as u32);
         let pages = format!(
             "estimate {} pages · {} tokens of text",
-            count(self.pages as f64),
-            count(self.text_tokens as f64)
+            rounded(self.pages as f64),
+            rounded(self.text_tokens as f64)
         );
         let (Some(calls), Some(prompt), Some(output)) =
             (self.calls, self.prompt_tokens, self.output_tokens)
@@ -173,10 +151,35 @@ impl IngestEstimate {
         };
         format!(
             "{pages} · ~{} calls · ~{} tokens · {paid}",
-            count(calls.about),
-            count(tokens)
+            rounded(calls.about),
+            rounded(tokens)
         )
     }
+}
+
+fn rounded(number: f64) -> String {
+    thousands(number.round() as u32)
+}
+
+// If two models are used, all tokens are charged at the higher price: an upper bound.
+fn highest_cost(prices: &PriceList, names: [&str; 2], prompt: f64, output: f64) -> Option<f64> {
+    let mut highest = 0.0_f64;
+    for name in names {
+        let million_in = TokenUsage {
+            prompt_tokens: 1_000_000,
+            cached_tokens: 0,
+            output_tokens: 0,
+        };
+        let million_out = TokenUsage {
+            prompt_tokens: 0,
+            cached_tokens: 0,
+            output_tokens: 1_000_000,
+        };
+        let input_price = prices.dollars(name, million_in)?;
+        let output_price = prices.dollars(name, million_out)?;
+        highest = highest.max((input_price * prompt + output_price * output) / 1e6);
+    }
+    Some(highest)
 }
 
 // Pages and tokens of a document; `None` where it cannot be read.

@@ -11,7 +11,7 @@ use crate::context::Context;
 
 /// How often the view is brought up to date.
 pub const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
-// How often a line is written where there is no terminal.
+// Without a terminal, one line per interval keeps logs of long runs short.
 const LINE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Shows how far an ingest is.

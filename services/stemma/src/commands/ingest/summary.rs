@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{
-    CatalogEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, Section, TreeObject,
-    blob_keys,
+    CatalogEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, TreeObject, blob_keys,
 };
 use stemma_engine::JobId;
 use stemma_engine::blobs::Blobs;
@@ -58,9 +57,9 @@ pub struct IngestTally {
     unanswered: BTreeMap<String, u64>,
     // Sections with text and without a summary.
     unsummarized: u64,
-    // Documents that the provider was away for.
+    // Documents processed while the provider was unreachable.
     without_model: u64,
-    // What is shown one by one; kept only where that is asked for.
+    // Finished documents, kept only for `--show-trees` and JSON.
     entries: Option<Vec<CatalogEntry>>,
 }
 
@@ -120,11 +119,10 @@ impl IngestTally {
             }
         }
         if let Some(published) = published(blobs, collection, input).await {
-            let bare = |section: &Section| section.summary.is_none() && section.tokens > 0;
             self.unsummarized += published
                 .tree
                 .walk()
-                .filter(|(_, section)| bare(section))
+                .filter(|(_, section)| section.summary.is_none() && section.tokens > 0)
                 .count() as u64;
             self.without_model += u64::from(
                 published
@@ -361,15 +359,17 @@ impl IngestSummary<'_> {
     }
 
     fn next_steps(&self, context: &Context) {
-        let note = |line: &str| context.output.note(line);
+        let output = &context.output;
         match self.end {
             IngestEnd::Finished if self.tally.created() == 0 => {}
-            IngestEnd::Finished => note("try: stemma ls · stemma tree NAME · stemma search \"…\""),
+            IngestEnd::Finished => {
+                output.note("try: stemma ls · stemma tree NAME · stemma search \"…\"")
+            }
             IngestEnd::Interrupted => {
-                note("finished documents are saved; run the same command to resume")
+                output.note("finished documents are saved; run the same command to resume")
             }
             IngestEnd::Paused(PauseReason::Budget | PauseReason::Person) => {
-                note(
+                output.note(
                     "paused: the next call would exceed the budget; raise --budget and run the same command to resume",
                 );
             }
@@ -381,11 +381,11 @@ impl IngestSummary<'_> {
                     .output
                     .error("next:  run `stemma doctor` to find out which, then run the same command to resume");
             }
-            IngestEnd::Cancelled => note(
+            IngestEnd::Cancelled => output.note(
                 "the job was cancelled; finished documents are saved; run the same command to resume",
             ),
             IngestEnd::TooManyFailed => {
-                note(
+                output.note(
                     "stopped: too many documents failed; see `stemma failures`, then run the same command to resume",
                 );
             }
@@ -447,18 +447,18 @@ impl IngestSummary<'_> {
 
 /// Lists duplicates, deleted files and skipped files, shortened for people; JSON has all of them.
 pub fn list_skipped(batch: &IngestBatch, context: &Context) {
-    let note = |line: String| context.output.note(&line);
+    let output = &context.output;
     for (path, of) in batch.duplicates.iter().take(MAX_FAILURES_SHOWN) {
-        note(format!("  duplicate  {} and {}", clean(path), clean(of)));
+        output.note(&format!("  duplicate  {} and {}", clean(path), clean(of)));
     }
     for label in batch.removed.iter().take(MAX_FAILURES_SHOWN) {
-        note(format!(
+        output.note(&format!(
             "  deleted file  {0}: its tree is kept; remove it with: stemma rm \"{0}\"",
             clean(label)
         ));
     }
     for (path, reason) in batch.discovery.skipped.iter().take(MAX_FAILURES_SHOWN) {
-        note(format!(
+        output.note(&format!(
             "  skipped  {}: {reason}",
             clean(&path.to_string_lossy())
         ));
@@ -470,7 +470,7 @@ pub fn list_skipped(batch: &IngestBatch, context: &Context) {
         .map(|(ending, count)| format!("{count} .{}", clean(ending)))
         .collect();
     if !others.is_empty() {
-        note(format!(
+        output.note(&format!(
             "  skipped {}: unsupported format",
             others.join(", ")
         ));

@@ -17,7 +17,7 @@ use crate::output::OutputFormat;
 
 // How often a job is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-// How often a line is written where there is no terminal, if something changed.
+// Without a terminal, one line per interval keeps logs of long jobs short.
 const LINE_INTERVAL_SECONDS: f64 = 15.0;
 // 60 failed polls are 30 seconds, in which a broker or Redis restarts.
 const MAX_FAILED_POLLS: u32 = 60;
@@ -38,7 +38,7 @@ pub struct FollowDisplay<'a> {
 }
 
 impl<'a> FollowDisplay<'a> {
-    /// A view of a job. With `events`, each change is a JSON object on standard output where that form is asked for.
+    /// A view of a job. With `events`, each change is a JSON object on standard output, if the format is JSON lines.
     pub fn new(context: &'a Context, total: u64, events: bool) -> Self {
         let terminal = std::io::stderr().is_terminal()
             && context.output.quiet == 0
@@ -134,7 +134,7 @@ impl<'a> FollowDisplay<'a> {
     }
 }
 
-/// Follows a job until it has ended, or `stop`: then it goes on without being watched. Returns the last view.
+/// Follows a job until it ends or `stop` is cancelled; the job itself continues. Returns the last view.
 pub async fn follow(
     job_context: &JobContext,
     manifest: &JobManifest,
@@ -170,7 +170,7 @@ pub async fn follow(
     }
 }
 
-/// The exit code that a job's end stands for; one that has not ended was left to itself.
+/// The exit code for the end of a job. A job that has not ended was interrupted.
 pub fn exit(view: &JobView) -> Exit {
     match view.state {
         "cancelled" | "stopped" => Exit::Stopped,
@@ -184,9 +184,9 @@ pub fn exit(view: &JobView) -> Exit {
     }
 }
 
-/// Says how a job ended, and what to do next.
+/// Prints how a job ended, and the next step.
 ///
-/// `goes_on` says whether a job that has not ended goes on without this process.
+/// `goes_on`: whether an unfinished job continues without this process.
 pub fn print_end(context: &Context, view: &JobView, goes_on: bool) {
     let output = &context.output;
     if !output.is_text() {

@@ -62,8 +62,13 @@ impl JobView {
 
     /// Whether it is paused until someone raises the budget or corrects the key.
     pub fn needs_attention(&self) -> bool {
-        let stops = |reason| matches!(reason, PauseReason::Budget | PauseReason::Credentials);
-        !self.has_ended() && self.paused.is_some_and(|paused| stops(paused.reason))
+        !self.has_ended()
+            && self.paused.is_some_and(|paused| {
+                matches!(
+                    paused.reason,
+                    PauseReason::Budget | PauseReason::Credentials
+                )
+            })
     }
 
     fn new(manifest: &JobManifest, state: &'static str, counts: EntryCounts) -> Self {

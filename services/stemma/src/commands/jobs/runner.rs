@@ -62,7 +62,7 @@ impl JobRunner {
         self.stop.clone()
     }
 
-    /// Whether an interrupt asked for an end.
+    /// Whether the process was interrupted.
     pub fn is_stopped(&self) -> bool {
         self.stop.is_cancelled()
     }

@@ -72,10 +72,10 @@ struct LaneView {
     delayed: u64,
     // Processes that take from it.
     workers: usize,
-    // Tasks they work on, of those they could.
+    // Tasks in work, and the number that could be.
     busy: u64,
     slots: u64,
-    // Milliseconds since the oldest task in work was begun, of those that beats name.
+    // Age of the oldest task in work that a heartbeat names, in milliseconds.
     oldest_ms: Option<u64>,
 }
 
@@ -399,13 +399,6 @@ fn show_rates(view: &StatusView, output: &Output) {
         ));
     }
     for (name, model) in &view.models {
-        let limit = |used: u64, limit: u32| {
-            if limit == 0 {
-                used.to_string()
-            } else {
-                format!("{used}/{limit}")
-            }
-        };
         let breaker = if model.breaker_open_until_ms.is_some() {
             "open"
         } else {
@@ -414,8 +407,8 @@ fn show_rates(view: &StatusView, output: &Output) {
         output.line(&format!(
             "model {}  {} requests, {} tokens in the last minute   {} calls, {} waiting   breaker {breaker}",
             clean(name),
-            limit(model.requests_last_minute, model.requests_limit),
-            limit(model.tokens_last_minute, model.tokens_limit),
+            used_of_limit(model.requests_last_minute, model.requests_limit),
+            used_of_limit(model.tokens_last_minute, model.tokens_limit),
             model.calling,
             model.waiting
         ));
@@ -430,5 +423,14 @@ fn ago(millis: u64) -> String {
         120..=7199 => format!("{} min ago", seconds / 60),
         7200..=172_799 => format!("{} h ago", seconds / 3600),
         _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+// A limit of 0 is unknown.
+fn used_of_limit(used: u64, limit: u32) -> String {
+    if limit == 0 {
+        used.to_string()
+    } else {
+        format!("{used}/{limit}")
     }
 }

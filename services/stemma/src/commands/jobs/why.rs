@@ -38,7 +38,7 @@ struct WhyReport {
     // What is published and kept of a document.
     #[serde(flatten)]
     document: Option<StateExplanation>,
-    // The job, where one was asked for.
+    // Present if the argument was a job.
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<JobId>,
     // The run the diagnosis is of.

@@ -43,7 +43,7 @@ struct BatchAnswer {
 struct BatchFailure {
     // Null where the line says none.
     id: serde_json::Value,
-    // None: whoever counts pages counts this line, too.
+    // Empty, so that scripts which count pages also count failed lines.
     ranked_pages: Vec<(String, u32)>,
     error: BatchFailureReason,
 }

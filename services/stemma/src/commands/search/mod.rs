@@ -183,7 +183,7 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
     })
 }
 
-// How to rank, and how a model is asked for it.
+// Builds the ranking strategy, with the limits of the model if it uses one.
 fn resolve_strategy(
     args: &SearchArgs,
 ) -> Result<(RankingStrategy, Option<TreeSearchOptions>), CommandError> {

@@ -4,7 +4,7 @@ use stemma_query::TreeSearchReport;
 
 use crate::output::{Output, OutputFormat, clean};
 
-/// Notes always; steps and sections where they were asked for.
+/// Prints notes, and with `--explain` steps and sections.
 pub(super) fn show(reasoning: &TreeSearchReport, output: &Output) {
     if output.format == OutputFormat::Text {
         reasoning

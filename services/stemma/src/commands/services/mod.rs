@@ -19,7 +19,7 @@ pub use {
 
 use std::net::SocketAddr;
 
-/// What every service is told.
+/// Options of every service.
 #[derive(Debug, clap::Args)]
 pub struct ServiceArgs {
     /// Address for /livez, /readyz and /metrics; port 0 picks a free port.
