@@ -1,4 +1,4 @@
-//! Everything that can be configured, with its default: named once, here and in the types it is made of.
+//! All settings with their defaults.
 
 use std::path::PathBuf;
 
@@ -13,38 +13,33 @@ use stemma_gateway::settings::QuerySettings;
 use stemma_pipeline::prompts::Instructions;
 use stemma_pipeline::{RunSettings, StructureMode};
 
-use crate::context::CommandError;
 use crate::embeddings::EmbeddingsConfig;
-use crate::models::{ExtraModel, ModelConfig};
+use crate::error::CommandError;
+use crate::models::{ExtraModel, ModelConfig, ProviderConfig};
 use crate::prompts;
 
-/// The configuration of Stemma. `settings` change results and are frozen with each job; the others change where and how
-/// fast it is done.
+/// The configuration of Stemma. `settings` change results and are stored with each job; the others change where and how
+/// fast work runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// What changes results.
     #[serde(flatten)]
     pub settings: RunSettings,
-    /// The model, where one is asked.
+    /// The model, if one is used.
     pub model: ModelConfig,
     /// Further models, each with its name and where it differs from `model`.
     pub models: Vec<ExtraModel>,
-    /// The endpoint for embeddings.
     pub embeddings: EmbeddingsConfig,
-    /// A folder of instructions of one's own for the questions to a model, `<stage>.md` each; empty: those built in.
+    /// A folder with custom prompts, `<stage>.md` each; empty: the built-in prompts.
     pub prompts: PathBuf,
     /// How questions are answered with a model.
     pub reason: TreeSearchSettings,
-    /// What an answer may cost at most, whoever asks.
+    /// Limits on the cost of an answer, for all clients.
     pub answer: AnswerSettings,
-    /// What changes speed only.
     pub local: LocalConfig,
-    /// Logs and traces.
     pub telemetry: telemetry::TelemetrySettings,
-    /// The query server.
     pub query: QuerySettings,
-    /// What messages and notifications may have indexed again: prefixes in buckets, each with its collection.
+    /// Bucket prefixes that reindex messages may name, each with its collection.
     pub sources: Vec<SourceRule>,
     /// Broker, Redis and object storage.
     #[serde(flatten)]
@@ -52,10 +47,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The settings as they are frozen with a job. Those of jobs that ask no model are the same whichever is configured.
-    ///
-    /// # Errors
-    /// [`CommandError`] when they ask for a model that is not configured, or instructions cannot be taken.
+    /// The settings stored with a job. A job without a model does not record the configured one.
     pub fn job_settings(&self) -> Result<RunSettings, CommandError> {
         let uses_model = match self.settings.structure {
             StructureMode::Llm => true,
@@ -77,11 +69,31 @@ impl Config {
             ..self.settings.clone()
         })
     }
+
+    /// Every model with its provider: the model of each purpose, and those in `[[models]]`; empty if
+    /// `[model]` is not configured.
+    pub fn providers(&self) -> Vec<(String, ProviderConfig)> {
+        if !self.model.is_configured() {
+            return Vec::new();
+        }
+        let mut names = self.model.settings.names();
+        names.extend(self.models.iter().map(|model| model.name.as_str()));
+        names
+            .into_iter()
+            .map(|name| {
+                let provider = match self.models.iter().find(|model| model.name == name) {
+                    Some(model) => model.provider(&self.model.provider),
+                    None => self.model.provider.clone(),
+                };
+                (name.to_string(), provider)
+            })
+            .collect()
+    }
 }
 
-/// What is missing where a model is asked for.
+/// The error for a job that needs a model while none is configured.
 pub fn no_model(setting: &str) -> CommandError {
-    let message = format!("structure = \"llm\" needs a model, and {setting} is not set");
+    let message = format!("structure = \"llm\" needs a model, but {setting} is not set");
     CommandError::new("config.no_model", message).with_next(
         "set model.name and model.base_url (see `stemma config model`), or structure = \"auto\"",
     )
@@ -91,17 +103,12 @@ pub fn no_model(setting: &str) -> CommandError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceRule {
-    /// The collection.
     pub collection: Collection,
     /// `s3://bucket/prefix`; keys begin with the prefix as it is written.
     pub location: String,
 }
 
 impl SourceRule {
-    /// For the coordinator.
-    ///
-    /// # Errors
-    /// What is wrong with the location.
     pub fn source(&self) -> Result<ReindexSource, String> {
         let place = self
             .location
@@ -118,7 +125,7 @@ impl SourceRule {
                 })
             }
             _ => Err(format!(
-                "sources: `{}` is no s3://bucket/prefix",
+                "sources: `{}` is not of the form s3://bucket/prefix",
                 self.location
             )),
         }
@@ -162,11 +169,11 @@ impl Default for LocalConfig {
 impl LocalConfig {
     /// Documents worked on at once.
     pub fn concurrency(&self) -> u16 {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         if self.concurrency > 0 {
             self.concurrency
         } else {
-            u16::try_from(cores()).unwrap_or(u16::MAX)
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            u16::try_from(cores).unwrap_or(u16::MAX)
         }
     }
 }
@@ -203,4 +210,65 @@ pub fn unit(key: &str) -> &'static str {
         .into_iter()
         .find(|(ending, _)| ends(ending))
         .map_or("", |(_, unit)| unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_pipeline::{ModelSettings, PurposeModel};
+
+    use super::*;
+
+    #[test]
+    fn extra_models_inherit_unset_fields() {
+        let purpose = |name: &str| PurposeModel {
+            name: name.into(),
+            ..PurposeModel::default()
+        };
+        let model_settings = ModelSettings {
+            name: "a".into(),
+            summaries: purpose("b"),
+            answers: purpose("c"),
+            ..Default::default()
+        };
+        let provider = ProviderConfig {
+            base_url: "https://one.example/v1".into(),
+            api_key: "key of one".into(),
+            requests_per_minute: 600,
+            ..ProviderConfig::default()
+        };
+        let further: Vec<ExtraModel> = serde_json::from_value(serde_json::json!([
+            { "name": "b", "requests_per_minute": 60 },
+            { "name": "d", "base_url": "https://other.example/v1", "dialect": "anthropic" },
+        ]))
+        .unwrap();
+        let config = Config {
+            model: ModelConfig {
+                settings: model_settings,
+                provider,
+            },
+            models: further,
+            ..Config::default()
+        };
+        let actual: Vec<_> = config
+            .providers()
+            .into_iter()
+            .map(|(name, provider)| {
+                (
+                    name,
+                    provider.api_key.reveal().to_string(),
+                    provider.requests_per_minute,
+                )
+            })
+            .collect();
+        let expected = [
+            ("a", "key of one", 600),
+            ("b", "key of one", 60),
+            ("c", "key of one", 600),
+            ("d", "", 0),
+        ];
+        assert_eq!(
+            actual,
+            expected.map(|(name, key, limit)| (name.to_string(), key.to_string(), limit))
+        );
+    }
 }

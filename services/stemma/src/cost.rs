@@ -1,4 +1,4 @@
-//! What models cost: budgets as they are asked for, and what the call log says was spent.
+//! Budgets on the command line, and costs from the call log.
 
 use std::collections::BTreeMap;
 
@@ -14,36 +14,32 @@ use stemma_llm::request::TokenUsage;
 use stemma_pipeline::RunSettings;
 
 use crate::config::Config;
-use crate::context::CommandError;
 use crate::embeddings::EmbeddingsConfig;
+use crate::error::CommandError;
 
-/// Billionths in a dollar.
 pub const NANOS_PER_DOLLAR: f64 = 1e9;
 
 /// What may be spent.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct BudgetArgs {
-    /// Stop before more than this is spent on models, in dollars: `5` or `$0.50`; needs model.prices.
+    /// Stop before model calls cost more than this, in dollars: `5` or `$0.50`. Needs model.prices.
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub budget: Option<f64>,
-    /// Stop before more tokens than this are used, prompt and reply.
+    /// Stop before prompts and replies use more tokens than this.
     #[arg(long, value_name = "N")]
     pub budget_tokens: Option<u64>,
 }
 
 /// An amount in dollars: `5`, `$0.50`.
-///
-/// # Errors
-/// What is wrong with it.
 pub fn dollars(text: &str) -> Result<f64, String> {
     let amount = text.trim().trim_start_matches('$').parse::<f64>().ok();
     amount
         .filter(|amount| (0.0..1e6).contains(amount))
-        .ok_or_else(|| format!("`{text}` is no amount in dollars"))
+        .ok_or_else(|| format!("`{text}` is not an amount in dollars; write 5 or $0.50"))
 }
 
 impl BudgetArgs {
-    /// As it travels with a job.
+    /// The budget of a job; `None` if no limit is set.
     pub fn budget(self) -> Option<JobBudget> {
         let nanodollars = self.budget.map(|amount| (amount * NANOS_PER_DOLLAR) as u64);
         let budget = JobBudget {
@@ -54,15 +50,12 @@ impl BudgetArgs {
     }
 
     /// Refuses a budget in money for vectors without a price.
-    ///
-    /// # Errors
-    /// [`CommandError`] naming the model.
     pub fn check_vectors(self, embeddings: &EmbeddingsConfig) -> Result<(), CommandError> {
         if self.budget.is_none() || embeddings.prices().is_complete() {
             return Ok(());
         }
         let message = format!(
-            "--budget needs the price of `{}`, and it is not set",
+            "--budget needs the price of `{}`, which is not set",
             embeddings.model
         );
         Err(CommandError::new("config.no_price", message)
@@ -70,9 +63,6 @@ impl BudgetArgs {
     }
 
     /// Refuses a budget in money for models without a price.
-    ///
-    /// # Errors
-    /// [`CommandError`] naming the model.
     pub fn check(self, config: &Config, settings: &RunSettings) -> Result<(), CommandError> {
         let (Some(_), Some(model)) = (self.budget, &settings.model) else {
             return Ok(());
@@ -85,7 +75,7 @@ impl BudgetArgs {
             None => Ok(()),
             Some((name, _)) => {
                 let message =
-                    format!("--budget needs the prices of model `{name}`, and they are not set");
+                    format!("--budget needs the prices of model `{name}`, which are not set");
                 Err(CommandError::new("config.no_price", message).with_next(
                     "set model.prices.input and model.prices.output, or use --budget-tokens",
                 ))
@@ -94,27 +84,22 @@ impl BudgetArgs {
     }
 }
 
-/// What was spent.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct ModelUsage {
-    /// Replies.
     pub calls: u64,
-    /// Those of them that became no answer.
+    /// Replies that could not be used.
     pub useless: u64,
-    /// Tokens of prompts.
     pub prompt_tokens: u64,
-    /// Those of them that the provider had at hand.
+    /// Prompt tokens that the provider had cached.
     pub cached_tokens: u64,
-    /// Tokens of replies.
     pub output_tokens: u64,
     /// What it cost at the prices configured now.
     pub dollars: f64,
-    /// Replies of models without a price; their cost is in no sum.
+    /// Replies of models without a price, which no sum includes.
     pub without_price: u64,
 }
 
 impl ModelUsage {
-    /// Adds a reply.
     pub fn add(&mut self, record: &CallRecord, prices: &PriceList) {
         self.calls += 1;
         self.useless += u64::from(!record.useful);
@@ -127,17 +112,17 @@ impl ModelUsage {
         }
     }
 
-    /// What it cost, for people: `$0.42`, `?` where no price is known.
+    /// The cost as text, for example `$0.42`.
     pub fn cost_label(&self) -> String {
         match (self.calls, self.without_price) {
             (calls, unknown) if calls == unknown && calls > 0 => "price unknown".into(),
             (_, 0) => money(self.dollars),
-            _ => format!("{} and more", money(self.dollars)),
+            _ => format!("at least {}", money(self.dollars)),
         }
     }
 }
 
-/// An amount for people: cents, and more of them where there are few.
+/// An amount as text, with four decimals below ten cents.
 pub fn money(dollars: f64) -> String {
     if dollars > 0.0 && dollars < 0.1 {
         format!("${dollars:.4}")
@@ -150,7 +135,6 @@ pub fn money(dollars: f64) -> String {
 pub struct PriceList(BTreeMap<String, Prices>);
 
 impl PriceList {
-    /// As configured.
     pub fn from_config(config: &Config) -> Self {
         let embeddings = &config.embeddings;
         let vectors = embeddings
@@ -171,9 +155,6 @@ impl PriceList {
 }
 
 /// What a job has spent.
-///
-/// # Errors
-/// [`PortError`] when the store is away.
 pub async fn job_usage(
     blobs: &dyn Blobs,
     collection: &Collection,

@@ -1,7 +1,7 @@
-//! Finding what to ingest: files, folders, globs, and lists.
+//! Finds the files to ingest: from files, folders, globs and lists.
 //!
-//! Folders are walked for the formats Stemma reads; a file that is named is taken whatever it is called. Symbolic links
-//! inside a folder are not followed: one that leads out of it is refused and listed.
+//! Folders are walked for supported formats; a file given by name is taken whatever its extension. Symbolic links
+//! inside a folder are not followed, and one that leads out of the folder is skipped and listed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,25 +11,22 @@ use std::path::{Component, Path, PathBuf};
 use stemma_document::Digest;
 use stemma_pipeline::sources::{file_uri, is_document, open_regular};
 
-/// A file to ingest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoveredFile {
-    /// Absolute path without links.
     pub absolute_path: PathBuf,
     /// Folder path below where it was found, and its name; `/`-separated.
     pub relative_path: String,
 }
 
-/// What was found.
 #[derive(Debug, Default)]
 pub struct Discovery {
     /// The files, by their absolute path.
     pub files: Vec<DiscoveredFile>,
-    /// URIs of the folders that were walked: what is missing below them is gone.
+    /// URIs of the folders that were walked: known documents below them without a file were deleted.
     pub roots: Vec<String>,
-    /// What was left out and why: links, special files, unreadable folders.
+    /// Skipped paths with the reason: links, special files, unreadable folders.
     pub skipped: Vec<(PathBuf, String)>,
-    /// Files of other kinds, by ending.
+    /// Number of files with unsupported extensions, by extension.
     pub other: BTreeMap<String, usize>,
 }
 
@@ -39,26 +36,21 @@ pub enum DiscoverError {
     /// A path that is not there.
     #[error("{}: {error}", path.display())]
     Path {
-        /// The path.
         path: PathBuf,
-        /// What the file system said.
+        // What the file system said.
         error: io::Error,
     },
     /// A pattern that matches nothing, or is no pattern.
     #[error("`{pattern}` {problem}")]
     Pattern {
-        /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        // What is wrong with it.
         problem: String,
     },
 }
 
-/// Finds the files that `arguments` name; `-` reads a list of paths from standard input, one per line. `skip` (the
+/// Finds the files for `arguments`; `-` reads a list of paths from standard input, one per line. `skip` (the
 /// store) is never walked.
-///
-/// # Errors
-/// [`DiscoverError`] for a path or pattern that names nothing.
 pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery, DiscoverError> {
     let mut by_path: BTreeMap<PathBuf, DiscoveredFile> = BTreeMap::new();
     let mut discovery = Discovery::default();
@@ -88,9 +80,6 @@ pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery,
 }
 
 /// The bytes of a file, read once from start to end.
-///
-/// # Errors
-/// What the file system said; `FileTooLarge` for more than `max_bytes`, of which no more are read.
 pub fn read(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(file)?;
     let size = file.metadata()?.len();
@@ -108,9 +97,6 @@ pub fn read(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Digest and size of a file.
-///
-/// # Errors
-/// As [`read`].
 pub fn digest(file: &Path, max_bytes: u64) -> io::Result<(Digest, u64)> {
     let bytes = read(file, max_bytes)?;
     Ok((Digest::from_content(&bytes), bytes.len() as u64))
@@ -152,7 +138,7 @@ fn matches(pattern: &str) -> Result<Vec<PathBuf>, DiscoverError> {
         problem,
     };
     let paths: Vec<PathBuf> = glob::glob(pattern)
-        .map_err(|error| wrong(format!("is no pattern: {error}")))?
+        .map_err(|error| wrong(format!("is not a valid pattern: {error}")))?
         .filter_map(Result::ok)
         .collect();
     if paths.is_empty() {
@@ -198,16 +184,14 @@ fn walk(
     }
 }
 
-/// A link to something inside the folder says nothing new; one that leads out, or nowhere, is listed.
+// The target of a link inside the folder is found by the walk itself; other links are listed as skipped.
 fn skip_link(root: &Path, link: &Path, discovery: &mut Discovery) {
     match fs::canonicalize(link) {
         Ok(target) if target.starts_with(root) => {}
         Ok(_) => discovery
             .skipped
-            .push((link.into(), "a link that leads out of the folder".into())),
-        Err(_) => discovery
-            .skipped
-            .push((link.into(), "a link that leads nowhere".into())),
+            .push((link.into(), "link leads out of the folder".into())),
+        Err(_) => discovery.skipped.push((link.into(), "broken link".into())),
     }
 }
 
@@ -240,7 +224,7 @@ fn add_file(
         });
 }
 
-/// A relative path as text with `/`, whatever its bytes are; for display and listing, never opened.
+// Lossy for names that are not UTF-8, so the result is only for display and never opened.
 fn display(path: &Path) -> String {
     let names = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_string_lossy().into_owned()),

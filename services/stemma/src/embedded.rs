@@ -1,4 +1,4 @@
-//! All services in one process over the embedded ports: the same code that runs on a cluster.
+//! All services in one process over embedded ports. They run the same code as on a cluster.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -16,16 +16,17 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, LocalConfig};
-use crate::context::CommandError;
+use crate::error::CommandError;
+use crate::model_clients::model_clients;
 
 /// The hidden subcommand that turns this binary into an extraction child.
 pub const EXTRACT_CHILD: &str = "extract-child";
 
-/// Tasks that may share a call to a model, and tasks of lane `llm` in hand at most.
+// Up to this many tasks share one call to a model. `MAX_TASKS` bounds the memory of waiting tasks of lane `llm`.
 const TASKS_PER_CALL: u16 = 8;
 const MAX_TASKS: u16 = 512;
 
-/// The running services; [`EmbeddedServices::stop`] drains them.
+/// Running services. [`EmbeddedServices::stop`] drains them.
 pub struct EmbeddedServices {
     stop: CancellationToken,
     services: Vec<JoinHandle<()>>,
@@ -33,9 +34,6 @@ pub struct EmbeddedServices {
 
 impl EmbeddedServices {
     /// Starts coordinator, worker and assembler.
-    ///
-    /// # Errors
-    /// When this program cannot find itself to start extraction children, or the model's URL is none.
     pub fn start(
         env: &Env,
         ports: &Ports,
@@ -45,28 +43,36 @@ impl EmbeddedServices {
     ) -> Result<Self, CommandError> {
         let stop = CancellationToken::new();
         let presence = HeartbeatReporter::new(env, format!("pid-{}", std::process::id()), "all");
-        let models = config.model_clients(env, ports, presence.process())?;
-        let tools = Arc::new(worker_deps(config, password)?.with_models(models));
+        let models = model_clients(config, env, ports, presence.process())?;
+        let deps = Arc::new(worker_deps(config, password)?.with_models(models));
         let worker = WorkerSettings {
             lanes: lanes(config),
             grace: Duration::from_secs(config.local.grace_seconds),
             presence: Arc::clone(&presence),
         };
         let open_documents = config.local.open_documents;
-        let copy = || (env.clone(), ports.clone(), stop.clone());
-        let (e, p, s) = copy();
         let coordinator = env.spawn(stemma_coordinator::run(
-            e,
-            p,
+            env.clone(),
+            ports.clone(),
             open_documents,
             observer,
             Arc::clone(&presence),
-            s,
+            stop.clone(),
         ));
-        let (e, p, s) = copy();
-        let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), worker, s));
-        let (e, p, s) = copy();
-        let assembler = env.spawn(stemma_assembler::run(e, p, tools, presence, s));
+        let worker = env.spawn(stemma_worker::run(
+            env.clone(),
+            ports.clone(),
+            Arc::clone(&deps),
+            worker,
+            stop.clone(),
+        ));
+        let assembler = env.spawn(stemma_assembler::run(
+            env.clone(),
+            ports.clone(),
+            deps,
+            presence,
+            stop.clone(),
+        ));
         Ok(Self {
             stop,
             services: vec![coordinator, worker, assembler],
@@ -78,16 +84,13 @@ impl EmbeddedServices {
         self.stop.cancel();
         for service in self.services {
             if let Err(error) = service.await {
-                tracing::error!(%error, "a service ended early");
+                tracing::error!(%error, "a service panicked");
             }
         }
     }
 }
 
-/// What stages use to touch the world, but for a model.
-///
-/// # Errors
-/// When this program cannot find itself to start extraction children.
+/// The services that stages use, without model clients.
 pub fn worker_deps(config: &Config, password: Option<String>) -> Result<WorkerDeps, CommandError> {
     let pool = extraction_pool(&config.local)
         .map_err(|error| CommandError::new("system.start", error.to_string()))?;
@@ -95,8 +98,8 @@ pub fn worker_deps(config: &Config, password: Option<String>) -> Result<WorkerDe
     Ok(WorkerDeps::new(originals, Arc::new(pool)).with_password(password.map(Password)))
 }
 
-/// The lanes a worker can serve under this configuration, and how many tasks of each at once. Of lane `llm` as many as can
-/// share a call for every call that may be under way: how many those are is bounded where they are made.
+/// Lane `llm` takes more tasks than calls, because several tasks can
+/// several tasks per call, because tasks share calls; the model client bounds the calls themselves.
 pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
     let calls = config
         .providers()
@@ -116,9 +119,6 @@ pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
 }
 
 /// The children that read documents.
-///
-/// # Errors
-/// When this program cannot find itself.
 pub fn extraction_pool(local: &LocalConfig) -> std::io::Result<Pool> {
     let command = vec![
         std::env::current_exe()?.into_os_string(),

@@ -1,5 +1,6 @@
-//! The endpoint for embeddings, where one is configured: routing by meaning is off without.
+//! Configuration of the embedding endpoint. Without one, semantic routing is off.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,42 +15,41 @@ use stemma_llm::http::Endpoint;
 use stemma_llm::prices::Prices;
 use stemma_retrieval::embedding::embedder::{EmbedderSettings, MeteredEmbedder};
 use stemma_retrieval::embedding::flat_index::FlatIndex;
-use stemma_retrieval::embedding::{EmbeddingError, EmbeddingSettings, SemanticRouter, budget};
+use stemma_retrieval::embedding::{EmbeddingSettings, SemanticRouter};
 
-use crate::context::{CommandError, Context};
+use crate::error::CommandError;
 
-/// Calls that hold what the limit of tokens allows in a minute: one call is never the whole of it.
+// One call uses at most this share of the tokens per minute; a single call with all of them would stall the others.
 const MIN_CALLS_PER_MINUTE: u32 = 4;
 
-/// Where embeddings are made, how fast, at what price, and what of them counts.
+/// Endpoint, limits and prices of embeddings, and the weights of semantic routing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EmbeddingsConfig {
-    /// The model; empty: none.
     pub model: String,
-    /// Its address, in the shape of OpenAI: `https://api.openai.com/v1`.
+    /// Base URL of an OpenAI-compatible API: `https://api.openai.com/v1`.
     pub base_url: String,
     /// The key for it; best given as `STEMMA_EMBEDDINGS__API_KEY`.
     pub api_key: Secret,
-    /// The header the key stands in, where it is another than `Authorization`: `api-key` for Azure.
+    /// Header for the key if it is not `Authorization`: `api-key` for Azure.
     pub key_header: String,
     /// Further headers, each `Name: value`.
     pub headers: Vec<Secret>,
-    /// Requests per minute of all processes together; 0: unknown, what the provider states counts, else what is learned.
+    /// Requests per minute of all processes together; 0: use the provider's rate-limit headers, or learn the limit.
     pub requests_per_minute: u32,
     /// Tokens per minute of all processes together; 0: unknown.
     pub tokens_per_minute: u32,
     /// Dollars per million tokens (`input`): for `stemma cost`, estimates and budgets.
     pub prices: Prices,
-    /// Calls of this process under way at once.
+    /// Concurrent calls of this process.
     pub concurrency: u16,
     /// How long one call may take, in seconds.
     pub timeout_seconds: u64,
-    /// How long one call for documents may take with all its tries and waiting, in seconds; questions wait 8 s at most.
+    /// How long one call for documents may take with retries and waiting, in seconds; questions wait 8 s at most.
     pub patience_seconds: u64,
-    /// Processes that share the limits, for the time in which the shared limits are away.
+    /// Number of processes that divide the limits while the shared limiter is unreachable.
     pub expected_workers: u32,
-    /// What is embedded, and how much of it counts.
+    /// What is embedded, and its weight in routing.
     #[serde(flatten)]
     pub routing: EmbeddingSettings,
 }
@@ -74,16 +74,16 @@ impl Default for EmbeddingsConfig {
     }
 }
 
-/// The endpoint with its limits: one per process, for all collections.
+/// The endpoint with its limits, shared by all collections of the process.
 pub struct EmbeddingClient(Option<Arc<ModelClient<dyn Embedder>>>);
 
 impl EmbeddingsConfig {
-    /// Whether there is an endpoint.
+    /// Whether model and address are set.
     pub fn is_configured(&self) -> bool {
         !(self.model.is_empty() || self.base_url.is_empty())
     }
 
-    /// The price table's row: a vector has no reply that would be paid for.
+    /// Prices for the call log. Replies are free: a vector has no output tokens.
     pub fn prices(&self) -> Prices {
         Prices {
             output: self.prices.output.or(self.prices.input.map(|_| 0.0)),
@@ -91,11 +91,8 @@ impl EmbeddingsConfig {
         }
     }
 
-    /// The way to the endpoint under limits that others of this process, or of all processes, share; `process` names this
+    /// A client under limits that all users of `limiter` share; `process` identifies this
     /// process to the provider.
-    ///
-    /// # Errors
-    /// [`CommandError`] naming the setting that is wrong.
     pub fn client(
         &self,
         env: &Env,
@@ -136,14 +133,14 @@ impl EmbeddingsConfig {
         Ok(EmbeddingClient(Some(Arc::new(model_client))))
     }
 
-    /// Search by meaning over a collection, whose call log is in `blobs`; `None` where no endpoint is configured.
+    /// Semantic routing over a collection whose call log is in `blobs`; `None` if no endpoint is configured.
     pub fn semantic_router(
         &self,
         embedding_client: &EmbeddingClient,
         env: &Env,
         blobs: &Arc<dyn Blobs>,
         collection: &Collection,
-        context: &Context,
+        cache_dir: &Path,
     ) -> Option<Arc<SemanticRouter>> {
         let embedding_client = embedding_client.0.as_ref()?;
         let batch_tokens = match self.tokens_per_minute {
@@ -157,37 +154,17 @@ impl EmbeddingsConfig {
         };
         let vectorizer = MeteredEmbedder::new(env.clone(), Arc::clone(embedding_client), settings)
             .with_call_log(Arc::clone(blobs), collection);
-        // What is embedded of a section is part of what its vector is.
+        // Vectors depend on the model and on how much of a section is embedded, so both identify the vector file.
         let kind = format!(
             "{}\n{}\n{}",
             self.base_url, self.model, self.routing.section_tokens
         );
-        let vectors = Arc::new(FlatIndex::new(&context.cache_dir(), collection, &kind));
+        let vectors = Arc::new(FlatIndex::new(cache_dir, collection, &kind));
         Some(Arc::new(SemanticRouter::new(
             env.clone(),
             vectorizer,
             vectors,
             self.routing,
         )))
-    }
-}
-
-impl From<EmbeddingError> for CommandError {
-    fn from(error: EmbeddingError) -> Self {
-        let message = error.to_string();
-        match error {
-            EmbeddingError::Endpoint(failure) if failure.code == budget::BUDGET_EXHAUSTED => {
-                Self::new(budget::BUDGET_EXHAUSTED, failure.message)
-                    .with_next("allow more: --budget, --budget-tokens; what was made is kept")
-            }
-            EmbeddingError::Endpoint(_) => Self::new("embeddings.endpoint", message)
-                .with_next("check embeddings.base_url, embeddings.model and embeddings.api_key; what was made is kept"),
-            EmbeddingError::Port(error) => error.into(),
-            EmbeddingError::Dimensions { .. } => {
-                Self::new("embeddings.dimensions", message).with_next("name the model as what it is: another one")
-            }
-            EmbeddingError::TooManyVectors { .. } => Self::new("embeddings.too_many", message)
-                .with_next("leave embeddings.model empty for this collection: it is routed by names and words"),
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! The one binary.
+//! The `stemma` binary: parses arguments, starts the runtime and telemetry, and reports errors.
 
 mod commands;
 mod config;
@@ -7,10 +7,13 @@ mod cost;
 mod discover;
 mod embedded;
 mod embeddings;
+mod error;
+mod model_clients;
 mod models;
 mod output;
 mod prompts;
 mod sidecar;
+mod submission;
 mod table;
 
 use std::path::PathBuf;
@@ -21,10 +24,11 @@ use stemma_boot::location::Location;
 use stemma_boot::telemetry::{self, Telemetry};
 use stemma_document::Collection;
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat};
 
-/// Turns archives of filings into section trees, and finds answers in them by reasoning over structure.
+/// Turn archives of filings into section trees, and answer questions by reasoning over their structure.
 #[derive(Debug, Parser)]
 #[command(
     name = "stemma",
@@ -34,11 +38,11 @@ use crate::output::{Output, OutputFormat};
 Start with:  stemma ingest FOLDER
 Then:        stemma ls · stemma tree NAME · stemma search \"…\"
 
-A document is named by its name, its path, its id, or /@axis/value/name; a section by …#0007,
-an Item by …#item-1A, pages by …#p=5-7. Everything that is printed can be pasted back.
+Name a document by its name, path, id, or /@axis/value/name; a section by …#0007, an Item by
+…#item-1A, pages by …#p=5-7. Any locator that is printed can be pasted back.
 
 Exit codes: 0 done or found · 1 nothing found · 2 usage or error · 3 some documents failed ·
-4 stopped at a limit · 5 answered by search alone · 130 interrupted. What ended with 4 or 130 goes on with the same command."
+4 stopped at a limit · 5 answered by search alone · 130 interrupted. After 4 or 130, run the same command to resume."
 )]
 struct Cli {
     #[command(flatten, next_help_heading = "Options of all commands")]
@@ -49,7 +53,7 @@ struct Cli {
 
 #[derive(Debug, clap::Args)]
 struct Global {
-    /// The folder, or prefix in a bucket, that holds everything Stemma makes.
+    /// Folder or bucket prefix where Stemma keeps its data.
     #[arg(
         long,
         global = true,
@@ -58,7 +62,7 @@ struct Global {
         value_name = "DIR|s3://BUCKET/PREFIX"
     )]
     store: Location,
-    /// The collection to work on: nothing is read across collections.
+    /// Collection to work on. Commands never read across collections.
     #[arg(
         long,
         global = true,
@@ -67,28 +71,28 @@ struct Global {
         value_name = "NAME"
     )]
     collection: Collection,
-    /// A configuration file [default: stemma.toml, where there is one].
+    /// Configuration file [default: stemma.toml, if it exists].
     #[arg(long, global = true, env = "STEMMA_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Answer with one JSON object.
+    /// Print one JSON object.
     #[arg(long, global = true, conflicts_with = "jsonl")]
     json: bool,
-    /// Answer with one JSON object per line.
+    /// Print one JSON object per line.
     #[arg(long, global = true)]
     jsonl: bool,
-    /// Keep only these fields of JSON answers.
+    /// Only print these JSON fields.
     #[arg(long, global = true, value_delimiter = ',', value_name = "A,B")]
     fields: Vec<String>,
-    /// No notes; twice: no errors either.
+    /// Hide notes and progress; twice: hide errors too.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     quiet: u8,
-    /// Log what happens to standard error; twice: in detail.
+    /// Log to standard error; twice: debug logs.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
-    /// No color (also by the variable NO_COLOR).
+    /// Disable colors (also: environment variable NO_COLOR).
     #[arg(long, global = true)]
     no_color: bool,
-    /// Do not ask before something is removed.
+    /// Answer yes to all confirmations.
     #[arg(long, global = true)]
     yes: bool,
 }
@@ -134,7 +138,7 @@ enum Command {
     Serve(commands::services::ServeArgs),
     Mcp(commands::mcp::McpArgs),
     Probe(commands::probe::ProbeArgs),
-    /// Reads documents for a parent process.
+    /// Extract documents for a parent process.
     #[command(name = embedded::EXTRACT_CHILD, hide = true)]
     ExtractChild,
 }
@@ -154,18 +158,12 @@ impl Global {
             yes,
             ..
         } = self;
-        Context {
-            store,
-            collection,
-            config_file: config,
-            output,
-            yes,
-        }
+        Context::new(store, collection, config, output, yes)
     }
 }
 
 fn main() -> ExitCode {
-    // A child must start no thread before it has confined itself.
+    // The extraction child applies its sandbox first: limits set later would not bind threads that already run.
     if std::env::args_os()
         .nth(1)
         .is_some_and(|argument| argument == embedded::EXTRACT_CHILD)
@@ -182,7 +180,7 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command, level: &str, context: &Context) -> Result<Exit, CommandError> {
-    // File access and structure work run on blocking threads; more of them than this only hold memory.
+    // File access and structure work run on blocking threads. More than 32 of them only use memory.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .max_blocking_threads(32)
         .enable_all()
@@ -238,13 +236,13 @@ fn run(command: Command, level: &str, context: &Context) -> Result<Exit, Command
         ended
     });
     if reads_input {
-        // A thread may wait for a line that never comes; there is nothing it could leave undone.
+        // The thread that reads standard input may block forever. It has no work to finish, so do not wait for it.
         runtime.shutdown_background();
     }
     ended
 }
 
-/// Commands log what is asked for; services log what they do, and tell a collector where one is configured.
+// Commands log only on request. Services log at `info` and export traces if a collector is configured.
 fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemetry {
     let service = match command {
         Command::Coordinator(_) => "coordinator",
@@ -252,7 +250,7 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
         Command::Assembler(_) => "assembler",
         Command::Query(_) => "query",
         Command::Serve(_) => "serve",
-        // What a model that stays away says, the answer says; a log is for who asks for one.
+        // The answer itself reports an unreachable model, so the client's log lines would repeat it.
         Command::Ask(_) | Command::Chat(_) | Command::Search(_) | Command::Eval(_)
             if level == "error" =>
         {
@@ -265,10 +263,10 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
         }
         _ => return telemetry::start(level, &telemetry::TelemetrySettings::default(), "command"),
     };
-    // A configuration that cannot be read is the command's to complain of.
+    // The command loads the configuration again and reports the error if it is invalid.
     let settings = context
         .config()
-        .map(|loaded| loaded.config.telemetry)
+        .map(|config| config.telemetry.clone())
         .unwrap_or_default();
     telemetry::start(
         if level == "error" { "info" } else { level },

@@ -1,19 +1,16 @@
-//! What people and programs read: the answer on standard output, everything else on standard error.
+//! Output: results on standard output, everything else on standard error.
 //!
-//! Whatever comes from a document or a file name is shown with control and bidirectional characters escaped.
+//! Text from documents and file names is printed with control and bidirectional characters escaped.
 
 use std::io::{IsTerminal, Write};
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// How answers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutputFormat {
-    /// For people.
     #[default]
     Text,
-    /// One JSON object.
     Json,
     /// One JSON object per line.
     JsonLines,
@@ -22,20 +19,18 @@ pub enum OutputFormat {
 /// Where answers go, and in which form.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// The form of answers.
     pub format: OutputFormat,
     /// Fields to keep in JSON answers; empty: all.
     pub fields: Vec<String>,
     /// 1: no notes; 2: no errors either.
     pub quiet: u8,
-    /// Whether to color.
     pub color: bool,
     /// Columns of the terminal, or 100.
     pub width: usize,
 }
 
 impl Output {
-    /// Standard output as it is: color and width only on a terminal, no color under `NO_COLOR` (no-color.org).
+    /// Output for this process. Color needs a terminal and is off under `NO_COLOR` (no-color.org).
     pub fn new(format: OutputFormat, fields: Vec<String>, quiet: u8, no_color: bool) -> Self {
         let terminal = std::io::stdout().is_terminal();
         let refused =
@@ -71,21 +66,20 @@ impl Output {
         }
     }
 
-    /// Writes a note: progress, hints, what was left out.
+    /// Writes progress, hints and other notes to standard error.
     pub fn note(&self, line: &str) {
         if self.quiet == 0 {
             write(&mut std::io::stderr().lock(), line);
         }
     }
 
-    /// Writes an error.
     pub fn error(&self, line: &str) {
         if self.quiet < 2 {
             write(&mut std::io::stderr().lock(), line);
         }
     }
 
-    /// Text in bold, where color is wanted.
+    /// Text in bold, if color is on.
     pub fn bold(&self, text: &str) -> String {
         if self.color {
             format!("\u{1b}[1m{text}\u{1b}[0m")
@@ -94,7 +88,7 @@ impl Output {
         }
     }
 
-    /// Text dimmed, where color is wanted.
+    /// Text dimmed, if color is on.
     pub fn dim(&self, text: &str) -> String {
         if self.color {
             format!("\u{1b}[2m{text}\u{1b}[0m")
@@ -103,7 +97,7 @@ impl Output {
         }
     }
 
-    /// Text in green, where color is wanted: what came.
+    /// Text in green, for additions.
     pub fn green(&self, text: &str) -> String {
         if self.color {
             format!("\u{1b}[32m{text}\u{1b}[0m")
@@ -112,7 +106,7 @@ impl Output {
         }
     }
 
-    /// Text in red, where color is wanted: what went.
+    /// Text in red, for removals.
     pub fn red(&self, text: &str) -> String {
         if self.color {
             format!("\u{1b}[31m{text}\u{1b}[0m")
@@ -154,7 +148,7 @@ pub fn clean(text: &str) -> String {
     escaped
 }
 
-/// A reader that went away (`stemma ls | head`) ends the program quietly.
+// If the reader of a pipe is gone (`stemma ls | head`), end the program without an error.
 fn write(to: &mut impl Write, line: &str) {
     if let Err(error) = writeln!(to, "{line}")
         && error.kind() == std::io::ErrorKind::BrokenPipe

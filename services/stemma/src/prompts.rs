@@ -1,4 +1,4 @@
-//! Instructions of one's own for the questions to a model: a folder with one file per stage.
+//! Custom prompts: a folder with one file per stage.
 
 use std::fs;
 use std::path::Path;
@@ -6,11 +6,10 @@ use std::path::Path;
 use stemma_boot::config::nearest;
 use stemma_pipeline::prompts::{Instructions, PromptError, built_in, instructions};
 
-use crate::context::CommandError;
+use crate::error::CommandError;
 
-/// Ending of the files.
 const ENDING: &str = "md";
-/// The largest file that is read, in bytes: many times what instructions may have.
+// Far above the allowed length of a prompt; only guards against reading a huge file.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The name of the file of a stage.
@@ -18,10 +17,7 @@ pub fn file_name(stage: &str) -> String {
     format!("{stage}.{ENDING}")
 }
 
-/// The instructions in force: those in `folder`, and of the other stages those built in. No folder: all built in.
-///
-/// # Errors
-/// [`CommandError`] naming the file: one that cannot be read, that is for no stage, that is empty or too long.
+/// The prompts in force: those in `folder`, and the built-in prompt for every other stage.
 pub fn load(folder: &Path) -> Result<Instructions, CommandError> {
     let own = if folder.as_os_str().is_empty() {
         Instructions::new()
@@ -31,14 +27,16 @@ pub fn load(folder: &Path) -> Result<Instructions, CommandError> {
     instructions(&own).map_err(|error| prompt_error(folder, &error))
 }
 
-/// Hidden files are an editor's, and no one's instructions.
+// Hidden files are skipped: editors leave swap files in the folder.
 fn read(folder: &Path) -> Result<Instructions, CommandError> {
     let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
         CommandError::new(
             "config.prompts",
-            format!("prompts: {} cannot be read: {error}", path.display()),
+            format!("cannot read prompts from {}: {error}", path.display()),
         )
-        .with_next("correct `prompts`, or write the folder with `stemma prompts export DIR`")
+        .with_next(
+            "correct the setting `prompts`, or create the folder with `stemma prompts export DIR`",
+        )
     };
     let mut own = Instructions::new();
     for entry in fs::read_dir(folder).map_err(|error| unreadable(folder, &error))? {
@@ -55,7 +53,10 @@ fn read(folder: &Path) -> Result<Instructions, CommandError> {
             .map_err(|error| unreadable(&path, &error))?
             .len();
         if size > MAX_BYTES {
-            return Err(unreadable(&path, &format!("it has {size} bytes")));
+            return Err(unreadable(
+                &path,
+                &format!("the file has {size} bytes, more than {MAX_BYTES}"),
+            ));
         }
         match name
             .strip_suffix(&format!(".{ENDING}"))
@@ -74,13 +75,13 @@ fn read(folder: &Path) -> Result<Instructions, CommandError> {
 fn unknown_stage_file(folder: &Path, name: &str) -> CommandError {
     let file_names: Vec<String> = built_in().map(|(stage, _)| file_name(stage)).collect();
     let message = format!(
-        "prompts: `{name}` in {} is for no stage that asks a model",
+        "prompts: `{name}` in {} does not match a stage that uses a model",
         folder.display()
     );
     unknown_name("config.prompts", message, name, file_names)
 }
 
-/// A name that is none of those `known`: the error names the nearest.
+/// An error for an unknown name, with the nearest of `candidates` as a suggestion.
 pub fn unknown_name(
     code: &str,
     message: String,
@@ -91,7 +92,7 @@ pub fn unknown_name(
         .map(|name| format!("; did you mean `{name}`?"))
         .unwrap_or_default();
     let mut error = CommandError::new(code, message + &suggestion)
-        .with_next("see all stages with `stemma prompts`");
+        .with_next("list all stages with `stemma prompts`");
     error.candidates = candidates.into_iter().take(5).collect();
     error
 }
@@ -101,5 +102,5 @@ fn prompt_error(folder: &Path, error: &PromptError) -> CommandError {
         "config.prompts",
         format!("prompts: in {}, {error}", folder.display()),
     )
-    .with_next("correct the file, or remove it to have what is built in")
+    .with_next("correct the file, or delete it to use the built-in prompt")
 }

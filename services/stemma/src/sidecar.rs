@@ -1,11 +1,11 @@
-//! Sidecars: a file `metadata.csv` in a folder states facts about the files of that folder.
+//! Sidecars: a file `metadata.csv` in a folder lists facts about the files of that folder.
 //!
 //! ```csv
 //! file,cik,accession,filed,company
 //! 10-K_2022.pdf,1234567,0001234567-22-000108,2022-10-28,"Example Corp."
 //! ```
-//! The first line names the columns: `file` (a name in this folder) and facts by their stable names. An empty cell states
-//! nothing. What cannot be understood is an error: a misspelt column would silently state nothing.
+//! The first line names the columns: `file` (a name in this folder) and facts by their stable names. Empty cells are
+//! ignored. Unknown columns and invalid values are errors, because a misspelt column would silently be lost.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,28 +16,21 @@ use stemma_boot::config::nearest;
 use stemma_pipeline::external_metadata::{FACT_NAMES, canonicalize};
 use stemma_pipeline::sources::open_regular;
 
-/// Name of a sidecar.
 pub const NAME: &str = "metadata.csv";
-/// Size of a sidecar at most: its cells are held in memory, and an empty one takes twenty times its bytes.
+// Cells are held in memory, and an empty cell takes twenty times its bytes, so the file size is bounded.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Facts by file name.
 pub type SidecarFacts = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Why a sidecar cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{}: {problem}", path.display())]
 pub struct SidecarError {
-    /// The sidecar.
     pub path: PathBuf,
-    /// What is wrong.
     pub problem: String,
 }
 
-/// The sidecar of a folder; empty where there is none.
-///
-/// # Errors
-/// [`SidecarError`] when it cannot be read or understood.
+/// Reads the sidecar of a folder; empty if there is none.
 pub fn read(folder: &Path) -> Result<SidecarFacts, SidecarError> {
     let path = folder.join(NAME);
     let wrong = |problem: String| SidecarError {
@@ -53,13 +46,13 @@ pub fn read(folder: &Path) -> Result<SidecarFacts, SidecarError> {
         Err(_) => return Ok(SidecarFacts::new()),
     }
     let mut bytes = Vec::new();
-    // A link put in its place meanwhile is not followed, and a file that grows is not read to its end.
+    // `open_regular` refuses a link swapped in after the check above, and `take` bounds a file that grows meanwhile.
     let file =
         open_regular(&path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
     if file.map_err(|error| wrong(error.to_string()))? as u64 > MAX_BYTES {
         return Err(wrong(format!("larger than {MAX_BYTES} bytes")));
     }
-    let text = String::from_utf8(bytes).map_err(|_| wrong("not in UTF-8".into()))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("not valid UTF-8".into()))?;
     parse(&text).map_err(wrong)
 }
 
@@ -90,12 +83,12 @@ fn parse(text: &str) -> Result<SidecarFacts, String> {
     let file = columns
         .iter()
         .position(|column| column == "file")
-        .ok_or("no column `file`")?;
+        .ok_or("missing column `file`")?;
     let mut stated = SidecarFacts::new();
     for (row, number) in rows.zip(2..) {
         if row.len() != columns.len() {
             return Err(format!(
-                "row {number} has {} cells, not {}",
+                "row {number} has {} cells, expected {}",
                 row.len(),
                 columns.len()
             ));
@@ -107,12 +100,12 @@ fn parse(text: &str) -> Result<SidecarFacts, String> {
             .filter(|(name, value)| *name != "file" && !value.trim().is_empty())
         {
             let value = canonicalize(name, value)
-                .ok_or_else(|| format!("row {number}: `{value}` is no {name}"))?;
+                .ok_or_else(|| format!("row {number}: invalid {name} `{value}`"))?;
             facts.insert(name.clone(), value);
         }
         if stated.insert(row[file].trim().to_owned(), facts).is_some() {
             return Err(format!(
-                "row {number}: `{}` stands in it twice",
+                "row {number}: duplicate entry for `{}`",
                 row[file].trim()
             ));
         }
@@ -120,7 +113,7 @@ fn parse(text: &str) -> Result<SidecarFacts, String> {
     Ok(stated)
 }
 
-/// The rows of a CSV text (RFC 4180): cells may be quoted, a quote inside is written twice; blank lines are left out.
+// The rows of a CSV text (RFC 4180): cells may be quoted, a quote inside is written twice; blank lines are left out.
 fn rows(text: &str) -> Result<Vec<Vec<String>>, String> {
     let mut rows = Vec::new();
     let mut row = Vec::new();
@@ -144,7 +137,7 @@ fn rows(text: &str) -> Result<Vec<Vec<String>>, String> {
         }
     }
     if quoted {
-        return Err(format!("a quote is not closed before line {line}"));
+        return Err(format!("unclosed quote before line {line}"));
     }
     end_row(&mut rows, &mut row, &mut cell);
     Ok(rows)
@@ -189,14 +182,14 @@ mod tests {
                 "file,acession\n",
                 "unknown column `acession`; did you mean `accession`?",
             ),
-            ("cik\n1\n", "no column `file`"),
-            ("file,cik\na.pdf,AAPL\n", "row 2: `AAPL` is no cik"),
-            ("file,cik\na.pdf\n", "row 2 has 1 cells, not 2"),
+            ("cik\n1\n", "missing column `file`"),
+            ("file,cik\na.pdf,AAPL\n", "row 2: invalid cik `AAPL`"),
+            ("file,cik\na.pdf\n", "row 2 has 1 cells, expected 2"),
             (
                 "file,cik\na.pdf,1\na.pdf,2\n",
-                "row 3: `a.pdf` stands in it twice",
+                "row 3: duplicate entry for `a.pdf`",
             ),
-            ("file\n\"a", "a quote is not closed before line 2"),
+            ("file\n\"a", "unclosed quote before line 2"),
         ] {
             assert_eq!(parse(text).unwrap_err(), problem);
         }

@@ -1,15 +1,13 @@
-//! Columns aligned by how wide text is shown, cut to the width of the terminal.
+//! Tables whose columns are aligned by display width. Cells are shortened to a maximum per column.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::output::clean;
 
-/// Where a column's text stands.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Names and words.
     Left,
-    /// Numbers.
     Right,
 }
 
@@ -20,7 +18,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of these columns: alignment, and width at most (0: any).
+    /// A table with the alignment and maximum width of each column (0: no maximum).
     pub fn new(columns: &[(Align, usize)]) -> Self {
         Self {
             columns: columns.to_vec(),
@@ -28,7 +26,6 @@ impl Table {
         }
     }
 
-    /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(
             cells
@@ -42,17 +39,14 @@ impl Table {
         );
     }
 
-    /// The lines, columns two spaces apart, empty columns left out.
+    /// The lines, with columns two spaces apart and empty columns omitted.
     pub fn lines(&self) -> Vec<String> {
-        let width = |at: usize| {
-            self.rows
-                .iter()
-                .filter_map(|row| row.get(at))
-                .map(|cell| cell.width())
-                .max()
-                .unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let widths: Vec<usize> = (0..self.columns.len())
+            .map(|at| {
+                let cells = self.rows.iter().filter_map(|row| row.get(at));
+                cells.map(|cell| cell.width()).max().unwrap_or(0)
+            })
+            .collect();
         self.rows
             .iter()
             .map(|row: &Vec<String>| {
@@ -79,7 +73,7 @@ impl Table {
     }
 }
 
-/// The text in at most `most` columns, `…` where something was left out.
+/// The text in at most `most` columns, ending with `…` if it was cut.
 pub fn shorten(text: &str, most: usize) -> String {
     if text.width() <= most {
         return text.into();

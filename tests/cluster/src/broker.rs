@@ -1,5 +1,5 @@
-//! Someone else's connection to the broker: it publishes as a bucket notification would, and hears events as any
-//! listener outside would, without a line of Stemma's adapter.
+//! An external connection to the broker: publishes like a bucket notification and receives events like any
+//! subscriber, without Stemma's adapter.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl BrokerClient {
         })
     }
 
-    /// Puts bytes on a queue, with no property or header set; returns when the broker has them.
+    /// Publishes bytes to a queue, without properties or headers; returns when the broker confirms.
     ///
     /// # Errors
     /// What the broker said.
@@ -57,16 +57,16 @@ impl BrokerClient {
         let confirmation = sent.await?;
         anyhow::ensure!(
             confirmation.is_ack(),
-            "the broker did not take a message for {queue}"
+            "the broker rejected a message for {queue}"
         );
         anyhow::ensure!(
             confirmation.take_message().is_none(),
-            "no queue takes messages with the key {queue}"
+            "no queue is bound to the key {queue}"
         );
         Ok(())
     }
 
-    /// Loses the messages that wait on a queue; returns how many.
+    /// Purges a queue; returns the number of messages.
     ///
     /// # Errors
     /// What the broker said.
@@ -78,7 +78,7 @@ impl BrokerClient {
             .await?)
     }
 
-    /// Listens to all events from now on.
+    /// Subscribes to all events.
     ///
     /// # Errors
     /// What the broker said.
@@ -120,7 +120,7 @@ impl BrokerClient {
 pub struct EventSubscription(Consumer);
 
 impl EventSubscription {
-    /// The next event with its topic; `None` when none came for so long.
+    /// The next event with its topic; `None` on timeout.
     ///
     /// # Errors
     /// When the connection ended, or the event is no JSON.
@@ -128,7 +128,7 @@ impl EventSubscription {
         let Ok(delivery) = timeout(patience, self.0.next()).await else {
             return Ok(None);
         };
-        let delivery = delivery.context("the consumer was ended")??;
+        let delivery = delivery.context("the broker ended the consumer")??;
         Ok(Some((
             delivery.routing_key.to_string(),
             serde_json::from_slice(&delivery.data)?,

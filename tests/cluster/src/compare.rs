@@ -1,4 +1,4 @@
-//! Whether two stores hold the same published trees, byte by byte.
+//! Compares the published trees of two stores byte by byte.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use stemma_engine::blobs::{Blobs, list_all};
 /// Documents asked for at a time.
 const PAGE: usize = 1_000;
 
-/// Every published tree of a collection by its key. A document has the same key in every store that it was ingested
-/// into from the same place.
+/// Every published tree of a collection by its key. A document has the same key in every store that ingested it
+/// from the same location.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -27,7 +27,7 @@ pub async fn trees(blobs: &dyn Blobs, collection: &Collection) -> Result<BTreeMa
                 let bytes = blobs
                     .get(&key)
                     .await?
-                    .with_context(|| format!("{key} was listed and is not there"))?;
+                    .with_context(|| format!("{key} was listed but is missing"))?;
                 trees.insert(key, bytes);
             }
         }
@@ -38,7 +38,7 @@ pub async fn trees(blobs: &dyn Blobs, collection: &Collection) -> Result<BTreeMa
     }
 }
 
-/// The same of a store in a bucket, below `prefix`; read with a client that is not Stemma's own.
+/// Every published tree of a store in a bucket, below `prefix`. Uses a client other than Stemma's.
 ///
 /// # Errors
 /// When the bucket cannot be read.

@@ -1,4 +1,4 @@
-//! Filings to work on: small, of all kinds, the same for the same seed.
+//! Generates small filings of all kinds; the same seed gives the same files.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::Result;
 use stemma_filings::{ContentsMode, FilingKind, Spec, generate, markdown};
 
-/// Every which document is Markdown instead of PDF.
+/// Every n-th document is Markdown instead of PDF.
 const MARKDOWN_EVERY: u64 = 8;
 
-/// Writes `count` documents of about `pages` pages into a folder, none like another; their names say what they are.
+/// Writes `count` distinct documents of about `pages` pages to a folder, named after their kind.
 ///
 /// # Errors
 /// What the file system said.

@@ -1,12 +1,12 @@
-//! What was asked of a provider, judged: whether a reply that somebody already had was asked for again, and how many
-//! requests fell into any one window of time.
+//! Analyzes the requests to a provider: replies that were requested again although delivered, and the number of
+//! requests in a time window.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use stemma_sim::RequestRecord;
 
-/// How much longer a process has to live for the reply it got to count as had: so long storing one may take.
+/// A reply counts as delivered if its process lived this much longer, because storing it takes time.
 pub const MIN_SURVIVAL: Duration = Duration::from_millis(100);
 
 /// A process that was killed. Names are not used twice.
@@ -18,7 +18,7 @@ pub struct KilledProcess {
     pub at: Instant,
 }
 
-/// What came of all requests of a run.
+/// Summary of all requests of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallSummary {
     /// All.
@@ -27,17 +27,17 @@ pub struct CallSummary {
     pub digests: usize,
     /// Answered 429 or 5xx.
     pub refused: usize,
-    /// Useful replies delivered to a peer that lived on.
+    /// Useful replies delivered to a process that survived.
     pub delivered: usize,
-    /// Requests for what had been had as often as it is needed: paid twice without need.
+    /// Requests for replies that were already delivered often enough: paid twice without need.
     pub repeated: usize,
-    /// Useful replies lost with their peers, or asked for by two at a time: paid twice, and not to be helped.
+    /// Useful replies lost with their process, or requested concurrently: paid twice, unavoidably.
     pub lost_in_flight: usize,
 }
 
 impl CallSummary {
-    /// Judges requests in order of arrival. `needed` says how often a digest is asked in a run that nothing disturbs,
-    /// where that is not once: two documents may have a page in common.
+    /// Counts requests in order of arrival. `needed` is the number of requests per digest in a run without faults,
+    /// if not 1: two documents may share a page.
     pub fn from_requests(
         asks: &[RequestRecord],
         deaths: &[KilledProcess],
@@ -81,7 +81,7 @@ impl CallSummary {
     }
 }
 
-/// When the peer had a useful reply, if it lived to use it.
+/// When a useful reply was delivered, if its process survived to store it.
 fn delivered_at(ask: &RequestRecord, deaths: &HashMap<&str, Instant>) -> Option<Instant> {
     let delivered = ask.delivered.filter(|_| ask.status == 200)?;
     let lived = deaths
@@ -189,7 +189,7 @@ mod tests {
             (summary.delivered, summary.repeated, summary.lost_in_flight),
             (1, 0, 1)
         );
-        // Two that ask at the same time are no repetition of what was had either.
+        // Concurrent requests are no repetition either.
         let log = self::log()
             .request("a", "w1", 0, Some(300))
             .request("a", "w2", 200, Some(500));

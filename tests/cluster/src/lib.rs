@@ -1,17 +1,17 @@
-//! Stemma's services as processes over real servers, with everything around them that can fail: for tests of the
-//! cluster, which drive the binary as its users do.
+//! Runs Stemma's services as processes over real servers, with fault injection. Tests of the cluster use it to
+//! drive the binary as users do.
 //!
 //! - [`TestServers`] are RabbitMQ, Redis and S3, started by `tests/services` or named in the environment.
-//! - A [`Proxy`] stands before one of them and cuts, delays, refuses or resets.
-//! - A [`Provider`](stemma_sim::Provider) plays the models: its replies depend on the request alone. It remembers what
-//!   was asked, and [`duplicate_calls`] judges that.
-//! - A [`BrokerClient`] is a connection of someone else's to RabbitMQ: of who sends reindex messages and hears events.
-//! - A [`ServiceFleet`] is the processes: started, killed, asked to end, watched.
-//! - [`chaos`] puts all that together: a run in peace, a run under faults, and what they differ in.
-//! - [`measure`] puts it together for figures: limits, scale, rates.
-//! - [`documents`] are filings to work on, and [`compare`] says whether two stores hold the same trees.
+//! - A [`Proxy`] in front of a server cuts, delays, refuses or resets connections.
+//! - A [`Provider`](stemma_sim::Provider) simulates the models. Replies depend on the request alone. It records all
+//!   requests, and [`duplicate_calls`] finds those that were paid twice.
+//! - A [`BrokerClient`] is an external connection to RabbitMQ: it sends reindex messages and receives events.
+//! - A [`ServiceFleet`] starts, watches, stops and kills the processes.
+//! - [`chaos`] compares a run without faults with a run under faults.
+//! - [`measure`] measures limits, scaling and rates.
+//! - [`documents`] writes filings, and [`compare`] compares the trees of two stores.
 //!
-//! Nothing here knows how Stemma works inside, beyond where a published tree lies.
+//! This crate knows nothing about Stemma's internals except the keys of published trees.
 
 mod broker;
 pub mod chaos;

@@ -1,4 +1,4 @@
-//! Stemma's services as processes: started, watched, killed, asked to end.
+//! Starts, watches, stops and kills Stemma's services as processes.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -64,7 +64,7 @@ struct ServiceProcess {
 }
 
 impl ServiceFleet {
-    /// A fleet without processes. `settings` are environment variables for all; no other `STEMMA_…` reaches them.
+    /// An empty fleet. All processes get the environment variables `settings`, and no other `STEMMA_…`.
     ///
     /// # Errors
     /// When there is no room for its logs.
@@ -83,17 +83,17 @@ impl ServiceFleet {
         })
     }
 
-    /// Lets the processes that are started from now on ask the provider at this address, each by a URL of its own.
+    /// Sets the provider for processes started from now on. Each uses its own URL, so that requests can be attributed.
     pub fn use_provider(&mut self, provider: SocketAddr) {
         self.model = Some(provider);
     }
 
-    /// Uses another binary for the processes that are started from now on.
+    /// Sets the binary for processes started from now on.
     pub fn use_binary(&mut self, binary: PathBuf) {
         self.binary = binary;
     }
 
-    /// Starts a process; returns its name, which no other has or will have.
+    /// Starts a process and returns its name, which is never reused.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -144,7 +144,7 @@ impl ServiceFleet {
         command
     }
 
-    /// Runs a command of the binary to its end: `submit`, `status` and the like.
+    /// Runs a command such as `submit` or `status` to its end.
     ///
     /// # Errors
     /// When it does not end within `limit`; it is killed then.
@@ -152,10 +152,10 @@ impl ServiceFleet {
         let output = self.launch("cli", arguments)?.wait_with_output();
         Ok(timeout(limit, output)
             .await
-            .with_context(|| format!("stemma {} takes too long", arguments.join(" ")))??)
+            .with_context(|| format!("stemma {} timed out", arguments.join(" ")))??)
     }
 
-    /// Starts a command of the binary, under a name that the provider knows it by; it is killed when dropped.
+    /// Starts a command under a name by which the provider identifies it; it is killed when dropped.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -207,7 +207,7 @@ impl ServiceFleet {
         let mut process = self
             .processes
             .remove(name)
-            .with_context(|| format!("{name} does not run"))?;
+            .with_context(|| format!("{name} is not running"))?;
         let at = Instant::now();
         process.child.kill()?;
         process.child.wait()?;
@@ -263,7 +263,7 @@ impl ServiceFleet {
         names
     }
 
-    /// Processes that ended without being told to, each with the end of its log. They are forgotten.
+    /// Removes processes that ended by themselves and returns them, each with the end of its log.
     ///
     /// # Errors
     /// When the system does not say.
@@ -309,7 +309,7 @@ impl ServiceFleet {
     fn process(&mut self, name: &str) -> Result<&mut ServiceProcess> {
         self.processes
             .get_mut(name)
-            .with_context(|| format!("{name} does not run"))
+            .with_context(|| format!("{name} is not running"))
     }
 
     fn log_path(&self, name: &str) -> PathBuf {
@@ -344,12 +344,10 @@ pub fn binary() -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let mut folders = own.ancestors();
     let profile = folders.find(|folder| folder.ends_with("debug") || folder.ends_with("release"));
-    let profile = profile.context(
-        "name the binary in STEMMA_TEST_BIN: this program does not lie in a target folder",
-    )?;
+    let profile = profile.context("set STEMMA_TEST_BIN: this program is not in a target folder")?;
     let target = profile.parent().context("a target folder")?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // With the features of the tests: with others, half of the dependencies would be compiled again.
+    // With the features of the tests. Other features would recompile half of the dependencies.
     cargo.args([
         "build",
         "--locked",
@@ -369,8 +367,8 @@ pub fn binary() -> Result<PathBuf> {
     Ok(profile.join("stemma"))
 }
 
-/// A port that nobody listens on, below those of outgoing connections and apart from those of `tests/services`. None is
-/// given twice: whoever gets it needs a while until it listens.
+/// A free port, below the range of outgoing connections and apart from the ports of `tests/services`. No port is
+/// returned twice, because its user needs a while until it listens.
 fn free_address() -> Result<SocketAddr> {
     const FIRST: usize = 10_000;
     const COUNT: usize = 10_000;

@@ -1,5 +1,5 @@
-//! A TCP proxy on loopback that fails on command: cuts connections, pauses, delays; and, where what passes is HTTP,
-//! refuses requests with 503, slows them, or resets in mid-body. What chance decides depends on the seed and on the
+//! A TCP proxy on loopback that injects faults: it cuts, pauses or delays connections. For HTTP it also
+//! refuses requests with 503, slows them, or resets in mid-body. Random choices depend on the seed and the
 //! order of requests.
 
 use std::collections::BTreeMap;
@@ -20,18 +20,18 @@ use tokio::time::sleep;
 
 use stemma_sim::http::{HttpHead, reply};
 
-/// What S3 says when it is overloaded.
+/// The reply of an overloaded S3.
 const SLOW_DOWN: &[u8] =
     b"<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>later</Message></Error>";
-/// A reply that is to be reset gets at most so many bytes through.
+/// Bytes of a reply that pass before a reset.
 const RESET_WITHIN: usize = 200;
 
-/// What the proxy does to what passes. Shares are of HTTP requests, from 0 to 1; they mean nothing to other protocols.
+/// Faults to inject. Shares of HTTP requests, from 0 to 1, are ignored for other protocols.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProxyFaults {
-    /// Nothing passes, and connections stay.
+    /// Data is held back while connections stay open.
     pub paused: bool,
-    /// Each piece of data in each direction arrives later by this.
+    /// Delay of each chunk in each direction.
     pub delay: Duration,
     /// Answered 503.
     pub refused: f64,
@@ -43,7 +43,7 @@ pub struct ProxyFaults {
     pub reset: f64,
 }
 
-/// What was done to connections and requests so far.
+/// Number of injected faults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FaultCounts {
     /// Connections cut by [`Proxy::cut`].
@@ -56,7 +56,7 @@ pub struct FaultCounts {
     pub reset: usize,
 }
 
-/// A running proxy; it ends, with its connections, with this value.
+/// A running proxy. Dropping it closes its connections.
 pub struct Proxy {
     address: SocketAddr,
     shared: Arc<ProxyState>,
@@ -77,7 +77,7 @@ struct ProxyState {
 }
 
 impl Proxy {
-    /// Starts one before a server of any protocol.
+    /// Starts a proxy for any protocol.
     ///
     /// # Errors
     /// When no port can be had.
@@ -85,7 +85,7 @@ impl Proxy {
         Self::start(upstream, false, 0).await
     }
 
-    /// Starts one before an HTTP server.
+    /// Starts a proxy for an HTTP server.
     ///
     /// # Errors
     /// As [`Proxy::tcp`].
@@ -119,12 +119,12 @@ impl Proxy {
         self.address
     }
 
-    /// Makes this trouble from now on; the default makes none.
+    /// Sets the faults; the default has none.
     pub fn set_faults(&self, trouble: ProxyFaults) {
         self.shared.faults.send_replace(trouble);
     }
 
-    /// Resets every connection, and says how many there were. New ones are welcome at once.
+    /// Resets every connection and returns their number. New connections are accepted at once.
     pub fn cut(&self) -> usize {
         let open = self.shared.open.load(Ordering::SeqCst);
         self.shared.cuts.send_modify(|cuts| *cuts += 1);
@@ -182,7 +182,7 @@ impl ProxyState {
     /// Waits as long as everything is paused, then as long as everything is delayed.
     async fn hold(&self) {
         let mut trouble = self.faults.subscribe();
-        // The sender is in `self`, so there is always an answer.
+        // The sender is in `self`, so the channel is open.
         if let Ok(trouble) = trouble
             .wait_for(|trouble| !trouble.paused)
             .await
@@ -201,7 +201,7 @@ async fn accept(listener: TcpListener, shared: Arc<ProxyState>) {
     }
 }
 
-/// Serves one connection; how it ends is the business of its two sides.
+/// Serves one connection. Errors only end this connection.
 async fn serve(mut client: TcpStream, shared: Arc<ProxyState>) -> Result<()> {
     let mut cuts = shared.cuts.subscribe();
     let mut server = TcpStream::connect(shared.upstream).await?;
@@ -220,7 +220,7 @@ async fn serve(mut client: TcpStream, shared: Arc<ProxyState>) -> Result<()> {
     ended
 }
 
-/// Passes both directions on until both have ended; an error resets the connection.
+/// Copies both directions until both end; an error resets the connection.
 async fn pass(client: &mut TcpStream, server: &mut TcpStream, shared: &ProxyState) -> Result<()> {
     let (from_client, to_client) = client.split();
     let (from_server, to_server) = server.split();
@@ -296,7 +296,7 @@ async fn requests(
         let trouble = *shared.faults.borrow();
         shared.count(head.start_line_word(0));
         let Ok(length) = head.content_length() else {
-            // Where a body ends is not known: from here on everything is passed on as it comes.
+            // The length of the body is unknown, so everything after it is copied unchanged.
             to.write_all(&head.bytes).await?;
             tokio::io::copy(&mut from, &mut to).await?;
             break;

@@ -1,4 +1,4 @@
-//! The services as processes over real servers: they come up, say so, and end when asked.
+//! Services as processes over real servers: start, readiness and shutdown.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

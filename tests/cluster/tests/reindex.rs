@@ -1,5 +1,5 @@
-//! Reindexing by message, end to end: an object of a listed bucket changes, the broker is told in S3's words or in ours,
-//! and readers over HTTP see the new tree; an event says so to whoever listens.
+//! Reindexing end to end: an object in a configured bucket changes, the broker gets an S3 notification or our message,
+//! HTTP clients see the new tree, and subscribers receive an event.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -182,27 +182,27 @@ async fn changed_objects_are_reindexed_and_announced() {
     let Some(servers) = TestServers::from_env().unwrap() else {
         return;
     };
-    let mut ground = ReindexHarness::start(servers, "reindex").await;
+    let mut harness = ReindexHarness::start(servers, "reindex").await;
 
     // Created, told in S3's words, the key encoded as S3 encodes it.
-    ground.put("in/a filing.pdf", filing(false)).await;
-    ground.notify("ObjectCreated:Put", "in/a+filing.pdf").await;
-    let (event, first) = ground.wait_until_published(1).await;
+    harness.put("in/a filing.pdf", filing(false)).await;
+    harness.notify("ObjectCreated:Put", "in/a+filing.pdf").await;
+    let (event, first) = harness.wait_until_published(1).await;
     assert_eq!(event["path"], "a filing.pdf", "{event}");
-    let before = ground.provider.requests();
+    let before = harness.provider.requests();
     assert!(
         before.len() > 10,
         "the model was asked {} times",
         before.len()
     );
 
-    // One page changed: nothing is asked that was asked before, and little is asked at all.
-    ground.put("in/a filing.pdf", filing(true)).await;
-    ground
+    // One page changed: no model call is repeated, and few are new.
+    harness.put("in/a filing.pdf", filing(true)).await;
+    harness
         .notify("s3:ObjectCreated:Put", "in/a+filing.pdf")
         .await;
-    let (_, second) = ground.wait_until_published(2).await;
-    let asks = ground.provider.requests();
+    let (_, second) = harness.wait_until_published(2).await;
+    let asks = harness.provider.requests();
     let (old, new) = asks.split_at(before.len());
     let again = new
         .iter()
@@ -221,44 +221,44 @@ async fn changed_objects_are_reindexed_and_announced() {
         old.len()
     );
 
-    // The same told again is nothing new; then our own words, for another object.
-    ground.notify("ObjectCreated:Put", "in/a+filing.pdf").await;
-    ground
+    // A repeated notification does nothing; then our own message, for another object.
+    harness.notify("ObjectCreated:Put", "in/a+filing.pdf").await;
+    harness
         .put("in/notes.md", markdown(3, 4).0.into_bytes())
         .await;
     let own =
-        json!({ "source": format!("s3://{}/in/notes.md", ground.bucket), "class": "interactive" });
-    ground
+        json!({ "source": format!("s3://{}/in/notes.md", harness.bucket), "class": "interactive" });
+    harness
         .broker
         .publish("reindex", own.to_string().as_bytes())
         .await
         .unwrap();
-    let (event, third) = ground.wait_until_published(1).await;
+    let (event, third) = harness.wait_until_published(1).await;
     assert_eq!(event["path"], "notes.md", "{event}");
 
-    // What is not listed is not looked at, whoever asks.
-    ground.put("out/secret.md", b"# Secret\n".to_vec()).await;
-    ground.notify("ObjectCreated:Put", "out/secret.md").await;
-    let own = json!({ "source": format!("s3://{}/out/secret.md", ground.bucket), "collection": "default" });
-    ground
+    // Unconfigured prefixes are ignored.
+    harness.put("out/secret.md", b"# Secret\n".to_vec()).await;
+    harness.notify("ObjectCreated:Put", "out/secret.md").await;
+    let own = json!({ "source": format!("s3://{}/out/secret.md", harness.bucket), "collection": "default" });
+    harness
         .broker
         .publish("reindex", own.to_string().as_bytes())
         .await
         .unwrap();
 
-    // Removed: a tombstone, and no reader sees it.
-    ground
+    // A removed object gets a tombstone and disappears from listings.
+    harness
         .servers
         .s3()
         .delete_object()
-        .bucket(&ground.bucket)
+        .bucket(&harness.bucket)
         .key("in/notes.md")
         .send()
         .await
         .unwrap();
-    ground.notify("ObjectRemoved:Delete", "in/notes.md").await;
-    let event = ground.next_event("document.removed", 2).await;
-    let gone = ground
+    harness.notify("ObjectRemoved:Delete", "in/notes.md").await;
+    let event = harness.next_event("document.removed", 2).await;
+    let gone = harness
         .wait_until_visible(&event, |items| {
             items.iter().all(|item| item["doc_id"] != event["doc"])
         })
@@ -280,32 +280,32 @@ async fn changes_during_processing_are_coalesced() {
     let Some(servers) = TestServers::from_env().unwrap() else {
         return;
     };
-    let mut ground = ReindexHarness::start(servers, "coalesce").await;
-    ground
+    let mut harness = ReindexHarness::start(servers, "coalesce").await;
+    harness
         .provider
         .set_behavior(Behavior::with_latency(Duration::from_millis(150)));
     let text = |revision: u32| {
         format!("{}\n## Revision {revision}\n\nWords.\n", markdown(5, 6).0).into_bytes()
     };
-    ground.put("in/busy.md", text(0)).await;
-    ground.notify("ObjectCreated:Put", "in/busy.md").await;
+    harness.put("in/busy.md", text(0)).await;
+    harness.notify("ObjectCreated:Put", "in/busy.md").await;
     let started = Instant::now();
-    while ground.provider.in_flight() == 0 {
+    while harness.provider.in_flight() == 0 {
         assert!(started.elapsed() < TIMEOUT, "the document is not worked on");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     for revision in 1..=10 {
-        ground.put("in/busy.md", text(revision)).await;
-        ground.notify("ObjectCreated:Put", "in/busy.md").await;
+        harness.put("in/busy.md", text(revision)).await;
+        harness.notify("ObjectCreated:Put", "in/busy.md").await;
     }
-    ground.wait_until_published(1).await;
-    ground.wait_until_published(2).await;
-    let more = ground.events.next(Duration::from_secs(8)).await.unwrap();
+    harness.wait_until_published(1).await;
+    harness.wait_until_published(2).await;
+    let more = harness.events.next(Duration::from_secs(8)).await.unwrap();
     assert!(
         more.is_none(),
         "ten changes during one run are one more run: {more:?}"
     );
-    let address = ground.fleet.address(&ground.query).unwrap();
+    let address = harness.fleet.address(&harness.query).unwrap();
     let (_, body) = get(address, "/v1/documents", TIMEOUT).await.unwrap();
     let list: Value = serde_json::from_slice(&body).unwrap();
     let doc = list["items"][0]["doc_id"].as_str().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! The ground that tests of the cluster stand on: real servers that die and come back, and proxies before them.
+//! The test infrastructure itself: real servers that are killed and restarted, and proxies in front of them.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use stemma_cluster::{Proxy, ProxyFaults, ServerKind, TestServers};
 use tokio::net::TcpStream;
 
-const BUCKET: &str = "ground";
+const BUCKET: &str = "harness";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn restarted_servers_keep_objects() {

@@ -1,13 +1,14 @@
-//! `stemma browse`: documents that fit a question.
+//! `stemma browse`: ranks documents by a question.
 
 use stemma_archive::{BrowseHit, BrowseResponse, SearchRequest};
 
 use crate::commands::open::{filter, highlight, identity, open_indexed, page_or_line_range};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::counted;
 
-/// Rank the documents of a folder by a question. No model is asked.
+/// Rank the documents of a folder by a question. Uses no model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -15,27 +16,26 @@ Examples:
   stemma browse /@company/3M \"impairment of goodwill\" --where 'fiscal_year>=2020'
   stemma browse /10-K \"revenue by segment\" --where '{\"form\": [\"10-K\", \"10-K/A\"]}'
 
-Documents directly in the folder; with -R those of folders below, too. An axis path has none below.
+Ranks documents directly in the folder; with -R also those in subfolders.
 Each document comes with its best section; `stemma search` ranks sections.")]
 pub struct BrowseArgs {
     /// A folder or axis path.
     #[arg(value_name = "SCOPE")]
     scope: String,
-    /// A question, or key words.
+    /// A question or keywords.
     #[arg(value_name = "QUERY")]
     query: String,
-    /// Conditions on documents, as text or JSON: 'form=10-K and fiscal_year>=2020'.
+    /// Limit to documents that match: 'form=10-K and fiscal_year>=2020', or JSON.
     #[arg(long = "where", value_name = "FILTER")]
     conditions: Option<String>,
-    /// Documents of folders below, too.
+    /// Include subfolders.
     #[arg(short = 'R', long)]
     recursive: bool,
-    /// Documents to show.
+    /// Number of documents to show.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     limit: usize,
 }
 
-/// Runs the command.
 pub async fn run(args: BrowseArgs, context: &Context) -> Result<Exit, CommandError> {
     let BrowseArgs {
         scope,
@@ -103,7 +103,7 @@ fn footer(view: &BrowseResponse, recursive: bool) -> String {
         format!(" · {}", clean(&routed.join(", ")))
     };
     let below = if view.documents_in_scope == 0 && !recursive {
-        " directly here (-R looks below)"
+        " in this folder (-R includes subfolders)"
     } else {
         ""
     };

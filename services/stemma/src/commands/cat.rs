@@ -1,10 +1,11 @@
-//! `stemma cat`: the text of sections, Items and pages.
+//! `stemma cat`: prints the text of sections, Items and pages.
 
 use stemma_archive::{Archive, TextResponse, TextScope};
 
 use crate::commands::open::{links_line, open, word};
 use crate::commands::tree::{self, TreeArgs};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 
 /// Print the text of a section, an Item, pages, or a whole document.
@@ -17,13 +18,13 @@ Examples:
   stemma cat 3M_2022_10K --page 5-7  the same
   stemma cat 3M_2022_10K --structure its sections instead of text (stemma tree)
 
-An Item whose heading, or the one that ends it, is not on paper is printed with a warning and exit
+If the start or end of an Item cannot be verified, its text is printed with a warning and exit
 code 3; its JSON says `boundary_unverifiable`.")]
 pub struct CatArgs {
     /// A document, or a section, an Item or pages of it.
     #[arg(value_name = "LOCATOR", required = true)]
     locators: Vec<String>,
-    /// Physical pages of the document: 5-7,9.
+    /// Pages, counted from the first page of the file: 5-7,9.
     #[arg(long, value_name = "PAGES", group = "what")]
     page: Option<String>,
     /// A section of the document, by id.
@@ -32,15 +33,14 @@ pub struct CatArgs {
     /// An Item of the document: 1A, II.1A.
     #[arg(long, value_name = "ITEM", group = "what")]
     item: Option<String>,
-    /// The sections of the document instead of its text.
+    /// List the sections instead of the text.
     #[arg(long, group = "what")]
     structure: bool,
-    /// Only the section's own text, up to its first sub-section.
+    /// Only the text before the first subsection.
     #[arg(long)]
     own: bool,
 }
 
-/// Runs the command.
 pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError> {
     if args.structure {
         let mut ended = Exit::Nothing;
@@ -108,19 +108,19 @@ async fn read(
     if stemma_archive::document_part(&whole) != document {
         return Err(CommandError::new(
             "cat.what",
-            format!("`{fragment}` names no part of a document"),
+            format!("`{fragment}` is not a part of a document"),
         )
-        .with_next("--page 5-7,9, --section 0007 or --item 1A"));
+        .with_next("use --page 5-7,9, --section 0007 or --item 1A"));
     }
     Ok(reader.text(&whole, part).await?)
 }
 
-/// What a reader of an Item must know beside its text.
+// Warnings and cross references of an Item.
 fn warn(view: &TextResponse, output: &Output) {
     let Some(item) = &view.item else { return };
     let name = item.locator.as_deref().unwrap_or(&view.locator);
     if item.boundary_unverifiable {
-        let why = "the document does not bear out where it starts or ends";
+        let why = "start or end of this Item could not be verified";
         output.error(&format!(
             "warning: {}: {why} (boundary_unverifiable)",
             clean(name)
@@ -152,7 +152,7 @@ fn show(view: &TextResponse, output: &Output) {
     lines(view.text.as_deref().unwrap_or_default(), output);
 }
 
-/// Line ends and tabs are the document's; other control characters are shown as such.
+// Tabs are layout and become spaces; `clean` escapes other control characters.
 fn lines(text: &str, output: &Output) {
     if !text.is_empty() {
         text.split('\n')

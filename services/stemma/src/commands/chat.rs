@@ -1,4 +1,4 @@
-//! `stemma chat`: one question after the other, each understood from those before.
+//! `stemma chat`: questions in a conversation, each with the context of those before.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -6,20 +6,21 @@ use serde_json::json;
 use stemma_answers::{ConversationTurn, MAX_EARLIER};
 
 use super::ask::{AskOptions, AskSession, show};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 
-/// Ask one question after the other; each goes on from those before.
+/// Ask questions in a conversation; each can refer to those before.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Questions come line by line, from a terminal or from standard input; a line that begins with `/` is for the chat itself:
-  /in SCOPE   from now on only from there; without a scope, from what the command was given
-  /new        forget what was said
-  /quit       the end, as is the end of the input
+Reads one question per line, from a terminal or standard input. Lines that begin with `/` are commands:
+  /in SCOPE   limit answers to this scope; without a scope, reset to that of the command line
+  /new        start a new conversation
+  /quit       end the chat (or end the input)
 
-With --json or --jsonl each question has one line: the answer, or {\"question\", \"error\"}.
+With --json or --jsonl, each question prints one line: the answer, or {\"question\", \"error\"}.
 
-Exit codes: 0 all were answered · 2 usage or error; without a terminal also where a question could not be asked.
+Exit codes: 0 all answered · 2 usage or error; without a terminal, also if a question failed.
 
 Examples:
   stemma chat --in /@company/3M
@@ -29,10 +30,6 @@ pub struct ChatArgs {
     how: AskOptions,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// [`CommandError`] when the store cannot be had. A question that cannot be answered does not end the chat.
 pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError> {
     let output = &context.output;
     let session = AskSession::open(context).await?;
@@ -43,7 +40,7 @@ pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError
     };
     let terminal = std::io::stdin().is_terminal();
     if terminal {
-        output.note("questions line by line; /in SCOPE, /new, /quit");
+        output.note("ask one question per line; commands: /in SCOPE, /new, /quit");
     }
     let mut failed = false;
     loop {
@@ -68,7 +65,9 @@ pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError
                     output.error(&format!("{}: {}", error.code, clean(&error.message)));
                 }
             }
-            _ if command.starts_with('/') => output.note("there are /in SCOPE, /new and /quit"),
+            _ if command.starts_with('/') => {
+                output.note("unknown command; use /in SCOPE, /new or /quit")
+            }
             _ => {
                 if let Err(error) = chat.ask(line, &session, output).await {
                     failed = true;
@@ -77,7 +76,7 @@ pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError
             }
         }
     }
-    // Who sits before it has seen what failed; a script has not.
+    // A person has seen the error, a script needs the exit code.
     Ok(if failed && !terminal {
         Exit::CheckFailed
     } else {
@@ -85,7 +84,7 @@ pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError
     })
 }
 
-/// Says why a question was not answered; as JSON in its place, so that each question has its line.
+// Prints the error of a question. In JSON it takes the place of the answer, so that every question has one line.
 fn report_error(question: &str, error: &CommandError, output: &Output) {
     if output.is_text() {
         output.error(&format!("{}: {}", error.code, clean(&error.message)));
@@ -95,7 +94,7 @@ fn report_error(question: &str, error: &CommandError, output: &Output) {
     json_lines(output).json(&json!({ "question": question, "error": error }));
 }
 
-/// Answers of a conversation come one by one: each is an object on its line.
+// Answers are printed as they come, so both JSON formats print one object per line.
 fn json_lines(output: &Output) -> Output {
     Output {
         format: OutputFormat::JsonLines,
@@ -104,14 +103,14 @@ fn json_lines(output: &Output) -> Output {
 }
 
 struct Chat {
-    /// Scopes of the command line.
+    // Scopes of the command line.
     initial_scopes: Vec<String>,
     options: AskOptions,
     history: Vec<ConversationTurn>,
 }
 
 impl Chat {
-    /// Goes on in another scope; where that names nothing, in the one it had.
+    // Changes the scope, or keeps the old one if the new one does not exist.
     fn set_scope(
         &mut self,
         scope: &str,
@@ -128,7 +127,7 @@ impl Chat {
         how.question("what is there?", &session.reader)?;
         self.options = how;
         output.note(&format!(
-            "from now on in {}",
+            "scope: {}",
             if self.options.scopes.is_empty() {
                 "all documents".into()
             } else {
@@ -165,13 +164,13 @@ impl Chat {
 fn prompt(terminal: bool) {
     if terminal {
         let mut to = std::io::stderr().lock();
-        // A prompt that cannot be shown is no reason not to listen.
+        // If the prompt cannot be printed, still read the question.
         drop(write!(to, "> ").and_then(|()| to.flush()));
     }
 }
 
-/// The next line of standard input, `None` at its end; an error where it is no UTF-8. Read beside, so that an interrupt is not
-/// waited for.
+// The next line of standard input, `None` at its end; an error where it is no UTF-8. Read beside, so that an interrupt is not
+// waited for.
 async fn next_line() -> Result<Option<Result<String, CommandError>>, CommandError> {
     let read = tokio::task::spawn_blocking(|| {
         let mut line = Vec::new();
@@ -189,6 +188,6 @@ async fn next_line() -> Result<Option<Result<String, CommandError>>, CommandErro
         .map_err(failed)?;
     Ok(line.map(|line| {
         String::from_utf8(line)
-            .map_err(|_| CommandError::new("input.encoding", "this line is not UTF-8"))
+            .map_err(|_| CommandError::new("input.encoding", "the line is not valid UTF-8"))
     }))
 }

@@ -1,9 +1,9 @@
-//! `stemma completions`: what the shell completes.
+//! `stemma completions`: prints shell completions.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::context::Exit;
+use crate::error::Exit;
 
 /// Print completions for a shell.
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,6 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Runs the command.
 pub fn run<C: CommandFactory>(args: &CompletionsArgs) -> Exit {
     clap_complete::generate(
         args.shell,

@@ -1,25 +1,25 @@
-//! `stemma config`: every setting with its value, default, unit and source.
+//! `stemma config`: shows all settings.
 
 use crate::config::unit;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::table::{Align, Table};
 
 /// Show every setting: value, default, unit and where it comes from.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Settings come from their defaults, then from stemma.toml (or --config FILE), then from the environment:
+Sources, in increasing priority: defaults, stemma.toml (or --config FILE), environment:
   limits.max_pages = 5000     in stemma.toml under [limits]
   STEMMA_LIMITS__MAX_PAGES    in the environment
 
-Settings under `local` change speed only; all others change results, so that changing one makes new trees.")]
+Settings under `local` only change speed. Other settings change results, so changing one creates new trees.")]
 pub struct ConfigArgs {
-    /// Only settings whose key contains this.
+    /// Only show settings whose key contains this.
     pub pattern: Option<String>,
 }
 
-/// Runs the command.
 pub fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, CommandError> {
-    let mut settings = context.config()?.settings;
+    let mut settings = context.loaded_config()?.settings.clone();
     settings.retain(|setting| {
         args.pattern
             .as_ref()

@@ -1,4 +1,4 @@
-//! `stemma cost`: what models were paid for, from the call log.
+//! `stemma cost`: costs of model calls, from the call log.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,32 @@ use stemma_llm::calls::{self, CallRecord};
 
 use super::jobs::JobContext;
 use super::open::open;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::{ModelUsage, PriceList};
+use crate::error::{CommandError, Exit};
 use crate::table::{Align, Table, thousands};
 
 /// Show what models cost.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Every reply of a model is in the call log, useful or not. Amounts are at the prices configured now
+Counts every model reply in the call log, including unusable ones. Amounts use the current prices
 (model.prices, in dollars per million tokens).
 
 Examples:
   stemma cost                          everything, by stage
-  stemma cost j-1a1fba360ee4aa2        what one job paid for
+  stemma cost j-1a1fba360ee4aa2        one job
   stemma cost 3M_2022_10K --by model   one document
   stemma cost --by day --json")]
 pub struct CostArgs {
     /// A job, by id or name, a document, or a question (s-…, ask-…, q-…).
     #[arg(value_name = "JOB|DOC|QUESTION")]
     target: Option<String>,
-    /// What is told apart.
+    /// Group by.
     #[arg(long, value_enum, default_value = "stage", value_name = "WHAT")]
     by: CostGrouping,
 }
 
-/// What is told apart.
+/// Group by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum CostGrouping {
     /// Steps of the method.
@@ -45,31 +46,26 @@ enum CostGrouping {
     Day,
 }
 
-/// Whose cost is asked for.
+// The calls to count.
 enum CostSubject {
     Everyone,
     Job(stemma_engine::JobId),
-    /// The beginning of the names of a document's runs.
+    // The beginning of the names of a document's runs.
     Document(String),
-    /// A question of a person.
+    // A question of a person.
     Question(String),
 }
 
-/// The answer.
 #[derive(Serialize)]
 struct CostReport {
     by: BTreeMap<String, ModelUsage>,
     total: ModelUsage,
-    /// Records that could not be read.
+    // Records that could not be read.
     unread: u64,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// [`CommandError`] when there is neither such a job nor such a document, or the store is away.
 pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError> {
-    let prices = PriceList::from_config(&context.config()?.config);
+    let prices = PriceList::from_config(context.config()?);
     let job_context = JobContext::open(context, "cost").await?;
     let reader = open(context).await?;
     let mut since_ms = 0;
@@ -126,7 +122,7 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
     })
 }
 
-/// Whether a run is no document's but a question's: a word, and sixteen hexadecimal digits.
+// Runs of questions are named by a word and sixteen hexadecimal digits; all others belong to documents.
 fn is_question(run: &str) -> bool {
     let is_word =
         |kind: &str| !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -158,7 +154,7 @@ fn show(cost: &CostReport, by: CostGrouping, context: &Context) {
         return;
     }
     if cost.total.calls == 0 {
-        output.note("no model was asked");
+        output.note("no model calls");
         return;
     }
     let mut table = Table::new(&[
@@ -199,14 +195,14 @@ fn show(cost: &CostReport, by: CostGrouping, context: &Context) {
     table.row(row("total", &cost.total));
     table.lines().iter().for_each(|line| output.line(line));
     if cost.total.useless > 0 {
-        output.note(&format!("{} replies became no answer", cost.total.useless));
+        output.note(&format!("{} replies could not be used", cost.total.useless));
     }
     if cost.total.without_price > 0 {
-        output.note("some models have no price: set model.prices.input and model.prices.output");
+        output.note("some models have no price; set model.prices.input and model.prices.output");
     }
     if cost.unread > 0 {
         output.note(&format!(
-            "{} records of the log cannot be read",
+            "{} records of the call log are unreadable",
             cost.unread
         ));
     }

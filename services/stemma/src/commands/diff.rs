@@ -1,4 +1,4 @@
-//! `stemma diff`: two documents side by side, section by section.
+//! `stemma diff`: compares two documents section by section.
 
 use std::collections::HashSet;
 
@@ -9,47 +9,46 @@ use stemma_archive::{
 use stemma_diff::DiffStatus;
 
 use crate::commands::open::{identity, open, page_or_line_range};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, thousands};
 
-/// Sentences of each sort that are told of a section, where only a part is compared.
+// Sentences of each kind to show per section if only a part is compared.
 const SENTENCES: usize = 3;
-/// Columns of a title.
 const TITLE_COLUMNS: usize = 60;
 
 /// Compare two documents section by section: what was added, removed, reworded, renamed, moved.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  stemma diff 3M_2022_10K                      with 3M's annual report of the year before
+  stemma diff 3M_2022_10K                      with the previous annual report
   stemma diff 3M_2021_10K 3M_2022_10K --item 1A
-  stemma diff 3M_2022_10K#item-7               one Item with the same one a year before
-  stemma diff A_2022_10K#0115 A_2022_10K#0158  two sections with all below them
+  stemma diff 3M_2022_10K#item-7               one Item with that of the previous year
+  stemma diff A_2022_10K#0115 A_2022_10K#0158  two sections with their subsections
   stemma diff 3M_2021_10K 3M_2022_10K --jsonl --fields outcome,left,right
 
-~ modified, + added, - removed, = unchanged (with --all), ? the text of one is not in the store.
-Line ends, case and punctuation do not count; every word and figure does. The first document is
-the one before. No model is asked.")]
+~ modified, + added, - removed, = unchanged (with --all), ? text missing in the store.
+Compares words and numbers; ignores line breaks, case and punctuation. Give the older document
+first. Uses no model.")]
 pub struct DiffArgs {
-    /// The document before; or the only one, which is compared with the filing before it.
+    /// The older document; if it is the only one, it is compared with the previous filing.
     #[arg(value_name = "BEFORE")]
     one: String,
-    /// The document after.
+    /// The newer document.
     #[arg(value_name = "AFTER")]
     other: Option<String>,
     /// Only this Item: 1A, II.1A.
     #[arg(long, value_name = "ITEM")]
     item: Option<String>,
-    /// Unchanged sections, too.
+    /// Include unchanged sections.
     #[arg(long)]
     all: bool,
-    /// Sentences of each sort to show of each section [default: 3 of a part, none of whole documents; 3 in JSON].
+    /// Added and removed sentences to show per section [default: 3 for a part or JSON, 0 for whole documents].
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=20))]
     sentences: Option<u8>,
 }
 
-/// Runs the command.
 pub async fn run(args: DiffArgs, context: &Context) -> Result<Exit, CommandError> {
     let reader = open(context).await?;
     let output = &context.output;
@@ -104,11 +103,9 @@ fn show(view: &Comparison, all: bool, output: &Output) {
         .for_each(|pair| section(pair, &divided, output));
     view.notes.iter().for_each(|note| output.note(&clean(note)));
     if !all && view.counts.unchanged > 0 {
-        output.note(
-            &output.dim(
-                "unchanged sections are not shown; all with --all, sentences with --sentences 3",
-            ),
-        );
+        output.note(&output.dim(
+            "unchanged sections are hidden; show them with --all, sentences with --sentences 3",
+        ));
     }
 }
 
@@ -120,7 +117,7 @@ fn side(side: &ComparedSide, output: &Output) -> String {
     )
 }
 
-/// `62 % of words changed · 55 modified · 14 added · 6 removed · 10 unchanged`.
+// `62 % of words changed · 55 modified · 14 added · 6 removed · 10 unchanged`.
 fn summary_line(view: &Comparison) -> String {
     let counts = &view.counts;
     let mut parts: Vec<String> = Vec::new();
@@ -130,7 +127,7 @@ fn summary_line(view: &Comparison) -> String {
         (counts.added, "added"),
         (counts.removed, "removed"),
         (counts.unchanged, "unchanged"),
-        (counts.unknown, "of unknown text"),
+        (counts.unknown, "without text"),
         (counts.renamed, "renamed"),
         (counts.moved, "moved"),
     ];
@@ -202,7 +199,7 @@ fn thousands_of(words: u64) -> String {
     thousands(u32::try_from(words).unwrap_or(u32::MAX))
 }
 
-/// Sections of the document after that have sub-sections: of those only the own text is compared, and is said to be.
+// Sections with subsections in the newer document. Only their own text is compared, which the output must say.
 fn divided(pairs: &[SectionPair]) -> HashSet<&str> {
     let after = pairs.iter().filter_map(|pair| pair.right.as_ref());
     after
@@ -267,15 +264,14 @@ fn outcome_sign(outcome: DiffStatus) -> &'static str {
 }
 
 fn pages_or_lines(pair: &SectionPair) -> String {
-    let of = |side: &PairedSection| page_or_line_range(side.section.pages, side.section.lines);
     match (&pair.left, &pair.right) {
-        (Some(left), Some(right)) => format!("{} → {}", of(left), of(right)),
-        (Some(one), None) | (None, Some(one)) => of(one),
+        (Some(left), Some(right)) => format!("{} → {}", section_range(left), section_range(right)),
+        (Some(one), None) | (None, Some(one)) => section_range(one),
         (None, None) => String::new(),
     }
 }
 
-/// `  62 % alike · was #0053 “NOTE 10. RESTRUCTURING” · moved`.
+// `  62 % alike · was #0053 “NOTE 10. RESTRUCTURING” · moved`.
 fn remarks(pair: &SectionPair, own: &str) -> String {
     let mut remarks = Vec::new();
     if let (DiffStatus::Modified, Some(similarity)) = (pair.outcome, pair.similarity) {
@@ -295,7 +291,7 @@ fn remarks(pair: &SectionPair, own: &str) -> String {
     remarks.extend(
         pair.stands_in
             .iter()
-            .map(|place| format!("its text stands in {}", clean(place))),
+            .map(|place| format!("its text is now in {}", clean(place))),
     );
     if remarks.is_empty() {
         String::new()
@@ -309,4 +305,8 @@ fn page_or_line(sentence: &ChangedSentence) -> String {
         || format!("line {}:", sentence.line),
         |page| format!("p {page}:"),
     )
+}
+
+fn section_range(side: &PairedSection) -> String {
+    page_or_line_range(side.section.pages, side.section.lines)
 }

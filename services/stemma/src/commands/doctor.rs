@@ -1,4 +1,4 @@
-//! `stemma doctor`: is everything there that Stemma needs?
+//! `stemma doctor`: checks the installation.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -6,19 +6,20 @@ use stemma_engine::Env;
 use stemma_engine::blobs::PutOutcome;
 use stemma_extract::{ExtractJob, Extractor, Limits};
 
-use crate::context::{CommandError, Context, Exit};
+use crate::config::Config;
+use crate::context::Context;
 use crate::embedded;
-use crate::models::preflight_error;
+use crate::error::{CommandError, Exit};
+use crate::model_clients::preflight_error;
 use crate::output::clean;
 
-/// Check the store, the configuration and the reading of documents.
+/// Check the store, configuration, servers, models and document extraction.
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {}
 
-/// One check.
 #[derive(Debug, Serialize)]
 struct Check {
-    /// `ok`, `attention` or `failed`.
+    // `ok`, `attention` or `failed`.
     result: &'static str,
     what: String,
     next: Option<String>,
@@ -42,7 +43,6 @@ impl Check {
     }
 }
 
-/// Runs the command.
 pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandError> {
     let configuration = configuration(context);
     let configured = configuration.result != "failed";
@@ -50,7 +50,7 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandEr
         Check::ok(format!("version {}", env!("CARGO_PKG_VERSION"))),
         configuration,
     ];
-    // Under settings that are wrong everything else would fail for the same reason.
+    // With an invalid configuration, all other checks would fail for the same reason.
     if configured {
         checks.push(store(context).await);
         checks.push(reading(context).await);
@@ -83,7 +83,7 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandEr
 }
 
 fn configuration(context: &Context) -> Check {
-    match context.config() {
+    match context.loaded_config() {
         Ok(loaded) => {
             let changed = loaded
                 .settings
@@ -91,7 +91,7 @@ fn configuration(context: &Context) -> Check {
                 .filter(|setting| setting.source != "default")
                 .count();
             Check::ok(format!(
-                "configuration: {} settings, {changed} not at their default",
+                "configuration: {} settings, {changed} changed from the default",
                 loaded.settings.len()
             ))
         }
@@ -124,7 +124,7 @@ async fn store(context: &Context) -> Check {
     }
 }
 
-/// Writes an object twice: the second must not take.
+// Writes an object twice. The second write must fail, because publishing relies on create-only writes.
 async fn probe(context: &Context) -> Result<(), CommandError> {
     let env = Env::system();
     let store = context.open_writable_store(&env, "doctor").await?;
@@ -138,20 +138,20 @@ async fn probe(context: &Context) -> Result<(), CommandError> {
     } else {
         Err(CommandError::new(
             "store.not_create_only",
-            "the store lets an object be overwritten",
+            "the store overwrites existing objects",
         )
         .with_next("use a local file system that supports hard links"))
     }
 }
 
-/// Asks the broker and Redis, where they are configured.
+// Asks the broker and Redis, where they are configured.
 async fn cluster(context: &Context) -> Vec<Check> {
     let env = Env::system();
     let cluster = match context.cluster(&env, "doctor").await {
         Ok(Some(cluster)) => cluster,
         Ok(None) => {
             return vec![Check::ok(
-                "no broker configured: everything is done in one process",
+                "no broker configured; everything runs in one process",
             )];
         }
         Err(error) => return vec![Check::failed(error)],
@@ -175,15 +175,12 @@ async fn cluster(context: &Context) -> Vec<Check> {
     vec![broker, redis]
 }
 
-/// Looks at every model that is configured, without asking it.
+// Checks every configured model without calling it.
 async fn models(context: &Context) -> Vec<Check> {
-    let providers = context
-        .config()
-        .map(|loaded| loaded.config.providers())
-        .unwrap_or_default();
+    let providers = context.config().map(Config::providers).unwrap_or_default();
     if providers.is_empty() {
         return vec![Check::ok(
-            "no model configured: structure and summaries are made by rules, nothing is paid",
+            "no model configured; rules create structure and summaries, at no cost",
         )];
     }
     let mut checks = Vec::new();
@@ -193,25 +190,25 @@ async fn models(context: &Context) -> Vec<Check> {
             Err(error) => Check::failed(error),
             Ok(Err(error)) => Check::failed(preflight_error(&name, &error)),
             Ok(Ok(names)) if names.is_empty() => {
-                Check::ok(format!("{place}: answers, and does not list its models"))
+                Check::ok(format!("{place}: reachable, but does not list its models"))
             }
             Ok(Ok(names)) if names.contains(&name) => {
-                Check::ok(format!("{place}: the key works, the model is there"))
+                Check::ok(format!("{place}: key accepted, model available"))
             }
             Ok(Ok(_)) => Check {
                 result: "attention",
-                what: format!("{place}: the key works, but its list of models has no {name}"),
-                next: Some("see that model.name is written as the provider writes it".into()),
+                what: format!("{place}: key accepted, but {name} is not in its list of models"),
+                next: Some("check the spelling of model.name".into()),
             },
         });
     }
     checks
 }
 
-/// Reads a small document in a child process, as ingest does.
+// Extracts a small document in a child process, as ingest does.
 async fn reading(context: &Context) -> Check {
     let local = match context.config() {
-        Ok(loaded) => loaded.config.local,
+        Ok(config) => config.local.clone(),
         Err(_) => crate::config::LocalConfig::default(),
     };
     let job = ExtractJob::new(
@@ -227,7 +224,7 @@ async fn reading(context: &Context) -> Check {
         }
     };
     match pool.extract(job).await {
-        Ok(_) => Check::ok("documents are read in confined child processes"),
+        Ok(_) => Check::ok("document extraction in sandboxed child processes works"),
         Err(error) => {
             Check::failed(CommandError::new(error.code, error.message).with_next(error.next))
         }

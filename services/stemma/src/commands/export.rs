@@ -1,4 +1,4 @@
-//! `stemma export`: one file per document.
+//! `stemma export`: writes one file per document.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,29 +7,30 @@ use std::path::{Path, PathBuf};
 use stemma_archive::{ApiError, ExportFormat, ExportedFile};
 
 use crate::commands::open::open;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::table::counted;
 
-/// Write trees or page texts as files, one per document, folders kept.
+/// Export trees or page texts, one file per document, in the same folders.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   stemma export --format pageindex --out trees/
   stemma export /@form/10-K --format pages --out pages/
   stemma export 3M_2022_10K --format pages          to standard output
-Files are named after the documents: trees/10-K/3M_2022_10K.json; where two would have one name, name~3f2a.json.")]
+Files are named after the documents: trees/10-K/3M_2022_10K.json, or name~3f2a.json if two names collide.")]
 pub struct ExportArgs {
-    /// Documents, folders or axis paths; all documents when none is given.
+    /// Documents, folders or axis paths [default: all documents].
     #[arg(value_name = "SCOPE")]
     scopes: Vec<String>,
     /// What to write.
     #[arg(long, value_enum, default_value_t)]
     format: ExportKind,
-    /// The folder to write to; standard output when none is given.
+    /// Output folder [default: standard output].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// With the own text of each node (pageindex).
+    /// Include the text of each node (pageindex).
     #[arg(long)]
     text: bool,
 }
@@ -40,11 +41,10 @@ enum ExportKind {
     /// PageIndex-compatible JSON, one object per document.
     #[default]
     Pageindex,
-    /// Lines of JSON, one per page: {"doc", "page", "text"}.
+    /// JSON lines, one per page: {"doc", "page", "text"}.
     Pages,
 }
 
-/// Runs the command.
 pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandError> {
     let reader = open(context).await?;
     let output = &context.output;
@@ -76,7 +76,10 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
     if args.out.is_none() && args.format == ExportKind::Pageindex && documents.len() > 1 {
         return Err(CommandError::new(
             "export.out",
-            format!("{} documents are more than one object", documents.len()),
+            format!(
+                "JSON output holds one document, but {} match",
+                documents.len()
+            ),
         )
         .with_next("stemma export --format pageindex --out DIR"));
     }
@@ -93,7 +96,7 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
             }
             Err(ApiError { message, .. }) => {
                 failed += 1;
-                output.note(&format!("left out: {}", clean(&message)));
+                output.note(&format!("skipped: {}", clean(&message)));
             }
         }
     }
@@ -105,7 +108,7 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
     let without = if without_tree == 0 {
         String::new()
     } else {
-        format!(", {without_tree} without a tree left out")
+        format!(", skipped {without_tree} without a tree")
     };
     output.note(&format!(
         "wrote {}{}{without}",
@@ -127,12 +130,12 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
     Ok(exit)
 }
 
-/// Writes a file whole or not at all.
+// Writes to a temporary file and renames it, so that an interrupted export leaves no partial file.
 fn write(folder: &Path, exported: &ExportedFile) -> Result<(), CommandError> {
     let path = folder.join(&exported.path);
     let failed = |error: std::io::Error| {
         CommandError::new("export.write", format!("{}: {error}", path.display()))
-            .with_next("check that --out can be written")
+            .with_next("check that --out is writable")
     };
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! `stemma failures`: what failed, and why.
+//! `stemma failures`: lists failed documents with reasons.
 
 use serde::Serialize;
 use stemma_archive::{Archive, FailureReport};
@@ -6,23 +6,24 @@ use stemma_engine::flow::JobManifest;
 use stemma_engine::{FailureRecord, JobId, jobs};
 
 use crate::commands::jobs::JobContext;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, counted};
 
-/// List documents that failed, with reasons and remedies.
+/// List failed documents, with reasons and next steps.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   stemma failures                one by one
-  stemma failures --by reason    grouped, with an example and what to do
+  stemma failures --by reason    grouped by reason, with examples and next steps
   stemma failures 8-K/2022       only in a folder
   stemma failures j-1a1fba36…    of a job, from its report")]
 pub struct FailuresArgs {
     /// A document, folder or axis path, or a job by id or name.
     #[arg(value_name = "SCOPE|JOB", default_value = "/")]
     scope: String,
-    /// Group them.
+    /// Group failures.
     #[arg(long, value_enum)]
     by: Option<FailureGrouping>,
 }
@@ -34,7 +35,6 @@ enum FailureGrouping {
     Reason,
 }
 
-/// Runs the command.
 pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandError> {
     let output = &context.output;
     let job_context = JobContext::open(context, "failures").await?;
@@ -61,16 +61,16 @@ pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandE
     })
 }
 
-/// Failures of a job, as its report or its last cursor has them.
+// Failures of a job, from its report or last checkpoint.
 #[derive(Debug, Serialize)]
 struct JobFailures {
     job: JobId,
-    /// Whether the job has ended: otherwise the counts may be behind.
+    // Whether the job has ended: otherwise the counts may be behind.
     complete: bool,
     total: u64,
-    /// Documents by code, most frequent first.
+    // Documents by code, most frequent first.
     reasons: Vec<FailureReasonCount>,
-    /// One by one; a thousand of them.
+    // One by one; a thousand of them.
     failures: Vec<FailedRun>,
 }
 
@@ -84,7 +84,7 @@ struct FailureReasonCount {
 
 #[derive(Debug, Serialize)]
 struct FailedRun {
-    /// The run, or the number of the entry where there was none.
+    // The run, or the number of the entry where there was none.
     run: String,
     #[serde(flatten)]
     failure: FailureRecord,
@@ -177,7 +177,7 @@ fn show_job(view: &JobFailures, by: Option<FailureGrouping>, output: &Output) {
         }
     }
     if !view.complete {
-        output.note("the job has not ended: counts are as of its last cursor");
+        output.note("the job is still running; counts are from its last checkpoint");
     }
 }
 

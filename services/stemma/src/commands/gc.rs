@@ -1,4 +1,4 @@
-//! `stemma gc`: removes what no tree that can be asked for, and no open run, stands on.
+//! `stemma gc`: removes objects that no readable tree and no open run needs.
 
 use std::collections::BTreeMap;
 
@@ -10,35 +10,30 @@ use stemma_engine::blobs::Blobs;
 use stemma_pipeline::gc::{self, GarbageObject, GarbageReport};
 use stemma_retrieval::index::{schema, snapshot};
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 
-/// Objects removed at once.
 const CONCURRENT_DELETES: usize = 16;
-/// Keys shown to people.
 const MAX_KEYS_SHOWN: usize = 10;
 
-/// Remove what is superseded.
+/// Remove objects that are no longer needed.
 ///
-/// Kept are the last two trees of each document with their text, everything of documents that are in work or failed, all
-/// answers of models of documents that are there, and whatever became superfluous less than seven days ago. Of snapshots of
-/// the index the last two are kept, and those of the last day; of replies to questions, those of this month and the last, unless a
-/// document was removed since. Answers are kept as long as all documents that they quote are there in the versions they quote.
+/// Keeps the last two trees of each document with their text, all data of open or failed documents, all model replies
+/// of existing documents, and anything that was superseded less than seven days ago. Also keeps the last two index
+/// snapshots and those of the last day, and replies to questions of this and the previous month, unless a document was
+/// removed since. Answers are kept while all documents that they quote exist in the quoted versions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   stemma gc --dry-run
   stemma gc --yes")]
 pub struct GcArgs {
-    /// Show what would be removed, and remove nothing.
+    /// Show what would be removed, without removing it.
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// [`CommandError`] when it was not confirmed, or the store refuses.
 pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> {
     let env = Env::system();
     let store = context.open_store().await?;
@@ -74,7 +69,7 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
     if !args.dry_run && !context.yes && !objects.is_empty() {
         let message = format!("{} objects would be removed", objects.len());
         return Err(CommandError::new("gc.not_confirmed", message)
-            .with_next("say so with --yes, or look with --dry-run"));
+            .with_next("confirm with --yes, or preview with --dry-run"));
     }
     if !args.dry_run && !objects.is_empty() {
         let writer = context.open_writable_store(&env, "gc").await?;
@@ -124,6 +119,6 @@ fn show(objects: &[GarbageObject], dry_run: bool, context: &Context) {
             .for_each(|key| output.line(&format!("  {}", clean(key))));
     }
     if objects.is_empty() {
-        output.note("nothing is superfluous for more than seven days");
+        output.note("nothing to remove (kept for 7 days)");
     }
 }

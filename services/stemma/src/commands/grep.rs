@@ -1,52 +1,52 @@
-//! `stemma grep`: lines that match a pattern.
+//! `stemma grep`: finds lines that match a pattern.
 
 use stemma_archive::{Archive, GrepHit, GrepOptions, GrepResponse, GrepSectionsResponse};
 
 use crate::commands::open::{highlight, open};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::counted;
 
-/// Lines of one document, and sections of many, where no number is given.
+// Lines of one document, and sections of many, where no number is given.
 const LINES: usize = 1_000;
 const SECTIONS: usize = 20;
 
-/// Find lines that match a pattern: in a document, or with -r in the sections of many.
+/// Find lines that match a pattern in one document, or with -r in many.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   stemma grep 'cross.currency swaps?' 3M_2022_10K
   stemma grep -i goodwill 3M_2022_10K#item-8
   stemma grep -r -F '$1,749' /@company/3M
-  stemma grep -rc impairment /           how many lines, in how many documents
+  stemma grep -rc impairment /           count lines and documents
 
-One document, or a part of one; with -r a folder or axis path. Then sections are shown, those with
-most matches first, each with its first lines.")]
+Searches one document or a part of it. With -r, searches a folder or axis path and shows the sections
+with the most matches first, each with its first lines.")]
 pub struct GrepArgs {
     /// A regular expression.
     #[arg(value_name = "PATTERN")]
     pattern: String,
-    /// A document or a part of one; with -r a folder or axis path, too.
+    /// A document or a part of it; with -r also a folder or axis path.
     #[arg(value_name = "SCOPE", default_value = "/")]
     scope: String,
-    /// Without regard to case.
+    /// Ignore case.
     #[arg(short, long)]
     ignore_case: bool,
-    /// The pattern is text, not an expression.
+    /// Treat the pattern as plain text.
     #[arg(short = 'F', long)]
     fixed_strings: bool,
-    /// Lines to print [default: 1000], with -r sections [default: 20].
+    /// Lines to print [default: 1000]; with -r, sections [default: 20].
     #[arg(short, long, value_name = "N")]
     max_count: Option<usize>,
-    /// Only count.
+    /// Only print counts.
     #[arg(short, long)]
     count: bool,
-    /// All documents of a folder or axis path.
+    /// Search all documents of a folder or axis path.
     #[arg(short, long)]
     recursive: bool,
 }
 
-/// Runs the command.
 pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError> {
     let reader = open(context).await?;
     let output = &context.output;
@@ -104,14 +104,17 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError
     })
 }
 
-/// Refuses a folder: where one document is meant, lines of a thousand would only be noise.
+// A folder needs -r: printing the lines of a thousand documents is rarely intended.
 fn one_document(reader: &Archive, args: &GrepArgs) -> Result<(), CommandError> {
     if !reader.is_folder(&args.scope)? {
         return Ok(());
     }
-    let message = format!("`{}` is a folder, and grep reads one document", args.scope);
+    let message = format!(
+        "`{}` is a folder, but grep searches one document",
+        args.scope
+    );
     Err(CommandError::new("grep.folder", message)
-        .with_next("stemma grep -r PATTERN SCOPE goes through all of them"))
+        .with_next("search all of them with: stemma grep -r PATTERN SCOPE"))
 }
 
 fn note_unread(documents: usize, output: &Output) {

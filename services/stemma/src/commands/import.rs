@@ -1,4 +1,4 @@
-//! `stemma import`: trees that other programs made.
+//! `stemma import`: imports trees of other programs.
 
 use std::path::{Path, PathBuf};
 
@@ -6,15 +6,16 @@ use stemma_document::{CatalogEntry, Digest, DocId, DocumentVersion, PublishedTre
 use stemma_engine::{Env, Ports};
 use stemma_pipeline::sources::file_uri;
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 
-/// The largest file that is imported, in bytes.
+// The largest file that is imported, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Import trees in PageIndex's JSON.
+/// Import trees in PageIndex JSON.
 ///
-/// Titles, hierarchy, pages and summaries come in and can be listed, shown and searched; texts of nodes stay out.
+/// Imports titles, hierarchy, pages and summaries, but no node texts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +27,6 @@ pub struct ImportArgs {
     pub files: Vec<PathBuf>,
 }
 
-/// Runs the command.
 pub async fn run(args: ImportArgs, context: &Context) -> Result<Exit, CommandError> {
     let env = Env::system();
     let trees = args
@@ -74,7 +74,7 @@ fn read(file: &Path, context: &Context) -> Result<PublishedTree, CommandError> {
     if size > MAX_BYTES {
         return Err(wrong(
             "limits.bytes",
-            format!("{size} bytes are over the limit of {MAX_BYTES}"),
+            format!("{size} bytes exceed the limit of {MAX_BYTES}"),
         ));
     }
     let json =
@@ -88,7 +88,7 @@ fn read(file: &Path, context: &Context) -> Result<PublishedTree, CommandError> {
         .into_owned();
     let tree = pageindex::import(&value, &stem).map_err(|error| {
         wrong("import.not_a_tree", error.to_string())
-            .with_next("give a tree in PageIndex's JSON: a list of nodes with titles")
+            .with_next("give a tree in PageIndex JSON: a list of nodes with titles")
     })?;
     let uri = file_uri(&path);
     let name = value

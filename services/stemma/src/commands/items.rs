@@ -1,29 +1,29 @@
-//! `stemma items`: the Item map of a filing.
+//! `stemma items`: shows the Items of a filing.
 
 use stemma_archive::{FilingItems, ItemInfo};
 
 use crate::commands::open::{badge, identity, links_line, open, page_or_line_range};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, thousands};
 
-/// Show the Items of a filing: how each is answered, and where.
+/// Show the Items of a filing, with their status and pages.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   stemma items 3M_2022_10K
   stemma items 3M_2022_10K --jsonl --fields id,status,pages
 
-An Item is answered in full, combined with others, by reference (the arrow says where), on pages
-that only an index names (cross index), as a stub, or is absent. `?` marks one whose heading, or
-the one that ends it, is not on paper.")]
+An Item is full, combined with others, by reference (the arrow shows where), on pages found through a
+cross-reference index (cross index), a stub, or absent. `?` marks an Item whose start or end could not
+be verified.")]
 pub struct ItemsArgs {
     /// A document.
     #[arg(value_name = "LOCATOR")]
     locator: String,
 }
 
-/// Runs the command.
 pub async fn run(args: ItemsArgs, context: &Context) -> Result<Exit, CommandError> {
     let view = open(context).await?.items(&args.locator).await?;
     let output = &context.output;
@@ -48,11 +48,10 @@ fn show(view: &FilingItems, output: &Output) {
     ));
     table(&view.items, output);
     if view.items.is_empty() {
-        output.note("no Items: this is on no form whose Items are known");
+        output.note("no Items: the form of this document is unknown or has no Items");
     }
 }
 
-/// One line per Item.
 pub fn table(items: &[ItemInfo], output: &Output) {
     let columns = [
         (Align::Left, 0),

@@ -1,10 +1,11 @@
-//! `stemma ls`: folders, documents and axes.
+//! `stemma ls`: lists folders, documents and axes.
 
 use stemma_archive::{DocumentInfo, FolderListing};
 
 use crate::commands::open::{filter, open, word};
 use crate::commands::tree::{self, TreeArgs};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, thousands};
 
@@ -12,13 +13,13 @@ use crate::table::{Align, Table, thousands};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  stemma ls                          what was ingested, folder by folder
+  stemma ls                          documents by folder
   stemma ls 10-K/2022                a folder
-  stemma ls /@company                companies, with their numbers of documents
-  stemma ls /@company/3M/@form/10-K  documents by what they say about themselves
-  stemma ls /@filed/2023/02          by year and month of filing
+  stemma ls /@company                companies, with document counts
+  stemma ls /@company/3M/@form/10-K  documents by facts
+  stemma ls /@filed/2023/02          by filing year and month
   stemma ls /@fiscal_year/2018..2020 a range
-  stemma ls /@status/failed          what has no tree, and why: stemma failures
+  stemma ls /@status/failed          documents without a tree (reasons: stemma failures)
   stemma ls 3M_2022_10K              the top sections of a document (stemma tree)
   stemma ls / --where 'form=10-K and fiscal_year>=2020 and accuracy<0.9'
   stemma ls -R --jsonl --fields locator,pages")]
@@ -26,15 +27,14 @@ pub struct LsArgs {
     /// A folder, an axis path, or a document.
     #[arg(default_value = "/", value_name = "SCOPE")]
     scope: String,
-    /// Documents of folders below, too.
+    /// Include subfolders.
     #[arg(short = 'R', long)]
     recursive: bool,
-    /// Only documents that fulfill this, from all folders below; text or JSON.
+    /// Only documents that match, from all subfolders; text or JSON.
     #[arg(long = "where", value_name = "FILTER")]
     conditions: Option<String>,
 }
 
-/// Runs the command.
 pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> {
     let reader = open(context).await?;
     let output = &context.output;
@@ -70,7 +70,7 @@ fn show(view: &FolderListing, output: &Output) {
         output.line(&line);
     }
     if view.total == 0 {
-        output.note("no documents here; ingest some with: stemma ingest FOLDER");
+        output.note("no documents; ingest some with: stemma ingest FOLDER");
     }
     let axes: Vec<String> = view
         .axes

@@ -1,4 +1,4 @@
-//! `stemma mcp`: the Model Context Protocol over the standard streams, and its entry in clients.
+//! `stemma mcp`: a Model Context Protocol server over standard input and output, and its installation in clients.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,32 +10,33 @@ use stemma_boot::shutdown;
 use stemma_engine::Env;
 use stemma_mcp::{McpOptions, Preset, serve_stdio};
 
-use crate::context::{CommandError, Context, Exit};
-use crate::models::answer_model;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::model_clients::answer_model;
 
-/// The configuration file that is taken where none is named.
+// The default configuration file.
 const DEFAULT_CONFIG_FILE: &str = "stemma.toml";
 
-/// Let a model read the archive: a server of the Model Context Protocol over standard input and output.
+/// Serve the archive to a model over the Model Context Protocol (standard input and output).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A client starts it and speaks to it; by hand it waits for lines of JSON. It reads published trees,
-needs no model and no key, and shows what is ingested meanwhile within two seconds. Where a model
-is configured there is one tool more, ask, which spends on it and keeps its answers. The same is
-at /mcp of `stemma query`, for clients on other machines (docs/MCP.md).
+needs no model and no key; newly ingested documents appear within two seconds. If a model
+is configured there is one more tool, ask, which uses it and stores its answers. `stemma query`
+offers the same at /mcp for other machines (docs/MCP.md).
 
   all        browse_documents, get_document, get_document_structure, get_page_content,
              search, fetch, grep_document, compare_sections; ask with a model
-  pageindex  the first four as PageIndex has them, for agents written for its tools
-  openai     search and fetch with one argument each, as ChatGPT's connectors call them
+  pageindex  the first four as PageIndex defines them, for agents written for its tools
+  openai     search and fetch with one argument each, for ChatGPT connectors
 
 Examples:
-  stemma mcp install claude                    print the entry for Claude, and where it belongs
+  stemma mcp install claude                    print the entry for Claude, and its file
   stemma mcp install cursor --write            add it to ~/.cursor/mcp.json
   stemma mcp install claude --file .mcp.json --write
   stemma --store /archive/.stemma mcp --tools pageindex")]
 pub struct McpArgs {
-    /// Which tools there are: all, pageindex or openai.
+    /// Set of tools: all, pageindex or openai.
     #[arg(long, default_value = "all", value_name = "PRESET")]
     tools: Preset,
     #[command(subcommand)]
@@ -47,19 +48,19 @@ enum McpCommand {
     Install(InstallArgs),
 }
 
-/// Print the entry of this server for a client, or write it.
+/// Print the configuration entry for a client, or write it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What else stands in the file is kept. The entry names this program, the store, the collection and
-the configuration file as they are now.")]
+The rest of the file is kept. The entry holds the paths of this program, the store and the
+configuration file, and the collection.")]
 struct InstallArgs {
     /// The client.
     #[arg(value_enum, value_name = "CLIENT")]
     client: McpClient,
-    /// Add the entry to the client's file; the client has to be started again.
+    /// Add the entry to the client's file; restart the client afterwards.
     #[arg(long)]
     write: bool,
-    /// Another file than the client's own.
+    /// File to use instead of the client's default.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -72,10 +73,6 @@ enum McpClient {
     Cursor,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// [`CommandError`] when the store cannot be read, the connection breaks, or the file cannot be written.
 pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError> {
     if let Some(McpCommand::Install(install)) = args.command {
         return self::install(install, args.tools, context);
@@ -85,18 +82,18 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
     let env = Env::system();
     let collection = context.collection.clone();
     let cache = context.cache_dir();
-    let config = context.config()?.config;
+    let config = context.config()?;
     let limiter = config.servers.limiter(&env)?;
-    let model = answer_model(&config, &env, &limiter, "mcp")?;
+    let model = answer_model(config, &env, &limiter, "mcp")?;
     let embedding_client = config.embeddings.client(&env, &limiter, "mcp")?;
     let meaning = config.embeddings.semantic_router(
         &embedding_client,
         &env,
         &store.blobs,
         &collection,
-        context,
+        &cache,
     );
-    let answer = config.answer;
+    let answer = config.answer.clone();
     let served = McpOptions {
         collection,
         cache: &cache,
@@ -122,19 +119,18 @@ fn install(args: InstallArgs, tools: Preset, context: &Context) -> Result<Exit, 
         None => args.client.file().ok_or_else(|| {
             CommandError::new(
                 "mcp.no_home",
-                "there is no home folder to look for the client in",
+                "no home folder found to locate the client's file",
             )
-            .with_next("name the file with --file")
+            .with_next("give the file with --file")
         })?,
     };
     if !args.write {
         context
             .output
             .json(&json!({ "mcpServers": { "stemma": entry } }));
-        context.output.note(&format!(
-            "belongs into {}; --write puts it there",
-            file.display()
-        ));
+        context
+            .output
+            .note(&format!("add this to {}, or use --write", file.display()));
         return Ok(Exit::Done);
     }
     let refused =
@@ -147,25 +143,27 @@ fn install(args: InstallArgs, tools: Preset, context: &Context) -> Result<Exit, 
     let after = add_entry(&before, entry).ok_or_else(|| {
         CommandError::new(
             "mcp.file",
-            format!("{} is not the JSON of an MCP client", file.display()),
+            format!(
+                "{} is not the JSON configuration of an MCP client",
+                file.display()
+            ),
         )
         .with_next("correct it, or print the entry without --write")
     })?;
     replace_file(&file, &after).map_err(refused)?;
     context.output.note(&format!(
-        "written to {}; start the client again",
+        "written to {}; restart the client",
         file.display()
     ));
     Ok(Exit::Done)
 }
 
-/// How a client starts this server.
+// How a client starts this server.
 fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
-    let failed = |error: io::Error| CommandError::new("system.start", error.to_string());
-    let binary = std::env::current_exe().map_err(failed)?;
+    let binary = std::env::current_exe().map_err(start_error)?;
     let store = match context.store.folder() {
         Some(folder) => std::path::absolute(folder)
-            .map_err(failed)?
+            .map_err(start_error)?
             .display()
             .to_string(),
         None => context.store.to_string(),
@@ -176,13 +174,13 @@ fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
         "--collection".to_owned(),
         context.collection.to_string(),
     ];
-    // The client starts it in another folder, where the file of this one would not be found.
+    // Clients start the server in another folder, so a relative configuration file must become absolute.
     let beside = Some(PathBuf::from(DEFAULT_CONFIG_FILE)).filter(|file| file.exists());
     if let Some(file) = context.config_file.clone().or(beside) {
         args.extend([
             "--config".to_owned(),
             std::path::absolute(file)
-                .map_err(failed)?
+                .map_err(start_error)?
                 .display()
                 .to_string(),
         ]);
@@ -195,7 +193,11 @@ fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
     Ok(json!({ "command": binary.display().to_string(), "args": args }))
 }
 
-/// A client's configuration with the entry; `None` when it is no such configuration.
+fn start_error(error: io::Error) -> CommandError {
+    CommandError::new("system.start", error.to_string())
+}
+
+// Adds the entry to a client's configuration; `None` if the text is not one.
 fn add_entry(before: &str, entry: Value) -> Option<String> {
     let mut all = match before.trim() {
         "" => Map::new(),
@@ -206,7 +208,7 @@ fn add_entry(before: &str, entry: Value) -> Option<String> {
     Some(format!("{:#}\n", Value::Object(all)))
 }
 
-/// Whole or not at all, through links, with the rights the file had.
+// Replaces the file atomically, follows links, and keeps the permissions.
 fn replace_file(file: &Path, content: &str) -> io::Result<()> {
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     if let Some(folder) = file.parent() {
@@ -222,7 +224,7 @@ fn replace_file(file: &Path, content: &str) -> io::Result<()> {
 }
 
 impl McpClient {
-    /// The file in which this client keeps its servers.
+    // The file in which this client keeps its servers.
     fn file(self) -> Option<PathBuf> {
         self.file_under(std::env::consts::OS, &|name| {
             std::env::var_os(name).filter(|value| !value.is_empty())

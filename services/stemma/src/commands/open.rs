@@ -1,17 +1,19 @@
-//! What the reading commands have in common.
+//! Opening collections, and text formatting shared by the reading commands.
 
 use std::time::{Duration, Instant};
 
-use stemma_archive::Filter;
-use stemma_archive::{ApiError, Archive, CollectionCache, DocumentInfo, ItemContent};
+use stemma_archive::{ApiError, Archive, CollectionCache, DocumentInfo, Filter, ItemContent};
+use stemma_boot::store::Store;
 use stemma_document::{EmptyReason, ItemStatus};
 use stemma_engine::Env;
 
 use crate::commands::index;
-use crate::context::{CommandError, Context};
-use crate::models::answer_model;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::model_clients::answer_model;
+use crate::table::counted;
 
-/// How long another process that updates the index is waited for.
+// Another process may be updating the index. After this time, search an incomplete index rather than wait longer.
 const INDEX_WAIT: Duration = Duration::from_secs(10);
 
 /// The collection, opened for reading.
@@ -20,22 +22,26 @@ pub async fn open(context: &Context) -> Result<Archive, CommandError> {
     Ok(Archive::open(store.blobs, context.collection.clone()).await?)
 }
 
-/// The collection with its index, brought up to date. Where another process is at that, it is waited for a while.
+/// The collection with an updated index. Waits a while if another process is updating it.
 pub async fn open_indexed(context: &Context) -> Result<Archive, CommandError> {
+    index_archive(context.open_store().await?, context).await
+}
+
+/// As [`open_indexed`], over a store that is open.
+pub async fn index_archive(store: Store, context: &Context) -> Result<Archive, CommandError> {
     let env = Env::system();
-    let store = context.open_store().await?;
-    let config = context.config()?.config;
+    let config = context.config()?;
     let limiter = config.servers.limiter(&env)?;
     let embedding_client = config.embeddings.client(&env, &limiter, "cli")?;
+    let cache = context.cache_dir();
     let meaning = config.embeddings.semantic_router(
         &embedding_client,
         &env,
         &store.blobs,
         &context.collection,
-        context,
+        &cache,
     );
-    let model = answer_model(&config, &env, &limiter, "cli")?;
-    let cache = context.cache_dir();
+    let model = answer_model(config, &env, &limiter, "cli")?;
     let collection = &context.collection;
     let collection_cache = CollectionCache::with_models(
         env.clone(),
@@ -57,36 +63,17 @@ pub async fn open_indexed(context: &Context) -> Result<Archive, CommandError> {
             .missing;
     }
     if behind > 0 {
-        let missing = crate::table::counted(behind, "document");
+        let missing = counted(behind, "document");
         context.output.note(&format!(
-            "{missing} not in the index yet: another process is entering them"
+            "{missing} not indexed yet: another process is indexing them"
         ));
     }
     Ok(reader.with_cache(collection_cache))
 }
 
-/// Conditions on documents, as text or JSON.
+/// Parses `--where`: conditions on documents as text or JSON.
 pub fn filter(conditions: Option<&str>) -> Result<Filter, CommandError> {
     Ok(Filter::parse(conditions.unwrap_or_default()).map_err(ApiError::from)?)
-}
-
-impl From<ApiError> for CommandError {
-    fn from(refusal: ApiError) -> Self {
-        let ApiError {
-            code,
-            message,
-            next,
-            file,
-            candidates,
-        } = refusal;
-        Self {
-            code: code.into(),
-            message,
-            next,
-            file,
-            candidates,
-        }
-    }
 }
 
 /// `p 4–10`, `line 3–9`.
@@ -100,7 +87,7 @@ pub fn page_or_line_range(pages: Option<(u32, u32)>, lines: Option<(u32, u32)>) 
     }
 }
 
-/// Issuer, form and period: what tells a filing from others; empty for other documents.
+/// Issuer, form and period of a filing; empty for other documents.
 pub fn identity(document: &DocumentInfo) -> Vec<String> {
     let Some(facts) = &document.facts else {
         return Vec::new();
@@ -134,7 +121,7 @@ pub fn identity(document: &DocumentInfo) -> Vec<String> {
     parts
 }
 
-/// How an Item is answered, for people: `by reference`, or what stands there instead of an answer.
+/// The status of an Item in words: `by reference`, or the reason why a full Item is empty.
 pub fn badge(status: Option<ItemStatus>, nothing: Option<EmptyReason>) -> String {
     match (status, nothing) {
         (Some(ItemStatus::Full), Some(nothing)) => word(&nothing),
@@ -143,7 +130,7 @@ pub fn badge(status: Option<ItemStatus>, nothing: Option<EmptyReason>) -> String
     }
 }
 
-/// `→ 3M_2022_10K#0051, proxy statement (not in this document)`; empty where nothing is elsewhere.
+/// `→ 3M_2022_10K#0051, proxy statement (not in this document)`; empty without links.
 pub fn links_line(links: &[ItemContent]) -> String {
     let parts: Vec<String> = links
         .iter()
@@ -168,15 +155,14 @@ pub fn links_line(links: &[ItemContent]) -> String {
 
 /// `160 pages` or `812 lines`.
 pub fn length(document: &DocumentInfo) -> String {
-    let counted = |number: u32, one: &str| crate::table::counted(number as usize, one);
     match (document.pages, document.lines) {
-        (Some(pages), _) => counted(pages, "page"),
-        (None, Some(lines)) => counted(lines, "line"),
+        (Some(pages), _) => counted(pages as usize, "page"),
+        (None, Some(lines)) => counted(lines as usize, "line"),
         (None, None) => String::new(),
     }
 }
 
-/// A snake_case word from JSON, for people: `printed_contents` → `printed contents`.
+/// A snake_case JSON value in words: `printed_contents` → `printed contents`.
 pub fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word.replace('_', " "),
@@ -185,13 +171,13 @@ pub fn word(value: &impl serde::Serialize) -> String {
     }
 }
 
-/// Text with the marked bytes in bold, made safe to show.
+/// Text with the marked byte ranges in bold, and control characters escaped.
 pub fn highlight(output: &crate::output::Output, text: &str, marks: &[(usize, usize)]) -> String {
     use crate::output::clean;
     let mut highlighted = String::new();
     let mut at = 0;
     for (start, end) in marks.iter().filter(|(start, end)| start < end) {
-        // Pairs of neighboring ideographs overlap.
+        // Ideographs are indexed as overlapping pairs, so marks can overlap.
         let start = (*start).max(at);
         if let (Some(before), Some(matched)) = (text.get(at..start), text.get(start..*end)) {
             highlighted.push_str(&clean(before));

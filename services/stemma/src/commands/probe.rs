@@ -1,4 +1,4 @@
-//! `stemma probe`: asks a service on this machine whether it lives or is ready, for images without a shell and curl.
+//! `stemma probe`: checks the health of a service, for images without a shell and curl.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,12 +6,13 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 
-/// How long an answer may take.
+// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Ask a service whether it is ready: exit code 0 yes, 1 no or no answer.
+/// Check whether a service is ready. Exit code 0: yes; 1: no, or no answer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 For health checks inside containers. Kubernetes asks /livez and /readyz itself.
@@ -19,18 +20,14 @@ For health checks inside containers. Kubernetes asks /livez and /readyz itself.
 Example:
   stemma probe 127.0.0.1:8080 --path /readyz")]
 pub struct ProbeArgs {
-    /// Where the service listens.
+    /// Address of the service.
     #[arg(default_value = "127.0.0.1:8080", value_name = "ADDRESS:PORT")]
     address: SocketAddr,
-    /// What is asked for.
+    /// Path to request.
     #[arg(long, default_value = "/readyz", value_name = "PATH")]
     path: String,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// [`CommandError`] for a path that is none.
 pub async fn run(args: ProbeArgs, context: &Context) -> Result<Exit, CommandError> {
     if !args.path.starts_with('/')
         || args
@@ -39,7 +36,7 @@ pub async fn run(args: ProbeArgs, context: &Context) -> Result<Exit, CommandErro
     {
         return Err(CommandError::new(
             "usage.path",
-            format!("`{}` is no path", args.path),
+            format!("invalid path `{}`", args.path),
         ));
     }
     let answer = tokio::time::timeout(TIMEOUT, status_line(args.address, &args.path)).await;
@@ -55,7 +52,7 @@ pub async fn run(args: ProbeArgs, context: &Context) -> Result<Exit, CommandErro
     Ok(if ready { Exit::Done } else { Exit::Nothing })
 }
 
-/// The first line of the answer, at most 64 bytes of it.
+// The first line of the answer, at most 64 bytes of it.
 async fn status_line(address: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -75,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers one request with `reply`, and returns what was asked.
+    // Answers one request with `reply`, and returns what was asked.
     async fn serve(reply: &'static str) -> (SocketAddr, tokio::task::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! `stemma prompts`: what a model is told to do, stage by stage.
+//! `stemma prompts`: shows or exports the prompt of each stage.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,20 @@ use serde_json::json;
 use stemma_llm::tokens;
 use stemma_pipeline::prompts::{DATA_NOTICE, built_in, digest};
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::prompts::{file_name, load, unknown_name};
 use crate::table::counted;
 
-/// Show what each stage tells a model to do, or write it to a folder to be changed there.
+/// Show the prompt of each stage, or export all prompts to a folder for editing.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-A folder named by the setting `prompts` overrides what is built in, one file <stage>.md for each stage
-that is to be asked otherwise. What is asked is frozen with each job; a changed prompt asks its stage
-again, and what reads its answers, and nothing else.
+Files <stage>.md in the folder given by the setting `prompts` replace the built-in prompts. Prompts are
+stored with each job. After a change, only the stage of that prompt and the stages that depend on it run
+again.
 
 Examples:
   stemma prompts summarize
@@ -35,19 +36,15 @@ pub struct PromptsArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum PromptsCommand {
-    /// Write the prompts in force to a folder, one file per stage; files that are there are kept.
+    /// Write the current prompts to a folder, one file per stage. Existing files are kept.
     Export {
         /// The folder.
         folder: PathBuf,
     },
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// [`CommandError`] when prompts cannot be taken, no stage has this name, or the folder cannot be written.
 pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
-    let config = context.config()?.config;
+    let config = context.config()?;
     let all = load(&config.prompts)?;
     if let Some(PromptsCommand::Export { folder }) = args.action {
         return export(&all.into_iter().collect::<Vec<_>>(), &folder, context);
@@ -60,7 +57,7 @@ pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
         let stage_names = built_in().map(|(stage, _)| stage.to_string()).collect();
         return Err(unknown_name(
             "prompts.no_stage",
-            format!("no stage `{name}` asks a model"),
+            format!("no stage `{name}` uses a model"),
             &name,
             stage_names,
         ));
@@ -78,7 +75,7 @@ pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
         }
         context
             .output
-            .note(&format!("Behind each of them: {DATA_NOTICE}"));
+            .note(&format!("Appended to each prompt: {DATA_NOTICE}"));
     } else {
         let prompts: Vec<_> = prompts.iter().map(|(stage, text, overridden): &(&str, &str, bool)| {
             json!({
@@ -117,7 +114,7 @@ fn export(
 ) -> Result<Exit, CommandError> {
     let failed = |error: std::io::Error| {
         CommandError::new("prompts.write", format!("{}: {error}", folder.display()))
-            .with_next("check that the folder can be written")
+            .with_next("check that the folder is writable")
     };
     fs::create_dir_all(folder).map_err(failed)?;
     let mut written = Vec::new();
@@ -139,7 +136,7 @@ fn export(
         let suffix = if existing.is_empty() {
             String::new()
         } else {
-            format!(", {} kept as they are", existing.len())
+            format!(", kept {} existing", existing.len())
         };
         context.output.line(&format!(
             "wrote {} to {place}{suffix}",
@@ -147,7 +144,7 @@ fn export(
         ));
         context
             .output
-            .note(&format!("Edit them, and set prompts = \"{place}\""));
+            .note(&format!("edit them, then set prompts = \"{place}\""));
     } else {
         context
             .output

@@ -1,17 +1,18 @@
-//! `stemma rm`: documents leave the collection.
+//! `stemma rm`: removes documents from the collection.
 
 use std::io::{BufRead, IsTerminal};
 
 use stemma_archive::Archive;
 use stemma_engine::Env;
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 
 /// Remove documents from the collection.
 ///
-/// Only Stemma's trees are removed, never the files they were made from. A removed document that is ingested again is
-/// read again.
+/// Removes trees, never the source files. A removed document can be ingested again; it is then
+/// processed from scratch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,15 +23,14 @@ pub struct RmArgs {
     /// Documents, folders or axis paths.
     #[arg(required = true, value_name = "SCOPE")]
     pub scopes: Vec<String>,
-    /// Show what would be removed, and remove nothing.
+    /// Show what would be removed, without removing it.
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// Runs the command.
 pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> {
     let env = Env::system();
-    context.open_store().await?; // a store that is not there is not made by removing from it
+    context.open_store().await?; // fails for a missing store, which opening for writing would create
     let store = context.open_writable_store(&env, "rm").await?;
     let reader = Archive::open(store.ports.blobs.clone(), context.collection.clone()).await?;
     let mut documents = Vec::new();
@@ -71,7 +71,7 @@ pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> 
     Ok(Exit::Done)
 }
 
-/// Asks before more than one document is removed; without a terminal `--yes` is needed.
+// Asks before more than one document is removed; without a terminal `--yes` is needed.
 fn confirm(context: &Context, documents: usize) -> Result<bool, CommandError> {
     if context.yes || documents == 1 {
         return Ok(true);
@@ -81,7 +81,7 @@ fn confirm(context: &Context, documents: usize) -> Result<bool, CommandError> {
             "rm.not_confirmed",
             format!("{documents} documents would be removed"),
         )
-        .with_next("say so with --yes, or look with --dry-run"));
+        .with_next("confirm with --yes, or preview with --dry-run"));
     }
     context
         .output

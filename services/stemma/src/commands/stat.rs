@@ -1,27 +1,27 @@
-//! `stemma stat`: what is known of a document or a section.
+//! `stemma stat`: shows facts about a document or section.
 
 use stemma_archive::{SectionDetails, StatResponse};
 use stemma_document::FactSource;
 
 use crate::commands::items;
 use crate::commands::open::{identity, length, open, page_or_line_range, word};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 use crate::table::{pad, thousands};
 
-/// Show what is known of a document, or of a section of it.
+/// Show facts about a document or one of its sections.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  stemma stat 3M_2022_10K            metadata, Items, how the tree came to be
+  stemma stat 3M_2022_10K            metadata, Items, method of the tree
   stemma stat 3M_2022_10K#item-1A    one Item: summary, pages, references")]
 pub struct StatArgs {
-    /// A document, or a section or Item of it.
+    /// A document, section or Item.
     #[arg(value_name = "LOCATOR")]
     locator: String,
 }
 
-/// Runs the command.
 pub async fn run(args: StatArgs, context: &Context) -> Result<Exit, CommandError> {
     let view = open(context).await?.stat(&args.locator).await?;
     if context.output.is_text() {
@@ -53,7 +53,7 @@ fn show(view: &StatResponse, output: &Output) {
     field(output, "path", &document.path);
     let newer = view
         .newer_version
-        .map(|newer| format!("; version {newer} is claimed and has no tree"))
+        .map(|newer| format!("; version {newer} has no tree yet"))
         .unwrap_or_default();
     field(
         output,
@@ -132,7 +132,7 @@ fn show_section(section: &SectionDetails, output: &Output) {
         &page_or_line_range(section.section.pages, section.section.lines),
     );
     let tokens = format!(
-        "{} own, {} with sub-sections",
+        "{} own, {} with subsections",
         section.own_tokens, section.section.tokens
     );
     field(output, "tokens", &tokens);

@@ -1,4 +1,4 @@
-//! `stemma tree`: the sections of a document.
+//! `stemma tree`: shows the sections of a document.
 
 use std::path::PathBuf;
 
@@ -6,40 +6,41 @@ use stemma_archive::{Archive, ExportFormat, FileEntry, FilesOptions, TreeRespons
 use stemma_document::{CatalogEntry, SectionKind};
 
 use crate::commands::open::{badge, identity, length, links_line, open, page_or_line_range, word};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::{Align, Table, counted, pad, shorten, thousands};
 
-/// Rows of a folder's tree on one page.
+// Rows of a folder's tree on one page.
 const ROWS: usize = 200;
 
-/// Show the sections of a document (ids, titles, pages, tokens), or what lies in a folder.
+/// Show the sections of a document (ids, titles, pages, tokens), or the content of a folder.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
 Examples:
   stemma tree 3M_2022_10K -L 2
-  stemma tree 3M_2022_10K#item-7      one Item and what is below it
+  stemma tree 3M_2022_10K#item-7      one Item and its subsections
   stemma tree 3M_2022_10K --summaries
   stemma tree / -L 2                  folders, documents and axes
   stemma tree /@company -L 2 --page 3 rows 401–600
   stemma tree 3M_2022_10K --format pageindex > 3M_2022_10K.json")]
 pub struct TreeArgs {
-    /// A document, or a section or Item of it; a folder or an axis path.
+    /// A document, section or Item, or a folder or axis path.
     #[arg(value_name = "LOCATOR", default_value = "/")]
     locator: String,
-    /// Levels to show; of a folder 1 without.
+    /// Levels to show [default: all; 1 for a folder].
     #[arg(short = 'L', long, value_name = "N")]
     depth: Option<usize>,
-    /// With what each section is about.
+    /// Include summaries.
     #[arg(long)]
     summaries: bool,
-    /// Which page of a folder's rows, from 1; a page has 200.
+    /// Page of a folder listing, from 1; a page has 200 rows.
     #[arg(long, value_name = "N", default_value_t = 1)]
     page: usize,
-    /// Only sections whose titles were not found where they were located.
+    /// Only sections whose titles could not be verified on their page.
     #[arg(long)]
     show_doubts: bool,
-    /// How the tree is written.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: TreeFormat,
 }
@@ -66,14 +67,13 @@ impl TreeArgs {
 /// How a tree is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum TreeFormat {
-    /// For people, or with --json as an object.
+    /// Text, or an object with --json.
     #[default]
     Stemma,
     /// PageIndex-compatible JSON of the whole document.
     Pageindex,
 }
 
-/// Runs the command.
 pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError> {
     let reader = open(context).await?;
     let output = &context.output;
@@ -84,7 +84,7 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
         let locator = stemma_archive::document_part(&args.locator);
         let listed = reader.documents_in_scope(&locator)?;
         let [listed] = listed.as_slice() else {
-            return Err(CommandError::new("tree.one", "a tree is of one document")
+            return Err(CommandError::new("tree.one", "--format needs one document")
                 .with_next("stemma export --format pageindex --out DIR"));
         };
         let path = PathBuf::from(&listed.label);
@@ -120,7 +120,7 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
     })
 }
 
-/// Folders, documents and axes, a page of rows.
+// Folders, documents and axes, a page of rows.
 async fn folder(reader: &Archive, args: &TreeArgs, output: &Output) -> Result<Exit, CommandError> {
     let skip = args.page.saturating_sub(1).saturating_mul(ROWS);
     let options = FilesOptions {
@@ -154,7 +154,7 @@ async fn folder(reader: &Archive, args: &TreeArgs, output: &Output) -> Result<Ex
     })
 }
 
-/// A row of a folder's tree: the path at the first level, names below it.
+// A row of a folder's tree: the path at the first level, names below it.
 fn entry(row: &FileEntry, output: &Output) -> String {
     let count = row
         .count
@@ -218,7 +218,7 @@ fn print(view: &TreeResponse, args: &TreeArgs, output: &Output) {
     footer(view, args, output);
 }
 
-/// One line per section: id, branches and title, pages, tokens.
+// One line per section: id, branches and title, pages, tokens.
 fn rows(view: &TreeResponse, title_width: usize) -> Vec<String> {
     let branches = branches(&view.sections);
     let titles: Vec<String> = view
@@ -270,11 +270,11 @@ fn rows(view: &TreeResponse, title_width: usize) -> Vec<String> {
         .collect()
 }
 
-/// The lines that join sections to those above them.
+// The lines that join sections to those above them.
 fn branches(rows: &[TreeRow]) -> Vec<String> {
     let mut follows: Vec<bool> = Vec::new();
     let mut branches: Vec<String> = Vec::with_capacity(rows.len());
-    // From the last row up, one knows which levels go on below.
+    // Going from the last row up, `follows` holds which levels have later siblings.
     for row in rows.iter().rev() {
         let depth = row.depth;
         follows.resize(follows.len().max(depth + 1), false);

@@ -1,4 +1,4 @@
-//! `stemma ask` and `stemma chat`, before a simulated provider on this machine.
+//! `stemma ask` and `stemma chat` against a simulated provider.
 
 use serde_json::{Value, json};
 use stemma_sim::{Behavior, Provider};
@@ -109,11 +109,11 @@ fn exit_codes_reflect_the_outcome() {
         !away.err.contains("ERROR") && away.err.contains("model."),
         "no log on a terminal: {away:?}"
     );
-    // The same from replies that are remembered: a model answered, and nothing is paid.
+    // Cached replies count as answered by a model, but cost nothing.
     hall.run(&["ask", "How much was spending on anvils?", "--sections", "4"]);
     let remembered = hall.run(&["ask", "How much was spending on anvils?", "--sections", "5"]);
     assert!(
-        remembered.err.contains("replies remembered, 0 calls"),
+        remembered.err.contains("cached replies, 0 calls"),
         "{remembered:?}"
     );
     let long =
@@ -156,7 +156,7 @@ fn chat_answers_each_line() {
     );
     assert_eq!(lines[2]["error"]["code"], "input.encoding");
     assert!(
-        answer.err.contains("there are /in SCOPE") && answer.err.contains("NOBODY"),
+        answer.err.contains("use /in SCOPE") && answer.err.contains("NOBODY"),
         "{answer:?}"
     );
     assert_eq!(lines[3]["question"], "And for whom?");
@@ -200,7 +200,7 @@ fn answer_evaluation_resumes_from_its_output_file() {
             "--no-judge",
         ]
     };
-    // What no model answered is no row, and is asked again.
+    // A question without a model's answer leaves no row, so it is asked again.
     let away = hall
         .lab
         .stemma("store", command("one.jsonl"))
@@ -224,7 +224,7 @@ fn answer_evaluation_resumes_from_its_output_file() {
         (&one["means"][0]["numbers"], &one["means"][0]["numbers_of"]),
         (&json!(1.0), &json!(1))
     );
-    // A run that was killed in the middle of a line.
+    // Simulate a run that was killed while it wrote a line.
     let torn =
         std::fs::read_to_string(hall.lab.path("answers.jsonl")).unwrap() + "{\"id\": \"2\", \"ques";
     std::fs::write(hall.lab.path("answers.jsonl"), torn).unwrap();
@@ -319,7 +319,7 @@ fn evaluation_budget_covers_answers_and_judgements() {
         "{sum} of {}",
         total_tokens()
     );
-    // What is left of it was counted: the same budget again does nothing, and more goes on.
+    // The budget includes earlier rows: the same budget does nothing, a larger one resumes.
     let before = total_tokens();
     assert_eq!(
         measure(&["--budget-tokens", &sum.to_string()]).code,

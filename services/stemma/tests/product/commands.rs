@@ -1,4 +1,4 @@
-//! What commands answer: shapes of JSON, exit codes, errors with a next step, and manners on a pipe.
+//! Output of commands: JSON shapes, exit codes, errors with a next step, and closed pipes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -258,7 +258,7 @@ fn evaluations_exit_by_their_thresholds() {
             eval(arguments)
         );
     }
-    // A question that is none, a page that is none and a document that is not there do not end the others.
+    // An invalid question, an invalid page and an unknown document do not stop the batch.
     let of = |more: &str| eval(&format!("retrieval questions.jsonl{more}")).json();
     let plain = of("");
     let missing = of(" --count-missing");
@@ -556,7 +556,7 @@ fn hostile_file_names_are_escaped() {
             "{locator:?}"
         );
     }
-    // Names never become paths: not in the store, and not on the way out of it.
+    // Document names are never used as paths, neither in the store nor by export.
     assert!(
         crate::support::objects(&lab.path("store"))
             .keys()

@@ -1,4 +1,4 @@
-//! Killed or interrupted at any moment, an ingest goes on with the same command, and nothing is done twice.
+//! An ingest killed or interrupted at any moment resumes with the same command, without repeating work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use crate::support::{
     started_tasks,
 };
 
-/// Stores that are begun anew, and blows that each of them is dealt.
+/// Number of new stores, and of kills for each.
 const STORES: u64 = 5;
 const KILLS_PER_STORE: u64 = 4;
 
@@ -146,7 +146,7 @@ fn interrupted_ingest_can_be_resumed() {
     let lab = TestEnv::new();
     lab.put_twelve();
     let mut running = lab.stemma("store", ["ingest", "filings"]).start();
-    // The moment is one that matters: something is done, not all is.
+    // Interrupt while some work is done, but not all.
     while stored_files(&lab.path("store")).is_empty() {
         assert!(!running.has_ended(), "{:?}", running.end());
         std::thread::sleep(Duration::from_millis(2));
@@ -155,7 +155,7 @@ fn interrupted_ingest_can_be_resumed() {
     let answer = running.end();
     assert_eq!(answer.code, Some(130), "{answer:?}");
     assert!(
-        answer.err.contains("Go on with the same command"),
+        answer.err.contains("run the same command to resume"),
         "{answer:?}"
     );
     assert!(answer.out.starts_with("stopped at "), "{answer:?}");

@@ -1,4 +1,4 @@
-//! The same documents come to the same bytes, however many are worked on at once, and however often.
+//! The same documents give the same bytes, whatever the concurrency.
 
 use crate::support::{TestEnv, assert_same, results};
 

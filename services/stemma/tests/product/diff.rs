@@ -1,4 +1,4 @@
-//! `stemma diff` over generated filings a year apart, and over what cannot be compared.
+//! `stemma diff` on generated filings a year apart, and on documents that cannot be compared.
 
 use serde_json::Value;
 use stemma_filings::{ContentsMode, FilingKind, Spec, year_pair};

@@ -1,4 +1,4 @@
-//! Files that mean harm, or are broken: each ends with a tree or with one clear error, whoever lies beside it.
+//! Hostile and broken files: each ends with a tree or one clear error, without affecting other files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use stemma_filings::{Encryption, FilingKind, Spec, generate, markdown};
 
 use crate::support::{CommandOutput, TestEnv, codes, trees};
 
-/// What a file must come to.
+/// Expected result of a file.
 enum ExpectedOutcome {
     /// A tree with these titles (among others), and this gap.
     Tree(&'static [&'static str], Option<&'static str>),
@@ -401,7 +401,7 @@ fn files_with_equal_stems_stay_distinct() {
 fn oversized_and_unreadable_files_do_not_stop_others() {
     let lab = TestEnv::new();
     lab.put("good.md", markdown(1, 3).0);
-    // A hole of a terabyte: nothing may read it, or set memory aside for it.
+    // A sparse file of a terabyte must neither be read nor cause an allocation.
     let hole = fs::File::create(lab.filings().join("hole.pdf")).unwrap();
     assert!(hole.set_len(1 << 40).is_ok() || hole.set_len(1 << 33).is_ok());
     lab.put("secret.md", "# Secret\n");

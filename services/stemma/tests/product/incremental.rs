@@ -1,4 +1,4 @@
-//! A second run does only what is new.
+//! A second ingest only processes changes.
 
 use std::collections::BTreeSet;
 
@@ -95,7 +95,7 @@ fn only_changed_documents_are_reprocessed() {
     assert_eq!(touched["counts"]["unchanged"], 4);
     assert_eq!((stages, new), (Vec::new(), BTreeSet::new()));
 
-    // One file goes: it is said, and its tree is kept until it is removed.
+    // A deleted file is reported, but its tree is kept.
     std::fs::remove_file(lab.filings().join("c.pdf")).unwrap();
     let (gone, stages, new) = reingest(&lab);
     assert_eq!(
@@ -117,7 +117,7 @@ fn only_changed_documents_are_reprocessed() {
     assert_eq!((stages, new), (Vec::new(), BTreeSet::new()));
     assert!(trees(&lab.path("store")).contains_key("c.pdf"));
 
-    // One file gets another name, and one comes in: documents are named by where they are, so both are new.
+    // A renamed file is a new document, because documents are identified by location.
     std::fs::rename(lab.filings().join("d.pdf"), lab.filings().join("e.pdf")).unwrap();
     lab.put("f.pdf", generate(&Spec { seed: 6, ..spec }).pdf);
     let (renamed, stages, _) = reingest(&lab);

@@ -1,4 +1,4 @@
-//! The Item map and what is stated about filings, as commands show them.
+//! Items and facts of filings, as commands print them.
 
 use serde_json::Value;
 use stemma_filings::{FilingKind, Spec, generate};

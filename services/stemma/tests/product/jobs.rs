@@ -1,5 +1,5 @@
-//! Jobs from the command line: submitted once, looked at, explained, cancelled, run again. All of it in one process;
-//! the same commands on a cluster are tested where there is one.
+//! Jobs on the command line: submit, status, why, cancel and retry, in one process.
+//! tests/cluster tests the same commands on a cluster.
 
 use rustix::process::Signal;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The product as its users meet it: the binary, folders of documents, and what lies in the store afterwards.
+//! End-to-end tests of the binary: folders of documents, commands, and the resulting store.
 //!
 //! All documents are generated, nothing is fetched, and every command is bounded in time.
 #![expect(

@@ -1,4 +1,4 @@
-//! `structure = "llm"`: every step asked of a provider on this machine.
+//! `structure = "llm"` against a local provider.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -292,12 +292,12 @@ fn model_failures_are_summarized_and_policy_is_configurable() {
     );
     let wrong = ingest("wrong", "ignore");
     assert!(
-        wrong.code == Some(2) && wrong.err.contains("none of fail, gap and offline"),
+        wrong.code == Some(2) && wrong.err.contains("use fail, gap or offline"),
         "{wrong:?}"
     );
 }
 
-/// A provider that is gone for good costs its patience and no document; when it is back, what it left open is asked.
+/// With a provider that stays away, documents are done by rules; when it is back, the open calls are made.
 #[test]
 fn rerun_failed_repeats_unanswered_model_calls() {
     let lab = lab();

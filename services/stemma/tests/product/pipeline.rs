@@ -1,4 +1,4 @@
-//! Documents of every kind go in; their sections come out, with the pages they stand on.
+//! Ingests documents of every kind and compares sections and pages with the truth.
 
 use std::collections::BTreeMap;
 

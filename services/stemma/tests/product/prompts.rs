@@ -1,4 +1,4 @@
-//! `stemma prompts`, and a folder of one's own.
+//! `stemma prompts`, and folders with custom prompts.
 
 use std::fs;
 

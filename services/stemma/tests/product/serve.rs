@@ -1,4 +1,4 @@
-//! `stemma serve`: documents are sent, worked on and read in one process; and search measured on questions.
+//! `stemma serve`: uploads, processing and reading in one process, and measurements of search.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! What these tests share: folders of generated filings, the binary run for a bounded time, and stores read back.
+//! Helpers of these tests: generated filings, the binary with a time limit, and reading stores.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! `stemma index vectors` and what routes by them, before a simulated endpoint on this machine.
+//! `stemma index vectors` and semantic routing, against a simulated endpoint.
 
 use std::io::Write;
 use std::process::{ChildStdin, Command, Stdio};

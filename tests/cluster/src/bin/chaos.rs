@@ -1,7 +1,7 @@
-//! One seeded chaos run, and its report: `chaos [--run_embedded | --loss] [--short_scenario] [--seed N] [--documents N] [--pages N]`.
+//! One seeded chaos run, and its report: `chaos [--embedded | --loss] [--short] [--seed N] [--documents N] [--pages N]`.
 //!
-//! It starts servers of its own (`tests/services`), ingests generated filings in peace and then under faults, and fails
-//! unless nothing was lost, nothing is different and nothing was paid for twice without need.
+//! Starts servers (`tests/services`), ingests generated filings without and then with faults, and fails
+//! if documents are lost or different, or calls were paid twice without need.
 
 use std::process::ExitCode;
 
@@ -49,7 +49,7 @@ async fn run() -> Result<ChaosReport> {
             ..scenario.requirements
         };
     } else if has("--loss") {
-        // A broker needs its time to start.
+        // A broker takes longer to restart.
         scenario.fault_interval = 10.0;
         scenario.requirements = Requirements {
             kinds: ChaosFault::LOSS,
@@ -82,7 +82,7 @@ async fn run() -> Result<ChaosReport> {
     }
 }
 
-/// What has to be shown: at least 100 faults, each kind five times, with 50 tasks in flight, over 5,000 model tasks.
+/// Requirements: at least 100 faults, each kind five times, with 50 tasks in flight, over 5,000 model tasks.
 fn long_scenario() -> Scenario {
     let demand = Requirements {
         kinds: ChaosFault::CLUSTER,

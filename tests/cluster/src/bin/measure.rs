@@ -1,6 +1,6 @@
-//! Measures the cluster on real servers: `measure limit | scale | rates | large_job [--documents N] [--seconds N]`.
+//! Measures the cluster on real servers: `measure limit | scale | rates | many [--documents N] [--seconds N]`.
 //!
-//! Prints a table of figures and their marks, and fails where one is missed.
+//! Prints figures with their targets, and fails if a target is missed.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Chaos over the cluster: all services as processes, real servers, proxies before broker and S3.
+//! Chaos on the cluster: all services as processes, real servers, proxies in front of broker and S3.
 
 use std::path::PathBuf;
 use std::process::Output;
@@ -32,7 +32,7 @@ const PROCESSES: [(ServiceRole, usize); 3] = [
 ];
 /// Model calls one worker has in flight.
 const CALLS_PER_WORKER: usize = 24;
-/// How long a process may take until it is ready, on a machine that does much else.
+/// Generous, because the machine runs other work.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Latency of the provider in the quiet run.
 const LATENCY: Duration = Duration::from_millis(100);
@@ -42,20 +42,20 @@ const S3_FAULT_PERIOD: Duration = Duration::from_secs(2);
 /// Runs a scenario on a cluster of its own.
 ///
 /// # Errors
-/// When the ground gives way: servers that cannot be had, a quiet run that does not work. What the faults did wrong
-/// stands in the report.
+/// If servers cannot be started or the run without faults fails. Failures under faults
+/// are in the report.
 pub async fn run_cluster(scenario: &Scenario) -> Result<ChaosReport> {
-    let ground = ClusterHarness::start(scenario).await?;
-    let peace = ground.run_baseline().await?;
+    let harness = ClusterHarness::start(scenario).await?;
+    let baseline = harness.run_baseline().await?;
     eprintln!(
         "quiet run: {} model tasks, {} s",
-        peace.tasks,
-        peace.took.as_secs()
+        baseline.tasks,
+        baseline.took.as_secs()
     );
-    ground.run_with_faults(scenario, &peace).await
+    harness.run_with_faults(scenario, &baseline).await
 }
 
-/// What both runs stand on.
+/// Servers, proxies and documents of both runs.
 struct ClusterHarness {
     servers: TestServers,
     binary: PathBuf,
@@ -81,7 +81,7 @@ impl ClusterHarness {
         })
     }
 
-    /// A fleet on a store, queues and keys of this name, with everything ready.
+    /// A fleet with its own store prefix, queues and keys, ready to work.
     async fn fleet(
         &self,
         name: &str,
@@ -116,7 +116,7 @@ impl ClusterHarness {
             .filings
             .path()
             .to_str()
-            .context("a folder that can be written down")?;
+            .context("folder path is not UTF-8")?;
         let submit = fleet.launch("cli", &["submit", folder, "--wait", "--json"])?;
         Ok(tokio::spawn(submit.wait_with_output()))
     }
@@ -131,7 +131,7 @@ impl ClusterHarness {
         let started = Instant::now();
         let output = timeout(LIMIT, self.submit(&fleet)?)
             .await
-            .context("the quiet run does not end")???;
+            .context("the quiet run did not end")???;
         ensure!(
             output.status.success(),
             "the quiet run ended badly: {}",
@@ -148,7 +148,11 @@ impl ClusterHarness {
         })
     }
 
-    async fn run_with_faults(&self, scenario: &Scenario, peace: &Baseline) -> Result<ChaosReport> {
+    async fn run_with_faults(
+        &self,
+        scenario: &Scenario,
+        baseline: &Baseline,
+    ) -> Result<ChaosReport> {
         let Scenario {
             seed,
             requirements: demand,
@@ -156,7 +160,7 @@ impl ClusterHarness {
         } = *scenario;
         let provider = Provider::start(Behavior::with_latency(paced_latency(
             scenario,
-            peace,
+            baseline,
             0,
             Duration::ZERO,
             0,
@@ -201,7 +205,7 @@ impl ClusterHarness {
             storm.replace_crashed()?;
             let latency = paced_latency(
                 scenario,
-                peace,
+                baseline,
                 done.len(),
                 started.elapsed(),
                 calls_per_digest(&provider.requests()).len(),
@@ -235,12 +239,16 @@ impl ClusterHarness {
             seed,
             requirements: demand,
             documents: usize::try_from(scenario.documents)?,
-            baseline: (peace.tasks, peace.took),
+            baseline: (baseline.tasks, baseline.took),
             took,
             injected: done,
-            trees: peace.trees.len(),
-            differences: differences(&peace.trees, &self.trees("storm").await?),
-            calls: CallSummary::from_requests(&provider.requests(), &storm.killed, &peace.needed),
+            trees: baseline.trees.len(),
+            differences: differences(&baseline.trees, &self.trees("storm").await?),
+            calls: CallSummary::from_requests(
+                &provider.requests(),
+                &storm.killed,
+                &baseline.needed,
+            ),
             errors: storm.errors,
         })
     }
@@ -314,7 +322,7 @@ impl ClusterFaultRun<'_> {
                     servers.restart(server).await?;
                 }
             }
-            ChaosFault::KillIngest => anyhow::bail!("a cluster has no ingest to kill"),
+            ChaosFault::KillIngest => anyhow::bail!("a cluster runs no ingest to kill"),
         }
         Ok(())
     }
@@ -330,12 +338,12 @@ impl ClusterFaultRun<'_> {
         let running = self.fleet.running(role);
         let victim = running
             .get(self.rng.random_range(0..running.len().max(1)))
-            .context("nobody to kill")?;
+            .context("no process to kill")?;
         self.killed.push(self.fleet.kill(victim)?);
         self.fleet.spawn(role, &[]).map(drop)
     }
 
-    /// A process that ends by itself is a defect; the run goes on without it being felt.
+    /// A process that ends by itself is a defect. It is replaced, so that the run continues.
     fn replace_crashed(&mut self) -> Result<()> {
         self.errors.extend(self.fleet.take_ended()?);
         for (role, count) in PROCESSES {

@@ -1,4 +1,4 @@
-//! Chaos over the embedded mode: one process that does everything is killed in mid-work and run again.
+//! Chaos in embedded mode: the single process is killed during work and started again.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -28,16 +28,16 @@ const LATENCY: Duration = Duration::from_millis(50);
 /// Runs a scenario in one process at a time.
 ///
 /// # Errors
-/// When the quiet run does not work. What the faults did wrong stands in the report.
+/// If the run without faults fails. Failures under faults are in the report.
 pub async fn run_embedded(scenario: &Scenario) -> Result<ChaosReport> {
-    let ground = EmbeddedHarness::start(scenario)?;
-    let peace = ground.run_baseline().await?;
+    let harness = EmbeddedHarness::start(scenario)?;
+    let baseline = harness.run_baseline().await?;
     eprintln!(
         "quiet run: {} model tasks, {} s",
-        peace.tasks,
-        peace.took.as_secs()
+        baseline.tasks,
+        baseline.took.as_secs()
     );
-    ground.run_with_faults(scenario, &peace).await
+    harness.run_with_faults(scenario, &baseline).await
 }
 
 struct EmbeddedHarness {
@@ -94,7 +94,7 @@ impl EmbeddedHarness {
             .wait_with_output();
         let output = timeout(LIMIT, ingest)
             .await
-            .context("the quiet run does not end")??;
+            .context("the quiet run did not end")??;
         ensure!(
             output.status.success(),
             "the quiet run ended badly: {}",
@@ -110,13 +110,17 @@ impl EmbeddedHarness {
         })
     }
 
-    async fn run_with_faults(&self, scenario: &Scenario, peace: &Baseline) -> Result<ChaosReport> {
+    async fn run_with_faults(
+        &self,
+        scenario: &Scenario,
+        baseline: &Baseline,
+    ) -> Result<ChaosReport> {
         let Scenario {
             seed,
             requirements: demand,
             ..
         } = *scenario;
-        let latency = paced_latency(scenario, peace, 0, Duration::ZERO, 0, CALLS);
+        let latency = paced_latency(scenario, baseline, 0, Duration::ZERO, 0, CALLS);
         let provider = Provider::start(Behavior::with_latency(latency)).await?;
         let fleet = self.fleet("storm", &provider)?;
         let mut dice = SmallRng::seed_from_u64(seed);
@@ -129,7 +133,7 @@ impl EmbeddedHarness {
             let mut child = self.ingest(&fleet, &process)?;
             let pid = child.id();
             let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-            // Ended by itself, or told to die: the task owns the process either way.
+            // The task owns the process, whether it ended by itself or was killed.
             let job = tokio::spawn(async move {
                 tokio::select! {
                     ended = child.wait() => ended.map(Some),
@@ -163,7 +167,7 @@ impl EmbeddedHarness {
             }
             let latency = paced_latency(
                 scenario,
-                peace,
+                baseline,
                 done.len(),
                 started.elapsed(),
                 calls_per_digest(&provider.requests()).len(),
@@ -180,24 +184,24 @@ impl EmbeddedHarness {
                         .then(|| format!("the last ingest ended badly: {}", end_message(&output))),
                 );
             }
-            Err(_) => wrong.push("the last ingest does not end".into()),
+            Err(_) => wrong.push("the last ingest did not end".into()),
         }
         let took = started.elapsed();
         Ok(ChaosReport {
             seed,
             requirements: demand,
             documents: usize::try_from(scenario.documents)?,
-            baseline: (peace.tasks, peace.took),
+            baseline: (baseline.tasks, baseline.took),
             took,
             injected: done,
-            trees: peace.trees.len(),
-            differences: differences(&peace.trees, &self.trees("storm").await?),
-            calls: CallSummary::from_requests(&provider.requests(), &deaths, &peace.needed),
+            trees: baseline.trees.len(),
+            differences: differences(&baseline.trees, &self.trees("storm").await?),
+            calls: CallSummary::from_requests(&provider.requests(), &deaths, &baseline.needed),
             errors: wrong,
         })
     }
 }
 
 fn text(path: &Path) -> Result<&str> {
-    path.to_str().context("a folder that can be written down")
+    path.to_str().context("folder path is not UTF-8")
 }

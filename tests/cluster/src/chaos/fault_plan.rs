@@ -1,10 +1,10 @@
-//! Which faults, in which order: a matter of the seed alone.
+//! The faults and their order, which depend on the seed alone.
 
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
-/// What is done to a run.
+/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChaosFault {
     /// `kill -9` of a worker; another one takes its place.
@@ -27,7 +27,7 @@ pub enum ChaosFault {
     SlowS3,
     /// A share of requests to S3 reset in mid-body for a while.
     ResetS3,
-    /// RabbitMQ and Redis gone with their disks, and new ones in their place: only S3 is left.
+    /// RabbitMQ and Redis are replaced by empty ones, so only S3 keeps data.
     LoseAllButS3,
     /// `kill -9` of an `ingest` that does everything in one process; it is run again.
     KillIngest,
@@ -47,7 +47,7 @@ impl ChaosFault {
         Self::SlowS3,
         Self::ResetS3,
     ];
-    /// What objects alone must survive.
+    /// Faults that only S3 survives.
     pub const LOSS: &[Self] = &[Self::LoseAllButS3];
     /// Every kind that can be done to the embedded mode.
     pub const EMBEDDED: &[Self] = &[Self::KillIngest];
@@ -70,7 +70,7 @@ impl ChaosFault {
         }
     }
 
-    /// Whether it takes so long that it is done no more often than it has to be.
+    /// Whether the fault is so slow that it is injected only as often as required.
     fn is_slow(self) -> bool {
         self == Self::RestartBroker
     }

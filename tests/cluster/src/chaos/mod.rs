@@ -1,8 +1,8 @@
-//! Chaos: the same documents are ingested twice, once in peace and once under faults that a seed has chosen, and
-//! whatever differs is a defect.
+//! Chaos tests: ingest the same documents twice, once without faults and once under faults chosen by a seed. Any
+//! difference is a defect.
 //!
-//! The model's answers depend on what it is asked alone, so both runs must publish the same bytes. What was asked of it
-//! tells whether a reply that a process already had was paid for again.
+//! Replies of the model depend on the request alone, so both runs must publish the same bytes. The requests show
+//! whether a reply that a process already had was paid for again.
 
 mod cluster;
 mod embedded;
@@ -26,6 +26,6 @@ pub struct Scenario {
     pub pages: u32,
     /// Seconds between two faults, about.
     pub fault_interval: f64,
-    /// What must come of it.
+    /// What the run must achieve.
     pub requirements: Requirements,
 }

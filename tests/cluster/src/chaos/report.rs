@@ -1,4 +1,4 @@
-//! What a chaos run showed, and whether that is what it has to show.
+//! The report of a chaos run, with its requirements.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::fault_plan::ChaosFault;
 use crate::duplicate_calls::CallSummary;
 
-/// Replies that were had and asked for again, at most this share of all.
+/// Largest allowed share of delivered replies that are requested again.
 const MAX_REPEATED_SHARE: f64 = 0.005;
 /// Differences that are shown.
 const MAX_DIFFERENCES_SHOWN: usize = 10;
@@ -21,7 +21,7 @@ pub struct InjectedFault {
     pub in_flight: usize,
 }
 
-/// What a run was asked to show.
+/// Requirements of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Requirements {
     /// The kinds there are.
@@ -34,9 +34,9 @@ pub struct Requirements {
     pub in_flight: usize,
     /// Model tasks of the quiet run.
     pub tasks: usize,
-    /// Replies that may be asked for again whatever their share: a run of a few hundred tasks says nothing about a
-    /// share of half a percent, and one moment in which Redis forgets who works on what, the broker hands everything
-    /// out again and S3 does not take the replies costs what one worker has in hand.
+    /// Repeated replies that are allowed whatever their share. In a run of a few hundred tasks the share means
+    /// little: when Redis loses all leases while the broker redelivers everything and S3 refuses writes, all
+    /// calls of one worker are repeated.
     pub max_repeated: usize,
 }
 
@@ -66,7 +66,7 @@ pub struct ChaosReport {
 }
 
 impl ChaosReport {
-    /// What keeps the run from having shown what was demanded; empty when it has.
+    /// Unmet requirements; empty if the run passed.
     pub fn unmet_requirements(&self) -> Vec<String> {
         let Requirements {
             kinds: _,
@@ -82,7 +82,7 @@ impl ChaosReport {
         demand(
             self.injected.len() >= faults,
             format!(
-                "{} of {faults} faults were done before the job ended",
+                "{} of {faults} faults were injected before the job ended",
                 self.injected.len()
             ),
         );
@@ -120,7 +120,7 @@ impl ChaosReport {
         demand(
             share <= MAX_REPEATED_SHARE || self.calls.repeated <= again,
             format!(
-                "{} ({:.2} %) of the replies that were had were asked for again",
+                "{} ({:.2} %) of the delivered replies were requested again",
                 self.calls.repeated,
                 share * 100.0
             ),
@@ -165,11 +165,11 @@ impl fmt::Display for ChaosReport {
         line("requests to the provider", calls.requests.to_string())?;
         line("  refused by it (429, 5xx)", calls.refused.to_string())?;
         line(
-            "  replies had by a process that lived",
+            "  replies delivered to living processes",
             calls.delivered.to_string(),
         )?;
         line(
-            "  of these asked for again",
+            "  of these requested again",
             format!(
                 "{} ({:.2} %)",
                 calls.repeated,
@@ -177,7 +177,7 @@ impl fmt::Display for ChaosReport {
             ),
         )?;
         line(
-            "  lost in flight, and asked again",
+            "  lost in flight, requested again",
             calls.lost_in_flight.to_string(),
         )?;
         for difference in self.differences.iter().take(MAX_DIFFERENCES_SHOWN) {
@@ -253,7 +253,7 @@ mod tests {
         let again = report(10, 3).unmet_requirements();
         assert_eq!(
             again,
-            ["3 (2.73 %) of the replies that were had were asked for again"]
+            ["3 (2.73 %) of the delivered replies were requested again"]
         );
         assert_eq!(report(10, 2).unmet_requirements(), [""; 0]);
         let different = ChaosReport {

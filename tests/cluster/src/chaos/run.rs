@@ -1,4 +1,4 @@
-//! What a run on the cluster and a run in one process have in common.
+//! Helpers shared by cluster and embedded runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::process::Output;
@@ -18,7 +18,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Slowest and fastest the provider is made.
 const LATENCY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(8));
 
-/// A run that nothing disturbed.
+/// Figures of the run without faults.
 pub(super) struct Baseline {
     /// How often each request was made.
     pub(super) needed: HashMap<blake3::Hash, usize>,
@@ -28,7 +28,7 @@ pub(super) struct Baseline {
     pub(super) trees: BTreeMap<String, Bytes>,
 }
 
-/// Settings of both runs: every step that can be asked of a model is, and `calls` of them at once.
+/// Settings of both runs: every step uses the model, with `calls` concurrent calls.
 pub(super) fn settings(calls: usize) -> Vec<(String, String)> {
     let calls = calls.to_string();
     let settings = [
@@ -44,7 +44,7 @@ pub(super) fn settings(calls: usize) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Waits until so many requests are in flight; whether it was not in vain.
+/// Waits until this many requests are in flight; false on timeout.
 pub(super) async fn wait_until_busy<T>(
     provider: &Provider,
     in_flight: usize,
@@ -60,11 +60,11 @@ pub(super) async fn wait_until_busy<T>(
     true
 }
 
-/// The latency at which the work that is left lasts until the last fault: `done` faults took `elapsed`, `answered`
+/// The latency at which the remaining work lasts until the last fault: `done` faults took `elapsed`, `answered`
 /// different requests have been made, and `slots` can be in flight.
 pub(super) fn paced_latency(
     scenario: &Scenario,
-    peace: &Baseline,
+    baseline: &Baseline,
     done: usize,
     elapsed: Duration,
     answered: usize,
@@ -76,12 +76,12 @@ pub(super) fn paced_latency(
         elapsed.as_secs_f64() / done as f64
     };
     let faults = scenario.requirements.faults.saturating_sub(done);
-    let work = peace.needed.len().saturating_sub(answered);
+    let work = baseline.needed.len().saturating_sub(answered);
     let latency = spacing * (faults + 2) as f64 * slots as f64 / work.max(1) as f64;
     Duration::from_secs_f64(latency.clamp(LATENCY.0.as_secs_f64(), LATENCY.1.as_secs_f64()))
 }
 
-/// How a command ended, with its last words.
+/// The exit status of a command and the end of its output.
 pub(super) fn end_message(output: &Output) -> String {
     let words = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<_> = words.lines().collect();

@@ -1,5 +1,5 @@
-//! Filings that have been read, with model calls waiting and nobody who makes them: where measurements of model tasks
-//! begin, so that reading PDFs is no part of them.
+//! A backlog of extracted filings whose model calls wait for a worker: measurements of model tasks start here,
+//! so that they exclude PDF extraction.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

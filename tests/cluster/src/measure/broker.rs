@@ -1,5 +1,5 @@
-//! The broker seen by a client of its own: every message that is published, how full a queue is, and how fast the broker
-//! is when nothing else is done.
+//! Measures the broker with a separate client: published messages, queue depths, and the throughput
+//! of an idle broker.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

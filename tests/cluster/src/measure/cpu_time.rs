@@ -1,4 +1,4 @@
-//! Processor time of processes and of the machine, from `/proc`.
+//! CPU time of processes and of the machine, from `/proc`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

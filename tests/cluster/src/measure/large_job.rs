@@ -1,4 +1,4 @@
-//! A job of very many small documents: what the coordinator keeps in memory, and how many messages a long wait adds.
+//! A job of very many small documents: memory of the coordinator, and messages added by a long wait.
 
 use std::fs;
 use std::path::Path;
@@ -40,7 +40,7 @@ impl Default for JobSize {
 /// Submits the job, and watches the work on it for a time.
 ///
 /// # Errors
-/// When the ground gives way.
+/// If a server or process fails.
 pub async fn large_job(lab: &BenchEnv, size: JobSize) -> Result<MeasurementTable> {
     let JobSize { documents, seconds } = size;
     let mut table = MeasurementTable::new(format!(

@@ -1,5 +1,5 @@
-//! One limit of requests for four workers: how much of it they use, what two deaths and a Redis that forgets do to it.
-//! All of it read from the provider's own log.
+//! A request limit shared by four workers: its utilization, also after two workers are killed and Redis is flushed.
+//! All figures come from the provider's log.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ const RATE_WINDOW: Duration = Duration::from_secs(5);
 /// Runs about four minutes.
 ///
 /// # Errors
-/// When the ground gives way.
+/// If a server or process fails.
 pub async fn limit(lab: &BenchEnv) -> Result<MeasurementTable> {
     let limit = LIMIT.to_string();
     let own = [

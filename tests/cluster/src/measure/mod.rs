@@ -1,7 +1,7 @@
 //! Measurements of the cluster on real servers: shared limits, scale, rates, and a job of very many documents.
 //!
-//! Each gives a [`MeasurementTable`] with its figures and the marks they are held to. Machines differ and do other things at the
-//! same time; so what can be is a ratio of two figures of one run, with the processor time of every process beside it.
+//! Each gives a [`MeasurementTable`] with figures and targets. Machines differ and run other work at the
+//! same time, so targets are ratios within one run where possible, shown with the CPU time of every process.
 
 mod backlog;
 mod broker;
@@ -123,9 +123,7 @@ async fn ready(fleet: &mut ServiceFleet, role: ServiceRole) -> Result<()> {
 
 /// Submits a folder; the job goes on by itself.
 async fn submit(fleet: &ServiceFleet, folder: &std::path::Path) -> Result<()> {
-    let folder = folder
-        .to_str()
-        .context("a folder that can be written down")?;
+    let folder = folder.to_str().context("folder path is not UTF-8")?;
     let output = fleet.run(&["submit", folder], TIMEOUT).await?;
     ensure!(
         output.status.success(),

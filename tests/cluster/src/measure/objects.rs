@@ -1,4 +1,4 @@
-//! Object store and Redis from outside: how fast the one is when nothing else is done, how many commands the other had.
+//! Measures the throughput of an idle object store, and counts Redis commands.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Whole tasks through all services, beside what object store and broker can do when nothing else is done.
+//! Throughput of complete tasks, compared with that of an idle object store and broker.
 //!
 //! A whole task is a model call of no duration: taken from the broker under a lease, asked, stored with a record of the
 //! call, told to the coordinator, which goes on with the flow.
@@ -27,7 +27,7 @@ const BARE_PERIOD: Duration = Duration::from_secs(5);
 /// Runs about two minutes.
 ///
 /// # Errors
-/// When the ground gives way.
+/// If a server or process fails.
 pub async fn rates(lab: &BenchEnv) -> Result<MeasurementTable> {
     let mut table = MeasurementTable::new(format!(
         "rates: {WORKERS} workers, {CALLS} tasks each at a time, replies at once"

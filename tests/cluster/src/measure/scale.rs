@@ -1,4 +1,4 @@
-//! One worker and eight: how many model calls a second each makes, and who used the processor meanwhile.
+//! Model calls per second of one and of eight workers, with the CPU time of each process.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const SKIPPED: usize = 100;
 /// Runs about three minutes.
 ///
 /// # Errors
-/// When the ground gives way.
+/// If a server or process fails.
 pub async fn scale(lab: &BenchEnv) -> Result<MeasurementTable> {
     let mut table = MeasurementTable::new(format!(
         "scale: {CALLS} calls in flight per worker, {} ms each, {COUNTED} calls",

@@ -1,4 +1,4 @@
-//! What was measured, and whether it is enough.
+//! Tables of measured figures and their targets.
 
 use std::fmt;
 

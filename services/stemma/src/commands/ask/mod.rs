@@ -1,4 +1,4 @@
-//! `stemma ask`: a question answered from the documents, with citations that were checked.
+//! `stemma ask`: answers a question from the documents, with checked citations.
 
 pub mod show;
 
@@ -13,17 +13,18 @@ use stemma_archive::{AnswerService, Archive, SearchRequest};
 use stemma_catalog::filter::Filter;
 use stemma_engine::Env;
 
-use crate::commands::open::open_indexed;
-use crate::context::{CommandError, Context, Exit};
+use crate::commands::open::index_archive;
+use crate::context::Context;
 use crate::cost::{NANOS_PER_DOLLAR, dollars};
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 
-/// Ask a question; the answer cites pages, and each citation is checked against its page.
+/// Ask a question. The answer cites pages, and each citation is checked against its page.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A claim is marked verified only where its quotes stand on the cited pages and every number in it in a quote. What is not in the
-documents is said to be not there, with where was looked. Without a model, or where it stays away, search answers, and says so.
-The same question over the same documents is answered from the store, at no cost.
+A claim is verified only if its quotes are on the cited pages and every number in it is in a quote. If the documents do not
+contain the answer, that is said, with the places searched. Without a model, or if it is unreachable, search results are shown.
+Repeating a question over unchanged documents returns the stored answer at no cost.
 
 Examples:
   stemma ask \"What was 3M's capital expenditure in 2022?\"
@@ -32,17 +33,17 @@ Examples:
   stemma ask \"Which filings mention cobalt supply?\" --mode agent --budget 0.05
   stemma ask \"capex 2022\" --in /@company/3M --json
 
-Exit codes: 0 answered · 1 not in these documents · 2 usage or error · 4 stopped at a limit · 5 no model answered: what search found.")]
+Exit codes: 0 answered · 1 not in these documents · 2 usage or error · 4 stopped at a limit · 5 search results only.")]
 pub struct AskArgs {
     /// The question.
     #[arg(value_name = "QUESTION")]
     question: String,
     #[command(flatten)]
     how: AskOptions,
-    /// Say how the answer came to be: plan, searches, what was read, what the model thought.
+    /// Explain the answer: plan, searches, sections read, and the model's reasons.
     #[arg(long)]
     explain: bool,
-    /// Show the pages that were put before the model.
+    /// Show the pages sent to the model.
     #[arg(long)]
     show_context: bool,
 }
@@ -50,60 +51,51 @@ pub struct AskArgs {
 /// Where and how questions are answered.
 #[derive(Debug, Clone, clap::Args)]
 pub struct AskOptions {
-    /// Only from this document, folder or axis path; may be given more than once.
+    /// Limit to this document, folder or axis path; repeatable.
     #[arg(long = "in", value_name = "SCOPE")]
     pub scopes: Vec<String>,
-    /// Only from documents for which this holds: `format=10-K and fiscal_year>=2020`, or JSON.
+    /// Limit to documents that match: `format=10-K and fiscal_year>=2020`, or JSON.
     #[arg(long = "where", value_name = "CONDITIONS", default_value = "")]
     conditions: String,
-    /// Only from this Item: 1A, II.1A.
+    /// Limit to this Item: 1A, II.1A.
     #[arg(long, value_name = "ITEM")]
     item: Option<String>,
-    /// How sections are found: auto, ranked, lexical; with the model: single, best_first, beam, mcts, auto-with-model.
+    /// Search strategy: auto, ranked, lexical; with the model: single, best_first, beam, mcts, auto-with-model.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = finding)]
     strategy: RetrievalStrategy,
-    /// search: find, then answer; agent: the model calls tools until it knows enough.
+    /// search: find sections, then answer; agent: the model calls tools until it can answer.
     #[arg(long, value_name = "NAME", default_value = "search", value_parser = mode)]
     mode: AnswerMode,
-    /// Leave out citations that do not stand on their page.
+    /// Omit citations that are not found on their page.
     #[arg(long)]
     verified_only: bool,
-    /// Dollars at most, above none: `0.05` or `$0.05`; needs model.prices.
+    /// Cost limit in dollars: `0.05` or `$0.05`. Needs model.prices.
     #[arg(long, value_name = "USD", value_parser = some_dollars)]
     budget: Option<f64>,
-    /// Calls of the model at most.
+    /// Limit on model calls.
     #[arg(long, value_name = "N")]
     budget_calls: Option<u32>,
-    /// Tokens of prompts and replies at most.
+    /// Limit on tokens of prompts and replies.
     #[arg(long, value_name = "N")]
     budget_tokens: Option<u32>,
-    /// Sections to read at most.
+    /// Limit on sections to read.
     #[arg(long, value_name = "N")]
     sections: Option<usize>,
 }
 
 /// How sections are found, by its name.
-///
-/// # Errors
-/// The names there are.
 pub fn finding(name: &str) -> Result<RetrievalStrategy, String> {
     RetrievalStrategy::from_name(name)
         .ok_or_else(|| format!("one of {}", RetrievalStrategy::names().join(", ")))
 }
 
 /// How the model comes to what it reads, by its name.
-///
-/// # Errors
-/// The names there are.
 pub fn mode(name: &str) -> Result<AnswerMode, String> {
     AnswerMode::from_name(name).ok_or_else(|| "one of search, agent".into())
 }
 
 impl AskOptions {
     /// A question as it is answered.
-    ///
-    /// # Errors
-    /// [`CommandError`] when scope, conditions or Item name nothing.
     pub fn question(
         &self,
         text: &str,
@@ -128,7 +120,7 @@ impl AskOptions {
         if self.budget.is_some() && has_no_price {
             return Err(CommandError::new(
                 "config.no_price",
-                "--budget needs the prices of the model, and they are not set",
+                "--budget needs the prices of the model, which are not set",
             )
             .with_next("set model.prices.input and model.prices.output, or use --budget-tokens"));
         }
@@ -159,46 +151,36 @@ impl AskOptions {
     }
 }
 
-/// An amount in dollars that something can be had for.
+// An amount of at least one nanodollar, the unit of budgets.
 fn some_dollars(text: &str) -> Result<f64, String> {
     dollars(text).and_then(|amount| {
         if amount >= 1.0 / NANOS_PER_DOLLAR {
             Ok(amount)
         } else {
-            Err("nothing is answered for nothing".into())
+            Err("the budget must be greater than zero".into())
         }
     })
 }
 
 /// The archive, opened to answer from.
 pub struct AskSession {
-    /// The documents.
     pub reader: Arc<Archive>,
     answerer: Arc<dyn Answerer>,
 }
 
 impl AskSession {
     /// Opens the collection with its index.
-    ///
-    /// # Errors
-    /// [`CommandError`] when the store cannot be had.
     pub async fn open(context: &Context) -> Result<Self, CommandError> {
         let store = context.open_store().await?;
-        let reader = Arc::new(open_indexed(context).await?);
-        let answerer = AnswerService::new(
-            Env::system(),
-            store.blobs,
-            context.config()?.config.answer,
-            stemma_mcp::agent_tools,
-        )
-        .answerer(&reader);
+        let blobs = Arc::clone(&store.blobs);
+        let reader = Arc::new(index_archive(store, context).await?);
+        let settings = context.config()?.answer.clone();
+        let answers = AnswerService::new(Env::system(), blobs, settings, stemma_mcp::agent_tools);
+        let answerer = answers.answerer(&reader);
         Ok(Self { reader, answerer })
     }
 
-    /// Answers, and says nothing on the way.
-    ///
-    /// # Errors
-    /// As [`AskSession::answer`].
+    /// Answers without printing the steps.
     pub async fn answer_quietly(
         &self,
         question: &stemma_answers::AskRequest,
@@ -209,10 +191,7 @@ impl AskSession {
             .map_err(answer_error)
     }
 
-    /// Answers; tells of what is done on the way where someone watches.
-    ///
-    /// # Errors
-    /// [`CommandError`] when there is nothing to answer, or the store could not say.
+    /// Answers, and prints the steps as notes.
     pub async fn answer(
         &self,
         question: &stemma_answers::AskRequest,
@@ -233,7 +212,7 @@ fn answer_error(error: AnswerError) -> CommandError {
     }
 }
 
-/// Says on the way what takes time.
+// Says on the way what takes time.
 struct ProgressNotes<'a> {
     output: &'a Output,
 }
@@ -254,10 +233,6 @@ impl EventSink for ProgressNotes<'_> {
     }
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// [`CommandError`] when there is nothing to answer, or the store could not say.
 pub async fn run(args: AskArgs, context: &Context) -> Result<Exit, CommandError> {
     let AskArgs {
         question,
@@ -291,7 +266,7 @@ pub fn exit(answer: &Answer) -> Exit {
         .is_some_and(|degraded| degraded.code == "answer.limit");
     match answer.outcome {
         AnswerOutcome::Answered => Exit::Done,
-        // What is not found under a limit may be there.
+        // Under a limit, the answer may exist in what was not searched.
         AnswerOutcome::NotInDocuments | AnswerOutcome::SearchOnly if limited => Exit::Stopped,
         AnswerOutcome::NotInDocuments => Exit::Nothing,
         AnswerOutcome::SearchOnly => Exit::SearchOnly,

@@ -1,14 +1,13 @@
-//! Answers for people.
+//! Prints answers as text.
 
 use stemma_answers::{Answer, AnswerOutcome, Citation, QuoteMatch, ReadSection, StepKind};
 use stemma_archive::{Archive, TextScope};
 
-use crate::context::CommandError;
 use crate::cost::money;
+use crate::error::CommandError;
 use crate::output::{Output, clean};
 use crate::table::counted;
 
-/// Characters of a quote.
 const QUOTE_CHARS: usize = 160;
 
 /// The text, what it rests on, and what of it could not be verified.
@@ -31,12 +30,12 @@ pub fn answer(answer: &Answer, output: &Output) {
             claim.citations.is_empty(),
             claim.unsupported_numbers.is_empty(),
         ) {
-            (true, _) => "nothing is cited for it".to_owned(),
+            (true, _) => "no citation".to_owned(),
             (_, false) => format!(
-                "{} stands in none of its quotes",
+                "{} is not in its quotes",
                 claim.unsupported_numbers.join(", ")
             ),
-            _ => "its quotes do not bear it out".to_owned(),
+            _ => "its quotes do not support it".to_owned(),
         };
         output.line(&output.dim(&format!(
             "not verified: {} ({})",
@@ -46,7 +45,7 @@ pub fn answer(answer: &Answer, output: &Output) {
     }
 }
 
-/// `[1] ✓ 3M_2022_10K p 60 (printed 60) · Item 8 › Cash Flows · "(1,749)"`.
+// `[1] ✓ 3M_2022_10K p 60 (printed 60) · Item 8 › Cash Flows · "(1,749)"`.
 fn citation(citation: &Citation, output: &Output) -> String {
     let mark = match citation.verified {
         QuoteMatch::Exact | QuoteMatch::Normalized => "✓",
@@ -81,7 +80,7 @@ fn citation(citation: &Citation, output: &Output) -> String {
     )
 }
 
-/// `3M_2022_10K#0019  Item 8 › Cash Flows  p 58, 60  1,200 tok`.
+// `3M_2022_10K#0019  Item 8 › Cash Flows  p 58, 60  1,200 tok`.
 fn place(section: &ReadSection, output: &Output) -> String {
     let path: Vec<String> = section.path.iter().map(|title| clean(title)).collect();
     let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
@@ -97,7 +96,7 @@ fn place(section: &ReadSection, output: &Output) -> String {
     )
 }
 
-/// How the answer came to be.
+/// Prints the steps of an answer.
 pub fn path(answer: &Answer, output: &Output) {
     for (index, step) in answer.steps.iter().enumerate() {
         let kind = match step.kind {
@@ -137,16 +136,13 @@ pub fn path(answer: &Answer, output: &Output) {
         dropped.unknown_passages + dropped.empty_quotes + dropped.unverified + dropped.tool_calls;
     if left_out > 0 {
         output.line(&format!(
-            " dropped  {} of passages it was not shown · {} without a quote, or twice · {} not on their page · {} tool calls refused",
+            " dropped  {} of unknown passages · {} without a quote, or duplicate · {} not on their page · {} tool calls refused",
             dropped.unknown_passages, dropped.empty_quotes, dropped.unverified, dropped.tool_calls
         ));
     }
 }
 
 /// The pages that were put before the model.
-///
-/// # Errors
-/// [`CommandError`] when a text cannot be read.
 pub async fn context(
     answer: &Answer,
     reader: &Archive,
@@ -196,8 +192,8 @@ pub fn footer(answer: &Answer, explained: bool) -> String {
         searched.documents, searched.documents_in_scope
     ));
     match (answer.is_replay, answer.usage.calls) {
-        (true, _) => parts.push("answered before, 0 calls".into()),
-        (false, 0) if answer.model.is_some() => parts.push("replies remembered, 0 calls".into()),
+        (true, _) => parts.push("stored answer, 0 calls".into()),
+        (false, 0) if answer.model.is_some() => parts.push("cached replies, 0 calls".into()),
         (false, 0) => parts.push("no model".into()),
         (false, calls) => parts.push(counted(calls as usize, "call")),
     }
@@ -209,7 +205,7 @@ pub fn footer(answer: &Answer, explained: bool) -> String {
         parts.push(money(nanodollars as f64 / 1e9));
     }
     if !explained {
-        parts.push("--explain for the path".into());
+        parts.push("--explain shows the steps".into());
     }
     parts.join(" · ")
 }

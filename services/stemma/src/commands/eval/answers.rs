@@ -1,4 +1,4 @@
-//! `stemma eval answers`: questions with known answers are asked, and what comes is judged.
+//! `stemma eval answers`: asks questions with known answers and judges the results.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -21,8 +21,9 @@ use super::judge::judge;
 use super::show::share;
 use super::{Evaluation, SkippedTruth, TruthArgs};
 use crate::commands::ask::{AskSession, finding, mode};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::{NANOS_PER_DOLLAR, PriceList};
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::table::{Align, Table};
 
@@ -31,45 +32,44 @@ use crate::table::{Align, Table};
 pub struct AnswersArgs {
     #[command(flatten)]
     truths: TruthArgs,
-    /// Answer from all documents, also where a question names its own.
+    /// Answer from all documents, even if a question names its document.
     #[arg(long)]
     everywhere: bool,
-    /// How sections are found; as for `stemma ask`.
+    /// Search strategy, as for `stemma ask`.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = finding)]
     strategy: RetrievalStrategy,
     /// search, or agent; as for `stemma ask`.
     #[arg(long, value_name = "NAME", default_value = "search", value_parser = mode)]
     mode: AnswerMode,
-    /// Keep a line for each answered question here, and go on from those that are there.
+    /// Write a line for each answered question to this file; an existing file is resumed.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Stop before more than this is spent on answers and their judgements, in dollars; needs model.prices.
+    /// Stop before answers and judgements cost more than this, in dollars. Needs model.prices.
     #[arg(long, value_name = "USD")]
     budget: Option<f64>,
-    /// Stop before more tokens than this are used for answers and their judgements, prompt and reply.
+    /// Stop before answers and judgements use more tokens than this.
     #[arg(long, value_name = "N")]
     budget_tokens: Option<u64>,
-    /// Questions at once.
+    /// Concurrent questions.
     #[arg(long, value_name = "N", default_value_t = 4)]
     jobs: usize,
-    /// Do not have the model judge answers: only numbers and citations are looked at, at no cost.
+    /// Do not judge answers with the model; only check numbers and citations, at no cost.
     #[arg(long)]
     no_judge: bool,
 }
 
 /// Runs `eval answers`.
-///
-/// # Errors
-/// [`CommandError`] when the file cannot be read, or the store could not say.
 pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandError> {
     let questions: Vec<QuestionTruth> = args.truths.read()?;
     let session = AskSession::open(context).await?;
     if session.reader.reasoner().is_none() {
         return Err(CommandError::new(
             "config.no_model",
-            "no model is configured: nothing would be answered",
+            "no model is configured, so no question can be answered",
         )
-        .with_next("set model.name and model.base_url, or measure search: stemma eval retrieval"));
+        .with_next(
+            "set model.name and model.base_url, or measure search with `stemma eval retrieval`",
+        ));
     }
     let previous = args
         .out
@@ -104,7 +104,7 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
     }
     if !done.is_empty() {
         context.output.note(&format!(
-            "{} answered before, {} to go",
+            "{} already answered, {} to go",
             done.len(),
             pending.len()
         ));
@@ -130,7 +130,7 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
                 stopped = true;
                 continue;
             }
-            // One question that is none, or for which the model was away, does not end the others.
+            // An invalid question or an unreachable model only fails this question.
             Err((_, error)) if is_store_error(&error.code) => return Err(error),
             Err((id, error)) => {
                 unscored.push(SkippedTruth {
@@ -145,26 +145,25 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
         }
         done.push(row);
     }
-    let place = |id: &str| questions.iter().position(|truth| truth.id == id);
-    done.sort_by_key(|row| place(&row.id));
+    done.sort_by_key(|row| questions.iter().position(|truth| truth.id == row.id));
     let exit = args
         .truths
         .report(&AnswersEval::from_rows(done, unscored), context)?;
     if stopped {
-        context
-            .output
-            .note("stopped at the budget; the same command with more goes on from what --out has");
+        context.output.note(
+            "stopped at the budget; run the same command with a larger budget to resume from --out",
+        );
         return Ok(Exit::Stopped);
     }
     Ok(exit)
 }
 
-/// Tokens that a judgement may take with all its tries.
+// Reserved for a judgement with its retries.
 const JUDGED_TOKENS: u64 = 6_000;
-/// Calls of a judgement at most.
+// Calls of a judgement at most.
 const JUDGED_CALLS: u32 = 3;
 
-/// Asks questions and judges what comes, within one budget.
+// Asks questions and judges the answers within one budget.
 struct AnswerEvaluator<'a> {
     budget: EvalBudget,
     session: &'a AskSession,
@@ -173,7 +172,7 @@ struct AnswerEvaluator<'a> {
 }
 
 impl AnswerEvaluator<'_> {
-    /// A question as it is answered and judged; `None` where the budget does not allow all of that.
+    // Answers and judges a question; `None` if the budget does not cover both.
     async fn row(
         &self,
         truth: &QuestionTruth,
@@ -250,7 +249,7 @@ impl AnswerEvaluator<'_> {
             began.elapsed().as_secs_f64() * 1e3,
         );
         *expense = expense_of(&row);
-        // What only the budget cut short says nothing about the answers: it is asked again.
+        // An answer cut short by the budget says nothing about quality, so it is not stored and asked again.
         if limits != AnswerLimits::default() && row.degraded.as_deref() == Some("answer.limit") {
             return Ok(None);
         }
@@ -284,12 +283,12 @@ impl AnswerEvaluator<'_> {
             Err(SessionError::BudgetExhausted { .. }) if tokens < JUDGED_TOKENS => return Ok(None),
             Err(error) => context
                 .output
-                .note(&format!("{} is not judged: {error}", clean(&truth.id))),
+                .note(&format!("could not judge {}: {error}", clean(&truth.id))),
         }
         Ok(Some(row))
     }
 
-    /// Who judges; `None` where no model is configured, or none is to judge.
+    // The judge; `None` if no model is configured or judging is off.
     fn judge(&self) -> Option<&Arc<LlmClient>> {
         self.session
             .reader
@@ -299,7 +298,7 @@ impl AnswerEvaluator<'_> {
     }
 }
 
-/// What a row came to: the answer, where it was made for it, and the judgement.
+// What a row came to: the answer, where it was made for it, and the judgement.
 fn expense_of(row: &AnswerRow) -> Expense {
     let is_new = !row.replayed;
     let tokens = row.judge_tokens + if is_new { row.tokens() } else { 0 };
@@ -311,13 +310,13 @@ fn expense_of(row: &AnswerRow) -> Expense {
     }
 }
 
-/// The budget, less what rows from before came to.
+// The budget minus the cost of the rows that an earlier run wrote.
 fn remaining_budget(
     args: &AnswersArgs,
     rows: &[AnswerRow],
     context: &Context,
 ) -> Result<EvalBudget, CommandError> {
-    let config = context.config()?.config;
+    let config = context.config()?;
     let prices = PriceList::from_config(&config);
     let model = config.model.settings.name_for(Purpose::Answers);
     let million = [(1_000_000, 0), (0, 1_000_000)].map(|(prompt_tokens, output_tokens)| {
@@ -334,7 +333,7 @@ fn remaining_budget(
         [Some(prompt), Some(reply)] => (prompt.max(reply) * 1e3).ceil() as u64,
         _ if args.budget.is_some() && config.model.is_configured() => {
             let message =
-                format!("--budget needs the prices of model `{model}`, and they are not set");
+                format!("--budget needs the prices of model `{model}`, which are not set");
             return Err(CommandError::new("config.no_price", message).with_next(
                 "set model.prices.input and model.prices.output, or use --budget-tokens",
             ));
@@ -357,7 +356,7 @@ fn remaining_budget(
     ))
 }
 
-/// The rows of a file by the ids of their questions; what cannot be read, a torn line, is asked again.
+// Rows by question id. An unreadable line, such as one torn by a crash, is ignored, so its question runs again.
 fn read_rows(path: &Path) -> Result<HashMap<String, AnswerRow>, CommandError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -377,7 +376,7 @@ fn read_rows(path: &Path) -> Result<HashMap<String, AnswerRow>, CommandError> {
 fn open_for_append(path: &Path) -> Result<(File, PathBuf), CommandError> {
     let file = File::options().append(true).create(true).open(path);
     let mut file = file.map_err(|error| file_error(path, &error.to_string()))?;
-    // What was torn ends here.
+    // End a line that a crash cut off.
     let torn = fs::read(path).is_ok_and(|bytes| bytes.last().is_some_and(|last| *last != b'\n'));
     if torn {
         writeln!(file).map_err(|error| file_error(path, &error.to_string()))?;
@@ -387,7 +386,7 @@ fn open_for_append(path: &Path) -> Result<(File, PathBuf), CommandError> {
 
 fn file_error(path: &Path, message: &str) -> CommandError {
     CommandError::new("eval.out", format!("{}: {message}", path.display()))
-        .with_next("name another --out")
+        .with_next("choose another --out")
 }
 
 impl Evaluation for AnswersEval {
@@ -456,9 +455,8 @@ fn table(means: &[AnswerMeans]) -> Table {
     table
 }
 
-/// `fb_1  right · numbers ✓ · cited –  a-91c…  because …`.
+// `fb_1  right · numbers ✓ · cited –  a-91c…  because …`.
 fn line(row: &AnswerRow) -> String {
-    let mark = |yes: Option<bool>| yes.map_or("–", |yes| if yes { "yes" } else { "no" });
     let verdict = row.judged.as_ref().map_or_else(
         || "–".into(),
         |one| crate::commands::open::word(&one.verdict),
@@ -468,11 +466,19 @@ fn line(row: &AnswerRow) -> String {
         .as_ref()
         .map(|one| clean(&one.why))
         .unwrap_or_default();
-    let numbers = mark(row.numbers);
-    let cited = mark(row.cited);
+    let numbers = yes_no(row.numbers);
+    let cited = yes_no(row.cited);
     format!(
         "{}  judged {verdict} · numbers {numbers} · cited {cited}  {}  {why}",
         clean(&row.id),
         row.answer_id
     )
+}
+
+fn yes_no(value: Option<bool>) -> &'static str {
+    match value {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "–",
+    }
 }

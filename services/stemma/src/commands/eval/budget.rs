@@ -1,25 +1,23 @@
-//! What an evaluation may still spend: one budget over answers and their judgements, shared by all questions at once.
+//! The budget of an evaluation, shared by all concurrent questions for their answers and judgements.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// What was spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expense {
     /// Tokens of prompts and replies.
     pub tokens: u64,
-    /// Billionths of a dollar.
     pub nanodollars: u64,
 }
 
-/// A budget that is being spent. What a question may need is set aside before it is asked, so that questions side by side do
-/// not spend it together.
+/// A budget with reservations. The most that a question may use is reserved before it starts, so that concurrent
+/// questions cannot exceed the budget together.
 #[derive(Debug)]
 pub struct EvalBudget {
     max_tokens: Option<u64>,
     max_nanodollars: Option<u64>,
-    /// Billionths of a dollar that one token costs at most.
+    // Billionths of a dollar that one token costs at most.
     max_token_price: u64,
     state: Mutex<EvalBudgetState>,
     settled: Notify,
@@ -34,7 +32,7 @@ struct EvalBudgetState {
 }
 
 impl EvalBudget {
-    /// A budget of which `used` is spent already. Money is held as tokens at the `max_token_price` price, rounded up.
+    /// A budget of which `used` is spent. Dollars are converted to tokens at `max_token_price`, rounded up.
     pub fn new(
         max_tokens: Option<u64>,
         max_nanodollars: Option<u64>,
@@ -54,8 +52,8 @@ impl EvalBudget {
         }
     }
 
-    /// Sets aside what a question may use, in tokens: `wanted`, or what is left where that is less and no other question is
-    /// under way; `None`: nothing is left.
+    /// Reserves `wanted` tokens for a question, or the rest of the budget if that is less and no other question is
+    /// running; `None` if nothing is left.
     pub async fn reserve(&self, requested: u64) -> Option<u64> {
         loop {
             let settled = self.settled.notified();
@@ -76,7 +74,7 @@ impl EvalBudget {
         }
     }
 
-    /// Gives back what was set aside, and counts what was spent of it.
+    /// Returns a reservation and counts what was used.
     pub fn settle(&self, granted: u64, used: Expense) {
         let mut state = self.state();
         state.reserved_tokens = state.reserved_tokens.saturating_sub(granted);

@@ -1,4 +1,4 @@
-//! A model as judge: whether an answer says what an expert says.
+//! Judges answers with a model, against the reference answer of an expert.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -6,25 +6,21 @@ use stemma_answers::tree_search::{LlmSession, Prompt, SessionError};
 use stemma_evaluation::answers::{AnswerVerdict, Judgement};
 use stemma_llm::request::OutputSchema;
 
-/// What a judge is told. Question, reference and answer follow as data.
+// Question, reference and answer follow the instructions as data.
 const JUDGE: &str = "You compare an answer to a question with the reference answer of an expert. The answer is right when \
 it says the same in substance: the same conclusion, and the same figures up to rounding and units; more detail or other \
 words do no harm. It is wrong when it contradicts the reference or leaves out what the question asks for. An answer that \
 says that the documents do not tell is `declined`, unless the reference says the same.";
-/// Tokens of a judgement at most.
+// Tokens of a judgement at most.
 const JUDGE_TOKENS: u32 = 300;
 
-/// What a judge replies.
 #[derive(Deserialize)]
 struct JudgeReply {
     judged_why: String,
     judged_verdict: AnswerVerdict,
 }
 
-/// Has a model judge an answer.
-///
-/// # Errors
-/// [`SessionError`] where it does not.
+/// Judges an answer with the model.
 pub async fn judge(
     consultation: &LlmSession,
     question: &str,

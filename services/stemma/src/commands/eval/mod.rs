@@ -1,4 +1,4 @@
-//! `stemma eval`: how good trees, texts and facts are, on documents whose truth is known.
+//! `stemma eval`: measures trees, texts, facts, search and answers against labeled documents.
 
 mod answers;
 mod budget;
@@ -14,25 +14,26 @@ use stemma_evaluation::truth::{self, MetadataTruth, PageTextTruth, StructureTrut
 use stemma_evaluation::{MetadataEval, SkippedTruth, StructureEval, TextEval};
 
 use crate::commands::open::open;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 
-/// The largest file of truths that is read, in bytes.
+// The largest file of truths that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
-/// The most files of truths.
+// The most files of truths.
 const MAX_FILES: usize = 100_000;
 
-/// Measure trees, texts and facts of ingested documents against truths.
+/// Measure trees, texts and facts of ingested documents against labeled truths.
 ///
 /// TRUTHS are JSON files, or folders of them; truths and documents are paired by name. docs/EVAL.md has the formats and
-/// says how each figure is computed.
+/// defines each figure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   stemma eval structure truths/              sections, their pages, levels and parents
-  stemma eval structure truths/ --details    with what was missed, and what is too much
+  stemma eval structure truths/ --details    with missed and extra sections
   stemma eval text pages.jsonl --min words=0.99
   stemma eval metadata facts.json --json
-  stemma eval retrieval questions.jsonl      how often search finds the pages that answer
+  stemma eval retrieval questions.jsonl      how often search finds the right pages
   stemma eval answers questions.jsonl --out answers.jsonl --budget 5
 
 A truth of structure:  {\"doc\": \"NAME\", \"pages\": 9, \"nodes\": [{\"title\": \"…\", \"level\": 1, \"page\": 1}]}
@@ -40,8 +41,8 @@ A truth of text:       {\"doc\": \"NAME\", \"page\": 1, \"text\": \"…\"}
 A truth of metadata:   {\"doc\": \"NAME\", \"form\": \"10-K\", \"fiscal_year\": 2022, \"cik\": null}
 A question:            {\"id\": 1, \"question\": \"…\", \"doc\": \"NAME\", \"gold_pages\": [48], \"answer\": \"…\"}, or FinanceBench's own fields
 
-Exit codes: 0 scored · 1 nothing to score, or a mean below its --min · 2 a truth that cannot be read · 4 stopped at
-a budget, to be gone on with.")]
+Exit codes: 0 scored · 1 nothing to score, or a mean below its --min · 2 unreadable truth · 4 stopped at the
+budget; run the same command to resume.")]
 pub struct EvalArgs {
     #[command(subcommand)]
     what: EvalCommand,
@@ -51,30 +52,30 @@ pub struct EvalArgs {
 enum EvalCommand {
     /// Sections: titles, pages, levels and parents.
     ///
-    /// The headline is locF1: titles matched one to one that start within one page of the truth.
+    /// The main figure is locF1: titles matched one to one that start within one page of the truth.
     Structure(TruthArgs),
     /// The text of pages: words, their order, numbers and characters.
     Text(TruthArgs),
-    /// Facts: form, registrant, period, numbers. A fact that is null must not be found.
+    /// Facts: form, registrant, period, numbers. A null fact must not be found.
     Metadata(TruthArgs),
-    /// Search: where the pages rank that answer questions. No model is asked.
+    /// Search: ranks of the pages that answer questions. Uses no model.
     Retrieval(questions::RetrievalArgs),
-    /// Answers: asked as `stemma ask` does, judged by the model, by their numbers and by what they cite.
+    /// Answers, as of `stemma ask`: judged by the model, by their numbers and by their citations.
     Answers(answers::AnswersArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct TruthArgs {
-    /// Files of truths (.json, .jsonl), or folders of them.
+    /// Truth files (.json, .jsonl), or folders of them.
     #[arg(required = true, value_name = "TRUTHS")]
     paths: Vec<PathBuf>,
-    /// End with 1 when the mean of this figure is lower; may be given several times.
+    /// Exit with 1 if the mean of this figure is lower; repeatable.
     #[arg(long, value_name = "FIGURE=SHARE", value_parser = floor)]
     min: Vec<(String, f64)>,
-    /// Count truths without a document as if nothing had been found in it.
+    /// Score truths without a document as zero.
     #[arg(long)]
     count_missing: bool,
-    /// List what was missed and what is wrong.
+    /// List missed and wrong results.
     #[arg(long)]
     details: bool,
 }
@@ -85,15 +86,14 @@ fn floor(text: &str) -> Result<(String, f64), String> {
         .ok_or("write FIGURE=SHARE, as in loc_f1=0.9")?;
     let share: f64 = share
         .parse()
-        .map_err(|_| format!("`{share}` is no number"))?;
+        .map_err(|_| format!("`{share}` is not a number"))?;
     if (0.0..=1.0).contains(&share) {
         Ok((figure.into(), share))
     } else {
-        Err("a share lies between 0 and 1".into())
+        Err("a share must be between 0 and 1".into())
     }
 }
 
-/// Runs the command.
 pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError> {
     match args.what {
         EvalCommand::Structure(truths) => {
@@ -132,20 +132,18 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
     }
 }
 
-/// What an evaluation has for every answer.
+// Results of an evaluation.
 trait Evaluation: Serialize {
-    /// Documents that were scored.
     fn scored(&self) -> usize;
-    /// Truths that nothing was scored against.
+    // Truths that were not scored.
     fn unscored(&self) -> &[SkippedTruth];
-    /// The figures that may have a floor: their means, `None` where no truth speaks of them.
+    // Figures that `--min` can test, with their means; `None` if no truth covers the figure.
     fn figures(&self) -> Vec<(String, Option<f64>)>;
-    /// Lines for people.
     fn lines(&self, details: bool) -> Vec<String>;
 }
 
 impl TruthArgs {
-    /// All truths, file by file in order of their paths.
+    // All truths, file by file in order of their paths.
     fn read<T: DeserializeOwned>(&self) -> Result<Vec<T>, CommandError> {
         let mut truths = Vec::new();
         for file in files(&self.paths)? {
@@ -162,7 +160,7 @@ impl TruthArgs {
                 .iter()
                 .map(|path| path.display().to_string())
                 .collect();
-            let message = format!("no truth in {}", names.join(", "));
+            let message = format!("no truths in {}", names.join(", "));
             return Err(CommandError::new("eval.no_truth", message)
                 .with_next("see the formats in docs/EVAL.md"));
         }
@@ -171,18 +169,17 @@ impl TruthArgs {
 
     fn report(&self, eval: &impl Evaluation, context: &Context) -> Result<Exit, CommandError> {
         let output = &context.output;
-        let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
         let figures = eval.figures();
         let mut low = Vec::new();
         for (figure, floor) in &self.min {
             let Some((name, mean)) = figures
                 .iter()
-                .find(|(name, _)| plain(name) == plain(figure))
+                .find(|(name, _)| normalized(name) == normalized(figure))
             else {
                 let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
-                let message = format!("`{figure}` is no figure of this evaluation");
+                let message = format!("unknown figure `{figure}` for this evaluation");
                 return Err(CommandError::new("eval.figure", message)
-                    .with_next(format!("name one of {}", names.join(", "))));
+                    .with_next(format!("use one of {}", names.join(", "))));
             };
             if mean.is_none_or(|mean| mean < *floor) {
                 low.push((name, mean, floor));
@@ -213,7 +210,7 @@ fn input_error(file: &Path, code: &str, message: &str) -> CommandError {
     error
 }
 
-/// The files that the paths name, in order; of folders those that end in `.json` or `.jsonl`.
+// The files that the paths name, in order; of folders those that end in `.json` or `.jsonl`.
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
     let mut files = Vec::new();
     for path in paths {
@@ -221,14 +218,10 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
             files.push(path.clone());
             continue;
         }
-        let is_truth = |path: &Path| {
-            path.extension()
-                .is_some_and(|ending| ending == "json" || ending == "jsonl")
-        };
         for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
             let entry =
                 entry.map_err(|error| input_error(path, "input.unreadable", &error.to_string()))?;
-            if entry.file_type().is_file() && is_truth(entry.path()) {
+            if entry.file_type().is_file() && is_truth_file(entry.path()) {
                 files.push(entry.into_path());
             }
             if files.len() > MAX_FILES {
@@ -246,16 +239,26 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
 fn text_of(file: &Path) -> Result<String, CommandError> {
     let unreadable = |error: std::io::Error| {
         input_error(file, "input.unreadable", &error.to_string())
-            .with_next("name a file of truths, or a folder of them")
+            .with_next("give a truth file, or a folder of them")
     };
     let metadata = std::fs::metadata(file).map_err(unreadable)?;
     if !metadata.is_file() || metadata.len() > MAX_BYTES {
         return Err(input_error(
             file,
             "limits.bytes",
-            &format!("no regular file of at most {MAX_BYTES} bytes"),
+            &format!("not a regular file of at most {MAX_BYTES} bytes"),
         )
         .with_next("split it"));
     }
     std::fs::read_to_string(file).map_err(unreadable)
+}
+
+// `--min` accepts loc_f1, locF1 and loc-f1.
+fn normalized(figure: &str) -> String {
+    figure.to_lowercase().replace(['_', '-'], "")
+}
+
+fn is_truth_file(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "json" || extension == "jsonl")
 }

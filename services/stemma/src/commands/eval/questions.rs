@@ -1,4 +1,4 @@
-//! Questions whose pages and answers are known: `eval retrieval`.
+//! `stemma eval retrieval`: measures search on questions whose pages are known.
 
 use stemma_archive::SearchRequest;
 use stemma_evaluation::question::QuestionTruth;
@@ -7,7 +7,8 @@ use stemma_retrieval::RankingStrategy;
 
 use super::{Evaluation, SkippedTruth, TruthArgs};
 use crate::commands::open::open_indexed;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::table::{Align, Table};
 
@@ -16,18 +17,15 @@ use crate::table::{Align, Table};
 pub struct RetrievalArgs {
     #[command(flatten)]
     truths: TruthArgs,
-    /// Search all documents, also where a question names its own.
+    /// Search all documents, even if a question names its document.
     #[arg(long)]
     everywhere: bool,
-    /// How to rank: `auto`, `ranked`, or `lexical`.
+    /// Search strategy: `auto`, `ranked`, or `lexical`.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = crate::commands::search::strategy)]
     strategy: RankingStrategy,
 }
 
 /// Runs `eval retrieval`.
-///
-/// # Errors
-/// [`CommandError`] when the file cannot be read, or the index cannot say.
 pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, CommandError> {
     let questions: Vec<QuestionTruth> = args.truths.read()?;
     let reader = open_indexed(context).await?;
@@ -94,17 +92,15 @@ fn table(means: &[RetrievalMeans]) -> Table {
     let mut columns = vec![(Align::Left, 40)];
     columns.resize(16, (Align::Right, 0));
     let mut table = Table::new(&columns);
-    let depths = |name: &'static str| DEPTHS.map(move |depth| format!("{name}@{depth}"));
     let last = ["mrr", "doc", "p50 ms", "p95 ms"].map(str::to_owned);
     table.row(
         ["questions".to_owned(), "n".into()]
             .into_iter()
-            .chain(depths("hit"))
-            .chain(depths("R"))
+            .chain(depth_columns("hit"))
+            .chain(depth_columns("R"))
             .chain(last),
     );
     for means in means {
-        let share = |value: f64| format!("{value:.2}");
         let shares = means
             .hit
             .values()
@@ -114,14 +110,14 @@ fn table(means: &[RetrievalMeans]) -> Table {
         let name = [clean(&means.set), means.questions.to_string()];
         table.row(
             name.into_iter()
-                .chain(shares.map(|value| share(*value)))
+                .chain(shares.map(|value| format!("{value:.2}")))
                 .chain(took),
         );
     }
     table
 }
 
-/// `fb_1  first 2  of 3 pages: 2, 4, –   3M_2022_10K#p=48 …`.
+// `fb_1  first 2  of 3 pages: 2, 4, –   3M_2022_10K#p=48 …`.
 fn line(row: &RetrievalRow) -> String {
     let first = row
         .first
@@ -139,4 +135,8 @@ fn line(row: &RetrievalRow) -> String {
         row.gold,
         ranked.join(" ")
     )
+}
+
+fn depth_columns(name: &str) -> [String; DEPTHS.len()] {
+    DEPTHS.map(|depth| format!("{name}@{depth}"))
 }

@@ -1,4 +1,4 @@
-//! Evaluations as tables.
+//! Prints evaluations as tables.
 
 use stemma_evaluation::text::TextScore;
 use stemma_evaluation::{StructureMeans, StructureRow};
@@ -7,10 +7,10 @@ use super::{Evaluation, MetadataEval, SkippedTruth, StructureEval, TextEval};
 use crate::output::{Output, clean};
 use crate::table::{Align, Table};
 
-/// Rows of a list of details that are shown for one document.
+// Rows of a list of details that are shown for one document.
 const MAX_DETAILS: usize = 40;
 
-/// `0.97`, `–` where there is none.
+/// `0.97`, or `–` without a value.
 pub fn share(value: Option<f64>) -> String {
     value.map_or_else(|| "–".into(), |value| format!("{value:.2}"))
 }
@@ -111,14 +111,13 @@ fn figures_of(means: &StructureMeans) -> [(&'static str, Option<f64>); 10] {
 }
 
 fn details_of(row: &StructureRow, lines: &mut Vec<String>) {
-    let at = |page: Option<u32>| page.map_or_else(|| "–".into(), |page| page.to_string());
     let mut list = Vec::new();
     let score = &row.score;
     list.extend(
         score
             .missed
             .iter()
-            .map(|(page, title)| format!("missed  {:>9}  {}", at(*page), clean(title))),
+            .map(|(page, title)| format!("missed  {:>9}  {}", page_label(*page), clean(title))),
     );
     list.extend(
         score
@@ -127,7 +126,7 @@ fn details_of(row: &StructureRow, lines: &mut Vec<String>) {
             .map(|(expected, actual, title): &(_, _, String)| {
                 format!(
                     "moved   {:>9}  {}",
-                    format!("{}→{}", at(*expected), at(*actual)),
+                    format!("{}→{}", page_label(*expected), page_label(*actual)),
                     clean(title)
                 )
             }),
@@ -136,7 +135,7 @@ fn details_of(row: &StructureRow, lines: &mut Vec<String>) {
         score
             .extra
             .iter()
-            .map(|(page, title)| format!("extra   {:>9}  {}", at(*page), clean(title))),
+            .map(|(page, title)| format!("extra   {:>9}  {}", page_label(*page), clean(title))),
     );
     list.extend(
         score
@@ -153,7 +152,7 @@ fn details_of(row: &StructureRow, lines: &mut Vec<String>) {
                 .map(|line| format!("  {line}")),
         );
         if more > 0 {
-            lines.push(format!("  {more} more: --json has all"));
+            lines.push(format!("  {more} more; all with --json"));
         }
     }
 }
@@ -168,7 +167,6 @@ impl Evaluation for TextEval {
     }
 
     fn figures(&self) -> Vec<(String, Option<f64>)> {
-        let some = |value: f64| Some(value).filter(|_| self.pages > 0);
         let TextScore {
             words,
             ordered,
@@ -181,7 +179,7 @@ impl Evaluation for TextEval {
             ("numbers", numbers),
             ("characters", characters),
         ]
-        .map(|(name, value)| (name.to_string(), some(value)))
+        .map(|(name, value)| (name.to_string(), Some(value).filter(|_| self.pages > 0)))
         .into()
     }
 
@@ -282,24 +280,29 @@ impl Evaluation for MetadataEval {
             ));
         }
         if details {
-            let value = |values: &[String]| {
-                if values.is_empty() {
-                    "nothing".into()
-                } else {
-                    clean(&values.join(", "))
-                }
-            };
             lines.extend(self.mistakes.iter().map(|mistake| {
                 let fact = &mistake.fact;
                 format!(
-                    "  {}  {}: found {}, wanted {}",
+                    "  {}  {}: found {}, expected {}",
                     clean(&mistake.doc),
                     fact.fact,
-                    value(&fact.actual),
-                    value(&fact.expected)
+                    fact_values(&fact.actual),
+                    fact_values(&fact.expected)
                 )
             }));
         }
         lines
+    }
+}
+
+fn page_label(page: Option<u32>) -> String {
+    page.map_or_else(|| "–".into(), |page| page.to_string())
+}
+
+fn fact_values(values: &[String]) -> String {
+    if values.is_empty() {
+        "nothing".into()
+    } else {
+        clean(&values.join(", "))
     }
 }

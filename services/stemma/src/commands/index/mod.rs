@@ -1,4 +1,4 @@
-//! `stemma index`: the corpus index, which searches make and follow by themselves.
+//! `stemma index`: builds, checks and shows the search index. Searches also build and update it.
 
 mod vectors;
 
@@ -22,31 +22,32 @@ use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
 use stemma_retrieval::index::snapshot::SnapshotUpload;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::BudgetArgs;
+use crate::error::{CommandError, Exit};
 use crate::table::{counted, thousands};
 
-/// How often a builder that follows looks for new trees.
+// How often a builder that follows looks for new trees.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// Snapshots are at least so far apart: replicas enter the trees in between themselves.
+// Replicas index newer trees themselves, so frequent snapshots would save little.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(60);
-/// Looks at the newest change records between two looks at everything.
+// Change records can arrive late, so every so many polls the whole catalog is read.
 const POLLS_PER_FULL_SCAN: u32 = 30;
 
-/// Build, look at or check the index that searches read.
+/// Build, show or verify the search index.
 ///
-/// It is made of the published trees and says nothing else: removing it costs time only. Searches and ingests keep it up to
-/// date; over a bucket, one `stemma index build --watcher` spares all other machines the work: it leaves snapshots in the
-/// store that they fetch.
+/// The index is derived from the published trees and can be deleted at any time. Searches and ingests keep it up to
+/// date. For a bucket, one `stemma index build --follow` does the work for all machines: it stores snapshots that the
+/// others download.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   stemma index build               bring it up to date now
-  stemma index build --follow      and keep it so; over a bucket, for all machines
+  stemma index build --follow      and keep it up to date; for a bucket, for all machines
   stemma index status
-  stemma index vectors --estimate  what the vectors of sections would cost
-  stemma index vectors --budget 2  make them, for two dollars at most
-  stemma index verify              read every byte of it, and of the newest snapshot")]
+  stemma index vectors --estimate  estimate the cost of section vectors
+  stemma index vectors --budget 2  create vectors, for at most two dollars
+  stemma index verify              check the index and the newest snapshot")]
 pub struct IndexArgs {
     #[command(subcommand)]
     action: IndexCommand,
@@ -54,37 +55,33 @@ pub struct IndexArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum IndexCommand {
-    /// Bring the index up to date; over a bucket, leave a snapshot.
+    /// Update the index; for a bucket, also store a snapshot.
     Build {
-        /// Go on until interrupted.
+        /// Keep running until interrupted.
         #[arg(long)]
         follow: bool,
-        /// Leave a snapshot in the store also where that is a folder.
+        /// Store a snapshot even if the store is a folder.
         #[arg(long)]
         snapshot: bool,
-        /// Where /livez, /readyz and /metrics are answered meanwhile.
+        /// Address for /livez, /readyz and /metrics.
         #[arg(long, value_name = "ADDRESS:PORT", requires = "follow")]
         listen: Option<SocketAddr>,
     },
-    /// Make the vectors of sections, for routing by meaning; what did not change costs nothing, and what was made before an
-    /// interruption stays.
+    /// Create section vectors for semantic routing. Unchanged sections cost nothing, and vectors made before an
+    /// interruption are kept.
     Vectors {
-        /// Say what it would cost, and send nothing.
+        /// Estimate the cost without sending anything.
         #[arg(long)]
         estimate: bool,
         #[command(flatten)]
         budget: BudgetArgs,
     },
-    /// Show what the index holds and what it lacks.
+    /// Show the content of the index and missing documents.
     Status,
     /// Check every byte of the index and of the newest snapshot.
     Verify,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// [`CommandError`] when the store or the disk refuses.
 pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandError> {
     let blobs = context.open_store().await?.blobs;
     let collection_cache = CollectionCache::new(
@@ -134,10 +131,7 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
     }
 }
 
-/// Brings the index up to date and says how far it is, where that takes long.
-///
-/// # Errors
-/// [`CommandError`] when the store or the disk refuses.
+/// Updates the index and reports progress if that takes long.
 pub async fn sync_index(
     corpus: &LocalIndex,
     catalog: &Catalog,
@@ -156,7 +150,7 @@ pub async fn sync_index(
     Ok(corpus.sync(catalog, &on_progress).await?)
 }
 
-/// Brings the index up to date after an ingest. Whatever goes wrong is told, and mended by the next search.
+/// Updates the index after an ingest. Errors are only noted, because the next search tries again.
 pub async fn sync_after_ingest(env: &Env, blobs: &Arc<dyn Blobs>, context: &Context) {
     let collection_cache = CollectionCache::new(
         env.clone(),
@@ -171,7 +165,7 @@ pub async fn sync_after_ingest(env: &Env, blobs: &Arc<dyn Blobs>, context: &Cont
     if let Err(error) = synced.await {
         context
             .output
-            .note(&format!("the index is not up to date: {error}"));
+            .note(&format!("could not update the index: {error}"));
     }
 }
 
@@ -190,7 +184,7 @@ impl IndexBuilder<'_> {
         Ok(Exit::Done)
     }
 
-    /// Says how it is until `stop`, as the services do.
+    // Says how it is until `stop`, as the services do.
     async fn serve_health(
         &self,
         listen: SocketAddr,
@@ -247,7 +241,7 @@ impl IndexBuilder<'_> {
         Ok(Exit::Interrupted)
     }
 
-    /// One update; whether the index is up to date now.
+    // One update; whether the index is up to date now.
     async fn build_step(&self, catalog: &Catalog) -> Result<bool, CommandError> {
         let began = Instant::now();
         let report = if self.to_store {
@@ -278,7 +272,7 @@ impl IndexBuilder<'_> {
             BuildOutcome::InProgress(seq) => {
                 self.context
                     .output
-                    .note(&format!("snapshot {seq} is being made elsewhere"));
+                    .note(&format!("another machine is creating snapshot {seq}"));
                 false
             }
         })
@@ -295,14 +289,14 @@ impl IndexBuilder<'_> {
         let seconds = began.elapsed().as_secs_f64();
         if self.context.output.is_text() {
             let mut line = format!(
-                "{} entered, {} removed, {} entries, {seconds:.1} s",
+                "{} indexed, {} removed, {} entries, {seconds:.1} s",
                 counted(sync_report.indexed, "document"),
                 sync_report.removed,
                 thousands_of(usize::try_from(sync_report.entries).unwrap_or(usize::MAX))
             );
             if sync_report.fetched_bytes > 0 {
                 line.push_str(&format!(
-                    ", {:.1} MB fetched",
+                    ", {:.1} MB downloaded",
                     megabytes(sync_report.fetched_bytes)
                 ));
             }
@@ -396,7 +390,7 @@ async fn status(
             .line(&format!("{documents}, {entries} entries, {size}"));
         context
             .output
-            .line(&format!("lacking {}", counted(view.lacking, "document")));
+            .line(&format!("missing {}", counted(view.lacking, "document")));
         if let Some(snapshot) = &view.snapshot {
             let documents = snapshot.documents;
             let size = megabytes(snapshot.bytes);
@@ -422,7 +416,7 @@ async fn verify(
 ) -> Result<Exit, CommandError> {
     let mut wrong = Vec::new();
     match corpus.corrupt_files().await {
-        Ok(altered) => wrong.extend(altered.iter().map(|name| format!("altered: {name}"))),
+        Ok(altered) => wrong.extend(altered.iter().map(|name| format!("corrupt: {name}"))),
         Err(error) => wrong.push(error.to_string()),
     }
     let catalog = Catalog::load(blobs.as_ref(), &context.collection).await?;
@@ -435,7 +429,7 @@ async fn verify(
             listed.filter(|listed| edition.version(listed.doc()) > Some(listed.version().seq));
         wrong.extend(newer.map(|listed| {
             format!(
-                "holds a version of {} that was never published",
+                "contains a version of {} that was never published",
                 listed.label
             )
         }));
@@ -444,7 +438,7 @@ async fn verify(
         let missing = corpus.snapshots().missing_parts(&manifest, true).await?;
         wrong.extend(missing.iter().map(|part| {
             format!(
-                "snapshot {seq}: part {} is missing or altered",
+                "snapshot {seq}: part {} is missing or corrupt",
                 part.short()
             )
         }));
@@ -452,9 +446,9 @@ async fn verify(
     if context.output.is_text() {
         wrong.iter().for_each(|line| context.output.line(line));
         context.output.note(if wrong.is_empty() {
-            "nothing is wrong"
+            "index verified"
         } else {
-            "make it again: stemma index build"
+            "rebuild it with: stemma index build"
         });
     } else {
         context.output.json(&serde_json::json!({ "wrong": wrong }));

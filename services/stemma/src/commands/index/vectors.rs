@@ -1,4 +1,4 @@
-//! `stemma index vectors`: the vectors of sections, within a budget.
+//! `stemma index vectors`: creates section vectors, within a budget.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,17 +12,15 @@ use stemma_retrieval::embedding::embed::{EmbedEstimate, EmbedOutcome, EmbedRepor
 use stemma_retrieval::embedding::{EmbeddingError, SemanticRouter};
 
 use super::thousands_of;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::{BudgetArgs, money};
+use crate::error::{CommandError, Exit};
 use crate::table::counted;
 
-/// How often it is said how far it is.
+// Interval of progress notes.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Brings the vectors up to the catalogue, or says what that would cost.
-///
-/// # Errors
-/// [`CommandError`] when no endpoint is configured, it does not answer, or another process makes them.
+/// Creates missing vectors, or estimates their cost.
 pub(super) async fn run(
     estimate: bool,
     budget: BudgetArgs,
@@ -30,15 +28,19 @@ pub(super) async fn run(
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let env = Env::system();
-    let config = context.config()?.config;
+    let config = context.config()?;
     let embeddings = &config.embeddings;
     let model_client = embeddings.client(&env, &config.servers.limiter(&env)?, "vectors")?;
-    let Some(meaning) =
-        embeddings.semantic_router(&model_client, &env, blobs, &context.collection, context)
-    else {
+    let Some(meaning) = embeddings.semantic_router(
+        &model_client,
+        &env,
+        blobs,
+        &context.collection,
+        &context.cache_dir(),
+    ) else {
         return Err(CommandError::new(
             "config.no_embeddings",
-            "no endpoint for embeddings is configured",
+            "no embedding endpoint is configured",
         )
         .with_next(
             "set embeddings.model and embeddings.base_url (see `stemma config embeddings`)",
@@ -88,16 +90,16 @@ async fn embed(
     else {
         return Err(CommandError::new(
             "embeddings.elsewhere",
-            "another process of this machine makes the vectors",
+            "another process on this machine is creating the vectors",
         )
-        .with_next("wait for it; searches use what is made at once"));
+        .with_next("wait until it ends; searches already use finished vectors"));
     };
     show(&report, context);
     match stopped {
         None => Ok(Exit::Done),
         Some(EmbeddingError::Endpoint(failure)) if failure.code == BUDGET_EXHAUSTED => {
             context.output.note(&format!(
-                "{}; {} left: the same command goes on",
+                "{}; {} left; run the same command to resume",
                 failure.message,
                 documents(report.remaining)
             ));
@@ -117,7 +119,7 @@ fn show(report: &EmbedReport, context: &Context) {
     let vectors = thousands_of(report.vectors);
     let entered = documents(report.documents);
     let line = format!(
-        "{entered} entered: {sent} embedded, {reused} known · {} · {vectors} vectors in all",
+        "{entered} indexed: {sent} embedded, {reused} reused · {} · {vectors} vectors in total",
         usage_line(report)
     );
     context.output.line(&line);
@@ -130,7 +132,7 @@ fn show_estimate(estimate: &EmbedEstimate, context: &Context) {
     }
     let paid = match estimate.nanodollars {
         Some(nanodollars) => money(nanodollars as f64 / 1e9),
-        None => "price unknown: set embeddings.prices.input".into(),
+        None => "price unknown; set embeddings.prices.input".into(),
     };
     let documents = documents(estimate.documents);
     let sections = counted(estimate.sections, "section");
@@ -140,7 +142,7 @@ fn show_estimate(estimate: &EmbedEstimate, context: &Context) {
     ));
 }
 
-/// `3 calls · 1,200 tokens · $0.0001`.
+// `3 calls · 1,200 tokens · $0.0001`.
 fn usage_line(report: &EmbedReport) -> String {
     let calls = counted(report.calls as usize, "call");
     let tokens = thousands_of(usize::try_from(report.tokens).unwrap_or(usize::MAX));

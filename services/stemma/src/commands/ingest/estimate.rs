@@ -1,7 +1,7 @@
-//! What an ingest would cost, before anything is spent: from the texts themselves, no model is asked.
+//! Estimates the cost of an ingest from the texts, without calling a model.
 //!
-//! Prompts are mostly the text, once; how often beside that a page is read, and how many questions there are, depends on how
-//! much rules find by themselves. So an estimate is a range: what documents of the kinds measured came to at least and at most.
+//! Prompts contain the text about once. How often pages are sent again, and how many calls are made, depends on how
+//! much the rules find. An estimate is therefore a range, from the lowest to the highest measured value.
 
 use futures::stream::{self, StreamExt};
 use serde::Serialize;
@@ -12,31 +12,30 @@ use stemma_pipeline::sources::file_path;
 use stemma_pipeline::{Purpose, RunSettings, StructureMode, Submission};
 
 use crate::config::Config;
-use crate::context::CommandError;
 use crate::cost::{PriceList, money};
 use crate::embedded;
+use crate::error::CommandError;
 use crate::table::thousands;
 
-/// Lines of a text without pages that count as one page.
+// Lines of a text without pages that count as one page.
 const LINES_PER_PAGE: u64 = 50;
 
-/// What a document is estimated to need: at least and at most.
+// What a document is estimated to need: at least and at most.
 struct UsageRates {
-    /// Calls per page.
     calls: (f64, f64),
-    /// Tokens of prompts per token of text.
+    // Tokens of prompts per token of text.
     prompt: (f64, f64),
-    /// Tokens of replies per page.
+    // Tokens of replies per page.
     output: (f64, f64),
 }
 
-/// Rules find most by themselves: summaries in packs, the description, and some questions about structure.
+// With `auto`, rules find most of the structure; the model writes summaries and resolves doubtful cases. Measured.
 const AUTO: UsageRates = UsageRates {
     calls: (0.08, 0.25),
     prompt: (0.85, 1.15),
     output: (25.0, 80.0),
 };
-/// Every step per page and per section is a question.
+// With `llm`, every page and section needs a call. Measured.
 const LLM: UsageRates = UsageRates {
     calls: (0.5, 1.8),
     prompt: (1.6, 3.6),
@@ -53,7 +52,7 @@ pub struct EstimateRange {
 
 impl EstimateRange {
     fn scaled((low, high): (f64, f64), number: f64) -> Self {
-        // The geometric mean: what is off by a factor is as likely to be below as above.
+        // The geometric mean, because errors are factors: half and double are equally likely.
         Self {
             low: low * number,
             about: (low * high).sqrt() * number,
@@ -66,22 +65,18 @@ impl EstimateRange {
 #[derive(Debug, Default, Serialize)]
 pub struct IngestEstimate {
     pages: u64,
-    /// Tokens of the texts.
     text_tokens: u64,
-    /// Documents that could not be read.
+    // Documents that could not be read.
     unreadable: u64,
     calls: Option<EstimateRange>,
     prompt_tokens: Option<EstimateRange>,
     output_tokens: Option<EstimateRange>,
-    /// `None` where no price is known.
+    // `None` where no price is known.
     dollars: Option<EstimateRange>,
 }
 
 impl IngestEstimate {
     /// Reads every document as ingest would, and estimates.
-    ///
-    /// # Errors
-    /// [`CommandError`] when documents cannot be read by this program at all.
     pub async fn for_documents(
         config: &Config,
         settings: &RunSettings,
@@ -108,7 +103,7 @@ impl IngestEstimate {
         Ok(estimate)
     }
 
-    /// Adds what models would be asked.
+    // Adds what models would be asked.
     fn add_model_calls(&mut self, config: &Config, settings: &RunSettings) {
         let Some(model) = &settings.model else { return };
         let needs = if settings.structure == StructureMode::Llm {
@@ -122,31 +117,10 @@ impl IngestEstimate {
         let output = EstimateRange::scaled(needs.output, pages);
         let prices = PriceList::from_config(config);
         let names = [Purpose::Structure, Purpose::Summaries].map(|purpose| model.name_for(purpose));
-        // Of two models the dearer one, for all of it.
-        let cost = |prompt: f64, output: f64| {
-            let usage = TokenUsage {
-                prompt_tokens: 1_000_000,
-                cached_tokens: 0,
-                output_tokens: 0,
-            };
-            let of = |name: &str| {
-                let input = prices.dollars(name, usage)?;
-                let written = TokenUsage {
-                    prompt_tokens: 0,
-                    cached_tokens: 0,
-                    output_tokens: 1_000_000,
-                };
-                Some((input * prompt + prices.dollars(name, written)? * output) / 1e6)
-            };
-            names
-                .iter()
-                .map(|name| of(name))
-                .try_fold(0.0_f64, |most, cost| Some(most.max(cost?)))
-        };
         let dollars = (
-            cost(prompt.low, output.low),
-            cost(prompt.about, output.about),
-            cost(prompt.high, output.high),
+            highest_cost(&prices, names, prompt.low, output.low),
+            highest_cost(&prices, names, prompt.about, output.about),
+            highest_cost(&prices, names, prompt.high, output.high),
         );
         self.dollars = match dollars {
             (Some(low), Some(about), Some(high)) => Some(EstimateRange { low, about, high }),
@@ -158,16 +132,15 @@ impl IngestEstimate {
 
     /// For people, on one line.
     pub fn line(&self) -> String {
-        let count = |number: f64| thousands(number.round() as u32);
         let pages = format!(
             "estimate {} pages · {} tokens of text",
-            count(self.pages as f64),
-            count(self.text_tokens as f64)
+            rounded(self.pages as f64),
+            rounded(self.text_tokens as f64)
         );
         let (Some(calls), Some(prompt), Some(output)) =
             (self.calls, self.prompt_tokens, self.output_tokens)
         else {
-            return format!("{pages} · no model is asked, so nothing is paid");
+            return format!("{pages} · no model is used, so nothing is charged");
         };
         let tokens = prompt.about + output.about;
         let paid = match self.dollars {
@@ -178,13 +151,38 @@ impl IngestEstimate {
         };
         format!(
             "{pages} · ~{} calls · ~{} tokens · {paid}",
-            count(calls.about),
-            count(tokens)
+            rounded(calls.about),
+            rounded(tokens)
         )
     }
 }
 
-/// Pages and tokens of a document; `None` where it cannot be read.
+fn rounded(number: f64) -> String {
+    thousands(number.round() as u32)
+}
+
+// If two models are used, all tokens are charged at the higher price: an upper bound.
+fn highest_cost(prices: &PriceList, names: [&str; 2], prompt: f64, output: f64) -> Option<f64> {
+    let mut highest = 0.0_f64;
+    for name in names {
+        let million_in = TokenUsage {
+            prompt_tokens: 1_000_000,
+            cached_tokens: 0,
+            output_tokens: 0,
+        };
+        let million_out = TokenUsage {
+            prompt_tokens: 0,
+            cached_tokens: 0,
+            output_tokens: 1_000_000,
+        };
+        let input_price = prices.dollars(name, million_in)?;
+        let output_price = prices.dollars(name, million_out)?;
+        highest = highest.max((input_price * prompt + output_price * output) / 1e6);
+    }
+    Some(highest)
+}
+
+// Pages and tokens of a document; `None` where it cannot be read.
 async fn size(pool: &impl Extractor, document: &Submission, limits: &Limits) -> Option<(u64, u64)> {
     let bytes = tokio::fs::read(file_path(&document.uri)?).await.ok()?;
     let packed = pool
@@ -228,7 +226,7 @@ mod tests {
         };
         assert_eq!(
             none.line(),
-            "estimate 12 pages · 480 tokens of text · no model is asked, so nothing is paid"
+            "estimate 12 pages · 480 tokens of text · no model is used, so nothing is charged"
         );
     }
 }

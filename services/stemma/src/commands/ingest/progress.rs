@@ -1,4 +1,4 @@
-//! The live view of an ingest on a terminal; elsewhere a plain line now and then.
+//! Progress of an ingest: a bar on a terminal, otherwise a line every 15 seconds.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -11,12 +11,11 @@ use crate::context::Context;
 
 /// How often the view is brought up to date.
 pub const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
-/// How often a line is written where there is no terminal.
+// Without a terminal, one line per interval keeps logs of long runs short.
 const LINE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Shows how far an ingest is.
 pub struct IngestProgress<'a> {
-    /// Documents submitted.
     pub total: u64,
     context: &'a Context,
     bar: Option<ProgressBar>,
@@ -70,14 +69,13 @@ impl<'a> IngestProgress<'a> {
         let rate = tally.pages() as f64 / self.began.elapsed().as_secs_f64().max(0.001);
         let gaps = tally.with_gaps();
         format!(
-            "{} with gaps, {} failed   pages {} ({rate:.0}/s)",
+            "{} with warnings, {} failed   pages {} ({rate:.0}/s)",
             gaps,
             tally.failed(),
             tally.pages()
         )
     }
 
-    /// Removes the view.
     pub fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

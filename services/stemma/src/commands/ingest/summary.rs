@@ -1,68 +1,47 @@
-//! What became of the documents of an ingest.
+//! Results of an ingest: counts, failures, costs.
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use stemma_document::{
-    CatalogEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, Section, TreeObject,
-    blob_keys,
+    CatalogEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, TreeObject, blob_keys,
 };
+use stemma_engine::JobId;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::jobs::PauseReason;
 use stemma_engine::message::RunOutcome;
-use stemma_engine::{FailureRecord, JobId};
 
-use super::{IngestBatch, IngestEnd};
+use super::collect::{FailedDocument, IngestBatch};
 use crate::commands::tree;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::ModelUsage;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::table::counted;
 
-/// Failures shown to people; all of them are in `stemma failures` and in JSON.
+// `stemma failures` and JSON list all of them.
 const MAX_FAILURES_SHOWN: usize = 20;
 
-/// Codes of gaps that say what a model did not answer, and what is missing or came from rules instead.
+// Codes of gaps left by a model that did not answer, with the part that is missing or comes from rules.
 const UNANSWERED: [(&str, &str); 3] = [
     ("model.summary_failed", "summaries"),
     ("model.describe_failed", "description"),
     ("model.structure_by_rules", "structure"),
 ];
 
-/// The code that gaps name where a provider was away for longer than patience.
+// Code of gaps left because the provider was unreachable for longer than `patience_seconds`.
 const PROVIDER_UNREACHABLE: &str = "model.provider_unreachable";
 
-/// A document that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FailedDocument {
-    /// Its path below the folder it was found in.
-    pub path: String,
-    /// Stable code.
-    pub code: String,
-    /// One sentence.
-    pub message: String,
-    /// What to do.
-    pub next: Option<String>,
+/// Why following a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IngestEnd {
+    Finished,
+    Interrupted,
+    TooManyFailed,
+    Cancelled,
+    Paused(PauseReason),
 }
 
-impl FailedDocument {
-    fn from_record(path: String, record: FailureRecord) -> Self {
-        let FailureRecord {
-            code,
-            message,
-            next,
-            ..
-        } = record;
-        Self {
-            path,
-            code,
-            message,
-            next,
-        }
-    }
-}
-
-/// What has ended so far: sums, because an archive may hold a million documents.
+/// Sums over finished documents. It keeps no list, because an archive may hold a million documents.
 #[derive(Default)]
 pub struct IngestTally {
     done: u64,
@@ -71,16 +50,16 @@ pub struct IngestTally {
     failures: Vec<FailedDocument>,
     pages: u64,
     sections: u64,
-    /// Titles found where they were located, in sections.
+    // Sum over sections of the share of titles found where they were located.
     verified: f64,
     methods: BTreeMap<&'static str, u64>,
-    /// Documents in which the model left something unanswered, by the code of the gap.
+    // Documents in which the model left something unanswered, by the code of the gap.
     unanswered: BTreeMap<String, u64>,
-    /// Sections with text and without a summary.
+    // Sections with text and without a summary.
     unsummarized: u64,
-    /// Documents that the provider was away for.
+    // Documents processed while the provider was unreachable.
     without_model: u64,
-    /// What is shown one by one; kept only where that is asked for.
+    // Finished documents, kept only for `--show-trees` and JSON.
     entries: Option<Vec<CatalogEntry>>,
 }
 
@@ -95,12 +74,10 @@ impl IngestTally {
         }
     }
 
-    /// Documents that ended.
     pub fn documents(&self) -> u64 {
         self.done + self.with_gaps + self.unchanged + self.failed()
     }
 
-    /// Documents that failed.
     pub fn failed(&self) -> u64 {
         self.failures.len() as u64
     }
@@ -142,11 +119,10 @@ impl IngestTally {
             }
         }
         if let Some(published) = published(blobs, collection, input).await {
-            let bare = |section: &Section| section.summary.is_none() && section.tokens > 0;
             self.unsummarized += published
                 .tree
                 .walk()
-                .filter(|(_, section)| bare(section))
+                .filter(|(_, section)| section.summary.is_none() && section.tokens > 0)
                 .count() as u64;
             self.without_model += u64::from(
                 published
@@ -178,7 +154,7 @@ impl IngestTally {
             .for_each(|entries| entries.push(entry.clone()));
     }
 
-    /// `  the model left open: summaries in 2 documents (14 sections have none), description in 1 document`.
+    // `  no answer from the model: summaries in 2 documents (14 sections have none), description in 1 document`.
     fn without_answers(&self) -> String {
         let open_parts = UNANSWERED.iter().filter_map(|(code, what)| {
             let documents = counted(
@@ -194,18 +170,18 @@ impl IngestTally {
             Some(format!("{what} in {documents}{none}"))
         });
         format!(
-            "  the model left open: {}",
+            "  no answer from the model: {}",
             open_parts.collect::<Vec<_>>().join(", ")
         )
     }
 
-    /// Documents that were made anew.
+    // Documents that were made anew.
     fn created(&self) -> u64 {
         self.done + self.with_gaps
     }
 }
 
-/// A tree that was just published; `None` only where it vanished meanwhile.
+// A tree that was just published; `None` only where it vanished meanwhile.
 async fn published(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -237,15 +213,10 @@ fn method_name(method: Method) -> &'static str {
 
 /// The end of an ingest.
 pub struct IngestSummary<'a> {
-    /// The job.
     pub job: JobId,
-    /// What was submitted.
     pub batch: &'a IngestBatch,
-    /// What became of it.
     pub tally: IngestTally,
-    /// Why it ended.
     pub end: IngestEnd,
-    /// How long it took.
     pub seconds: f64,
     /// What models were paid for it.
     pub usage: ModelUsage,
@@ -264,10 +235,6 @@ impl IngestSummary<'_> {
         }
     }
 
-    /// Writes it.
-    ///
-    /// # Errors
-    /// [`CommandError`] when trees were asked for and cannot be read.
     pub async fn show(&self, context: &Context) -> Result<(), CommandError> {
         if self.tally.without_model > 0 {
             context.output.note(&self.without_model());
@@ -281,7 +248,7 @@ impl IngestSummary<'_> {
             .for_each(|line| context.output.line(line));
         list_skipped(self.batch, context);
         let entries = self.tally.entries.iter().flatten();
-        // Of one document everything is shown, of many what fits to be skimmed.
+        // One document is shown in full, more of them as a summary.
         let depth = (self.tally.created() > 1).then_some(1);
         for entry in entries {
             context.output.line("");
@@ -297,7 +264,7 @@ impl IngestSummary<'_> {
             "document",
         );
         format!(
-            "the model stayed away ({PROVIDER_UNREACHABLE}): {documents} done without it, by rules, with gaps. When it is back: the same command \
+            "the model was unreachable ({PROVIDER_UNREACHABLE}): {documents} structured by rules, with gaps. When it is back, run the same command \
              with --rerun-failed"
         )
     }
@@ -326,7 +293,7 @@ impl IngestSummary<'_> {
                 duration(self.seconds)
             )),
             format!(
-                "  new or changed {done}, with gaps {with_gaps}, unchanged {unchanged}, failed {failed}"
+                "  new or changed {done}, with warnings {with_gaps}, unchanged {unchanged}, failed {failed}"
             ),
         ];
         if self.tally.created() > 0 {
@@ -373,7 +340,7 @@ impl IngestSummary<'_> {
         lines
     }
 
-    /// What models were asked and paid.
+    // What models were asked and paid.
     fn paid(&self) -> String {
         let ModelUsage {
             calls,
@@ -382,7 +349,7 @@ impl IngestSummary<'_> {
             ..
         } = self.usage;
         match calls {
-            0 => "no model asked, cost $0".into(),
+            0 => "no model used, cost $0".into(),
             calls => format!(
                 "{calls} calls, {} tokens, {}",
                 prompt_tokens + output_tokens,
@@ -392,32 +359,34 @@ impl IngestSummary<'_> {
     }
 
     fn next_steps(&self, context: &Context) {
-        let note = |line: &str| context.output.note(line);
+        let output = &context.output;
         match self.end {
             IngestEnd::Finished if self.tally.created() == 0 => {}
-            IngestEnd::Finished => note("try: stemma ls · stemma tree NAME · stemma search \"…\""),
+            IngestEnd::Finished => {
+                output.note("try: stemma ls · stemma tree NAME · stemma search \"…\"")
+            }
             IngestEnd::Interrupted => {
-                note("everything that ended is kept. Go on with the same command.")
+                output.note("finished documents are saved; run the same command to resume")
             }
             IngestEnd::Paused(PauseReason::Budget | PauseReason::Person) => {
-                note(
-                    "paused: the next call would exceed the budget. Go on with the same command and more for --budget.",
+                output.note(
+                    "paused: the next call would exceed the budget; raise --budget and run the same command to resume",
                 );
             }
             IngestEnd::Paused(PauseReason::Credentials) => {
                 context
                     .output
-                    .error("error: the provider refuses the key, the model's name or its address");
+                    .error("error: the provider rejects the key, the model name or the address");
                 context
                     .output
-                    .error("next:  stemma doctor says which; then go on with the same command");
+                    .error("next:  run `stemma doctor` to find out which, then run the same command to resume");
             }
-            IngestEnd::Cancelled => {
-                note("the job was cancelled; what was made is kept. Go on with the same command.")
-            }
+            IngestEnd::Cancelled => output.note(
+                "the job was cancelled; finished documents are saved; run the same command to resume",
+            ),
             IngestEnd::TooManyFailed => {
-                note(
-                    "stopped: too many documents failed. See `stemma failures`; go on with the same command.",
+                output.note(
+                    "stopped: too many documents failed; see `stemma failures`, then run the same command to resume",
                 );
             }
         }
@@ -476,21 +445,21 @@ impl IngestSummary<'_> {
     }
 }
 
-/// What was found and left out, and which files are copies of others.
+/// Lists duplicates, deleted files and skipped files, shortened for people; JSON has all of them.
 pub fn list_skipped(batch: &IngestBatch, context: &Context) {
-    let note = |line: String| context.output.note(&line);
+    let output = &context.output;
     for (path, of) in batch.duplicates.iter().take(MAX_FAILURES_SHOWN) {
-        note(format!("  same bytes  {} and {}", clean(path), clean(of)));
+        output.note(&format!("  duplicate  {} and {}", clean(path), clean(of)));
     }
     for label in batch.removed.iter().take(MAX_FAILURES_SHOWN) {
-        note(format!(
-            "  file gone  {0}: its tree is kept; remove it with: stemma rm \"{0}\"",
+        output.note(&format!(
+            "  deleted file  {0}: its tree is kept; remove it with: stemma rm \"{0}\"",
             clean(label)
         ));
     }
     for (path, reason) in batch.discovery.skipped.iter().take(MAX_FAILURES_SHOWN) {
-        note(format!(
-            "  refused  {}: {reason}",
+        output.note(&format!(
+            "  skipped  {}: {reason}",
             clean(&path.to_string_lossy())
         ));
     }
@@ -501,8 +470,8 @@ pub fn list_skipped(batch: &IngestBatch, context: &Context) {
         .map(|(ending, count)| format!("{count} .{}", clean(ending)))
         .collect();
     if !others.is_empty() {
-        note(format!(
-            "  left out, not a format that is read: {}",
+        output.note(&format!(
+            "  skipped {}: unsupported format",
             others.join(", ")
         ));
     }

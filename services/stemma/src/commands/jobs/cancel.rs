@@ -1,14 +1,15 @@
-//! `stemma cancel`: a job ends before its time.
+//! `stemma cancel`: cancels a job.
 
 use stemma_engine::jobs::{self, CancelReason};
 
 use super::JobContext;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 
 /// Cancel a job.
 ///
-/// Nothing more of it is begun within five seconds. What is under way is finished and kept, what other jobs wait for
-/// goes on, and submitting the same documents again goes on from what was made.
+/// No new task starts after five seconds. Running tasks finish and their results are kept, as is work that other jobs
+/// wait for. Submitting the same documents again reuses the results.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,10 +23,6 @@ pub struct CancelArgs {
     pub dry_run: bool,
 }
 
-/// Cancels.
-///
-/// # Errors
-/// [`CommandError`] when there is no such job, or a server is away.
 pub async fn run(args: CancelArgs, context: &Context) -> Result<Exit, CommandError> {
     let job_context = JobContext::open(context, "cancel").await?;
     let manifest = job_context.job(&args.job).await?;
@@ -41,9 +38,9 @@ pub async fn run(args: CancelArgs, context: &Context) -> Result<Exit, CommandErr
         .await?;
     }
     let state = match (ended, args.dry_run) {
-        (true, _) => "has ended before",
+        (true, _) => "has already ended",
         (_, true) => "would be cancelled",
-        _ => "is cancelled; what is under way is finished and kept",
+        _ => "is cancelled; running tasks finish and their results are kept",
     };
     if context.output.is_text() {
         context.output.line(&format!("{job} {state}"));

@@ -1,21 +1,21 @@
-//! `stemma dead-letters`: messages that no one could handle.
+//! `stemma dead-letters`: messages that could not be processed.
 
 use stemma_engine::dead_letter::{self, DeadLetter, ReplayOutcome};
 
 use super::JobContext;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::table::{Align, Table};
 
-/// Letters looked at.
 const MAX_LETTERS: usize = 10_000;
 
-/// List messages that no one could handle, look at one, or replay them.
+/// List, show or replay messages that could not be processed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A task becomes a dead letter when whoever takes it up goes away without a word, again and again: look
-into the workers' logs first. Replaying a letter removes it and asks for its task again; where its run
-is over, run the document again with `stemma retry`.
+A task becomes a dead letter if every worker that takes it disappears without an error. Look at the
+workers' logs first. Replaying a letter removes it and queues its task again; if its run has
+ended, use `stemma retry` for the document instead.
 
 Examples:
   stemma dead-letters list
@@ -28,39 +28,32 @@ pub struct DeadLettersArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum DeadLettersCommand {
-    /// List them, latest first.
+    /// List dead letters, latest first.
     List,
-    /// Show one.
+    /// Show a dead letter.
     Show {
-        /// Its id.
+        /// Id of the dead letter.
         id: String,
     },
-    /// Ask for their tasks again.
+    /// Queue the tasks of dead letters again.
     Replay {
-        /// Its id.
+        /// Id of the dead letter.
         #[arg(required_unless_present = "all")]
         id: Option<String>,
-        /// All of them.
+        /// Replay all.
         #[arg(long, conflicts_with = "id")]
         all: bool,
     },
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// [`CommandError`] when there is no such letter, nobody agreed, or a server is away.
 pub async fn run(args: DeadLettersArgs, context: &Context) -> Result<Exit, CommandError> {
     let job_context = JobContext::open(context, "dead-letters").await?;
     let letters = dead_letter::list(job_context.blobs(), MAX_LETTERS).await?;
     let one = |id: &str| {
         let matching = letters.iter().find(|letter| letter.id == id).cloned();
         matching.ok_or_else(|| {
-            CommandError::new(
-                "dead_letter.unknown",
-                format!("there is no dead letter `{id}`"),
-            )
-            .with_next("see them with `stemma dead-letters list`")
+            CommandError::new("dead_letter.unknown", format!("unknown dead letter `{id}`"))
+                .with_next("list them with `stemma dead-letters list`")
         })
     };
     match args.what {
@@ -75,7 +68,7 @@ pub async fn run(args: DeadLettersArgs, context: &Context) -> Result<Exit, Comma
         DeadLettersCommand::Replay { .. } if !context.yes && letters.len() > 1 => {
             let message = format!("{} dead letters would be replayed", letters.len());
             Err(CommandError::new("dead_letter.not_confirmed", message)
-                .with_next("say so with --yes"))
+                .with_next("confirm with --yes"))
         }
         DeadLettersCommand::Replay { .. } => replay(&job_context, letters, context).await,
     }
@@ -152,13 +145,13 @@ async fn replay(
         let (result, says) =
             match dead_letter::replay(&job_context.env, &job_context.ports, &letter).await? {
                 ReplayOutcome::Requested(at) => {
-                    ("again", format!("asked for again in run {}", at.run))
+                    ("again", format!("queued again in run {}", at.run))
                 }
                 ReplayOutcome::RunEnded(at) => (
                     "run_over",
-                    format!("run {} is over: use `stemma retry`", at.run),
+                    format!("run {} has ended: use `stemma retry`", at.run),
                 ),
-                ReplayOutcome::Removed => ("removed", "removed: it is no task".into()),
+                ReplayOutcome::Removed => ("removed", "removed: it was not a task".into()),
             };
         if output.is_text() {
             output.line(&format!("{}  {says}", letter.id));

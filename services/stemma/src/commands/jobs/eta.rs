@@ -1,12 +1,12 @@
-//! How long the rest takes, from how it went lately.
+//! Estimates the remaining time of a job from its recent rate.
 
 use std::collections::VecDeque;
 
-/// The share of the time that counts, the latest: how a job starts says little of how it goes on.
+// Only the latest 90 % of the time count, because the start of a job is not representative.
 const RECENT_SHARE: f64 = 0.9;
-/// Seconds that count at least.
+// Shorter windows jump too much, because documents finish in bursts.
 const MIN_SECONDS: f64 = 20.0;
-/// Samples kept at most; older ones are thinned.
+// Bounds memory for jobs of many hours: at this size every second sample is dropped.
 const MAX_SAMPLES: usize = 512;
 
 /// Samples of (seconds, what was done by then).
@@ -26,8 +26,8 @@ impl Eta {
         self.0.push_back((seconds, done));
     }
 
-    /// Seconds until `total` is done, at the mean rate of the time that counts: medians of shorter spells were tried, and
-    /// are off by half where work comes in bursts.
+    /// Seconds until `total` is done, at the mean rate of the window. Medians of shorter windows were tried and were
+    /// off by half when documents finish in bursts.
     pub fn seconds(&self, total: f64) -> Option<f64> {
         let first = self.0.front()?;
         let last = self.0.back()?;

@@ -1,4 +1,4 @@
-//! Following a job to its end.
+//! Follows a job until it ends.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -11,14 +11,15 @@ use tokio_util::sync::CancellationToken;
 use super::JobContext;
 use super::eta::{Eta, duration};
 use super::job_status::{JobView, job_view, live_progress};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::OutputFormat;
 
-/// How often a job is looked at.
+// How often a job is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How often a line is written where there is no terminal, if something changed.
+// Without a terminal, one line per interval keeps logs of long jobs short.
 const LINE_INTERVAL_SECONDS: f64 = 15.0;
-/// Looks that may fail one after the other before following is given up.
+// 60 failed polls are 30 seconds, in which a broker or Redis restarts.
 const MAX_FAILED_POLLS: u32 = 60;
 
 /// How a view is shown while it changes.
@@ -26,18 +27,18 @@ pub struct FollowDisplay<'a> {
     context: &'a Context,
     bar: Option<ProgressBar>,
     eta: Eta,
-    /// The most that was done: what is shown never goes back.
+    // The highest progress so far: the bar never moves back.
     max_done: f64,
-    /// Whether the flows learned of more to do since.
+    // Whether the total grew since: flows discover tasks while they run.
     total_grew: bool,
     began: std::time::Instant,
     last_line: Option<(f64, String)>,
-    /// Whether every change is an event on standard output.
+    // Whether to print every change as a JSON object.
     events: bool,
 }
 
 impl<'a> FollowDisplay<'a> {
-    /// A view of a job. With `events`, each change is a JSON object on standard output where that form is asked for.
+    /// A view of a job. With `events`, each change is a JSON object on standard output, if the format is JSON lines.
     pub fn new(context: &'a Context, total: u64, events: bool) -> Self {
         let terminal = std::io::stderr().is_terminal()
             && context.output.quiet == 0
@@ -117,7 +118,7 @@ impl<'a> FollowDisplay<'a> {
             format!("   tasks {}/{about}{tasks}", view.tasks_present)
         };
         format!(
-            "{}/{}   {} with gaps, {} failed   {} open{tasks}{eta}{state}",
+            "{}/{}   {} with warnings, {} failed   {} open{tasks}{eta}{state}",
             counts.ended(),
             view.total,
             counts.done_with_gaps,
@@ -133,10 +134,7 @@ impl<'a> FollowDisplay<'a> {
     }
 }
 
-/// Follows a job until it has ended, or `stop`: then it goes on without being watched. Returns the last view.
-///
-/// # Errors
-/// [`CommandError`] when the store or the ledger stay away.
+/// Follows a job until it ends or `stop` is cancelled; the job itself continues. Returns the last view.
 pub async fn follow(
     job_context: &JobContext,
     manifest: &JobManifest,
@@ -161,7 +159,7 @@ pub async fn follow(
             }
             Err(error) if failed < MAX_FAILED_POLLS && !stop.is_cancelled() => {
                 failed += 1;
-                tracing::warn!(%error, "cannot see how far the job is; looking again");
+                tracing::warn!(%error, "cannot read the progress of the job; retrying");
             }
             Err(error) => return Err(error.into()),
         }
@@ -172,7 +170,7 @@ pub async fn follow(
     }
 }
 
-/// The exit code that a job's end stands for; one that has not ended was left to itself.
+/// The exit code for the end of a job. A job that has not ended was interrupted.
 pub fn exit(view: &JobView) -> Exit {
     match view.state {
         "cancelled" | "stopped" => Exit::Stopped,
@@ -186,9 +184,9 @@ pub fn exit(view: &JobView) -> Exit {
     }
 }
 
-/// Says how a job ended, and what to do next.
+/// Prints how a job ended, and the next step.
 ///
-/// `goes_on` says whether a job that has not ended goes on without this process.
+/// `goes_on`: whether an unfinished job continues without this process.
 pub fn print_end(context: &Context, view: &JobView, goes_on: bool) {
     let output = &context.output;
     if !output.is_text() {
@@ -204,7 +202,7 @@ pub fn print_end(context: &Context, view: &JobView, goes_on: bool) {
         .unwrap_or_default();
     let mut parts = vec![format!("{} done", counts.done)];
     for (number, what) in [
-        (counts.done_with_gaps, "with gaps"),
+        (counts.done_with_gaps, "with warnings"),
         (counts.unchanged, "unchanged"),
         (counts.failed, "failed"),
         (counts.cancelled, "cancelled"),
@@ -223,23 +221,23 @@ pub fn print_end(context: &Context, view: &JobView, goes_on: bool) {
     ));
     if counts.failed > 0 {
         output.note(&format!(
-            "what failed and why: stemma failures {} --by reason",
+            "reasons: stemma failures {} --by reason",
             view.job
         ));
     }
     if view.needs_attention() {
         let why = match view.paused.map(|paused| paused.reason) {
-            Some(PauseReason::Budget) => "paused: budget. Go on with more",
+            Some(PauseReason::Budget) => "paused: budget used up; resume with a larger --budget",
             _ => {
-                "paused: the provider refuses the key, the model's name or its address. Go on when it is mended"
+                "paused: the provider rejects the key, the model name or the address; correct it, then resume with"
             }
         };
         output.note(&format!("{why}: stemma job resume {}", view.job));
     } else if !view.has_ended() && !goes_on {
-        output.note("everything that ended is kept; go on with the same command");
+        output.note("finished documents are saved; run the same command to resume");
     } else if !view.has_ended() {
         output.note(&format!(
-            "the job goes on; look with: stemma watch {0}; end it with: stemma cancel {0}",
+            "the job continues; follow it with: stemma watch {0}; cancel it with: stemma cancel {0}",
             view.job
         ));
     }

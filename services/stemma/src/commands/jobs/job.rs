@@ -1,13 +1,14 @@
-//! `stemma job`: pause a job, let it go on, or say who waits for it.
+//! `stemma job`: pauses or resumes a job, or changes its priority.
 
 use stemma_engine::jobs::PauseReason;
 use stemma_engine::{Priority, jobs};
 
 use super::JobContext;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::BudgetArgs;
+use crate::error::{CommandError, Exit};
 
-/// Pause a job, let it go on, or change who waits for it.
+/// Pause or resume a job, or change its priority.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,39 +23,35 @@ pub struct JobArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum JobAction {
-    /// Begin nothing more of it; what is under way is finished.
+    /// Start no new tasks of the job; running tasks finish.
     Pause {
         /// A job, by id or name.
         job: String,
     },
-    /// Let it go on, with another budget where one is given.
+    /// Resume the job, optionally with a new budget.
     Resume {
         /// A job, by id or name.
         job: String,
         #[command(flatten)]
         budget: BudgetArgs,
     },
-    /// Say whose documents are opened first: those of interactive jobs.
+    /// Change the priority. Documents of interactive jobs are opened first.
     Priority {
         /// A job, by id or name.
         job: String,
-        /// Who waits.
+        /// The new priority.
         class: JobPriority,
     },
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum JobPriority {
-    /// A person.
+    /// A person waits for it.
     Interactive,
-    /// No one in particular.
+    /// Background work.
     Bulk,
 }
 
-/// Says it.
-///
-/// # Errors
-/// [`CommandError`] when there is no such job, it has ended, or a server is away.
 pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError> {
     let job_context = JobContext::open(context, "job").await?;
     let (JobAction::Pause { job }
@@ -71,14 +68,14 @@ pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError>
     let state = match args.what {
         JobAction::Pause { .. } => {
             jobs::pause(env, ports, job, PauseReason::Person).await?;
-            "is paused; what is under way is finished"
+            "is paused; running tasks finish"
         }
         JobAction::Resume { budget, .. } => {
             if let Some(budget) = budget.budget() {
                 jobs::set_budget(env, ports, job, budget).await?;
             }
             jobs::resume(env, ports, job).await?;
-            "goes on"
+            "is resumed"
         }
         JobAction::Priority { class, .. } => {
             let class = match class {
@@ -86,7 +83,7 @@ pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError>
                 JobPriority::Bulk => Priority::Bulk,
             };
             jobs::prioritize(env, ports, job, class).await?;
-            "has another priority: for documents that are not opened yet"
+            "has a new priority, for documents that are not opened yet"
         }
     };
     if context.output.is_text() {

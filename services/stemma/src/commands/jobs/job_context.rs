@@ -1,4 +1,4 @@
-//! What commands on jobs stand on: the blobs, and where there is a cluster, its ports.
+//! Access to jobs: the blobs, and the ports of the cluster if one is configured.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::{Env, JobId, Ports, jobs};
 
-use crate::context::{CommandError, Context};
+use crate::context::Context;
+use crate::error::CommandError;
 
 /// A store with its jobs.
 pub struct JobContext {
-    /// The world.
     pub env: Env,
-    /// The ports. Without a cluster, queue and ledger are this process's own: there is nothing on them.
+    /// The ports. Without a cluster, queue and ledger belong to this process and are empty.
     pub ports: Ports,
-    /// Whether the ports are those of a cluster: whether boards and lanes say anything.
+    /// Whether queue and ledger hold live data.
     pub is_live: bool,
-    /// Who writes to a folder store now.
+    /// The process that writes to a folder store now.
     pub writer: Option<LockOwner>,
     collection: String,
     _cluster: Option<Cluster>,
@@ -26,9 +26,6 @@ pub struct JobContext {
 
 impl JobContext {
     /// Opens the store. `command` names this process to the servers.
-    ///
-    /// # Errors
-    /// [`CommandError`] when there is no store, or a server is away.
     pub async fn open(context: &Context, command: &str) -> Result<Self, CommandError> {
         let env = Env::system();
         let collection = context.collection.to_string();
@@ -56,7 +53,7 @@ impl JobContext {
         })
     }
 
-    /// A store that this process itself works on.
+    /// The context of a job that this process works on.
     pub fn local(env: Env, ports: Ports, context: &Context) -> Self {
         Self {
             env,
@@ -68,20 +65,16 @@ impl JobContext {
         }
     }
 
-    /// The objects.
     pub fn blobs(&self) -> &dyn Blobs {
         self.ports.blobs.as_ref()
     }
 
-    /// The objects, to be kept.
+    /// The shared blobs.
     pub fn blobs_arc(&self) -> Arc<dyn Blobs> {
         Arc::clone(&self.ports.blobs)
     }
 
     /// The job with this id, or this name; `None` when the collection has none.
-    ///
-    /// # Errors
-    /// [`CommandError`] when the store cannot be read.
     pub async fn find(&self, job: &str) -> Result<Option<JobManifest>, CommandError> {
         let ours = |manifest: &JobManifest| manifest.collection == self.collection;
         if job.is_empty()
@@ -103,17 +96,14 @@ impl JobContext {
         }
     }
 
-    /// The same, where it must be there.
-    ///
-    /// # Errors
-    /// [`CommandError`] `job.unknown` when it is not.
+    /// The job with this id or name, or the error `job.unknown`.
     pub async fn job(&self, job: &str) -> Result<JobManifest, CommandError> {
         self.find(job).await?.ok_or_else(|| {
             CommandError::new(
                 "job.unknown",
-                format!("there is no job `{job}` in this collection"),
+                format!("unknown job `{job}` in this collection"),
             )
-            .with_next("see the jobs with `stemma status`")
+            .with_next("list jobs with `stemma status`")
         })
     }
 }

@@ -1,4 +1,4 @@
-//! How far a job is, from its report, its coordinator's word, or the store alone.
+//! Progress of a job, from its report, its coordinator, or the store alone.
 
 use std::collections::BTreeMap;
 
@@ -10,47 +10,41 @@ use stemma_engine::{JobId, PortError};
 
 use super::JobContext;
 
-/// How far a job is.
+/// State and progress of a job.
 #[derive(Debug, Clone, Serialize)]
 pub struct JobView {
-    /// The job.
     pub job: JobId,
     /// The name it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What was submitted.
     pub label: String,
     /// `finished`, `cancelled`, `stopped`, `cancelling`, `paused`, `running`, `waiting` (no coordinator has it) or
     /// `interrupted` (no process works on the store).
     pub state: &'static str,
-    /// Documents.
     pub total: u64,
     /// How they ended so far.
     pub counts: EntryCounts,
-    /// Documents in work.
     pub open: u64,
-    /// Tasks of documents in work that have an outcome.
+    /// Finished tasks of open documents.
     pub tasks_present: u64,
-    /// Tasks of documents in work that are asked for and have none.
+    /// Requested, unfinished tasks of open documents.
     pub tasks_missing: u64,
-    /// Failed documents by code; of a job that has not ended, as far as its coordinator has saved it.
+    /// Failed documents by code; for a running job, as of its last checkpoint.
     pub reasons: BTreeMap<String, u64>,
-    /// When it was submitted.
     pub submitted_ms: u64,
     /// When it ended; `null` while it has not.
     pub ended_ms: Option<u64>,
     /// Documents per second, over the whole job; `null` before the first ended.
     pub documents_per_second: Option<f64>,
-    /// Seconds to the end, as fast as it went so far.
+    /// Remaining seconds at the rate so far.
     pub eta_seconds: Option<f64>,
-    /// Why it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<Paused>,
 }
 
 impl JobView {
-    /// Documents that ended, and of those in work the share that their tasks make up: grows smoothly, and goes back
-    /// only when a flow learns of more to do.
+    /// Documents that ended, plus the finished share of open ones. It grows smoothly, and shrinks
+    /// only if a flow discovers more tasks.
     pub fn done(&self) -> f64 {
         let tasks = self.tasks_present + self.tasks_missing;
         let part = if tasks == 0 {
@@ -58,19 +52,23 @@ impl JobView {
         } else {
             self.tasks_present as f64 / tasks as f64
         };
-        // A document whose tasks are all done has still to be published.
+        // A document whose tasks are all done still has to be published, so it counts less than 1.
         self.counts.ended() as f64 + 0.9 * part * self.open as f64
     }
 
-    /// Whether it has ended.
     pub fn has_ended(&self) -> bool {
         self.ended_ms.is_some()
     }
 
-    /// Whether it stands still until someone raises its budget or mends a key.
+    /// Whether it is paused until someone raises the budget or corrects the key.
     pub fn needs_attention(&self) -> bool {
-        let stops = |reason| matches!(reason, PauseReason::Budget | PauseReason::Credentials);
-        !self.has_ended() && self.paused.is_some_and(|paused| stops(paused.reason))
+        !self.has_ended()
+            && self.paused.is_some_and(|paused| {
+                matches!(
+                    paused.reason,
+                    PauseReason::Budget | PauseReason::Credentials
+                )
+            })
     }
 
     fn new(manifest: &JobManifest, state: &'static str, counts: EntryCounts) -> Self {
@@ -98,7 +96,7 @@ impl JobView {
         let seconds = until_ms.saturating_sub(self.submitted_ms) as f64 / 1e3;
         if ended > 0 && seconds > 0.0 {
             self.documents_per_second = Some(ended as f64 / seconds);
-            // By what was done, also of documents in work: of many that began together few have ended at first.
+            // Includes open documents: when many start together, few have ended at first.
             let rate = self.done() / seconds;
             self.eta_seconds =
                 (!self.has_ended()).then(|| (self.total as f64 - self.done()).max(0.0) / rate);
@@ -107,10 +105,7 @@ impl JobView {
     }
 }
 
-/// Looks at a job; `is_live` is what coordinators said lately.
-///
-/// # Errors
-/// [`PortError`] when the store is away.
+/// Reads the state of a job; `live` holds the latest reports of coordinators.
 pub async fn job_view(
     job_context: &JobContext,
     manifest: &JobManifest,
@@ -167,10 +162,7 @@ fn ended_view(manifest: &JobManifest, report: JobReport) -> JobView {
     view.with_rates(report.ended_ms)
 }
 
-/// What coordinators said lately of jobs; nothing where there is no cluster.
-///
-/// # Errors
-/// [`PortError`] when the ledger is away.
+/// The latest reports of coordinators; empty without a cluster.
 pub async fn live_progress(job_context: &JobContext) -> Result<Vec<JobProgress>, PortError> {
     let notices = job_context
         .ports

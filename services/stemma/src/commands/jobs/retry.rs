@@ -1,4 +1,4 @@
-//! `stemma retry`: documents that failed, or were cancelled, become a job again.
+//! `stemma retry`: submits failed or cancelled documents again.
 
 use std::io::{BufRead, IsTerminal};
 use std::str::FromStr;
@@ -13,17 +13,16 @@ use stemma_pipeline::Submission;
 
 use super::JobContext;
 use super::runner::JobRunner;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::clean;
 
-/// Headers read at once.
 const READS_AT_ONCE: usize = 16;
-/// Documents listed for people.
 const MAX_LISTED: usize = 20;
 
-/// Run documents again that failed.
+/// Retry documents that failed.
 ///
-/// They become new versions under the settings in force now; what was made of them before is not made again.
+/// They become new versions under the current settings. Results that still apply are reused.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,27 +30,25 @@ Examples:
   stemma retry j-1a1fba360ee4aa2 --where stage=outline --wait
   stemma retry --where doc=BROKEN_8K --yes")]
 pub struct RetryArgs {
-    /// Only documents whose last run this job opened.
+    /// Only documents that this job ran last.
     pub job: Option<String>,
-    /// Only documents that failed so: `code=…`, `stage=…` or `doc=…`; `*` at the end of a code stands for anything.
+    /// Only failures that match `code=…`, `stage=…` or `doc=…`; a code may end with `*`.
     #[arg(long = "where", value_name = "WHAT=VALUE")]
     pub filters: Vec<FailureFilter>,
-    /// Show what would be run again, and run nothing.
+    /// Show what would be retried, without doing it.
     #[arg(long)]
     pub dry_run: bool,
-    /// Stay until the job has ended.
+    /// Wait until the job ends.
     #[arg(long)]
     pub wait: bool,
 }
 
-/// What a failed document must be like.
+/// A condition on failures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FailureFilter {
     /// The code of its failure, or how it begins.
     Code(String),
-    /// The stage that failed.
     Stage(String),
-    /// The document.
     Doc(String),
 }
 
@@ -63,7 +60,9 @@ impl FromStr for FailureFilter {
             Some(("code", value)) => Ok(Self::Code(value.into())),
             Some(("stage", value)) => Ok(Self::Stage(value.into())),
             Some(("doc", value)) => Ok(Self::Doc(value.into())),
-            _ => Err(format!("`{text}` is none of code=…, stage=…, doc=…")),
+            _ => Err(format!(
+                "invalid filter `{text}`; use code=…, stage=… or doc=…"
+            )),
         }
     }
 }
@@ -88,10 +87,6 @@ struct RetryView<'a> {
     retried: Vec<&'a str>,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// [`CommandError`] when there is no such job, nobody agreed, or a server is away.
 pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandError> {
     let chosen = {
         let job_context = JobContext::open(context, "retry").await?;
@@ -99,13 +94,13 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
     };
     let output = &context.output;
     if chosen.is_empty() {
-        output.note("no document failed so");
+        output.note("no failed document matches");
         return Ok(Exit::Nothing);
     }
     if args.dry_run {
         let retried: Vec<&str> = chosen.iter().map(|(label, _)| label.as_str()).collect();
         if output.is_text() {
-            output.line(&format!("{} documents would be run again", chosen.len()));
+            output.line(&format!("{} documents would be retried", chosen.len()));
             retried
                 .iter()
                 .take(MAX_LISTED)
@@ -122,8 +117,8 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
     if !confirm(context, chosen.len())? {
         return Ok(Exit::Nothing);
     }
-    let config = context.config()?.config;
-    let runner = JobRunner::open(context, &config, "retry").await?;
+    let config = context.config()?;
+    let runner = JobRunner::open(context, config, "retry").await?;
     let documents: Vec<Submission> = chosen
         .into_iter()
         .map(|(_, submission)| submission)
@@ -155,7 +150,7 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
     }
 }
 
-/// The documents that match, with what to submit of them.
+// The documents that match, with what to submit of them.
 async fn select_failed(
     job_context: &JobContext,
     args: &RetryArgs,
@@ -197,7 +192,7 @@ async fn select_failed(
     Ok(chosen.into_iter().flatten().collect())
 }
 
-/// Asks before documents are run again; without a terminal `--yes` is needed.
+// Asks before documents are run again; without a terminal `--yes` is needed.
 fn confirm(context: &Context, documents: usize) -> Result<bool, CommandError> {
     if context.yes {
         return Ok(true);
@@ -205,13 +200,13 @@ fn confirm(context: &Context, documents: usize) -> Result<bool, CommandError> {
     if !std::io::stdin().is_terminal() {
         return Err(CommandError::new(
             "retry.not_confirmed",
-            format!("{documents} documents would be run again"),
+            format!("{documents} documents would be retried"),
         )
-        .with_next("say so with --yes, or look with --dry-run"));
+        .with_next("confirm with --yes, or preview with --dry-run"));
     }
     context
         .output
-        .error(&format!("run {documents} documents again? [y/N]"));
+        .error(&format!("retry {documents} documents? [y/N]"));
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.map_err(|error| CommandError::new("retry.not_confirmed", error.to_string()))?;

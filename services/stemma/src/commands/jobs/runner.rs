@@ -1,4 +1,4 @@
-//! Where submitted work is done: on the cluster, or right here.
+//! Runs jobs: on the cluster, or in this process.
 
 use std::sync::Arc;
 
@@ -11,24 +11,22 @@ use tokio_util::sync::CancellationToken;
 use super::JobContext;
 use super::follow::{FollowDisplay, exit, follow, print_end};
 use crate::config::Config;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::embedded::EmbeddedServices;
+use crate::error::{CommandError, Exit};
 
-/// A place where submitted work is done.
+/// The cluster, or the services in this process.
 pub struct JobRunner {
     /// What jobs are submitted to and looked at through.
     pub job_context: JobContext,
-    /// Where the work is done in this process: its services, and the lock of the store.
+    // Where the work is done in this process: its services, and the lock of the store.
     local: Option<(EmbeddedServices, WritableStore)>,
     stop: CancellationToken,
 }
 
 impl JobRunner {
-    /// Opens the cluster, or, where none is configured, the store for writing, and starts the services here. `command`
-    /// is shown to others.
-    ///
-    /// # Errors
-    /// [`CommandError`] when a server is away, or someone else writes to the store.
+    /// Connects to the cluster. If none is configured, opens the store for writing and starts the services. `command`
+    /// is shown to other processes.
     pub async fn open(
         context: &Context,
         config: &Config,
@@ -64,15 +62,12 @@ impl JobRunner {
         self.stop.clone()
     }
 
-    /// Whether an interrupt asked for an end.
+    /// Whether the process was interrupted.
     pub fn is_stopped(&self) -> bool {
         self.stop.is_cancelled()
     }
 
-    /// Stays with a job until it has ended where `wait` says so, or no one else would do the work; says how it went.
-    ///
-    /// # Errors
-    /// [`CommandError`] when the store stays away.
+    /// Follows a job until it ends, if `wait` is set or this process does the work, and prints the result.
     pub async fn follow_or_detach(
         self,
         context: &Context,
@@ -93,7 +88,7 @@ impl JobRunner {
         if output.is_text() {
             output.line(&manifest.job.to_string());
             output.note(&format!(
-                "{} documents submitted; look with: stemma watch {}",
+                "{} documents submitted; follow with: stemma watch {}",
                 manifest.entries, manifest.job
             ));
         } else {
@@ -106,7 +101,6 @@ impl JobRunner {
         Ok(Exit::Done)
     }
 
-    /// Drains what works here.
     pub async fn close(self) {
         if let Some((services, store)) = self.local {
             services.stop().await;

@@ -1,4 +1,4 @@
-//! `stemma status`: jobs, lanes, workers and limits, as they are now.
+//! `stemma status`: the current state of jobs, lanes, workers and limits.
 
 use std::collections::BTreeMap;
 
@@ -13,46 +13,44 @@ use stemma_engine::{JobId, Priority, dead_letter, diagnosis};
 use super::JobContext;
 use super::eta::duration;
 use super::job_status::{JobView, job_view};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 use crate::table::{Align, Table};
 
-/// Show jobs: how far they are, and what works on them.
+/// Show the progress of jobs, and the workers and lanes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A job is what one `stemma submit` or `stemma ingest` asked for. Without a cluster the answer comes from
-the store alone: a job that is neither finished nor being worked on was interrupted, and the same ingest
-goes on with it.
+Each `stemma submit` or `stemma ingest` creates a job. Without a cluster, the status comes from the
+store: a job that is neither finished nor running was interrupted, and running the same ingest again
+resumes it.
 
 Examples:
   stemma status
   stemma status j-1a1fba360ee4aa2 --json")]
 pub struct StatusArgs {
-    /// A job, by id or name; without one the latest jobs are shown.
+    /// A job, by id or name [default: the latest jobs].
     pub job: Option<String>,
-    /// Jobs shown at most.
+    /// Number of jobs to show.
     #[arg(short = 'n', long, default_value_t = 10, value_name = "N")]
     pub limit: usize,
 }
 
-/// Jobs, and what works on them.
+// Jobs, and what works on them.
 #[derive(Debug, Serialize)]
 struct StatusView {
-    /// Whether services were asked; otherwise everything is from the store alone.
+    // Whether a cluster reported; otherwise all data is from the store.
     live: bool,
-    /// Who is writing to a folder store now.
+    // Who is writing to a folder store now.
     writer: Option<LockOwner>,
-    /// Latest first.
     jobs: Vec<JobView>,
-    /// Living processes.
     processes: Vec<ProcessView>,
-    /// Lanes that anyone serves or anything waits on.
+    // Lanes that anyone serves or anything waits on.
     lanes: Vec<LaneView>,
-    /// What living processes have done, by stage.
+    // What living processes have done, by stage.
     stages: BTreeMap<String, StageView>,
-    /// The models they ask.
     models: BTreeMap<String, ModelView>,
-    /// Messages no one could handle.
+    // Messages that could not be processed.
     dead_letters: u64,
 }
 
@@ -72,12 +70,12 @@ struct LaneView {
     ready: u64,
     unacked: u64,
     delayed: u64,
-    /// Processes that take from it.
+    // Processes that take from it.
     workers: usize,
-    /// Tasks they work on, of those they could.
+    // Tasks in work, and the number that could be.
     busy: u64,
     slots: u64,
-    /// Milliseconds since the oldest task in work was begun, of those that beats name.
+    // Age of the oldest task in work that a heartbeat names, in milliseconds.
     oldest_ms: Option<u64>,
 }
 
@@ -105,10 +103,6 @@ struct ModelView {
     last_error: Option<String>,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// [`CommandError`] when there is no store or no such job, or a server is away.
 pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandError> {
     let job_context = JobContext::open(context, "status").await?;
     let facts = match job_context.is_live {
@@ -142,7 +136,7 @@ pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandErr
     })
 }
 
-/// The latest jobs of the collection. Ids sort by time of submission.
+// The latest jobs of the collection. Ids sort by time of submission.
 async fn latest(
     job_context: &JobContext,
     live: &[JobProgress],
@@ -210,7 +204,7 @@ fn lanes(
             let sum = serving.clone().fold((0, 0), |(busy, slots), (_, here)| {
                 (busy + u64::from(here.busy), slots + u64::from(here.slots))
             });
-            // A beat does not say on which lane a task is: only of processes with one lane it is known.
+            // Heartbeats do not name the lane of a task, so ages are known only for processes with one lane.
             let single = serving
                 .clone()
                 .filter(|(beat, _)| beat.lanes.iter().all(|other| other.lane == *lane));
@@ -281,7 +275,7 @@ fn show(view: &StatusView, output: &Output, now: u64) {
         show_lanes(view, output);
         show_rates(view, output);
     } else {
-        output.note("from the store alone: no cluster is configured");
+        output.note("no cluster is configured; status is from the store");
     }
     if view.dead_letters > 0 {
         output.note(&format!(
@@ -290,7 +284,7 @@ fn show(view: &StatusView, output: &Output, now: u64) {
         ));
     }
     if view.jobs.iter().any(|job| job.state == "interrupted") {
-        output.note("an interrupted job goes on when the same ingest is run again");
+        output.note("run the same ingest again to resume an interrupted job");
     }
     if view.live
         && !view
@@ -298,11 +292,11 @@ fn show(view: &StatusView, output: &Output, now: u64) {
             .iter()
             .any(|process| process.service == "coordinator")
     {
-        output.note("no coordinator is alive: nothing goes on until one is started");
+        output.note("no coordinator is running: jobs make no progress until one starts");
     }
     if let Some(failed) = view.jobs.iter().find(|job| job.counts.failed > 0) {
         output.note(&format!(
-            "what failed and why: stemma failures {} --by reason",
+            "reasons: stemma failures {} --by reason",
             failed.job
         ));
     }
@@ -405,13 +399,6 @@ fn show_rates(view: &StatusView, output: &Output) {
         ));
     }
     for (name, model) in &view.models {
-        let limit = |used: u64, limit: u32| {
-            if limit == 0 {
-                used.to_string()
-            } else {
-                format!("{used}/{limit}")
-            }
-        };
         let breaker = if model.breaker_open_until_ms.is_some() {
             "open"
         } else {
@@ -420,15 +407,15 @@ fn show_rates(view: &StatusView, output: &Output) {
         output.line(&format!(
             "model {}  {} requests, {} tokens in the last minute   {} calls, {} waiting   breaker {breaker}",
             clean(name),
-            limit(model.requests_last_minute, model.requests_limit),
-            limit(model.tokens_last_minute, model.tokens_limit),
+            used_of_limit(model.requests_last_minute, model.requests_limit),
+            used_of_limit(model.tokens_last_minute, model.tokens_limit),
             model.calling,
             model.waiting
         ));
     }
 }
 
-/// `40 s ago`, `3 h ago`.
+// `40 s ago`, `3 h ago`.
 fn ago(millis: u64) -> String {
     let seconds = millis / 1000;
     match seconds {
@@ -436,5 +423,14 @@ fn ago(millis: u64) -> String {
         120..=7199 => format!("{} min ago", seconds / 60),
         7200..=172_799 => format!("{} h ago", seconds / 3600),
         _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+// A limit of 0 is unknown.
+fn used_of_limit(used: u64, limit: u32) -> String {
+    if limit == 0 {
+        used.to_string()
+    } else {
+        format!("{used}/{limit}")
     }
 }

@@ -1,4 +1,4 @@
-//! `stemma submit`: documents become a job of the cluster.
+//! `stemma submit`: submits documents as a job.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,28 +16,29 @@ use stemma_pipeline::sources::{file_uri, store_source};
 use stemma_pipeline::{OnModelFailure, Submission};
 
 use super::runner::JobRunner;
-use crate::commands::ingest::{discover_error, label, sidecars};
 use crate::config::Config;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::cost::BudgetArgs;
 use crate::discover::{DiscoveredFile, discover, read};
+use crate::error::{CommandError, Exit};
 use crate::models::on_model_failure;
 use crate::output::clean;
+use crate::submission::{discover_error, label, sidecars};
 
-/// Files read and stored at once.
+// Files read and stored at once.
 const FILES_AT_ONCE: usize = 4;
-/// Documents between two words on how far the submission is.
+// Documents between two words on how far the submission is.
 const PROGRESS_EVERY: u64 = 10_000;
 
 /// Submit files, folders or a bucket's objects as a job.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Local files are put into the store first, so that workers anywhere can read them; objects stay where
-they are. With --job NAME the same command can be repeated: it is one job, however often it is sent.
-Without a cluster the work is done in this process.
+Local files are copied to the store first, so that workers on other machines can read them; objects stay
+where they are. With --job NAME the command can be repeated: it creates only one job.
+Without a cluster, this process does the work.
 
-Exit codes with --wait: 0 done, 3 some documents failed, 4 stopped or cancelled, 130 interrupted: the
-job goes on.
+Exit codes with --wait: 0 done, 3 some documents failed, 4 stopped or cancelled, 130 interrupted (the
+job continues).
 
 Examples:
   stemma submit filings/ --wait
@@ -47,24 +48,24 @@ pub struct SubmitArgs {
     /// Files, folders, patterns, or `s3://BUCKET/PREFIX`; `-` reads a list of paths from standard input.
     #[arg(required = true, value_name = "PATH|s3://…|-")]
     pub sources: Vec<PathBuf>,
-    /// Stay until the job has ended.
+    /// Wait until the job ends.
     #[arg(long)]
     pub wait: bool,
-    /// Give the job a name of letters, digits, `-`, `_` and `.`: one name is one job.
+    /// Unique name for the job, of letters, digits, `-`, `_` and `.`.
     #[arg(long, value_name = "NAME", value_parser = job_name)]
     pub job: Option<String>,
-    /// Stop the job when more documents than this have failed: a number, or a share such as `2%`.
+    /// Stop the job if more documents than this fail: a number, or a share such as `2%`.
     #[arg(long, value_name = "N|P%")]
     pub max_failed: Option<MaxFailed>,
     #[command(flatten)]
     pub budget: BudgetArgs,
-    /// What becomes of a document where the model does not answer: it fails, what is missing is a gap, or rules stand in.
+    /// If the model fails: fail the document, leave a gap, or use rules (offline).
     #[arg(long, value_name = "fail|gap|offline", value_parser = on_model_failure)]
     pub on_model_failure: Option<OnModelFailure>,
-    /// Someone waits: go before bulk work.
+    /// High priority: run before bulk jobs.
     #[arg(long)]
     pub interactive: bool,
-    /// Try documents again that failed before, or about which a model left questions unanswered.
+    /// Retry documents that failed, or for which the model gave no answer.
     #[arg(long)]
     pub rerun_failed: bool,
 }
@@ -78,16 +79,13 @@ fn job_name(text: &str) -> Result<String, String> {
     if sound {
         Ok(text.into())
     } else {
-        Err("a name is of letters, digits, `-`, `_` and `.`, at most 100".into())
+        Err("use at most 100 letters, digits, `-`, `_` and `.`".into())
     }
 }
 
 /// Submits, and stays where it is asked to.
-///
-/// # Errors
-/// [`CommandError`] when nothing can be submitted, or a server is away.
 pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandError> {
-    let mut config = context.config()?.config;
+    let mut config = context.config()?.clone();
     config.model.settings.on_failure = args
         .on_model_failure
         .unwrap_or(config.model.settings.on_failure);
@@ -121,7 +119,7 @@ pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandErr
             Ok(JobStart::Existing(manifest)) => {
                 context
                     .output
-                    .note(&format!("submitted before, as {}", manifest.job));
+                    .note(&format!("already submitted as {}", manifest.job));
                 Ok((manifest, 0))
             }
             Ok(JobStart::New(submitting)) => {
@@ -146,7 +144,7 @@ pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandErr
     }
 }
 
-/// Pushes everything that is found; returns the manifest, and how many files could not be read.
+// Pushes everything that is found; returns the manifest, and how many files could not be read.
 async fn submit_all(
     submitting: JobWriter,
     args: &SubmitArgs,
@@ -180,20 +178,20 @@ async fn submit_all(
     }
     if push.submitting.entries() == 0 {
         return Err(
-            CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
-                .with_next("name files, a folder that holds some, or s3://BUCKET/PREFIX"),
+            CommandError::new("input.nothing", "no .pdf, .md or .txt file found")
+                .with_next("give files, a folder that contains some, or s3://BUCKET/PREFIX"),
         );
     }
     let manifest = push.submitting.finish(push.env, push.ports).await?;
     Ok((manifest, push.unread))
 }
 
-/// A submission while it is filled.
+// A submission while it is filled.
 struct Submitter<'a> {
     env: &'a Env,
     ports: &'a Ports,
     collection: &'a Collection,
-    /// Whether workers run elsewhere, and need the bytes in the store.
+    // Whether workers run elsewhere, and need the bytes in the store.
     upload: bool,
     max_bytes: u64,
     retry_failed: bool,
@@ -213,16 +211,17 @@ impl Submitter<'_> {
             .push(self.env, self.ports.blobs.as_ref(), job_entry(&submission)?)
             .await?;
         if self.submitting.entries().is_multiple_of(PROGRESS_EVERY) {
-            self.context
-                .output
-                .note(&format!("{} documents so far", self.submitting.entries()));
+            self.context.output.note(&format!(
+                "{} documents submitted so far",
+                self.submitting.entries()
+            ));
         }
         if self.runner.is_stopped() {
             return Err(CommandError::new(
                 "submit.interrupted",
                 "interrupted: no job was submitted",
             )
-            .with_next("the same command again; what was stored is not stored again"));
+            .with_next("run the same command again; stored files are not uploaded again"));
         }
         Ok(())
     }
@@ -249,7 +248,7 @@ impl Submitter<'_> {
         let discovery = discover(paths, skip).map_err(|error| discover_error(&error))?;
         for (path, why) in &discovery.skipped {
             self.context.output.note(&format!(
-                "left out {}: {why}",
+                "skipped {}: {why}",
                 clean(&path.display().to_string())
             ));
         }
@@ -279,7 +278,7 @@ impl Submitter<'_> {
                     self.unread += 1;
                     self.context
                         .output
-                        .error(&format!("cannot be read: {}: {error}", clean(&path)));
+                        .error(&format!("cannot read {}: {error}", clean(&path)));
                 }
             }
         }
@@ -287,8 +286,8 @@ impl Submitter<'_> {
     }
 }
 
-/// Reads a file once: for its digest, and to put it into the store where workers run elsewhere. A file that cannot be
-/// read is the inner error.
+// Reads a file once, for its digest and, with `upload`, to copy it to the store. The inner error is a file that
+// cannot be read.
 async fn submission(
     env: &Env,
     ports: &Ports,

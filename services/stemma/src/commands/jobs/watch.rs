@@ -1,16 +1,17 @@
-//! `stemma watch`: a job, live.
+//! `stemma watch`: follows a job.
 
 use stemma_boot::shutdown;
 
 use super::JobContext;
 use super::follow::{FollowDisplay, exit, follow, print_end};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 
-/// Watch a job until it has ended.
+/// Watch a job until it ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-On a terminal the view is redrawn; elsewhere a line is written now and then, and with --jsonl an object
-for every change. An interrupt ends the watching, not the job.
+A terminal shows a progress bar; otherwise a line is printed every 15 seconds, and with --jsonl an object
+for every change. Interrupting this command does not stop the job.
 
 Examples:
   stemma watch j-1a1fba360ee4aa2
@@ -20,10 +21,6 @@ pub struct WatchArgs {
     pub job: String,
 }
 
-/// Watches.
-///
-/// # Errors
-/// [`CommandError`] when there is no such job, or the servers stay away.
 pub async fn run(args: WatchArgs, context: &Context) -> Result<Exit, CommandError> {
     let stop = shutdown::listen();
     let job_context = JobContext::open(context, "watch").await?;

@@ -1,4 +1,4 @@
-//! `stemma diagnosis`: why a document or a job is in its state.
+//! `stemma why`: explains the state of a document or job.
 
 use futures::future::try_join_all;
 use serde::Serialize;
@@ -11,21 +11,22 @@ use stemma_pipeline::FilingFlow;
 use super::JobContext;
 use super::eta::duration;
 use crate::commands::open::word;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 
-/// Open runs of a job that are looked at: its oldest.
+// Open runs of a job that are looked at: its oldest.
 const MAX_RUNS_DIAGNOSED: usize = 8;
 
-/// Say why a document or a job is in its state, what is kept, and what to do.
+/// Explain the state of a document or job, and what to do next.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-By rule, from what the ledger, the lanes, living processes and the records say: no model is asked.
+Uses rules on the ledger, lanes, running processes and records. Calls no model.
 
 Examples:
   stemma why BROKEN_8K
   stemma why j-1a1fba360ee4aa2
-  stemma failures            all that failed, grouped by reason")]
+  stemma failures            all failures")]
 pub struct WhyArgs {
     /// A document, or a job by id or name.
     #[arg(value_name = "DOC|JOB")]
@@ -34,23 +35,19 @@ pub struct WhyArgs {
 
 #[derive(Debug, Serialize)]
 struct WhyReport {
-    /// What is published and kept of a document.
+    // What is published and kept of a document.
     #[serde(flatten)]
     document: Option<StateExplanation>,
-    /// The job, where one was asked for.
+    // Present if the argument was a job.
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<JobId>,
-    /// The run the diagnosis is of.
+    // The run the diagnosis is of.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<RunId>,
-    /// Why it is not done yet; `null` for a document where no services could be asked.
+    // Why it is not done yet; `null` for a document where no services could be asked.
     diagnosis: Option<Diagnosis>,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// [`CommandError`] when there is no such document or job, or a server is away.
 pub async fn run(args: WhyArgs, context: &Context) -> Result<Exit, CommandError> {
     let job_context = JobContext::open(context, "why").await?;
     let answer = match job_context.find(&args.locator).await? {
@@ -73,7 +70,7 @@ async fn diagnose_job(
     facts.job = Some(diagnosis::job_facts(job_context.blobs(), manifest).await?);
     let mut worst = (None, diagnosis::diagnose(&facts));
     if worst.1.cause == Cause::Long {
-        // Of its oldest open documents, the one that is the hardest to get on with speaks for the job.
+        // The oldest open document with the most serious cause stands for the job.
         let runs = facts
             .jobs
             .iter()
@@ -175,7 +172,7 @@ async fn run_facts(
     Ok(diagnosis::run_facts(&job_context.ports, header, ending).await?)
 }
 
-/// A job that waits for a run and runs itself; else the one that opened it.
+// A job that waits for a run and runs itself; else the one that opened it.
 async fn waiting_job(job_context: &JobContext, header: &RunHeader) -> Result<JobId, CommandError> {
     for job in job_context.ports.ledger.watchers(&header.at.run).await? {
         if stemma_engine::jobs::load_control(job_context.blobs(), &job)
@@ -203,12 +200,12 @@ async fn run_header(
         .and_then(|json| serde_json::from_slice(&json).ok()))
 }
 
-/// Without services nothing moves but by the process that writes to the store.
+// Without a cluster, only the process that holds the write lock makes progress.
 fn offline_diagnosis(job_context: &JobContext) -> Diagnosis {
     let (cause, says, owner, remedy) = match &job_context.writer {
         Some(writer) => (
             Cause::Long,
-            "it is being worked on".into(),
+            "in progress".into(),
             Some(format!(
                 "stemma {} (process {})",
                 writer.command, writer.pid
@@ -217,7 +214,7 @@ fn offline_diagnosis(job_context: &JobContext) -> Diagnosis {
         ),
         None => {
             let remedy =
-                "go on with the same `stemma ingest`: what is there is not made again".to_owned();
+                "run the same `stemma ingest` again to resume; finished work is reused".to_owned();
             (
                 Cause::NoWorker,
                 "no process is working on this store".to_owned(),
@@ -227,9 +224,9 @@ fn offline_diagnosis(job_context: &JobContext) -> Diagnosis {
         }
     };
     let next = if remedy.is_some() {
-        "nothing, until it is gone on with"
+        "nothing until it is resumed"
     } else {
-        "it goes on"
+        "it continues"
     };
     Diagnosis {
         cause,

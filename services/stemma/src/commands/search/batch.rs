@@ -1,4 +1,4 @@
-//! Questions by the file, answered with pages.
+//! `stemma search --batch`: answers a file of questions with pages.
 
 use std::io::Read;
 use std::path::Path;
@@ -7,57 +7,57 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use stemma_archive::{Archive, SearchRequest, TreeSearchReport, is_store_error};
 
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 
-/// Sections that pages are taken from.
+// Sections that pages are taken from.
 const MAX_SECTIONS: usize = 100;
 
-/// A line of a batch.
+// A line of a batch.
 #[derive(Debug, Deserialize)]
 struct BatchQuestion {
     id: serde_json::Value,
     query: String,
-    /// The document, where it is known.
+    // The document, where it is known.
     #[serde(default)]
     doc: Option<String>,
 }
 
-/// The answer to a line.
+// The answer to a line.
 #[derive(Debug, Serialize)]
 struct BatchAnswer {
     id: serde_json::Value,
-    /// Document and physical page, best first.
+    // Document and physical page, best first.
     ranked_pages: Vec<(String, u32)>,
     latency_ms: f64,
-    /// Where a model was to be asked: the sections, best first, with their scores.
+    // With a model: the sections, best first, with their scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     sections: Option<Vec<(String, f64)>>,
-    /// How they were come to.
+    // How they were come to.
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<TreeSearchReport>,
 }
 
-/// A line that has no answer.
+// A line that has no answer.
 #[derive(Debug, Serialize)]
 struct BatchFailure {
-    /// Null where the line says none.
+    // Null where the line says none.
     id: serde_json::Value,
-    /// None: whoever counts pages counts this line, too.
+    // Empty, so that scripts which count pages also count failed lines.
     ranked_pages: Vec<(String, u32)>,
     error: BatchFailureReason,
 }
 
-/// Why it has none.
 #[derive(Debug, Serialize)]
 struct BatchFailureReason {
     code: String,
     message: String,
-    /// Of the file, from 1.
+    // Of the file, from 1.
     line: usize,
 }
 
 /// Answers each line with a line. What is asked in `template` beside the question holds for all of them. One that cannot be answered
-/// ends no other; a store that cannot be read ends them all.
+/// does not stop the others; an unreadable store stops the batch.
 pub(super) async fn run(
     file: &Path,
     reader: &Archive,
@@ -111,8 +111,9 @@ pub(super) async fn run(
 }
 
 fn parse_line(line: &str) -> Result<BatchQuestion, CommandError> {
-    serde_json::from_str(line)
-        .map_err(|error| CommandError::new("search.batch", format!("it is no question: {error}")))
+    serde_json::from_str(line).map_err(|error| {
+        CommandError::new("search.batch", format!("not a valid question: {error}"))
+    })
 }
 
 async fn answer_line(

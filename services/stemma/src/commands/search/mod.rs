@@ -1,4 +1,4 @@
-//! `stemma search`: sections that fit a question.
+//! `stemma search`: finds the sections for a question.
 
 mod batch;
 mod reasoned;
@@ -14,15 +14,16 @@ use stemma_retrieval::RankingStrategy;
 use stemma_retrieval::search::RankingFeature;
 
 use crate::commands::open::{highlight, open_indexed, page_or_line_range};
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
 use crate::table::counted;
 
-/// Find the sections that fit a question best; with a model where a strategy asks one.
+/// Find the best sections for a question, optionally with a model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A question that names an issuer, a year, a quarter, a form or an Item looks there: what it was understood as stands under
-the answer. `--in` one document looks nowhere else.
+An issuer, year, quarter, form or Item in the question narrows the search; the last line shows what was recognized.
+`--in` with one document searches only that document.
 
 Examples:
   stemma search \"hedging of foreign currency\"
@@ -33,60 +34,57 @@ Examples:
   stemma search \"why did margins fall\" --strategy auto-with-model --budget-calls 8
   stemma search --batch questions.jsonl > answers.jsonl
 
-Strategies without a model: auto, ranked (the same), lexical (the plain baseline). With a model (docs/REASONING.md): single
-shows it the whole tree, best_first opens the best section next, beam goes down level by level, mcts searches by chance and
-value, auto-with-model chooses. What was answered before is not asked again.
+Strategies without a model: auto, ranked (the same), lexical (plain baseline). With a model (docs/REASONING.md): single
+sends the whole tree, best_first opens the best section next, beam descends level by level, mcts is a Monte Carlo tree
+search, auto-with-model chooses. Earlier replies are reused.
 
-Lines of a batch are {\"id\": …, \"query\": …, \"doc\": …}, without `doc` to search everything; each is answered by a line
-{\"id\", \"ranked_pages\": [[document, page], …], \"latency_ms\"}, best page first. One that cannot be answered says why in
-\"error\" (code, message, line); the others go on, and the exit code is 3.")]
+Lines of a batch are {\"id\": …, \"query\": …, \"doc\": …}; omit `doc` to search everything. Each result is a line
+{\"id\", \"ranked_pages\": [[document, page], …], \"latency_ms\"}, best page first. A question that fails has an
+\"error\" (code, message, line); the others continue, and the exit code is 3.")]
 pub struct SearchArgs {
-    /// A question, or key words.
+    /// A question or keywords.
     #[arg(
         value_name = "QUERY",
         required_unless_present = "batch",
         conflicts_with = "batch"
     )]
     query: Option<String>,
-    /// Only in this document, folder or axis path; may be given more than once.
+    /// Limit to this document, folder or axis path; repeatable.
     #[arg(long = "in", value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// Only in documents for which this holds: `format=10-K and fiscal_year>=2020`, or JSON.
+    /// Limit to documents that match: `format=10-K and fiscal_year>=2020`, or JSON.
     #[arg(long = "where", value_name = "CONDITIONS", default_value = "")]
     conditions: String,
-    /// Only in this Item: 1A, II.1A.
+    /// Limit to this Item: 1A, II.1A.
     #[arg(long, value_name = "ITEM")]
     item: Option<String>,
-    /// Sections to show, one at least.
+    /// Number of sections to show.
     #[arg(short = 'n', long, value_name = "N", default_value_t = NonZeroUsize::MIN.saturating_add(9))]
     limit: NonZeroUsize,
-    /// Sections to pass over, for further pages of an answer.
+    /// Number of sections to skip, for the next page of results.
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
-    /// How to rank: auto, ranked, lexical; with a model: single, best_first, beam, mcts, auto-with-model.
+    /// Search strategy: auto, ranked, lexical; with a model: single, best_first, beam, mcts, auto-with-model.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = how_named)]
     strategy: StrategyChoice,
-    /// Calls of a model at most.
+    /// Limit on model calls.
     #[arg(long, value_name = "N")]
     budget_calls: Option<u32>,
-    /// Tokens of prompts and replies at most.
+    /// Limit on tokens of prompts and replies.
     #[arg(long, value_name = "N")]
     budget_tokens: Option<u64>,
-    /// Say what each score is made of, or what a model thought of each section.
+    /// Explain each score, or the model's reasons for each section.
     #[arg(long)]
     explain: bool,
-    /// Answer a file of questions, one JSON object on a line; `-` reads standard input.
+    /// Answer a file of questions, one JSON object per line; `-` reads standard input.
     #[arg(long, value_name = "FILE")]
     batch: Option<PathBuf>,
-    /// Leave an ingredient of `ranked` out, to see what it is worth; may be given more than once.
+    /// Turn off a ranking feature, to measure its effect; repeatable.
     #[arg(long, value_name = "INGREDIENT", value_parser = ingredient)]
     without: Vec<RankingFeature>,
 }
 
 /// The strategy of this name, without a model.
-///
-/// # Errors
-/// The names there are.
 pub fn strategy(name: &str) -> Result<RankingStrategy, String> {
     RankingStrategy::from_name(name).ok_or_else(|| {
         format!(
@@ -96,7 +94,7 @@ pub fn strategy(name: &str) -> Result<RankingStrategy, String> {
     })
 }
 
-/// With a model or without.
+// With a model or without.
 #[derive(Debug, Clone, Copy)]
 enum StrategyChoice {
     Plain(RankingStrategy),
@@ -130,7 +128,6 @@ fn ingredient(name: &str) -> Result<RankingFeature, String> {
     })
 }
 
-/// Runs the command.
 pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandError> {
     let (strategy, reasoned) = resolve_strategy(&args)?;
     let SearchArgs {
@@ -186,7 +183,7 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
     })
 }
 
-/// How to rank, and how a model is asked for it.
+// Builds the ranking strategy, with the limits of the model if it uses one.
 fn resolve_strategy(
     args: &SearchArgs,
 ) -> Result<(RankingStrategy, Option<TreeSearchOptions>), CommandError> {
@@ -195,9 +192,9 @@ fn resolve_strategy(
     match args.strategy {
         StrategyChoice::Reasoned(_) if args.skip > 0 => Err(CommandError::new(
             "search.skip",
-            "a model chooses one list of sections: there is nothing to skip to",
+            "--skip does not work with a model strategy",
         )
-        .with_next("stemma search … -n 20, or a strategy without a model")),
+        .with_next("use -n 20 instead, or a strategy without a model")),
         StrategyChoice::Reasoned(strategy) => Ok((
             RankingStrategy::default(),
             Some(TreeSearchOptions {
@@ -208,7 +205,7 @@ fn resolve_strategy(
         )),
         StrategyChoice::Plain(_) if calls.is_some() || tokens.is_some() => Err(CommandError::new(
             "search.budget",
-            "a budget is for strategies that ask a model",
+            "a budget needs a strategy that uses a model",
         )
         .with_next("stemma search … --strategy auto-with-model")),
         StrategyChoice::Plain(strategy) => Ok((strategy, None)),
@@ -218,7 +215,7 @@ fn resolve_strategy(
 fn show(hit: &SearchHit, output: &Output) {
     let path: Vec<String> = hit.path.iter().map(|title| clean(title)).collect();
     let place = match hit.best_pages.first() {
-        // The best page says more than the span of a long section.
+        // In a long section, the best page is more useful than the page range.
         Some(best) if hit.pages.is_some_and(|(start, end)| end > start + 1) => {
             let label = best
                 .label

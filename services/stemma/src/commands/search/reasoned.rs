@@ -1,10 +1,10 @@
-//! What is shown of a search that asked a model.
+//! Prints the steps of a search with a model.
 
 use stemma_archive::TreeSearchReport;
 
 use crate::output::{Output, OutputFormat, clean};
 
-/// Notes always; steps and sections where they were asked for.
+/// Prints notes, and with `--explain` steps and sections.
 pub(super) fn show(reasoning: &TreeSearchReport, output: &Output) {
     if output.format == OutputFormat::Text {
         reasoning
@@ -60,7 +60,7 @@ pub(super) fn cost(reasoning: &TreeSearchReport) -> String {
     let usage = &reasoning.usage;
     let tokens = usage.prompt_tokens + usage.output_tokens;
     let remembered = if usage.cached_replies > 0 {
-        format!(", {} remembered", usage.cached_replies)
+        format!(", {} cached", usage.cached_replies)
     } else {
         String::new()
     };

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use super::ServiceArgs;
 use super::host::ServiceHost;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::embedded;
+use crate::error::{CommandError, Exit};
 
-/// Run an assembler: writes finished trees, and the change records that tell of them.
+/// Run an assembler: publishes finished trees and their change records.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The only service that needs the right to write trees and change records. Any number may run.
+The only service that needs permission to write trees and change records. Any number may run.
 
 Example:
   stemma assembler --store s3://filings/stemma --listen 0.0.0.0:8080")]
@@ -20,9 +21,6 @@ pub struct AssemblerArgs {
 }
 
 /// Assembles until it is asked to stop.
-///
-/// # Errors
-/// [`CommandError`] when the cluster is not configured, or a server refuses.
 pub async fn run(args: AssemblerArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = ServiceHost::start("assembler", args.service.listen, context).await?;
     let tools = embedded::worker_deps(&running.config, None)?;

@@ -6,13 +6,14 @@ use stemma_engine::s3::{BucketReader, S3};
 
 use super::ServiceArgs;
 use super::host::ServiceHost;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 
-/// Run a coordinator: takes jobs, and decides what is done next.
+/// Run a coordinator: accepts jobs and schedules their tasks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Any number may run; each job and each document is looked after by one of them at a time. The store must be a bucket,
-and broker.url and redis.url must be set (see `stemma config`). SIGTERM ends it; a second one at once.
+and broker.url and redis.url must be set (see `stemma config`). SIGTERM stops it gracefully; a second SIGTERM stops it at once.
 
 Example:
   stemma coordinator --store s3://filings/stemma --listen 0.0.0.0:8080")]
@@ -22,9 +23,6 @@ pub struct CoordinatorArgs {
 }
 
 /// Coordinates until it is asked to stop.
-///
-/// # Errors
-/// [`CommandError`] when the cluster is not configured, or a server refuses.
 pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = ServiceHost::start("coordinator", args.service.listen, context).await?;
     let (env, ports, stop) = running.parts();
@@ -39,7 +37,7 @@ pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, Comma
     Ok(running.end().await)
 }
 
-/// What takes messages that name documents.
+// Handles messages that request reindexing of documents.
 async fn reindex(running: &ServiceHost) -> Result<Reindex, CommandError> {
     let (env, ports, _) = running.parts();
     let config = &running.config;

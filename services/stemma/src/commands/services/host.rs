@@ -1,4 +1,4 @@
-//! A service in work: its configuration, its ports, its name, and how it stops.
+//! Runs a service: configuration, ports, health endpoint, heartbeats and shutdown.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -16,39 +16,37 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::model_clients::model_clients;
 
-/// How long a service waits before it looks again for a server that is away at its start.
+// Short enough to start soon after the servers, long enough not to fill the log.
 const RECONNECT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A service in work.
 pub struct ServiceHost {
-    /// The configuration it works under.
+    /// The configuration in force.
     pub config: Config,
-    /// The ways to the models that are configured, for a worker.
+    /// Clients of the configured models; empty except for a worker.
     pub model_clients: Vec<Arc<ModelClient>>,
     env: Env,
     cluster: Cluster,
     stop: CancellationToken,
     presence: Arc<HeartbeatReporter>,
-    /// Ends the beats, after everything was drained.
+    // Stops the heartbeats after all tasks were drained.
     drained: CancellationToken,
     heartbeats: JoinHandle<()>,
     serving: HealthServer,
 }
 
 impl ServiceHost {
-    /// Starts: listens for signals, and connects. Servers that are away are waited for; one that refuses is an error.
-    ///
-    /// # Errors
-    /// [`CommandError`] naming what is not configured, or what refuses.
+    /// Listens for signals and connects. Waits for unreachable servers; a server that rejects the login is an error.
     pub async fn start(
         service: &'static str,
         listen: SocketAddr,
         context: &Context,
     ) -> Result<Self, CommandError> {
         let stop = shutdown::listen();
-        let config = context.config()?.config;
+        let config = context.config()?.clone();
         let env = Env::system();
         let name = process_name::process_name(service, &env);
         if !config.servers.is_cluster() {
@@ -76,15 +74,15 @@ impl ServiceHost {
         })?;
         tracing::info!(service, process = name, store = %context.store, listen = %serving.address, "starting");
         let cluster = connect(&config.servers, context, &name, &env, &stop).await?;
-        drop(connected.set(cluster.ports.clone())); // this is the only place that sets it
+        drop(connected.set(cluster.ports.clone())); // nothing else sets it
         tracing::info!(service, process = name, "started");
-        // Only workers ask models.
-        let gates = if service == "worker" {
-            config.model_clients(&env, &cluster.ports, &name)?
+        // Only workers call models.
+        let model_clients = if service == "worker" {
+            model_clients(&config, &env, &cluster.ports, &name)?
         } else {
             Vec::new()
         };
-        let clients = gates.clone();
+        let clients = model_clients.clone();
         let models = move || {
             clients
                 .iter()
@@ -102,7 +100,7 @@ impl ServiceHost {
         ));
         Ok(Self {
             config,
-            model_clients: gates,
+            model_clients,
             env,
             cluster,
             stop,
@@ -122,20 +120,20 @@ impl ServiceHost {
         )
     }
 
-    /// The process: named in leases, beats and connections.
+    /// Name of the process in leases, heartbeats and connections.
     pub fn presence(&self) -> Arc<HeartbeatReporter> {
         Arc::clone(&self.presence)
     }
 
-    /// Ends after everything was drained.
+    /// Stops heartbeats and the health endpoint, after the service was drained.
     pub async fn end(self) -> Exit {
         self.drained.cancel();
         if let Err(error) = self.heartbeats.await {
-            tracing::error!(%error, "the beats ended early");
+            tracing::error!(%error, "the heartbeat task panicked");
         }
         self.cluster.close().await;
         if let Err(error) = self.serving.join().await {
-            tracing::error!(%error, "health was not served to the end");
+            tracing::error!(%error, "the health endpoint stopped early");
         }
         tracing::info!(process = self.presence.process(), "drained");
         Exit::Done
@@ -152,7 +150,7 @@ async fn connect(
     loop {
         match servers.connect(&context.store, name, env).await {
             Err(error) if error.transient && !stop.is_cancelled() => {
-                tracing::warn!(%error, "a server is away; looking again");
+                tracing::warn!(%error, "a server is unreachable; retrying");
                 tokio::select! {
                     () = stop.cancelled() => {}
                     () = tokio::time::sleep(RECONNECT_INTERVAL) => {}

@@ -19,10 +19,10 @@ pub use {
 
 use std::net::SocketAddr;
 
-/// What every service is told.
+/// Options of every service.
 #[derive(Debug, clap::Args)]
 pub struct ServiceArgs {
-    /// Where /livez, /readyz and /metrics are answered; port 0 takes a free one.
+    /// Address for /livez, /readyz and /metrics; port 0 picks a free port.
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
 }

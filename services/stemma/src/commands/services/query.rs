@@ -1,6 +1,7 @@
 //! `stemma query`.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use stemma_answers::tree_search::AnswerModel;
@@ -16,18 +17,19 @@ pub use stemma_query::{ServeError, ServerDeps, ServerSettings, serve};
 use stemma_retrieval::embedding::SemanticRouter;
 
 use super::ServiceArgs;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::embeddings::{EmbeddingClient, EmbeddingsConfig};
-use crate::models::answer_model;
+use crate::error::{CommandError, Exit};
+use crate::model_clients::answer_model;
 
 /// Run a query server: documents, trees, pages and search over HTTP.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Reads published trees and needs no broker. Any number may run, over a folder as well as a bucket. What was published is
-visible within two seconds. Where a model is configured, questions may be answered with it: then it shares the model's
-limits through Redis (where redis.url is set), and may write what was paid for, call log and replies, into the store.
+Reads published trees and needs no broker. Any number may run, over a folder or a bucket. New trees become
+visible within two seconds. If a model is configured, the server also answers questions: it shares the model's
+limits through Redis (if redis.url is set), and writes the call log and replies to the store.
 
-Where other machines can connect, readers need a key: query.keys holds their digests (see `stemma config query`).
+If other machines can connect, clients need a key; query.keys holds the digests (see `stemma config query`).
 
 Examples:
   stemma query
@@ -36,59 +38,53 @@ Examples:
 pub struct QueryArgs {
     #[command(flatten)]
     service: ServiceArgs,
-    /// Further collections to answer from; the first is that of --collection.
+    /// Further collections to serve, besides --collection.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     also: Vec<Collection>,
-    /// Let anyone read who can connect.
+    /// Allow access without a key.
     #[arg(long)]
     allow_anonymous: bool,
 }
 
 /// Answers until it is asked to stop.
-///
-/// # Errors
-/// [`CommandError`] when the store or the address cannot be had.
 pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandError> {
     let stop = shutdown::listen();
-    let config = context.config()?.config;
+    let config = context.config()?;
     let store = context.open_store().await?;
     let env = Env::system();
     let presence = HeartbeatReporter::new(&env, process_name::process_name("query", &env), "query");
     let health = Health::for_blobs(&env, &presence, &store.blobs);
     let limiter = config.servers.limiter(&env)?;
-    let model = answer_model(&config, &env, &limiter, presence.process())?;
+    let model = answer_model(config, &env, &limiter, presence.process())?;
     let embedding_client = config
         .embeddings
         .client(&env, &limiter, presence.process())?;
-    let settings = settings(args, context, config.query, model);
+    let settings = settings(args, context, config.query.clone(), model);
     let meaning = semantic_routers(
         &config.embeddings,
         &embedding_client,
         &env,
         &store.blobs,
         &settings.collections,
-        context,
+        &settings.cache,
     );
-    let means = ServerDeps {
-        semantic_routers: meaning,
-        ..ServerDeps::default()
-    };
     let listen = settings.listen;
-    let librarians = AnswerService::new(
+    let answers = AnswerService::new(
         env.clone(),
         Arc::clone(&store.blobs),
-        config.answer,
+        config.answer.clone(),
         stemma_mcp::agent_tools,
     );
-    let means = ServerDeps {
-        answerers: Some(Arc::new(librarians)),
-        ..means
+    let deps = ServerDeps {
+        semantic_routers: meaning,
+        answerers: Some(Arc::new(answers)),
+        ..ServerDeps::default()
     };
     let serving = serve(
         env,
         Arc::clone(&store.blobs),
         settings,
-        means,
+        deps,
         health,
         Metrics::install(),
         stop.clone(),
@@ -106,20 +102,20 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
     Ok(Exit::Done)
 }
 
-/// What routes by meaning, for each collection.
+/// Semantic routing for each collection.
 pub(super) fn semantic_routers(
     embeddings: &EmbeddingsConfig,
     embedding_client: &EmbeddingClient,
     env: &Env,
     blobs: &Arc<dyn Blobs>,
     collections: &[Collection],
-    context: &Context,
+    cache_dir: &Path,
 ) -> Vec<(Collection, Arc<SemanticRouter>)> {
     collections
         .iter()
         .filter_map(|collection: &Collection| {
             let meaning =
-                embeddings.semantic_router(embedding_client, env, blobs, collection, context)?;
+                embeddings.semantic_router(embedding_client, env, blobs, collection, cache_dir)?;
             Some((collection.clone(), meaning))
         })
         .collect()
@@ -148,13 +144,13 @@ fn settings(
     }
 }
 
-/// Why a server does not start, and what to do.
+/// Errors at the start of the server, with the next step.
 pub(super) fn serve_error(listen: SocketAddr, error: &ServeError) -> CommandError {
     let next = match error {
         ServeError::Anonymous { .. } => {
-            "set query.keys, listen on 127.0.0.1, or say --allow-anonymous"
+            "set query.keys, listen on 127.0.0.1, or pass --allow-anonymous"
         }
-        ServeError::Key { .. } => "correct query.keys: the digest of a key is made by `b3sum`",
+        ServeError::Key { .. } => "correct query.keys; compute the digest of a key with `b3sum`",
         _ => "choose another --listen",
     };
     CommandError::new("listen.refused", format!("{listen}: {error}")).with_next(next)

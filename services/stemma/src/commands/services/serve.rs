@@ -1,4 +1,4 @@
-//! `stemma serve`: a query server and the services that make trees, in one process.
+//! `stemma serve`: a query server and the ingest services in one process.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,39 +25,37 @@ use stemma_query::{ServerSettings, serve};
 use super::query::{semantic_routers, serve_error};
 use crate::commands::jobs::runner::JobRunner;
 use crate::config::{Config, no_model};
-use crate::context::{CommandError, Context, Exit};
-use crate::models::answer_model;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::model_clients::answer_model;
 
-/// Run one server that reads, answers, takes documents in and works on them.
+/// Run one server that accepts, processes, searches and answers from documents.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The same answers as `stemma query`, and a way in: documents that are sent to it (POST /doc/) become
-jobs, and are worked on in this process; with a broker configured, by the cluster. No other process
-writes to a folder store meanwhile.
+Like `stemma query`, and also accepts uploads: documents sent to POST /doc/ become jobs and are
+processed here, or by the cluster if a broker is configured. No other process can write to a folder
+store meanwhile.
 
-Who may write needs a key of the scope `write` in query.keys; without keys, whoever is on this machine.
+Uploads need a key with the scope `write` in query.keys. Without keys, only this machine can connect.
 
 Examples:
   stemma serve
   stemma serve --store /archive/.stemma --listen 127.0.0.1:9000
   curl 127.0.0.1:8080/doc/ -H 'api_key: any' -F file=@3M_2022_10K.pdf")]
 pub struct ServeArgs {
-    /// Where it listens; port 0 takes a free one.
+    /// Address to listen on; port 0 picks a free port.
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
 }
 
-/// Serves until it is asked to stop, then finishes what is in work.
-///
-/// # Errors
-/// [`CommandError`] when the store is written to by another process, or the address cannot be had.
+/// Serves until a signal, then finishes open work.
 pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandError> {
-    let config = context.config()?.config;
+    let config = context.config()?;
     let settings = config.job_settings()?;
     if settings.model.is_some() && !config.model.is_configured() {
         return Err(no_model("model.base_url"));
     }
-    let runner = JobRunner::open(context, &config, "serve").await?;
+    let runner = JobRunner::open(context, config, "serve").await?;
     let served = serve_until_stopped(args.listen, context, config, settings, &runner).await;
     runner.close().await;
     served
@@ -66,7 +64,7 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandErro
 async fn serve_until_stopped(
     listen: SocketAddr,
     context: &Context,
-    config: Config,
+    config: &Config,
     settings: RunSettings,
     runner: &JobRunner,
 ) -> Result<Exit, CommandError> {
@@ -86,11 +84,11 @@ async fn serve_until_stopped(
         &env,
         &ports.blobs,
         &collections,
-        context,
+        &cache,
     );
     // Questions and ingestion share the model's limits.
-    let model = answer_model(&config, &env, &ports.limiter, presence.process())?;
-    let query = config.query;
+    let model = answer_model(config, &env, &ports.limiter, presence.process())?;
+    let query = config.query.clone();
     let server = ServerSettings {
         listen,
         collections,
@@ -105,22 +103,22 @@ async fn serve_until_stopped(
         ports,
         settings,
     });
-    let librarians: Arc<dyn AnswererFactory> = Arc::new(AnswerService::new(
+    let answers: Arc<dyn AnswererFactory> = Arc::new(AnswerService::new(
         env.clone(),
         Arc::clone(&blobs),
-        config.answer,
+        config.answer.clone(),
         stemma_mcp::agent_tools,
     ));
-    let means = ServerDeps {
+    let deps = ServerDeps {
         semantic_routers: meaning,
         uploads: Some(intake),
-        answerers: Some(librarians),
+        answerers: Some(answers),
     };
     let serving = serve(
         env,
         blobs,
         server,
-        means,
+        deps,
         health,
         Metrics::install(),
         stop.clone(),
@@ -138,7 +136,7 @@ async fn serve_until_stopped(
     Ok(Exit::Done)
 }
 
-/// The way in: what is sent lies in the store under its digest, and becomes a job of one document.
+// An upload is stored under its digest and becomes a job of one document.
 struct UploadIntake {
     env: Env,
     ports: Ports,
@@ -162,11 +160,11 @@ impl UploadPort for UploadIntake {
             metadata,
         } = upload;
         if !is_document(&path) {
-            let message = format!("`{path}` is called like no document that is read");
+            let message = format!("unsupported file type `{path}`");
             return Err(ApiError::new(
                 "input.kind",
                 message,
-                "send a file called .pdf, .md or .txt",
+                "send a .pdf, .md or .txt file",
             ));
         }
         let stated = facts(metadata)?;
@@ -181,7 +179,7 @@ impl UploadPort for UploadIntake {
         )
         .await?;
         let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
-        // Not a place anyone can read from: the bytes lie in the store.
+        // The URI only identifies the upload. Workers read the bytes from the store.
         let uri = format!("upload:{path}");
         let doc = DocId::new(collection, &uri);
         let label = format!("upload of {name}");
@@ -222,16 +220,16 @@ impl UploadPort for UploadIntake {
     }
 }
 
-/// Facts that may be stated; one that is none is refused rather than lost.
+// Unknown facts are an error, because they would silently be lost.
 fn facts(stated: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ApiError> {
     for (name, value) in &stated {
         if !FACT_NAMES.contains(&name.as_str()) || canonicalize(name, value).is_none() {
             let message =
-                format!("metadata: `{name}` is no fact that can be stated, or has another form");
+                format!("metadata: `{name}` is not a known fact, or its value is invalid");
             return Err(ApiError::new(
                 "input.metadata",
                 message,
-                format!("state some of {}", FACT_NAMES.join(", ")),
+                format!("known facts: {}", FACT_NAMES.join(", ")),
             ));
         }
     }

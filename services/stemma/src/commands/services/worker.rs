@@ -8,15 +8,16 @@ use stemma_worker::WorkerSettings;
 
 use super::ServiceArgs;
 use super::host::ServiceHost;
-use crate::context::{CommandError, Context, Exit};
+use crate::context::Context;
 use crate::embedded;
+use crate::error::{CommandError, Exit};
 
-/// Run a worker: reads documents, finds their structure, asks the model.
+/// Run a worker: extracts documents, finds their structure, calls the model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A worker takes tasks of its lanes: `cpu` keeps cores busy, `llm` waits for a model most of the time. Limits of
-the model are shared by all workers. SIGTERM ends it: what fits in local.grace_seconds is finished, the rest is handed
-back; a second SIGTERM ends it at once.
+A worker takes tasks of its lanes: `cpu` uses the cores, `llm` mostly waits for a model. All workers share the
+limits of the model. On SIGTERM, tasks that end within local.grace_seconds are finished and the others handed
+back; a second SIGTERM stops it at once.
 
 Examples:
   stemma worker --store s3://filings/stemma
@@ -24,7 +25,7 @@ Examples:
 pub struct WorkerArgs {
     #[command(flatten)]
     service: ServiceArgs,
-    /// The lanes it takes tasks from [default: cpu, and llm where a model is configured].
+    /// Lanes to take tasks from [default: cpu, and llm if a model is configured].
     #[arg(long, value_delimiter = ',', value_name = "LANE,…")]
     lanes: Vec<WorkerLane>,
     /// Tasks of each lane at once [default: local.concurrency for cpu, 8 for each call of model.concurrency for llm].
@@ -42,9 +43,6 @@ enum WorkerLane {
 }
 
 /// Works until it is asked to stop.
-///
-/// # Errors
-/// [`CommandError`] when the cluster is not configured, or a server refuses.
 pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = ServiceHost::start("worker", args.service.listen, context).await?;
     let (env, ports, stop) = running.parts();
@@ -65,7 +63,7 @@ fn lanes(args: &WorkerArgs, running: &ServiceHost) -> Result<Vec<(Lane, u16)>, C
     if args.lanes.contains(&WorkerLane::Llm) && !running.config.model.is_configured() {
         return Err(CommandError::new(
             "config.no_model",
-            "a worker of lane llm needs a model, and none is configured",
+            "lane llm needs a model, but none is configured",
         )
         .with_next("set model.name and model.base_url (see `stemma config model`)"));
     }

@@ -1,4 +1,4 @@
-//! What every demonstration stands on: servers, one binary, and fleets that know nothing of each other.
+//! Servers, a binary and isolated fleets for the demonstrations.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,9 +101,7 @@ impl Deployment {
 
     /// Submits a folder; returns the job.
     pub async fn submit(&self, folder: &Path, arguments: &[&str]) -> Result<String> {
-        let folder = folder
-            .to_str()
-            .context("a folder that can be written down")?;
+        let folder = folder.to_str().context("folder path is not UTF-8")?;
         let mut command = vec!["submit", folder, "--json"];
         command.extend(arguments);
         let (value, _) = self.run_json(&command).await?;

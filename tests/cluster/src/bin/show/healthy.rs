@@ -1,5 +1,5 @@
-//! A healthy bulk run, looked at every second: `why` never says that it is stuck, progress never goes back unless more
-//! was found to do, and after a tenth of the job the time that is left is told.
+//! A healthy bulk run, polled every second: `why` never reports a stall, progress never shrinks unless more
+//! tasks were discovered, and an ETA is shown after a tenth of the job.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ const MAX_ETA_ERROR: f64 = 0.3;
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs a job on two workers.
-pub async fn show(ground: &DemoHarness) -> Result<bool> {
+pub async fn show(harness: &DemoHarness) -> Result<bool> {
     let latency = Duration::from_millis(300);
     let provider = Provider::start(Behavior {
         latency: Latency {
@@ -36,7 +36,7 @@ pub async fn show(ground: &DemoHarness) -> Result<bool> {
         ..Behavior::default()
     })
     .await?;
-    let mut site = ground.deploy(&provider, &[("LOCAL__OPEN_DOCUMENTS", "12")])?;
+    let mut site = harness.deploy(&provider, &[("LOCAL__OPEN_DOCUMENTS", "12")])?;
     let services: [(ServiceRole, &[&str]); 4] = [
         (ServiceRole::Coordinator, &[]),
         (ServiceRole::Worker, &[]),

@@ -1,4 +1,4 @@
-//! A document that someone waits for, beside bulk work that uses up the limit.
+//! Latency of an interactive document beside bulk work that uses up the rate limit.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -28,17 +28,17 @@ const SERVICES: [(ServiceRole, &[&str]); 4] = [
 ];
 
 /// Times the document alone, then beside bulk.
-pub async fn show(ground: &DemoHarness) -> Result<bool> {
+pub async fn show(harness: &DemoHarness) -> Result<bool> {
     let behavior = Behavior::with_latency(LATENCY);
     let provider = Provider::start(behavior.clone()).await?;
-    let mut site = ground.deploy(&provider, SETTINGS)?;
+    let mut site = harness.deploy(&provider, SETTINGS)?;
     site.start(&SERVICES).await?;
     let alone = time_interactive(&site).await?;
     let calls = provider.requests().len();
     drop(site);
 
     let provider = Provider::start(behavior).await?;
-    let mut site = ground.deploy(&provider, SETTINGS)?;
+    let mut site = harness.deploy(&provider, SETTINGS)?;
     site.start(&SERVICES).await?;
     let bulk = tempfile::tempdir()?;
     documents::write(bulk.path(), 40, 20, 1)?;

@@ -1,4 +1,4 @@
-//! Shows on real servers what takes longer than a test may: `show stalls [NAME…] | healthy | sigterm | rolling_restart | interactive_latency`.
+//! Shows on real servers what takes longer than a test may: `show stalls [NAME…] | healthy | sigterm | rolling | beside`.
 //!
 //! It uses the servers that `STEMMA_TEST_RABBITMQ`, `_REDIS` and `_S3` name, or starts its own, prints what it measured,
 //! and fails where that is not what it has to be.
@@ -36,13 +36,13 @@ async fn run() -> Result<bool> {
     let Some((what, rest)) = words.split_first() else {
         bail!(USAGE)
     };
-    let ground = DemoHarness::start().await?;
+    let harness = DemoHarness::start().await?;
     match what.as_str() {
-        "stalls" => stalls::show(&ground, rest).await,
-        "healthy" => healthy::show(&ground).await,
-        "sigterm" => shutdown::sigterm(&ground).await,
-        "rolling" => shutdown::rolling_restart(&ground).await,
-        "beside" => interactive_latency::show(&ground).await,
+        "stalls" => stalls::show(&harness, rest).await,
+        "healthy" => healthy::show(&harness).await,
+        "sigterm" => shutdown::sigterm(&harness).await,
+        "rolling" => shutdown::rolling_restart(&harness).await,
+        "beside" => interactive_latency::show(&harness).await,
         _ => bail!(USAGE),
     }
 }

@@ -1,4 +1,4 @@
-//! Leaving in good order: SIGTERM under load, and everything started anew one after the other.
+//! Graceful shutdown: SIGTERM under load, and a rolling restart.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -34,9 +34,9 @@ struct LoadedCluster {
 }
 
 impl LoadedCluster {
-    async fn start(ground: &DemoHarness, documents: u64, latency: Duration) -> Result<Self> {
+    async fn start(harness: &DemoHarness, documents: u64, latency: Duration) -> Result<Self> {
         let provider = Provider::start(Behavior::with_latency(latency)).await?;
-        let mut site = ground.deploy(&provider, &[("MODEL__CONCURRENCY", "6")])?;
+        let mut site = harness.deploy(&provider, &[("MODEL__CONCURRENCY", "6")])?;
         site.start(&ALL).await?;
         let filings = tempfile::tempdir()?;
         documents::write(filings.path(), documents, 8, 1)?;
@@ -60,10 +60,10 @@ impl LoadedCluster {
 
     /// How often each request is made when nobody leaves: two documents may have a page in common.
     async fn baseline(
-        ground: &DemoHarness,
+        harness: &DemoHarness,
         documents: u64,
     ) -> Result<HashMap<blake3::Hash, usize>> {
-        let load = Self::start(ground, documents, Duration::ZERO).await?;
+        let load = Self::start(harness, documents, Duration::ZERO).await?;
         load.site.wait_for_end(&load.job, LIMIT).await?;
         Ok(calls_per_digest(&load.provider.requests()))
     }
@@ -96,9 +96,9 @@ impl LoadedCluster {
 }
 
 /// One process of each role gets SIGTERM under load, one gets it twice.
-pub async fn sigterm(ground: &DemoHarness) -> Result<bool> {
-    let needed = LoadedCluster::baseline(ground, 16).await?;
-    let mut load = LoadedCluster::start(ground, 16, LATENCY).await?;
+pub async fn sigterm(harness: &DemoHarness) -> Result<bool> {
+    let needed = LoadedCluster::baseline(harness, 16).await?;
+    let mut load = LoadedCluster::start(harness, 16, LATENCY).await?;
     let mut fine = true;
     for role in [
         ServiceRole::Worker,
@@ -113,14 +113,14 @@ pub async fn sigterm(ground: &DemoHarness) -> Result<bool> {
         fine &= status.success();
         load.site.start(&[(role, &[])]).await?;
     }
-    let fine = double_sigterm(ground).await? && fine;
+    let fine = double_sigterm(harness).await? && fine;
     load.finish(fine, &needed).await
 }
 
 /// A worker whose call takes longer than its grace: the second signal ends it at once.
-async fn double_sigterm(ground: &DemoHarness) -> Result<bool> {
+async fn double_sigterm(harness: &DemoHarness) -> Result<bool> {
     let provider = Provider::start(Behavior::hanging()).await?;
-    let mut site = ground.deploy(&provider, &[])?;
+    let mut site = harness.deploy(&provider, &[])?;
     let names = site.start(&[ALL[0], ALL[2]]).await?;
     let filings = tempfile::tempdir()?;
     documents::write(filings.path(), 1, 4, 9)?;
@@ -141,9 +141,9 @@ async fn double_sigterm(ground: &DemoHarness) -> Result<bool> {
 }
 
 /// Every process is ended and replaced, one after the other, while a job runs.
-pub async fn rolling_restart(ground: &DemoHarness) -> Result<bool> {
-    let needed = LoadedCluster::baseline(ground, 24).await?;
-    let mut load = LoadedCluster::start(ground, 24, LATENCY).await?;
+pub async fn rolling_restart(harness: &DemoHarness) -> Result<bool> {
+    let needed = LoadedCluster::baseline(harness, 24).await?;
+    let mut load = LoadedCluster::start(harness, 24, LATENCY).await?;
     let mut fine = true;
     load.wait_until_busy().await?;
     for role in [

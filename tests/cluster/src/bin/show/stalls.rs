@@ -1,4 +1,4 @@
-//! Injected stalls, at least one for each cause: what `why` says of each, asked once.
+//! Injects at least one stall for each cause and checks the answer of `why`.
 
 use std::fs;
 use std::path::Path;
@@ -193,7 +193,7 @@ fn stalls() -> Vec<Stall> {
             settle: 5,
             ..stall("two calls timed out", "retry")
         },
-        // Nothing tells a process that is stopped from one that is dead: the lane has no worker.
+        // A stopped process looks like a dead one, so the cause is a lane without workers.
         Stall {
             action: StallAction::Stop,
             settle: 14,
@@ -277,7 +277,7 @@ fn stalls() -> Vec<Stall> {
 }
 
 /// Injects those whose names begin as one of `wanted` does, or all.
-pub async fn show(ground: &DemoHarness, prefixes: &[String]) -> Result<bool> {
+pub async fn show(harness: &DemoHarness, prefixes: &[String]) -> Result<bool> {
     let mut checked = 0;
     let mut wrong = 0;
     let mut slow = Vec::new();
@@ -290,7 +290,7 @@ pub async fn show(ground: &DemoHarness, prefixes: &[String]) -> Result<bool> {
             continue;
         }
         checked += 1;
-        match inject(ground, &stall).await {
+        match inject(harness, &stall).await {
             Ok((answer, took)) => {
                 let reported_cause = answer["diagnosis"]["cause"].as_str().unwrap_or("nothing");
                 let right = reported_cause == stall.cause;
@@ -328,9 +328,9 @@ pub async fn show(ground: &DemoHarness, prefixes: &[String]) -> Result<bool> {
 }
 
 /// Makes a stall, and asks why.
-async fn inject(ground: &DemoHarness, stall: &Stall) -> Result<(Value, Duration)> {
+async fn inject(harness: &DemoHarness, stall: &Stall) -> Result<(Value, Duration)> {
     let mut provider = Some(Provider::start(stall.behavior.clone()).await?);
-    let mut site = ground.deploy(provider.as_ref().context("a provider")?, stall.settings)?;
+    let mut site = harness.deploy(provider.as_ref().context("a provider")?, stall.settings)?;
     site.start(stall.services).await?;
     let first = folder(stall.documents, 1)?;
     let second = folder(1, 100)?;

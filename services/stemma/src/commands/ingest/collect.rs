@@ -1,0 +1,194 @@
+//! Reads the files of an ingest: digests, copies, and documents whose files are gone.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+
+use serde::Serialize;
+use stemma_document::{Digest, Origin};
+use stemma_engine::FailureRecord;
+use stemma_pipeline::Submission;
+use stemma_pipeline::sources::{file_path, file_uri};
+use stemma_query::Archive;
+
+use crate::discover::{DiscoveredFile, Discovery, digest};
+use crate::error::CommandError;
+use crate::submission::StatedFacts;
+
+/// What is submitted, and what was learned on the way.
+pub struct IngestBatch {
+    pub submissions: Vec<Submission>,
+    pub unreadable: Vec<FailedDocument>,
+    /// Path, and path of a document with the same bytes.
+    pub duplicates: Vec<(String, String)>,
+    /// Known documents whose files were deleted from the walked folders.
+    pub removed: Vec<String>,
+    pub discovery: Discovery,
+}
+
+impl IngestBatch {
+    /// Finds copies of documents that are known already, and known documents whose files are gone.
+    pub fn find_duplicates_and_removed(&mut self, reader: &Archive) {
+        let submitted: HashSet<&str> = self
+            .submissions
+            .iter()
+            .map(|submission| submission.uri.as_str())
+            .collect();
+        let mut by_digest: HashMap<Digest, &str> = HashMap::new();
+        for listed in reader.catalog().documents() {
+            let version = listed.version();
+            if submitted.contains(version.uri.as_str()) {
+                continue;
+            }
+            by_digest.insert(version.source, &listed.label);
+            if self
+                .discovery
+                .roots
+                .iter()
+                .any(|root| version.uri.starts_with(root))
+                && !file_exists(&version.uri)
+            {
+                self.removed.push(listed.label.clone());
+            }
+        }
+        let copies = self.submissions.iter().filter_map(|submission| {
+            by_digest
+                .get(&submission.source)
+                .map(|label| (submission.path.clone(), (*label).to_string()))
+        });
+        self.duplicates.extend(copies);
+    }
+}
+
+fn file_exists(uri: &str) -> bool {
+    file_path(uri).is_some_and(|path| path.exists())
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailedDocument {
+    /// Its path below the folder it was found in.
+    pub path: String,
+    pub code: String,
+    pub message: String,
+    pub next: Option<String>,
+}
+
+impl FailedDocument {
+    pub fn from_record(path: String, record: FailureRecord) -> Self {
+        let FailureRecord {
+            code,
+            message,
+            next,
+            ..
+        } = record;
+        Self {
+            path,
+            code,
+            message,
+            next,
+        }
+    }
+}
+
+/// Digests decide what is new, so every file is read, with one thread per core.
+pub async fn read_files(
+    discovery: Discovery,
+    mut stated: HashMap<PathBuf, StatedFacts>,
+    retry_failed: bool,
+    max_bytes: u64,
+) -> Result<IngestBatch, CommandError> {
+    let files = discovery.files.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        let readers = std::thread::available_parallelism().map_or(1, usize::from);
+        let part = files.len().div_ceil(readers).max(1);
+        std::thread::scope(|scope| {
+            let parts: Vec<_> = files
+                .chunks(part)
+                .map(|part| {
+                    scope.spawn(move || {
+                        part.iter()
+                            .map(|input| read_file(input, max_bytes))
+                            .collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            parts
+                .into_iter()
+                .flat_map(|part| part.join().unwrap_or_default())
+                .collect::<Vec<_>>()
+        })
+    })
+    .await;
+    let read = read.map_err(|error| CommandError::new("input.unreadable", error.to_string()))?;
+    let mut batch = IngestBatch {
+        submissions: Vec::new(),
+        unreadable: Vec::new(),
+        duplicates: Vec::new(),
+        removed: Vec::new(),
+        discovery,
+    };
+    let mut first: HashMap<Digest, String> = HashMap::new();
+    for file in read {
+        match file {
+            Ok(submission) => {
+                if let Some(other) = first.get(&submission.source) {
+                    batch
+                        .duplicates
+                        .push((submission.path.clone(), other.clone()));
+                }
+                first
+                    .entry(submission.source)
+                    .or_insert_with(|| submission.path.clone());
+                let stated = file_path(&submission.uri)
+                    .and_then(|path| stated.remove(&path))
+                    .unwrap_or_default();
+                batch.submissions.push(Submission {
+                    retry_failed,
+                    stated,
+                    ..submission
+                });
+            }
+            Err(failed) => batch.unreadable.push(failed),
+        }
+    }
+    Ok(batch)
+}
+
+fn read_file(input: &DiscoveredFile, max_bytes: u64) -> Result<Submission, FailedDocument> {
+    let name = input
+        .relative_path
+        .rsplit('/')
+        .next()
+        .unwrap_or(&input.relative_path)
+        .to_string();
+    let uri = file_uri(&input.absolute_path);
+    let path = input.relative_path.clone();
+    let stated = BTreeMap::new();
+    let retry_failed = false;
+    match digest(&input.absolute_path, max_bytes) {
+        Ok((source, size_bytes)) => {
+            let origin = Origin::Content;
+            Ok(Submission {
+                uri,
+                name,
+                path,
+                source,
+                origin,
+                size_bytes,
+                stated,
+                retry_failed,
+            })
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => Err(FailedDocument {
+            path,
+            code: "limits.bytes".into(),
+            message: format!("the file is larger than the limit of {max_bytes} bytes"),
+            next: Some("raise limits.max_bytes, or split the file".into()),
+        }),
+        Err(error) => Err(FailedDocument {
+            path,
+            code: "input.unreadable".into(),
+            message: format!("the file cannot be read: {error}"),
+            next: Some("check its permissions, then run ingest again".into()),
+        }),
+    }
+}

@@ -1,0 +1,114 @@
+//! Clients of the configured models.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use stemma_answers::tree_search::{AnswerModel, Knowledge};
+use stemma_engine::limit::Limiter;
+use stemma_engine::{Env, Ports};
+use stemma_llm::client::ModelClient;
+use stemma_llm::request::LlmError;
+use stemma_pipeline::{ModelSettings, Purpose, RunSettings};
+
+use crate::config::Config;
+use crate::error::CommandError;
+use crate::output::Output;
+
+/// Clients of all models for this process, which providers see as `process`; empty if none is configured.
+pub fn model_clients(
+    config: &Config,
+    env: &Env,
+    ports: &Ports,
+    process: &str,
+) -> Result<Vec<Arc<ModelClient>>, CommandError> {
+    config
+        .providers()
+        .iter()
+        .map(|(name, provider)| provider.model_client(name, env, &ports.limiter, process))
+        .collect()
+}
+
+/// The model for answers, under limits that all users of `limiter` share; `None` if no
+/// model is configured. `process` identifies this process to the provider.
+pub fn answer_model(
+    config: &Config,
+    env: &Env,
+    limiter: &Arc<dyn Limiter>,
+    process: &str,
+) -> Result<Option<AnswerModel>, CommandError> {
+    let model_settings = &config.model.settings;
+    let name = model_settings.name_for(Purpose::Answers);
+    let Some((_, provider)) = config
+        .providers()
+        .into_iter()
+        .find(|(candidate, _)| candidate == name)
+    else {
+        return Ok(None);
+    };
+    let model_client = provider.model_client(name, env, limiter, process)?;
+    let mut settings = config.reason.clone();
+    let most = model_settings.max_prompt_tokens_for(Purpose::Answers);
+    settings.client.max_prompt_tokens = settings.client.max_prompt_tokens.min(most);
+    let knowledge = knowledge(&settings.knowledge.files)?;
+    Ok(Some(AnswerModel {
+        model_client,
+        settings,
+        knowledge,
+    }))
+}
+
+// The files of expert knowledge, by collection.
+fn knowledge(
+    files: &BTreeMap<String, PathBuf>,
+) -> Result<BTreeMap<String, Knowledge>, CommandError> {
+    files
+        .iter()
+        .map(|(collection, file): (&String, &PathBuf)| {
+            let wrong = |why: String| {
+                CommandError::new("config.knowledge", format!("{}: {why}", file.display()))
+                    .with_next("correct the file; docs/REASONING.md describes its format")
+            };
+            let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+            let knowledge = Knowledge::parse(&text).map_err(|error| wrong(error.to_string()))?;
+            Ok((collection.clone(), knowledge))
+        })
+        .collect()
+}
+
+/// Checks before a job starts that the providers accept the key, without calling a model.
+/// An unreachable provider is only noted, because it may be back when the first call is made.
+pub async fn preflight(
+    config: &Config,
+    settings: &RunSettings,
+    env: &Env,
+    output: &Output,
+) -> Result<(), CommandError> {
+    let names = settings
+        .model
+        .as_ref()
+        .map(ModelSettings::names)
+        .unwrap_or_default();
+    for (name, provider) in config
+        .providers()
+        .iter()
+        .filter(|(name, _)| names.contains(name.as_str()))
+    {
+        match provider.list_models(env).await? {
+            Ok(_) => {}
+            Err(error @ LlmError::Configuration { .. }) => {
+                return Err(preflight_error(name, &error));
+            }
+            Err(error) => output.note(&format!(
+                "model {name}: {error}; continuing, as it may recover"
+            )),
+        }
+    }
+    Ok(())
+}
+
+/// The error for a provider that rejects the configuration.
+pub fn preflight_error(name: &str, error: &LlmError) -> CommandError {
+    CommandError::new("model.configuration", format!("model {name}: {error}"))
+        .with_next("check model.base_url, model.api_key, model.name and the provider's quota")
+}
