@@ -168,6 +168,7 @@ pub(crate) async fn claim_version(
             .newest
             .filter(|newest| !versions.removed && is_same_version(newest, &submission, job))
         {
+            // A failed run is repeated only by another job: a job that repeated its own failures would never end.
             match run_outcome(env, ports, &newest).await? {
                 None => return Ok(ClaimOutcome::Run(newest)),
                 // The run is over. A new version continues from its artifacts.

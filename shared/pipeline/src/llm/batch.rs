@@ -220,6 +220,7 @@ impl Batcher {
             Some(batch) => batch.push(item),
             None => queue.batches.push(vec![item]),
         }
+        // Full batches go out at once. The rest waits for a flush, because more sections may follow.
         for batch in queue.batches.extract_if(.., |batch: &mut Vec<BatchItem>| {
             batch.len() == MAX_ITEMS || total_tokens(batch) >= FULL_TOKENS.min(call.token_limit)
         }) {
@@ -241,6 +242,7 @@ impl Batcher {
             let Some(queue) = all.get(&key) else {
                 return;
             };
+            // Nothing is expected and nothing came since the last check: waiting longer gains nothing.
             if queue.expected == 0 && queue.arrivals == arrivals {
                 break;
             }
@@ -296,6 +298,7 @@ impl BatchCall {
     }
 
     async fn call(&self, batch: &[BatchItem]) -> Result<Vec<BatchReply>, BatchError> {
+        // A batch of one is not a batch: the section asks alone, with its own call record.
         if batch.len() < 2 {
             return Ok(batch.iter().map(|_| BatchReply::AskAlone).collect());
         }

@@ -209,6 +209,7 @@ pub(crate) fn merge_rule_sections(
     policy: MergePolicy,
     is_unanswered: impl Fn(PageNo) -> bool,
 ) -> Vec<OutlineEntry> {
+    // Rules and model use different level numbers. Sections that both name tell how the levels correspond.
     let matches: Vec<Option<usize>> = rules
         .iter()
         .map(|rule| find_match(rule, &entries, analysis))

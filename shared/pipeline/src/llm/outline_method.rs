@@ -49,6 +49,7 @@ pub(crate) fn outline_round(
     let mut queries = StructureQueries::new(&source.body, answers);
     let result = match &source.body {
         SourceBody::Pages(pages) => {
+            // A quarter of the prompt is left for instructions and delimiters.
             let most_tokens = settings
                 .model
                 .as_ref()
@@ -154,6 +155,7 @@ impl Outliner<'_, '_, '_> {
             .filter(|strategy| table.is_some() || *strategy == OutlineStrategy::Windows)
         {
             self.queries.start_strategy();
+            // Titles of an abandoned strategy say nothing about this one: `start_strategy` has reset the counts.
             let (mut entries, unanswered) = self.collect_entries(strategy, table)?;
             let bare = entries.iter().all(|entry| entry.entry.label.is_none());
             let is_table = strategy == OutlineStrategy::Windows || entries.len() >= MIN_TOC_ENTRIES;
@@ -294,6 +296,7 @@ impl Outliner<'_, '_, '_> {
                 .to_located(&self.analysis, trusts_rejections)
                 .is_some()
         });
+        // A model that is not fully trusted may have omitted sections, so all sections of the rules are added.
         let missed = if trust == ModelTrust::Full {
             MergePolicy::Corroborated
         } else {

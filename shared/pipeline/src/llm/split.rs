@@ -67,6 +67,7 @@ fn read_inside(
                     added.extend(nested)
                 }
             }
+            // Asks about the other spans too, so that all questions go into the same round.
             Err(stop) => missing = Some(stop),
         }
     }
@@ -147,6 +148,7 @@ pub(super) fn fill_open_entries(
     let before = entries_from_rules(analysis, rules);
     let mut entries = before.clone();
     let check = verify::confirm_doubtful(queries, analysis, &mut entries, is_unresolved);
+    // Both questions are asked before the first `?`, so that they go into the same round.
     let added = read_inside(queries, analysis, &before, &mut BTreeSet::new());
     check?;
     let (added, _) = added?;

@@ -331,6 +331,7 @@ fn children_and_heights(sections: &[SectionPlan]) -> (Vec<Vec<usize>>, Vec<usize
         let summarized = children[index]
             .iter()
             .filter(|child| !sections[**child].small);
+        // The stretches of a section are summarized in wave 0, so the section itself comes later.
         let above_stretches = usize::from(!sections[index].stretches.is_empty());
         heights[index] = summarized
             .map(|child| heights[*child] + 1)

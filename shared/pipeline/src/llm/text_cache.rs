@@ -246,6 +246,7 @@ impl TextCache {
         name: String,
         make: impl Future<Output = Result<(T, usize), Failure>>,
     ) -> Result<Arc<T>, Failure> {
+        // The lock is not held while loading. The cell makes sure that only one caller loads the value.
         let cell = self.state().cell(&name);
         let mut bytes = 0;
         let make = async {
@@ -279,6 +280,7 @@ impl TextCacheState {
         if failed {
             self.evict(name);
         } else if let Some(entry) = self.entries.get_mut(name).filter(|_| bytes > 0) {
+            // The entry may have been evicted and loaded again meanwhile: only the difference is added.
             self.bytes += bytes - entry.bytes.min(bytes);
             entry.bytes = bytes;
         }

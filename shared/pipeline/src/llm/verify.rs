@@ -212,6 +212,7 @@ pub(crate) fn verify_and_repair(
     entries: &mut [OutlineEntry],
 ) -> QueryResult<()> {
     verify(queries, analysis, entries)?;
+    // Pages are tried once per entry, so that the model cannot send an entry back and forth.
     let mut tried: Vec<BTreeSet<PageNo>> = vec![BTreeSet::new(); entries.len()];
     for _ in 0..MAX_REPAIR_ROUNDS {
         if !repair(queries, analysis, entries, &mut tried)? {

@@ -78,6 +78,7 @@ impl Stage for Assemble {
         let draft = task.tools.text_cache.draft(task, &self.draft).await?;
         let settings = task.settings.clone();
         let description = load_description(task, &answers).await?;
+        // A section may have a summary although some of its stretches have none.
         let unanswered = plan.summaries.unanswered_stretches(&answers.summaries);
         let collected = CollectedAnswers {
             answers,

@@ -172,6 +172,7 @@ async fn put_next_version(
     object: impl Fn(u64) -> TreeObject,
 ) -> Result<u64, PortError> {
     loop {
+        // `put` creates and never overwrites, so a lost race shows as an existing object.
         let seq = versions::next_version(env, ports, collection, doc).await?;
         let json = serde_json::to_vec(&object(seq))
             .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;

@@ -63,6 +63,7 @@ impl Stage for Summarize {
         &self,
         task: &TaskContext<'_, FilingFlow>,
     ) -> Result<StageOutput<SummaryRef>, Failure> {
+        // Announced before the text is read, so that batches wait for sections that are still loading.
         let expected = task.tools.batcher.expect_item(task);
         let blob = task.tools.text_cache.draft(task, &self.0.draft).await?;
         let section = blob
