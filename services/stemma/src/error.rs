@@ -3,7 +3,7 @@
 use stemma_boot::config::ConfigError;
 use stemma_boot::store::StoreError;
 use stemma_engine::PortError;
-use stemma_query::ApiError;
+use stemma_archive::ApiError;
 use stemma_retrieval::embedding::{EmbeddingError, budget};
 use stemma_retrieval::index::IndexError;
 

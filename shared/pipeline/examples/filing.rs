@@ -1,4 +1,4 @@
-//! Prints what is known of filings without their text: facts and Item map, one JSON object per file.
+//! Prints facts and Item maps of filings, one JSON object per file.
 //!
 //! `cargo run --example filing -- FILE.pdf …`
 

@@ -93,7 +93,8 @@ fn start(entry: &VerifiedEntry) -> (u32, bool) {
     (page, starts || entry.verdict == EntryVerdict::Declared)
 }
 
-/// Nested nodes: a section ends before the next one of its level or higher, or on that page when it does not start it.
+// Nested nodes. A section ends before the next one of its level or higher, or on the same page if that one
+// does not start it.
 fn tree(draft: &Draft, pages: u32) -> Value {
     let entries = draft.outline.entries();
     let mut top: Vec<Value> = Vec::new();

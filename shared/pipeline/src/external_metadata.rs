@@ -1,13 +1,14 @@
-//! What is stated about a document beside its text: by a sidecar, and by a path of EDGAR's layout.
+//! Facts about a document that do not come from its text: from a sidecar file, and from a path in EDGAR's
+//! layout.
 //!
-//! Both belong to a submission and not to the bytes, so that no stage before publication reads them: the same text in two
-//! places has one tree, and a changed sidecar costs one publication.
+//! They belong to a submission, not to the bytes, so no stage before publication reads them. The same text in
+//! two places shares one tree, and a changed sidecar repeats the publication only.
 
 use stemma_document::{DocumentVersion, Fact, FactSource, FilingFacts, Ticker};
 
 use crate::sources::{file_path, parse_object_uri};
 
-/// The facts a sidecar may state, by their stable names.
+/// Names of the facts that a sidecar may hold.
 pub const FACT_NAMES: [&str; 12] = [
     "company",
     "form",
@@ -23,18 +24,18 @@ pub const FACT_NAMES: [&str; 12] = [
     "accession",
 ];
 
-/// A value in its canonical form; `None` when it is none of that fact.
+/// The canonical form of a fact's value; `None` if the value is not valid for that fact.
 pub fn canonicalize(name: &str, value: &str) -> Option<String> {
     let value = value.trim();
-    let sound = |sound: bool| sound.then(|| value.to_owned());
-    match name {
-        "cik" => FilingFacts::parse_cik(value),
-        "accession" => FilingFacts::parse_accession(value),
-        "fiscal_year" => sound(value.len() == 4 && value.bytes().all(|b| b.is_ascii_digit())),
-        "fiscal_period" => sound(matches!(value, "FY" | "Q1" | "Q2" | "Q3" | "Q4")),
-        "period_end" | "filed" => sound(is_date(value)),
-        _ => sound(!value.is_empty() && value.len() <= 200 && !value.chars().any(char::is_control)),
-    }
+    let is_valid = match name {
+        "cik" => return FilingFacts::parse_cik(value),
+        "accession" => return FilingFacts::parse_accession(value),
+        "fiscal_year" => value.len() == 4 && value.bytes().all(|b| b.is_ascii_digit()),
+        "fiscal_period" => matches!(value, "FY" | "Q1" | "Q2" | "Q3" | "Q4"),
+        "period_end" | "filed" => is_date(value),
+        _ => !value.is_empty() && value.len() <= 200 && !value.chars().any(char::is_control),
+    };
+    is_valid.then(|| value.to_owned())
 }
 
 fn is_date(text: &str) -> bool {
@@ -54,13 +55,16 @@ fn is_date(text: &str) -> bool {
         && (1..=31).contains(&number(2))
 }
 
-/// Adds to the facts of the text what path and sidecar state. A sidecar is the word of who keeps the archive, and counts
-/// more than anything else; a path counts less than the header of a submission.
+/// Adds the facts of path and sidecar to those of the text. A sidecar overrides everything, because the owner
+/// of the archive wrote it. A path counts less than the header of a submission.
 pub(crate) fn apply(facts: &mut FilingFacts, version: &DocumentVersion) {
     let (cik, accession) = path_facts(&version.uri);
-    let by_path = |value: String| Fact::from_source(value, FactSource::Path);
-    facts.accession = facts.accession.take().or(accession.map(by_path));
-    facts.cik = facts.cik.take().or(cik.map(by_path));
+    if facts.accession.is_none() {
+        facts.accession = accession.map(|value| Fact::from_source(value, FactSource::Path));
+    }
+    if facts.cik.is_none() {
+        facts.cik = cik.map(|value| Fact::from_source(value, FactSource::Path));
+    }
     for (name, value) in &version.sidecar_facts {
         let Some(value) = canonicalize(name, value) else {
             continue;
@@ -89,8 +93,9 @@ pub(crate) fn apply(facts: &mut FilingFacts, version: &DocumentVersion) {
     }
 }
 
-/// CIK and accession number of a path `…/CIK/ACCESSION/…` or `…/CIK/ACCESSION.txt`; a name `ACCESSION.pdf` alone gives the
-/// accession number. The first ten digits of an accession number are its filer's agent, and never taken for a CIK.
+// CIK and accession number from `…/CIK/ACCESSION/…` or `…/CIK/ACCESSION.txt`; `ACCESSION.pdf` alone gives
+// the accession number. The first ten digits of an accession number name the filing agent, so they are never
+// used as the CIK.
 fn path_facts(uri: &str) -> (Option<String>, Option<String>) {
     let path = file_path(uri).or_else(|| parse_object_uri(uri).map(|(_, key)| key.into()));
     let Some(path) = path else {
@@ -116,7 +121,7 @@ fn path_facts(uri: &str) -> (Option<String>, Option<String>) {
     else {
         return (None, None);
     };
-    // A folder of digits without hyphens is a folder of EDGAR's only below a CIK.
+    // Digits without hyphens are an EDGAR folder only if the folder above is a CIK.
     let above = at
         .checked_sub(1)
         .and_then(|above| FilingFacts::parse_cik(&names[above]));
@@ -133,14 +138,6 @@ mod tests {
 
     #[test]
     fn edgar_paths_give_cik_and_accession() {
-        let of = |uri: &str| {
-            let (cik, accession) = path_facts(uri);
-            format!(
-                "{} {}",
-                cik.unwrap_or_default(),
-                accession.unwrap_or_default()
-            )
-        };
         for (uri, expected) in [
             (
                 "file:///edgar/data/320193/000032019322000108/aapl.pdf",
@@ -166,7 +163,9 @@ mod tests {
             ),
             ("https://host/320193/0000320193-22-000108.txt", " "),
         ] {
-            assert_eq!(of(uri), expected, "{uri}");
+            let (cik, accession) = path_facts(uri);
+            let facts = [cik.unwrap_or_default(), accession.unwrap_or_default()].join(" ");
+            assert_eq!(facts, expected, "{uri}");
         }
     }
 

@@ -1,28 +1,28 @@
-//! The walk of a document on one screen.
+//! The flow of a document, from its bytes to a published tree.
 
 use async_trait::async_trait;
-use stemma_document::{Digest, DocumentVersion, Origin};
+use stemma_document::{Digest, Origin};
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::Stage;
-use stemma_engine::{Env, Failure, FailureRecord, PortError, Ports, RunHeader, TaskKey};
+use stemma_engine::{Env, FailureRecord, PortError, Ports, RunHeader, TaskKey};
 
 use crate::FilingFlow;
 use crate::settings::StructureMode;
 use crate::stages::{MODEL_REVISIONS, Outline, Paginate, Publish, REVISIONS, Withdraw};
-use crate::{llm, versions};
+use crate::{llm_flow, versions};
 
-/// Raised when the flow itself changes. Neither it nor the revision of a stage ever falls.
+/// Raise it when the flow itself changes. Never lower it or the revision of a stage.
 pub(crate) const FLOW_REVISION: u32 = 1;
 
 #[async_trait]
 impl Flow for FilingFlow {
-    /// Rises with the flow and with each of its stages, so that the next ingest makes anew what older ones published.
+    /// Rises with the flow and each stage, so that the next ingest rebuilds what older revisions published.
     const REVISION: u32 = FLOW_REVISION + sum(&REVISIONS) + sum_increments(&MODEL_REVISIONS);
 
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop> {
-        let version = document_version(run)
+        let version = versions::document_version(run)
             .map_err(|failure| FlowStop::Failed(FailureRecord::new(failure, "submit", 1, 0)))?;
         if version.origin == Origin::Removed {
             replay.outcome(&Withdraw {
@@ -41,7 +41,7 @@ impl Flow for FilingFlow {
                 tree_by_rules(replay, text.digest, source)?
             }
             (StructureMode::Llm, _) | (StructureMode::Auto, Some(_)) => {
-                llm::tree_by_llm(replay, text.digest, source)?
+                llm_flow::tree_by_llm(replay, text.digest, source)?
             }
         };
 
@@ -76,7 +76,7 @@ impl Flow for FilingFlow {
     }
 }
 
-/// The tree of a text under `source`, found by rules: its digest, and the artifact whose blob `tree_by_llm` holds it.
+// Builds the tree of a text by rules. Returns its digest and the artifact whose blob `tree` holds it.
 fn tree_by_rules(
     replay: &mut Replay<'_, FilingFlow>,
     text: Digest,
@@ -97,20 +97,11 @@ const fn sum(stages: &[(&str, u32)]) -> u32 {
     }
 }
 
-/// By how much stages rose above their first revision: one that is new raises nothing, for nothing was published under it.
+// The sum of all increments over the first revision. A new stage adds nothing, because nothing was published
+// with it yet.
 const fn sum_increments(stages: &[(&str, u32)]) -> u32 {
     match stages {
         [] => 0,
         [(_, revision), rest @ ..] => *revision - 1 + sum_increments(rest),
     }
-}
-
-/// The version a run is about.
-pub(crate) fn document_version(run: &RunHeader) -> Result<DocumentVersion, Failure> {
-    serde_json::from_value(run.input.clone()).map_err(|error| {
-        Failure::permanent(
-            "engine.header_invalid",
-            format!("{}: {error}", run.at.header),
-        )
-    })
 }

@@ -1,9 +1,10 @@
-//! Garbage: what no tree that can still be asked for, and no open run, stands on (architecture §5).
+//! Garbage collection: finds objects that neither a readable tree nor an open run needs.
 //!
-//! Kept: the last two trees of each document with their text, every claim, everything of a document whose newest claim
-//! has no tree yet, and whatever became superfluous less than seven days ago. When that was is known from change
-//! records and job reports: stores do not say how old an object is. Answers of models are kept as long as their document
-//! is: which tree they went into is not written down, and they are what was paid for.
+//! It retains the last two trees of each document with their text, every claim, all objects of a document
+//! whose newest claim has no tree yet, and everything that became superfluous less than seven days ago. That
+//! moment comes from change records and job reports, because stores do not tell the age of an object. Model
+//! answers stay as long as their document: trees do not record which answers they used, and answers cost
+//! money.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,38 +14,34 @@ use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::env::Millis;
 use stemma_engine::{JobId, PortError, jobs};
 
-/// How long after it became superfluous an object stays.
+/// How long an object stays after it became superfluous.
 pub const GRACE_MS: Millis = 7 * 24 * 3_600_000;
-/// Trees of a document that are kept.
+// Trees that each document keeps.
 const RETAINED_TREES: usize = 2;
-/// Objects read at once.
 const MAX_CONCURRENT_READS: usize = 32;
 
-/// An object that nothing stands on.
+/// An object that can be deleted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GarbageObject {
-    /// Its key.
     pub key: String,
-    /// What it was: `superseded tree`, `superseded text`, `removed document` or `ended job`.
+    /// One of `superseded tree`, `superseded text`, `removed document`, `ended job`.
     pub reason: &'static str,
 }
 
-/// What happened to a document, by version number: when, and whether it was removed.
+// When each version was published or removed, by version number; `true` means removed.
 type DocumentHistory = BTreeMap<u64, (Millis, bool)>;
 
-/// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GarbageReport {
-    /// What nothing stands on.
     pub garbage: Vec<GarbageObject>,
-    /// When a document was removed the last time.
+    /// When a document of the collection was last removed.
     pub removed_ms: Option<Millis>,
 }
 
-/// The garbage of a collection as of `now_ms`. Removes nothing.
+/// Finds the garbage of a collection as of `now_ms`. Deletes nothing.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] if the store is unavailable.
 pub async fn find_garbage(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -88,7 +85,8 @@ async fn load_histories(
             ChangeKind::Published(entry) => (entry.version.doc, entry.version.seq, false),
             ChangeKind::Removed { doc, seq } => (doc, seq, true),
         };
-        // Published twice (a crash between tree and record): the later record counts, to be sure.
+        // A crash between tree and record publishes twice. The later record counts, so that nothing is
+        // deleted too early.
         let recorded = histories
             .entry(doc)
             .or_default()
@@ -99,6 +97,10 @@ async fn load_histories(
     Ok(histories)
 }
 
+fn is_past_grace(at_ms: Millis, now_ms: Millis) -> bool {
+    at_ms + GRACE_MS < now_ms
+}
+
 async fn document_garbage(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -106,7 +108,6 @@ async fn document_garbage(
     history: DocumentHistory,
     now_ms: Millis,
 ) -> Result<Vec<GarbageObject>, PortError> {
-    let old = |at_ms: Millis| at_ms + GRACE_MS < now_ms;
     let Some((last, (last_ms, removed))) =
         history.last_key_value().map(|(seq, last)| (*seq, *last))
     else {
@@ -118,21 +119,17 @@ async fn document_garbage(
         .and_then(|key| blob_keys::parse_seq(key))
         .unwrap_or(0);
     if claimed > last {
-        return Ok(Vec::new()); // open, or failed and to be tried again: it may want any of it
+        return Ok(Vec::new()); // an open or failed version may still need any object
     }
     if removed {
-        return if old(last_ms) {
+        return if is_past_grace(last_ms, now_ms) {
             removed_document_garbage(blobs, collection, doc, last).await
         } else {
             Ok(Vec::new())
         };
     }
-    // A tree is superfluous from when so many newer ones were there.
+    // A tree became superfluous when the second newer tree was published.
     let seqs: Vec<u64> = history.keys().copied().collect();
-    let superseded = |n: usize| {
-        seqs.get(n + RETAINED_TREES)
-            .is_some_and(|newer| old(history[newer].0))
-    };
     let mut retained_texts = Vec::new();
     let mut superseded_trees = Vec::new();
     for (n, seq) in seqs.iter().enumerate() {
@@ -143,9 +140,12 @@ async fn document_garbage(
         let text = match serde_json::from_slice::<TreeObject>(&json) {
             Ok(TreeObject::Published(tree)) => Some(tree.text_artifact),
             Ok(TreeObject::Removed) => None,
-            Err(_) => return Ok(Vec::new()), // not ours to judge
+            Err(_) => return Ok(Vec::new()), // an unreadable tree: delete nothing
         };
-        if superseded(n) {
+        let is_superseded = seqs
+            .get(n + RETAINED_TREES)
+            .is_some_and(|newer| is_past_grace(history[newer].0, now_ms));
+        if is_superseded {
             superseded_trees.push((key, text))
         } else {
             retained_texts.extend(text)
@@ -168,8 +168,8 @@ async fn document_garbage(
     Ok(garbage.into_iter().collect())
 }
 
-/// Everything of a removed document but its claims and the tombstone, which say that it was there, and where version
-/// numbers go on.
+// All objects of a removed document except its claims and the tombstone: they show that it existed, and where
+// version numbers continue.
 async fn removed_document_garbage(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -195,7 +195,7 @@ async fn removed_document_garbage(
         .collect())
 }
 
-/// Entries and cursors of jobs that ended; manifests and reports stay.
+// Entries and cursors of ended jobs. Manifests and reports stay.
 async fn job_garbage(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -282,7 +282,7 @@ mod tests {
             .await;
         }
 
-        /// A version with its tree, its text under `text`, and its change record.
+        // Writes a version with its tree, its text under `text`, and its change record.
         async fn publish(&self, seq: u64, text: &str, days_ago: u64) {
             self.claim(seq).await;
             let version = DocumentVersion {
@@ -347,7 +347,7 @@ mod tests {
         for (seq, text, days_ago) in [(1, "t1", 60), (2, "t2", 50), (3, "t1", 40), (4, "t4", 3)] {
             fixture.publish(seq, text, days_ago).await;
         }
-        // The first was superseded by the third, 40 days ago, which reads the same text; the second three days ago.
+        // Tree 1 was superseded by tree 3, 40 days ago, which has the same text; tree 2 three days ago.
         assert_eq!(fixture.garbage().await, [tree_suffix(1)]);
         fixture.publish(5, "t5", 8).await;
         assert_eq!(

@@ -1,11 +1,11 @@
-//! What is told to whoever listens outside: a hint, that the change records repeat (`docs/REINDEX.md`).
+//! Publishes change events to external listeners. Events are hints; the change records are the truth
+//! (`docs/REINDEX.md`).
 
 use serde::Serialize;
 use stemma_document::{Change, ChangeKind, Collection, DocId};
 use stemma_engine::Ports;
 use stemma_engine::message::encode;
 
-/// An event as it travels.
 #[derive(Serialize)]
 struct ChangeEvent<'a> {
     event: &'static str,
@@ -21,7 +21,8 @@ struct ChangeEvent<'a> {
     gaps: Option<usize>,
 }
 
-/// Tells of a change that is on record. That no one hears it harms no one, so it is not tried again.
+/// Announces a change. A failed announcement is not repeated, because the change record already holds the
+/// change.
 pub(crate) async fn notify_change(ports: &Ports, collection: &Collection, change: &Change) {
     let event = change_event(collection, change);
     let sent = match encode(&event) {
@@ -29,7 +30,7 @@ pub(crate) async fn notify_change(ports: &Ports, collection: &Collection, change
         Err(error) => Err(error),
     };
     if let Err(error) = sent {
-        tracing::info!(event = event.event, doc = %event.doc, %error, "an event was not told; its change record stands");
+        tracing::info!(event = event.event, doc = %event.doc, %error, "change event not published; its change record is complete");
     }
 }
 

@@ -1,52 +1,40 @@
-//! What the questions of each stage tell a model to do: built in, or a run's own.
+//! Instructions for each stage that asks a model: built in, or the user's own.
 //!
-//! Instructions are part of the settings a run is frozen with, and of the key of every answer: who changes those of one
-//! stage has the answers of that stage made again, and what reads them, and nothing else.
-
-use std::collections::BTreeMap;
+//! Instructions are part of the frozen settings of a run and of the key of every answer. Changed instructions
+//! of one stage repeat the answers of that stage and what depends on them, nothing else.
 
 use stemma_document::Digest;
 use stemma_llm::tokens;
 use stemma_llm::untrusted::DATA_ONLY;
 
+pub use crate::settings::Instructions;
 use crate::stages::QUESTIONS;
 
-/// Instructions by the name of the stage.
-pub type Instructions = BTreeMap<String, String>;
-
-/// Tokens of the instructions of one stage at most (o200k): they are paid for with every call.
+/// Most tokens (o200k) of the instructions of one stage. Every call pays for them.
 pub const MAX_TOKENS: u32 = 2_000;
 
-/// What stands behind the instructions of every stage, and is no one's to change: that the text is data.
+/// Appended to the instructions of every stage, and not configurable: the text is data.
 pub const DATA_NOTICE: &str = DATA_ONLY;
 
-/// Why instructions are not taken.
+/// Why instructions are rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PromptError {
-    /// No stage of this name asks a model.
     #[error("no stage `{0}` asks a model")]
     Unknown(String),
-    /// They are paid for with every call.
     #[error("the instructions of {stage} have {tokens} tokens, more than {MAX_TOKENS}")]
-    TooLong {
-        /// The stage.
-        stage: String,
-        /// Their tokens.
-        tokens: u32,
-    },
-    /// A model that is told nothing does anything.
+    TooLong { stage: String, tokens: u32 },
     #[error("the instructions of {0} are empty")]
     Empty(String),
 }
 
-/// The instructions that are built in, by stage, in the order of the walk.
+/// The built-in instructions by stage, in the order of the flow.
 pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
     QUESTIONS
         .iter()
         .map(|question| (question.stage, question.instructions))
 }
 
-/// The instructions of all stages: `own` where there are some, else those built in.
+/// The instructions of all stages: those in `own`, else the built-in ones.
 ///
 /// # Errors
 /// [`PromptError`] naming the stage.
@@ -73,12 +61,12 @@ pub fn instructions(own: &Instructions) -> Result<Instructions, PromptError> {
     Ok(all)
 }
 
-/// Digest of instructions: what is shown of their version.
+/// Identifies a version of instructions.
 pub fn digest(text: &str) -> Digest {
     Digest::from_content(text.as_bytes())
 }
 
-/// How an editor ends lines and files makes no other instructions.
+// A byte order mark, line endings and outer white space depend on the editor and must not change keys.
 fn normalize(text: &str) -> String {
     text.trim_start_matches('\u{feff}')
         .replace("\r\n", "\n")
@@ -88,6 +76,8 @@ fn normalize(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn own(stage: &str, text: &str) -> Instructions {

@@ -1,31 +1,32 @@
-//! What changes results: frozen at submission under its digest, carried by every task.
+//! Settings that change results. They are frozen at submission under their digest, and every task carries
+//! them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use stemma_extract::Limits;
 
-use crate::prompts::Instructions;
 use stemma_outline::enrich::SectionSettings;
 use stemma_outline::structure::StructureSettings;
 
-/// The settings of a run. Local configuration (concurrency, endpoints, keys) is not among them: it changes speed only.
+/// Instructions by stage name.
+pub type Instructions = BTreeMap<String, String>;
+
+/// The settings of a run. Local configuration (concurrency, endpoints, keys) is not part of them: it changes
+/// speed only.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunSettings {
-    /// Who decides about structure.
     pub structure: StructureMode,
-    /// What a document may cost to read.
     pub limits: Limits,
-    /// How sections are found.
     pub outline: StructureSettings,
-    /// How sections are finished.
     pub sections: SectionSettings,
-    /// What each stage that asks a model tells it to do, by the name of the stage: frozen whole where a model is asked, so
-    /// that every worker asks alike, whatever its own version says.
+    /// Instructions of every stage that asks a model. They are frozen as a whole, so that all workers ask the
+    /// same questions, whatever their version.
     #[serde(skip_serializing_if = "Instructions::is_empty")]
     pub instructions: Instructions,
-    /// The model that is asked; `None` where none is, so that these settings are those of a program without models.
+    /// The model to ask. Skipped if `None`, so that these settings keep the digest that they had before there
+    /// were models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelSettings>,
 }
@@ -34,68 +35,64 @@ pub struct RunSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StructureMode {
-    /// Rules decide what they surely can; a model, where one is configured, the rest.
+    /// Rules decide where they are sure; a model, if configured, decides the rest.
     #[default]
     Auto,
     /// Rules decide everything.
     Layout,
-    /// Every step per page and per section is a question to a model.
+    /// A model is asked about every page and section.
     Llm,
 }
 
-/// Which model is asked, and how: everything about it that changes its answers.
+/// The model, and all parameters that change its answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelSettings {
-    /// The model, as its provider names it: for every purpose that names none of its own.
+    /// The provider's name of the model, for every purpose that does not name its own.
     pub name: String,
-    /// Tokens of a prompt at most; what would need more is refused with the section named.
+    /// Longest prompt in tokens. A longer one fails with the name of the section.
     pub max_prompt_tokens: u32,
-    /// Tokens of a summary at most.
+    /// Longest summary in tokens.
     pub max_output_tokens: u32,
-    /// Tokens of a verdict at most.
+    /// Longest verdict in tokens.
     pub max_verdict_tokens: u32,
-    /// Tokens of a list of sections at most.
+    /// Longest list of sections in tokens.
     pub max_outline_tokens: u32,
-    /// What becomes of a document when the model does not answer.
     pub on_failure: OnModelFailure,
-    /// The model for questions about structure.
+    /// For questions about structure.
     pub structure: PurposeModel,
-    /// The model for summaries and descriptions.
+    /// For summaries and descriptions.
     pub summaries: PurposeModel,
-    /// The model for answers to people.
+    /// For answers to users.
     pub answers: PurposeModel,
 }
 
-/// The model for one purpose, where it is another than `model.name`.
+/// The model for one purpose, if it is not `model.name`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PurposeModel {
-    /// The model, as its provider names it; empty: `model.name`.
+    /// The provider's name of the model; empty means `model.name`.
     pub name: String,
-    /// Tokens of a prompt at most; 0: `model.max_prompt_tokens`.
+    /// Longest prompt in tokens; 0 means `model.max_prompt_tokens`.
     pub max_prompt_tokens: u32,
 }
 
-/// What a model is asked for.
+/// What a model is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Where sections are.
     Structure,
-    /// What they say.
     Summaries,
-    /// What a person asks.
     Answers,
 }
 
 impl ModelSettings {
-    /// The model for a purpose, as its provider names it.
+    /// The provider's name of the model for a purpose.
     pub fn name_for(&self, purpose: Purpose) -> &str {
         let own = &self.for_purpose(purpose).name;
         if own.is_empty() { &self.name } else { own }
     }
 
-    /// Tokens of a prompt for a purpose, at most.
+    /// Longest prompt for a purpose, in tokens.
     pub fn max_prompt_tokens_for(&self, purpose: Purpose) -> u32 {
         match self.for_purpose(purpose).max_prompt_tokens {
             0 => self.max_prompt_tokens,
@@ -103,7 +100,7 @@ impl ModelSettings {
         }
     }
 
-    /// The models of all purposes, each once, in the order of their names.
+    /// The models of all purposes, without duplicates, sorted.
     pub fn names(&self) -> BTreeSet<&str> {
         [Purpose::Structure, Purpose::Summaries, Purpose::Answers]
             .map(|purpose| self.name_for(purpose))
@@ -135,16 +132,16 @@ impl Default for ModelSettings {
     }
 }
 
-/// What becomes of a document when a question was not answered after all attempts. The structure is then what rules find,
-/// in any case but the first.
+/// What happens to a document if a question has no answer after all attempts. Except with `Fail`, rules
+/// decide the structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnModelFailure {
-    /// It fails.
+    /// The document fails.
     Fail,
-    /// A section without an answer has no summary, and a gap says so.
+    /// A section without an answer has no summary, and a gap records it.
     #[default]
     Gap,
-    /// A section without an answer has the summary that rules make, and a gap says so.
+    /// A section without an answer gets a summary made by rules, and a gap records it.
     Offline,
 }

@@ -1,4 +1,5 @@
-//! Claiming: a submitted document becomes one version and one run, whoever submits it how often.
+//! Claims versions: a submitted document becomes one version and one run, however often and by whomever it is
+//! submitted.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +11,43 @@ use stemma_engine::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::port_error::with_retry;
 use stemma_engine::s3::ObjectMeta;
-use stemma_engine::{Env, PortError, Ports, RunHeader, RunId, RunRef};
+use stemma_engine::{
+    Env, Failure, PortError, Ports, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact,
+};
 
+use crate::FilingFlow;
 use crate::sources::object_uri;
-use crate::stages::{PublishOutcome, publish_outcome};
-use crate::{FilingFlow, llm};
 
-/// A document as submitted: what [`JobEntry::input`] holds.
+/// Name and revision of the stages that publish and withdraw. They stand here because a publication is looked
+/// up by the key of its task, without running the flow.
+pub(crate) const PUBLISH: (&str, u32) = ("publish", 1);
+pub(crate) const WITHDRAW: (&str, u32) = ("withdraw", 1);
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct PublishOutcome {
+    /// Number of gaps in the tree.
+    pub(crate) gaps: u32,
+}
+
+/// A submitted document: the content of [`JobEntry::input`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
-    /// Canonical place of the bytes, e.g. `file:///archive/a.pdf` or `s3://filings/a%20b.pdf`.
+    /// Canonical location of the bytes, e.g. `file:///archive/a.pdf` or `s3://filings/a%20b.pdf`.
     pub uri: String,
     /// File name, for display.
     pub name: String,
-    /// Folder path below the place it was submitted from, and the name.
+    /// Path relative to the submitted folder, including the name.
     pub path: String,
-    /// Identifies the bytes, in the way that `origin` says: another one is another version.
+    /// Identifies the bytes as `origin` says. Another value is another version.
     pub source: Digest,
-    /// How they are identified: files by content, objects by their ETag.
+    /// How the bytes are identified: files by content, objects by their ETag.
     #[serde(skip_serializing_if = "is_content", default)]
     pub origin: Origin,
-    /// Size of the bytes.
     pub size_bytes: u64,
-    /// Facts a sidecar states about it, by their names in [`crate::sidecar_facts::NAMES`].
+    /// Facts of a sidecar, by the names in [`FACT_NAMES`](crate::external_metadata::FACT_NAMES).
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub stated: BTreeMap<String, String>,
-    /// Whether a version that failed before, or about which a model left questions unanswered, is tried again, as a new
-    /// version.
+    /// Tries a version again, as a new version, if it failed before or if a model left questions unanswered.
     pub retry_failed: bool,
 }
 
@@ -45,7 +56,7 @@ fn is_content(origin: &Origin) -> bool {
 }
 
 impl Submission {
-    /// The word that a document at `uri` was removed: its next version is a tombstone.
+    /// Reports that the document at `uri` was removed. Its next version is a tombstone.
     pub fn for_removal(uri: String, path: String) -> Self {
         Self {
             name: path.rsplit('/').next().unwrap_or_default().into(),
@@ -59,7 +70,7 @@ impl Submission {
         }
     }
 
-    /// An object of a bucket, found below the prefix `below`.
+    /// An object of a bucket, found under the prefix `below`.
     pub fn from_object(bucket: &str, below: &str, entry: &ObjectMeta) -> Self {
         let path = entry
             .key
@@ -85,10 +96,8 @@ impl Submission {
             retry_failed: false,
         }
     }
-}
 
-impl Submission {
-    /// What to submit to have the document of a run again; `None` where the run is of no document.
+    /// The submission that repeats the document of a run; `None` if the run has no document.
     pub fn resubmit(run: &RunHeader) -> Option<Self> {
         let version: DocumentVersion = serde_json::from_value(run.input.clone()).ok()?;
         let DocumentVersion {
@@ -114,12 +123,11 @@ impl Submission {
     }
 }
 
-/// The name of a run.
 pub fn run_id(doc: DocId, seq: u64) -> RunId {
     RunId(format!("{doc}-{seq}"))
 }
 
-/// Where the header of a run lies that [`run_id`] named; `None` for another name.
+/// The key of the header of a run; `None` if [`run_id`] did not make the name.
 pub fn header_key(collection: &str, run: &RunId) -> Option<String> {
     let (doc, seq) = run.0.rsplit_once('-')?;
     Some(blob_keys::version_key(
@@ -129,14 +137,16 @@ pub fn header_key(collection: &str, run: &RunId) -> Option<String> {
     ))
 }
 
-/// What is known of a document's versions.
 struct VersionState {
-    /// The newest claim.
     newest: Option<RunHeader>,
-    /// The next free number: above all claims and tombstones.
+    // Greater than all claims and tombstones.
     next: u64,
-    /// Whether the document was removed after the newest claim.
+    // Whether the document was removed after the newest claim.
     removed: bool,
+}
+
+fn claim_error(subject: &str, error: &dyn std::fmt::Display) -> PortError {
+    PortError::permanent("blobs", "claim", format!("{subject}: {error}"))
 }
 
 pub(crate) async fn claim_version(
@@ -145,12 +155,12 @@ pub(crate) async fn claim_version(
     job: &JobManifest,
     entry: &JobEntry,
 ) -> Result<ClaimOutcome, PortError> {
-    let wrong = |error: &dyn std::fmt::Display| {
-        PortError::permanent("blobs", "claim", format!("job {}: {error}", job.job))
-    };
-    let submission: Submission =
-        serde_json::from_value(entry.input.clone()).map_err(|error| wrong(&error))?;
-    let collection: Collection = job.collection.parse().map_err(|error| wrong(&error))?;
+    let submission: Submission = serde_json::from_value(entry.input.clone())
+        .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
+    let collection: Collection = job
+        .collection
+        .parse()
+        .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
     let doc = DocId::new(&collection, &submission.uri);
     loop {
         let versions = load_versions(env, ports, &collection, doc).await?;
@@ -158,9 +168,10 @@ pub(crate) async fn claim_version(
             .newest
             .filter(|newest| !versions.removed && is_same_version(newest, &submission, job))
         {
+            // A failed run is repeated only by another job: a job that repeated its own failures would never end.
             match run_outcome(env, ports, &newest).await? {
                 None => return Ok(ClaimOutcome::Run(newest)),
-                // Its run is over; a new version goes on from what it made.
+                // The run is over. A new version continues from its artifacts.
                 Some(RunOutcome::Cancelled) => {}
                 Some(RunOutcome::Failed(_))
                     if submission.retry_failed && newest.opened_by != job.job => {}
@@ -176,10 +187,11 @@ pub(crate) async fn claim_version(
             }
         }
         if submission.origin == Origin::Removed && (versions.next == 1 || versions.removed) {
-            return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged)); // nothing is there to be removed
+            return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged)); // nothing to remove
         }
         let header = run_header(job, &collection, doc, versions.next, submission.clone())?;
-        let json = serde_json::to_vec(&header).map_err(|error| wrong(&error))?;
+        let json = serde_json::to_vec(&header)
+            .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
         if with_retry(env, || {
             ports.blobs.put(&header.at.header, json.clone().into())
         })
@@ -188,11 +200,17 @@ pub(crate) async fn claim_version(
         {
             return Ok(ClaimOutcome::Run(header));
         }
-        // Someone else claimed this number: look again, it may be the same version.
+        // Someone else claimed this number. Read the versions again: it may be the same one.
     }
 }
 
-/// Whether the tree of a version has gaps because a model did not answer: asked again, it may.
+// Whether the code of a gap says that a model did not answer. `model.method_failed` does not: the model
+// answered, and the method was given up.
+fn is_unanswered(code: &str) -> bool {
+    code.starts_with("model.") && code.ends_with("_failed") && code != "model.method_failed"
+}
+
+// Such a version can be tried again: the model may answer this time.
 async fn has_unanswered_gaps(
     env: &Env,
     ports: &Ports,
@@ -210,13 +228,44 @@ async fn has_unanswered_gaps(
                 .tree
                 .gaps
                 .iter()
-                .any(|gap| llm::is_unanswered(&gap.code)),
+                .any(|gap| is_unanswered(&gap.code)),
             Some(TreeObject::Removed) | None => false,
         },
     )
 }
 
-/// How a run ended, from the blobs alone.
+pub(crate) fn document_version(run: &RunHeader) -> Result<DocumentVersion, Failure> {
+    serde_json::from_value(run.input.clone()).map_err(|error| {
+        Failure::permanent(
+            "engine.header_invalid",
+            format!("{}: {error}", run.at.header),
+        )
+    })
+}
+
+pub(crate) fn identify_version(identity: &mut TaskKeyBuilder, doc: DocId, seq: u64) {
+    identity.bytes(doc.as_bytes()).number(seq);
+}
+
+// `None` while the tree (or tombstone) or the change record of the version may be missing.
+async fn publish_outcome(
+    env: &Env,
+    ports: &Ports,
+    scope: &str,
+    version: &DocumentVersion,
+) -> Result<Option<PublishOutcome>, PortError> {
+    let (name, revision) = match version.origin {
+        Origin::Removed => WITHDRAW,
+        _ => PUBLISH,
+    };
+    let mut identity = TaskKey::builder(name, revision);
+    identify_version(&mut identity, version.doc, version.seq);
+    let key = identity.finish();
+    let outcome = with_retry(env, || artifact::outcome(ports.blobs.as_ref(), scope, &key)).await?;
+    Ok(outcome.and_then(|outcome| serde_json::from_slice(&outcome).ok()))
+}
+
+/// How a run ended, derived from blobs alone.
 pub(crate) async fn run_outcome(
     env: &Env,
     ports: &Ports,
@@ -249,10 +298,10 @@ pub(crate) async fn run_outcome(
         })
 }
 
-/// Whether a run of the document at `uri` is open: its newest claim has neither a tree nor a failure.
+/// Whether the newest claim of the document at `uri` has neither a tree nor a failure.
 ///
 /// # Errors
-/// [`PortError`] when a port is away.
+/// [`PortError`] if a port is unavailable.
 pub async fn has_open_run(
     env: &Env,
     ports: &Ports,
@@ -266,7 +315,7 @@ pub async fn has_open_run(
     }
 }
 
-/// The next free version number of a document: above all claims, trees and tombstones.
+/// The next free version number of a document, above all claims, trees and tombstones.
 pub(crate) async fn next_version(
     env: &Env,
     ports: &Ports,
@@ -287,15 +336,10 @@ async fn load_versions(
     let trees = blob_keys::trees_prefix(collection, doc);
     let claims = with_retry(env, || list_all(blobs, &claims)).await?;
     let trees = with_retry(env, || list_all(blobs, &trees)).await?;
-    let highest = |keys: &[String]| {
-        keys.last()
-            .and_then(|key| blob_keys::parse_seq(key))
-            .unwrap_or(0)
-    };
-    let claimed = highest(&claims);
-    let finished = highest(&trees);
+    let claimed = highest_seq(&claims);
+    let finished = highest_seq(&trees);
     let newest = match claims.last() {
-        // A claim that a power loss tore is passed over: the next number is claimed instead.
+        // A claim torn by a power loss is skipped: the next number is claimed instead.
         Some(key) => with_retry(env, || blobs.get(key))
             .await?
             .and_then(|json| serde_json::from_slice(&json).ok()),
@@ -308,15 +352,21 @@ async fn load_versions(
     })
 }
 
-/// Whether a claim is of the same bytes, stated to be the same, under the same settings.
+// Keys are sorted by version number; 0 if there are none.
+fn highest_seq(keys: &[String]) -> u64 {
+    keys.last()
+        .and_then(|key| blob_keys::parse_seq(key))
+        .unwrap_or(0)
+}
+
+// Same bytes, same sidecar facts, same settings and the same flow revision.
 fn is_same_version(newest: &RunHeader, submission: &Submission, job: &JobManifest) -> bool {
     let Ok(version) = serde_json::from_value::<DocumentVersion>(newest.input.clone()) else {
         return false;
     };
-    let described = version.sidecar_facts == submission.stated;
     version.source == submission.source
         && (version.origin == Origin::Removed) == (submission.origin == Origin::Removed)
-        && described
+        && version.sidecar_facts == submission.stated
         && newest.settings == job.settings
         && newest.flow_revision == FilingFlow::REVISION
 }
@@ -338,10 +388,6 @@ fn run_header(
         stated,
         ..
     } = submission;
-    let wrong = |error: &dyn std::fmt::Display| {
-        PortError::permanent("blobs", "claim", format!("{path}: {error}"))
-    };
-    let settings = job.settings.clone();
     let version = DocumentVersion {
         doc,
         seq,
@@ -351,7 +397,7 @@ fn run_header(
         source,
         origin,
         size_bytes,
-        settings,
+        settings: job.settings.clone(),
         sidecar_facts: stated,
     };
     Ok(RunHeader {
@@ -364,7 +410,7 @@ fn run_header(
         flow_revision: FilingFlow::REVISION,
         class: job.class,
         opened_by: job.job.clone(),
-        input: serde_json::to_value(version).map_err(|error| wrong(&error))?,
+        input: serde_json::to_value(version).map_err(|error| claim_error(&path, &error))?,
     })
 }
 
@@ -465,10 +511,8 @@ mod tests {
             ..object.clone()
         };
         let submission = Submission::from_object("filings", "in/", &object);
-        assert_eq!(
-            (submission.uri.as_str(), submission.path.as_str()),
-            ("s3://filings/in/2022/a%20b.pdf", "2022/a b.pdf")
-        );
+        assert_eq!(submission.uri, "s3://filings/in/2022/a%20b.pdf");
+        assert_eq!(submission.path, "2022/a b.pdf");
         assert_eq!(submission.name, "a b.pdf");
         let mut runs = Vec::new();
         for entry in [&object, &versioned, &changed] {

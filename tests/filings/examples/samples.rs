@@ -1,4 +1,5 @@
-//! Makes the PDF samples of `docs/samples` again: `cargo run -p stemma-filings --example samples -- docs/samples`.
+//! Rebuilds the PDF samples of `docs/samples`: `cargo run -p stemma-filings --example samples --
+//! docs/samples`.
 //!
 //! `constitution.pdf` is the text of `constitution.md`, typeset; `generated-10-k.pdf` is a generated filing.
 
@@ -23,7 +24,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes the PDF files into `folder`, which must hold `constitution.md`.
+/// Writes the PDF files into `folder`, which must contain `constitution.md`.
 pub(crate) fn write(folder: &Path) -> std::io::Result<()> {
     let text = std::fs::read_to_string(folder.join("constitution.md"))?;
     let spec = Spec {
@@ -42,7 +43,7 @@ pub(crate) fn write(folder: &Path) -> std::io::Result<()> {
     std::fs::write(folder.join("generated-10-k.pdf"), filing.pdf)
 }
 
-/// The articles and amendments as sections of level 1, their sections below them.
+// Articles and amendments are sections of level 1, with their own sections below.
 fn constitution(text: &str) -> Manuscript {
     const TITLE: &str = "The Constitution of the United States";
     let mut body = vec![

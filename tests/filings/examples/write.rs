@@ -15,7 +15,6 @@ use stemma_filings::{
     markdown, plain_text,
 };
 
-/// What to write.
 struct WriteOptions {
     out: PathBuf,
     count: u64,
@@ -78,7 +77,7 @@ fn parse_options(words: Vec<String>) -> Result<WriteOptions, String> {
         }
     }
     if order.out.as_os_str().is_empty() {
-        Err("name a folder to write into".into())
+        Err("missing output folder".into())
     } else {
         Ok(order)
     }
@@ -106,7 +105,7 @@ fn parse_option(order: &mut WriteOptions, word: &str, value: &str) -> Result<(),
     Ok(())
 }
 
-/// Writes `count` documents, going round the kinds and the ways to offer contents.
+// Writes `count` documents, cycling through kinds and contents modes.
 fn write(order: &WriteOptions) -> std::io::Result<(u64, usize)> {
     std::fs::create_dir_all(&order.out)?;
     let mut bytes = 0;

@@ -1,7 +1,7 @@
-//! Writes generated filings a year apart, with what became of their sections:
-//! `cargo run -p stemma-filings --example year_pair -- OUT_DIR [COUNT] [FIRST_SEED]`.
+//! Writes generated filings one year apart, with the changes of their sections: `cargo run -p stemma-filings
+//! --example year_pair -- OUT_DIR [COUNT] [FIRST_SEED]`.
 //!
-//! Per pair: `pdf/NAME_before.pdf`, `pdf/NAME_after.pdf` and `labels/NAME.json`, as `tests/bench/align.py` reads it.
+//! Per pair: `pdf/NAME_before.pdf`, `pdf/NAME_after.pdf`, and `labels/NAME.json` for `tests/bench/align.py`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use stemma_filings::{ContentsMode, FilingKind, HeadingTruth, Spec, YearPair, year_pair};
 
-/// The sorts whose sections have titles that can change.
+// Kinds whose section titles may change.
 const KINDS: [FilingKind; 3] = [
     FilingKind::TenK,
     FilingKind::TenQ,

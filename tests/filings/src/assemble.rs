@@ -1,4 +1,5 @@
-//! From a manuscript to a filing: cover, contents, body, running heads and feet, edits; then bytes and truth.
+//! Builds a filing from a manuscript: cover, contents, body, running heads and feet, edits; then bytes and
+//! truth.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::typeset::{
 };
 use crate::{ContentsMode, Edit, Filing, Spec, Truth, words};
 
-/// Typesets a manuscript; of `spec` everything but kind and pages counts.
+/// Typesets a manuscript. Kind and pages of `spec` are ignored.
 pub fn typeset(manuscript: &Manuscript, spec: &Spec) -> Filing {
     let look = &manuscript.typography;
     let mut done = lay_out(manuscript, spec);
@@ -44,7 +45,7 @@ pub fn typeset(manuscript: &Manuscript, spec: &Spec) -> Filing {
     finish(done, pdf, manuscript)
 }
 
-/// Cover, contents and body as one run of pages, with their running heads and feet.
+// Cover, contents and body as one sequence of pages with running heads and feet.
 fn lay_out(manuscript: &Manuscript, spec: &Spec) -> TypesetPages {
     let look = &manuscript.typography;
     let cover = compose(&manuscript.cover, look, Numbering::None);
@@ -80,7 +81,7 @@ fn lay_out(manuscript: &Manuscript, spec: &Spec) -> TypesetPages {
     done
 }
 
-/// The contents pages of documents bound into this one, last first, so that the places before stay.
+// Inserts the contents pages of bound documents, last first, so that earlier positions stay valid.
 fn insert_inner_contents(done: &mut TypesetPages, look: &Typography, spec: &Spec) {
     const TITLE: &str = "TABLE OF CONTENTS";
     let inner = std::mem::take(&mut done.inner);
@@ -140,7 +141,7 @@ fn insert_inner_contents(done: &mut TypesetPages, look: &Typography, spec: &Spec
     }
 }
 
-/// The heading of a contents page is a heading like others.
+// The heading of a contents page is a heading like any other.
 fn add_node(done: &mut TypesetPages, at: usize, title: &str, level: u16, page: usize) {
     let line = done.pages.get(page).and_then(|page| {
         page.lines
@@ -168,7 +169,7 @@ fn add_node(done: &mut TypesetPages, at: usize, title: &str, level: u16, page: u
     later.for_each(|node| *node += 1);
 }
 
-/// Cells such as `@key` become the printed pages of the section called so: one number or a range.
+// Replaces cells such as `@key` by the printed pages of that section: a number or a range.
 fn place_references(done: &mut TypesetPages) {
     let mut pages: BTreeMap<&str, String> = BTreeMap::new();
     for (n, key) in done.keys.iter().enumerate() {
@@ -209,7 +210,7 @@ fn place_references(done: &mut TypesetPages) {
     }
 }
 
-/// The contents entries when `before` pages come before the body.
+// The contents entries if `before` pages precede the body.
 fn entries(body: &TypesetPages, look: &Typography, before: usize) -> Vec<ContentsEntry> {
     let mut entries = Vec::new();
     for (n, node) in body
@@ -237,7 +238,7 @@ fn entries(body: &TypesetPages, look: &Typography, before: usize) -> Vec<Content
     entries
 }
 
-/// Moves every place `by` pages back.
+// Moves every position back by `by` pages.
 fn shift(done: &mut TypesetPages, by: u32) {
     done.nodes.iter_mut().for_each(|node| node.page += by);
     done.references
@@ -246,7 +247,7 @@ fn shift(done: &mut TypesetPages, by: u32) {
     done.answers.iter_mut().for_each(|answer| answer.page += by);
 }
 
-/// Adds running head, back-link and page number.
+// Adds running head, back-link and page number.
 fn add_furniture(page: &mut SetPage, look: &Typography, back: Option<usize>, issuer: Option<&str>) {
     let size = look.size - 1.0;
     let font = fonts::index(look.family, Face::Regular);
@@ -354,7 +355,7 @@ fn insert_front(done: &mut TypesetPages, look: &Typography) {
     shift(done, by as u32);
 }
 
-/// Rewords the longest line of prose of a page; where there is none, adds a line below the text.
+// Rewords the longest line of prose on a page. Without prose, adds a line below the text.
 fn change(page: &mut SetPage, look: &Typography, revision: u32, rng: &mut Rng) {
     let font = fonts::index(look.family, Face::Regular);
     let (mut words, blank) = match look.family {
@@ -405,7 +406,7 @@ fn finish(done: TypesetPages, pdf: Vec<u8>, manuscript: &Manuscript) -> Filing {
         .enumerate()
         .filter_map(|(n, key)| key.as_deref().map(|key| (key, n)))
         .collect();
-    // Places were counted from 0 during layout.
+    // Layout counts pages from 0.
     let references = done
         .references
         .iter()

@@ -10,14 +10,14 @@ use crate::typeset::{SetLine, SetLineRole, SetLink, SetPage, TextSpan, first_bas
 pub(crate) struct ContentsEntry {
     pub(crate) text: String,
     pub(crate) level: u16,
-    /// Printed number of its page, once known.
+    /// Printed page number, once known.
     pub(crate) label: Option<String>,
-    /// Page (counted from 0 among all pages) and distance from its top, once known.
+    /// Page (from 0 among all pages) and distance from its top, once known.
     pub(crate) target: (usize, f32),
 }
 
-/// The contents pages for `entries`. Their number depends on the texts alone, so they can be set once to be counted
-/// and once more when the places are known.
+/// The contents pages for `entries`. Their number depends on the texts alone, so they can be set once to
+/// count them and again when the positions are known.
 pub(crate) fn contents_pages(
     entries: &[ContentsEntry],
     look: &Typography,
@@ -76,7 +76,7 @@ impl<'a> ContentsSetter<'a> {
         self.y += self.look.size * 0.5;
     }
 
-    /// One entry; folds in front of the column of numbers.
+    // One entry. Wraps before the column of page numbers.
     fn entry(&mut self, entry: &ContentsEntry) {
         let face = if entry.level == 1 {
             Face::Bold

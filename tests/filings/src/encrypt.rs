@@ -1,7 +1,7 @@
-//! The standard security handler of PDF: RC4 with 128 bits (revision 3) and AES with 256 bits (revision 6).
+//! The standard security handler of PDF: 128-bit RC4 (revision 3) and 256-bit AES (revision 6).
 //!
-//! Source of the rules: ISO 32000-2, 7.6.4 (algorithms 1, 1.A, 2, 2.A, 2.B, 3, 5, 8, 9, 10). All salts and keys come from the seed: these
-//! files protect nothing, they are to be opened.
+//! Source: ISO 32000-2, 7.6.4 (algorithms 1, 1.A, 2, 2.A, 2.B, 3, 5, 8, 9, 10). All salts and keys derive
+//! from the seed, because these files are not meant to be secure.
 
 use aes::cipher::block_padding::{NoPadding, Pkcs7};
 use aes::cipher::{BlockModeEncrypt, KeyIvInit};
@@ -12,7 +12,7 @@ use crate::Encryption;
 use crate::pdf::hex;
 use crate::random::Rng;
 
-/// Everything may be done with the document.
+// Permits everything.
 const PERMISSIONS: i32 = -4;
 
 #[rustfmt::skip]
@@ -21,11 +21,11 @@ const PADDING: [u8; 32] = [
     0x2e, 0x2e, 0x00, 0xb6, 0xd0, 0x68, 0x3e, 0x80, 0x2f, 0x0c, 0xa9, 0xfe, 0x64, 0x53, 0x69, 0x7a,
 ];
 
-/// A key and how to use it.
+/// A key and its use.
 pub(crate) enum Cipher {
-    /// RC4: the file key and the dictionary.
+    /// File key and dictionary.
     Rc4 { key: [u8; 16], dictionary: String },
-    /// AES-256: the file key, a seed for initial vectors, the dictionary.
+    /// File key, seed of the initialization vectors, and dictionary.
     Aes {
         key: [u8; 32],
         vectors: u64,
@@ -43,7 +43,6 @@ impl Cipher {
         }
     }
 
-    /// The encryption dictionary.
     pub(crate) fn dictionary(&self) -> String {
         match self {
             Cipher::Rc4 { dictionary, .. } | Cipher::Aes { dictionary, .. } => dictionary.clone(),
@@ -101,7 +100,7 @@ impl Cipher {
         permissions[..4].copy_from_slice(&PERMISSIONS.to_le_bytes());
         permissions[8..12].copy_from_slice(b"Tadb");
         permissions[12..].copy_from_slice(&rng.bytes::<4>());
-        // One block in CBC mode with a zero vector is the same as in ECB mode.
+        // One block in CBC mode with a zero vector equals ECB mode.
         let permissions = cbc256(&key, &permissions);
         let dictionary = format!(
             "<</Filter/Standard/V 5/R 6/Length 256/P {PERMISSIONS}/CF<</StdCF<</CFM/AESV3/AuthEvent/DocOpen/Length 32>>>>/StmF/StdCF/StrF/StdCF/O<{}>/U<{}>/OE<{}>/UE<{}>/Perms<{}>>>",
@@ -119,7 +118,7 @@ impl Cipher {
     }
 }
 
-/// The 48 bytes that check a password, and the file key encrypted under it.
+// 48 bytes to verify a password, and the file key encrypted with it.
 fn entry(password: &[u8], user: &[u8], key: &[u8; 32], rng: &mut Rng) -> (Vec<u8>, Vec<u8>) {
     let check = rng.bytes::<8>();
     let salt = rng.bytes::<8>();
@@ -129,7 +128,7 @@ fn entry(password: &[u8], user: &[u8], key: &[u8; 32], rng: &mut Rng) -> (Vec<u8
     (entry, cbc256(&hash_2b(password, &salt, user), key))
 }
 
-/// Algorithm 2.B.
+// Algorithm 2.B.
 fn hash_2b(password: &[u8], salt: &[u8], user: &[u8]) -> [u8; 32] {
     let mut k = Sha256::digest([password, salt, user].concat()).to_vec();
     let mut round = 0;
@@ -166,7 +165,7 @@ fn md5(parts: &[&[u8]]) -> [u8; 16] {
     Md5::digest(parts.concat()).into()
 }
 
-/// RC4 under the key, then under nineteen variations of it.
+// RC4 with the key, then with nineteen variations of it.
 fn rc4_twenty_rounds(key: &[u8; 16], data: &[u8]) -> Vec<u8> {
     (0..20u8).fold(data.to_vec(), |data, n| {
         rc4(&key.map(|byte| byte ^ n), &data)

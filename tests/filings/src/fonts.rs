@@ -1,4 +1,4 @@
-//! The standard fonts every reader of PDF has, with their advance widths, so that no font file travels with a document.
+//! The standard fonts of PDF readers with their advance widths, so that documents need no embedded fonts.
 
 /// A typeface of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,22 +7,20 @@ pub enum Family {
     Times,
     /// Helvetica, with bold and oblique.
     Helvetica,
-    /// STSong-Light, a Chinese font that is named, not embedded (`UniGB-UCS2-H`).
+    /// STSong-Light, a Chinese font that is referenced, not embedded (`UniGB-UCS2-H`).
     Song,
 }
 
-/// A style within a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Face {
-    /// Upright.
     Regular,
-    /// Bold; Song has none and is drawn larger instead.
+    /// Song has no bold and is drawn larger instead.
     Bold,
-    /// Italic; upright where the family has none.
+    /// Upright if the family has no italic.
     Italic,
 }
 
-/// The fonts a file declares, in the order of their resource names `F0`, `F1`, …
+/// The fonts that a file declares, in the order of their resource names `F0`, `F1`, …
 pub(crate) const BASE_FONTS: [&str; 6] = [
     "Times-Roman",
     "Times-Bold",
@@ -32,10 +30,9 @@ pub(crate) const BASE_FONTS: [&str; 6] = [
     "Helvetica-Oblique",
 ];
 
-/// Index of the Chinese font, which is declared only where it is used.
+/// Index of the Chinese font, which is declared only if it is used.
 pub(crate) const SONG: usize = 6;
 
-/// The number in the resource name of a font.
 pub(crate) fn index(family: Family, face: Face) -> usize {
     match (family, face) {
         (Family::Times, Face::Regular) => 0,
@@ -48,13 +45,13 @@ pub(crate) fn index(family: Family, face: Face) -> usize {
     }
 }
 
-/// Advance widths of the codes 32 to 255 (WinAnsi), in thousandths of the font size.
+/// Advance widths of codes 32 to 255 (WinAnsi), in thousandths of the font size.
 pub(crate) fn widths(font: usize) -> &'static [u16; 224] {
     match font {
         0 => &TIMES,
         1 => &TIMES_BOLD,
         2 => &TIMES_ITALIC,
-        // The oblique face is the upright one slanted.
+        // The oblique face is the slanted upright one.
         3 | 5 => &HELVETICA,
         _ => &HELVETICA_BOLD,
     }
@@ -75,7 +72,7 @@ pub(crate) fn width(text: &str, font: usize, size: f32) -> f32 {
     units as f32 * size / 1000.0
 }
 
-/// The WinAnsi code of a character; a question mark where it has none.
+/// The WinAnsi code of a character; a question mark if it has none.
 pub(crate) fn winansi(c: char) -> u8 {
     match c {
         ' '..='~' | '\u{a1}'..='\u{ff}' => c as u8,

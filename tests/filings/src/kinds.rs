@@ -1,4 +1,4 @@
-//! The sorts of documents, and what they have in common.
+//! The kinds of documents, and helpers that they share.
 
 mod agreement;
 mod annual;
@@ -33,7 +33,6 @@ pub(crate) fn manuscript(spec: &Spec) -> Manuscript {
     }
 }
 
-/// Typography of an English filing.
 fn english_typography(rng: &mut Rng) -> Typography {
     Typography {
         family: if rng.chance(60) {
@@ -62,7 +61,7 @@ fn english_typography(rng: &mut Rng) -> Typography {
     }
 }
 
-/// Characters of prose that `pages` pages hold, after `fixed` pages of other content.
+// Characters of prose that fit on `pages` pages, after `fixed` pages of other content.
 fn prose_capacity(look: &Typography, pages: u32, fixed: f32) -> usize {
     let per_em = if look.family == Family::Times {
         2.32
@@ -74,7 +73,7 @@ fn prose_capacity(look: &Typography, pages: u32, fixed: f32) -> usize {
     ((pages as f32 - fixed).max(0.3) * per_line * lines * 0.9) as usize
 }
 
-/// A registrant and the cover facts of a report.
+// A registrant and the cover facts of a report.
 struct Registrant {
     name: String,
     file_number: String,
@@ -100,7 +99,7 @@ impl Registrant {
         }
     }
 
-    /// The cover of a periodic report.
+    // The cover of a periodic report.
     fn cover(&self, form: &str, period: &[String], size: f32) -> Vec<Block> {
         let center = |text: &str, style: TextStyle| Block::Line(text.to_owned(), style.centered());
         let mut blocks = vec![
@@ -149,7 +148,7 @@ impl Registrant {
     }
 }
 
-/// How a document writes `Item n` headings.
+// How a document prints `Item n` headings.
 #[derive(Debug, Clone, Copy)]
 struct ItemHeadingFormat {
     shape: usize,
@@ -173,7 +172,7 @@ impl ItemHeadingFormat {
         }
     }
 
-    /// The heading of an Item: `number_sections` like `1A`.
+    // The heading of an Item; `number` like `1A`.
     fn heading(&self, number: &str, name: &str, level: u16) -> ManuscriptHeading {
         let title = match self.shape {
             0 => format!("Item {number}. {name}"),
@@ -192,7 +191,7 @@ impl ItemHeadingFormat {
     }
 }
 
-/// Sub-headings of an English filing: sentences below risk factors, short titles elsewhere.
+// Sub-headings of an English filing: sentences under risk factors, short titles elsewhere.
 fn sub_heading(size: f32) -> impl Fn(&mut Rng, &mut UniqueTitles, u16, &str) -> ManuscriptHeading {
     move |rng, titles, level, topic| {
         if topic.contains("risk") {
@@ -215,7 +214,7 @@ fn sub_heading(size: f32) -> impl Fn(&mut Rng, &mut UniqueTitles, u16, &str) -> 
     }
 }
 
-/// Sections called `names`, one level below `level`, of equal weight.
+// Sections with these names, one level below `level`, of equal weight.
 fn children(names: &[&str], level: u16, weight: usize, size: f32) -> Vec<PlannedSection> {
     let style = crate::plan::sub_style(size, level);
     names
@@ -224,7 +223,7 @@ fn children(names: &[&str], level: u16, weight: usize, size: f32) -> Vec<Planned
         .collect()
 }
 
-/// Puts `number_sections` before every title: `1`, `1.1`, `1.1.1`; planned depth is at most six.
+// Numbers all titles: `1`, `1.1`, `1.1.1`. Planned depth is at most six.
 fn number_sections(sections: &mut [PlannedSection], above: &str, last: &str) {
     for (n, section) in sections.iter_mut().enumerate() {
         let own = format!("{above}{}", n + 1);

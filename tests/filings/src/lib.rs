@@ -1,19 +1,19 @@
-//! Generated filings whose truth is known by construction: fixtures for tests and benchmarks.
+//! Generated filings with known truth: fixtures for tests and benchmarks.
 //!
-//! A [`Spec`] names a kind of document, a size, a seed and what the document offers about its own structure;
-//! [`generate`] makes the PDF, its section truth, the text of each page, the facts on its cover and questions whose
-//! answer stands on one page. Everything depends on the specification alone. [`markdown`] and [`plain_text`] do the
-//! same for text; [`typeset`] lays out a [`Manuscript`] with a text of its own.
+//! A [`Spec`] names a kind of document, a size, a seed and its contents mode; [`generate`] makes the PDF, its
+//! section truth, the text of each page, the facts on its cover, and questions whose answer is on one page.
+//! Everything depends on the specification alone. [`markdown`] and [`plain_text`] do the same for text;
+//! [`typeset`] lays out a [`Manuscript`] with its own text.
 //!
-//! The documents copy habits of real filings that make structure hard to find: a back-link "Table of Contents" on every
-//! page, printed numbers that drift away from physical pages, several Items on a page, combined and by-reference Items,
-//! titles that wrap, mentions that look like headings. They contain no words of any real filing.
+//! The documents copy habits of real filings that hide structure: a back-link "Table of Contents" on every
+//! page, printed numbers that drift from physical pages, several Items on a page, combined and by-reference
+//! Items, wrapped titles, mentions that look like headings. They contain no text of any real filing.
 //!
-//! It refuses to write damaged files (tests damage the bytes themselves) and to draw anything but text.
+//! Out of scope: damaged files (tests damage the bytes themselves) and anything but text.
 //!
 //! ```
-//! use stemma_filings::{Encryption, Kind, Spec, generate};
-//! let spec = Spec { encryption: Some(Encryption::EmptyUserRc4), pages: 8, ..Spec::of(Kind::EarningsRelease, 1) };
+//! use stemma_filings::{Encryption, FilingKind, Spec, generate};
+//! let spec = Spec { encryption: Some(Encryption::EmptyUserRc4), pages: 8, ..Spec::new(FilingKind::EarningsRelease, 1) };
 //! assert_eq!(generate(&spec), generate(&spec));
 //! ```
 
@@ -44,7 +44,7 @@ pub use text::{GeneratedTextTruth, HeadingLine, TextKind, markdown, plain_text};
 pub use truth::{CoverFacts, Filing, HeadingTruth, PlantedAnswer, ReferenceTruth, Truth};
 pub use years::{YearChange, YearPair, year_pair};
 
-/// Generates the filing of a specification: pure, the same bytes every time.
+/// Generates the filing of a specification. Pure: the same bytes every time.
 pub fn generate(spec: &Spec) -> Filing {
     typeset(&kinds::manuscript(spec), spec)
 }

@@ -1,73 +1,69 @@
-//! A document before it is laid out: blocks in reading order, and how they should look.
+//! A document before layout: blocks in reading order, and their typography.
 
 use crate::CoverFacts;
 use crate::fonts::{Face, Family};
 
-/// A document before layout. Public so that a document with a text of its own (not a generated one) can be typeset.
+/// A document before layout. Public so that documents with their own text can be typeset.
 #[derive(Debug, Clone)]
 pub struct Manuscript {
-    /// Typography.
     pub typography: Typography,
     /// Title in the document information.
     pub title: String,
-    /// What the cover says.
     pub facts: CoverFacts,
     /// Pages before the contents, without printed numbers.
     pub cover: Vec<Block>,
-    /// Everything after the contents.
     pub body: Vec<Block>,
 }
 
-/// Typographic choices that hold for a whole document. Lengths in points.
+/// Typography of a whole document. Lengths in points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Typography {
-    /// Typeface of the text.
     pub family: Family,
-    /// Size of the text.
+    /// Font size of the text.
     pub size: f32,
-    /// Distance between baselines of the text, as a multiple of `size`.
+    /// Distance between baselines, as a multiple of `size`.
     pub leading: f32,
     /// Width and height of a page.
     pub page: (f32, f32),
-    /// Margin on all four sides.
+    /// On all four sides.
     pub margin: f32,
-    /// 1 or 2 columns (blocks before the first [`Block::Columns`] always span the page).
+    /// 1 or 2 columns. Blocks before the first [`Block::Columns`] always span the page.
     pub columns: usize,
     /// Whether every page after the contents has a link "Table of Contents" at its top.
     pub back_link: bool,
-    /// Whether pages carry a running head (see [`Block::RunningHead`]).
+    /// Whether pages have a running head (see [`Block::RunningHead`]).
     pub running_head: bool,
-    /// How page numbers are printed.
     pub foot: PageFooter,
-    /// Heading of the contents page; `None`: the document has no contents page whatever the specification says.
+    /// Heading of the contents page; with `None` the document has no contents page, whatever the
+    /// specification says.
     pub contents_title: Option<&'static str>,
-    /// Deepest level that the contents page lists.
+    /// Deepest level on the contents page.
     pub contents_levels: u16,
-    /// Whether the contents page gives no page number to a heading of level 1 that another heading follows at once.
+    /// Whether the contents page omits the page number of level 1 headings directly followed by another
+    /// heading.
     pub bare_parts: bool,
     /// Whether the contents pages are numbered i, ii, …; otherwise they have no number.
     pub roman_front: bool,
 }
 
-/// How a page number is printed.
+/// How page numbers are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageFooter {
     /// The number alone, centered.
     Centered,
-    /// The number alone, outer edge (right on odd pages).
+    /// The number alone, at the outer edge (right on odd pages).
     Outer,
     /// `Page 12`.
     Page,
     /// `- 12 -`.
     Dashes,
-    /// `12 | Registrant`: the number with the running foot beside it.
+    /// `12 | Registrant`.
     WithRegistrant,
 }
 
-/// How the following pages are numbered in print.
+/// Printed numbering of the following pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbering {
-    /// No number.
     None,
     /// i, ii, iii, … from this number.
     Roman(u32),
@@ -78,7 +74,7 @@ pub enum Numbering {
 }
 
 impl Numbering {
-    /// The numbering of the page after.
+    /// The numbering of the next page.
     pub(crate) fn next(self) -> Self {
         match self {
             Numbering::None => Numbering::None,
@@ -88,7 +84,7 @@ impl Numbering {
         }
     }
 
-    /// What is printed.
+    /// The printed number.
     pub(crate) fn printed(self) -> Option<String> {
         match self {
             Numbering::None => None,
@@ -99,7 +95,7 @@ impl Numbering {
     }
 }
 
-/// A number in lower-case Roman digits.
+/// Lower-case Roman digits.
 pub(crate) fn roman(mut n: u32) -> String {
     const DIGITS: [(u32, &str); 13] = [
         (1000, "m"),
@@ -126,67 +122,63 @@ pub(crate) fn roman(mut n: u32) -> String {
     out
 }
 
-/// A piece of a document.
+/// A part of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
-    /// A heading: a node of the truth.
+    /// A heading, which becomes a node of the truth.
     Heading(ManuscriptHeading),
-    /// A paragraph.
     Prose(Paragraph),
-    /// Items behind bullets.
     Bullets(Vec<String>),
-    /// A table.
     Table(FigureTable),
-    /// Lines that are no heading (cover, signatures, captions); folded where too long.
+    /// A line that is not a heading (cover, signatures, captions). Long ones wrap.
     Line(String, TextStyle),
     /// White space.
     Gap(f32),
-    /// What follows starts a page.
+    /// Starts a page.
     NewPage,
-    /// What follows starts a page and is numbered so.
+    /// Starts a page with this numbering.
     Numbering(Numbering),
-    /// One page without a number, holding this line; the numbering goes on after it as if it were not there, so that
-    /// the distance between printed and physical numbers grows by one.
+    /// One unnumbered page with this line. The numbering continues after it, so the distance between printed
+    /// and physical numbers grows by one.
     Aside(String),
     /// Running head from the next page on.
     RunningHead(String),
-    /// From here on text runs in the columns of the look.
+    /// From here on, text is set in columns.
     Columns,
-    /// A contents page of what follows, up to the next of its sort: of a document bound into another. It lists the levels
-    /// `from` to `to`.
+    /// A contents page of a bound document. Lists the levels `from` to `to`, up to the next block of this
+    /// kind.
     Contents {
-        /// Highest level listed; its own title is a heading of this level.
+        /// Highest listed level, and the level of its own title.
         from: u16,
-        /// Deepest level listed.
+        /// Deepest listed level.
         to: u16,
     },
 }
 
-/// A heading and how it is printed.
+/// A heading and its printed form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManuscriptHeading {
-    /// Its title in one line.
+    /// In one line.
     pub title: String,
     /// 1 is the highest.
     pub level: u16,
-    /// Style in print.
     pub style: TextStyle,
-    /// Printed instead of the title, line by line (letter-spaced, or with a break at a place of its own).
+    /// Printed lines instead of the title (letter-spaced, or with a special line break).
     pub printed: Option<Vec<String>>,
-    /// Byte offset behind the number in the title, where number and name are set apart by a wide gap.
+    /// Byte offset after the number in the title, if a wide gap separates number and name.
     pub tab: Option<usize>,
     /// Whether it starts a page.
     pub new_page: bool,
-    /// What mentions call it (`note 15`, `item 7`).
+    /// Key for mentions (`note 15`, `item 7`).
     pub key: Option<String>,
-    /// Its wording on the contents page, where that differs.
+    /// Its wording on the contents page, if different.
     pub contents_title: Option<String>,
-    /// Text that runs on behind the title and a full stop, on the same line and in the same style as all text.
+    /// Text that continues on the same line after the title and a full stop, in the style of the text.
     pub runs_on: Option<String>,
 }
 
 impl ManuscriptHeading {
-    /// A heading with no peculiarities.
+    /// A plain heading.
     pub fn new(title: impl Into<String>, level: u16, style: TextStyle) -> Self {
         Self {
             title: title.into(),
@@ -201,13 +193,13 @@ impl ManuscriptHeading {
         }
     }
 
-    /// The same, starting a page.
+    /// Starts a page.
     pub fn with_new_page(mut self) -> Self {
         self.new_page = true;
         self
     }
 
-    /// The same, known to mentions as `key`.
+    /// Sets the key for mentions.
     pub fn with_key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
@@ -217,16 +209,15 @@ impl ManuscriptHeading {
 /// Style of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TextStyle {
-    /// Bold, italic or neither.
     pub face: Face,
-    /// Size in points.
+    /// In points.
     pub size: f32,
-    /// Centered, otherwise at the left.
+    /// Otherwise left-aligned.
     pub centered: bool,
 }
 
 impl TextStyle {
-    /// Upright text at the left.
+    /// Upright, left-aligned.
     pub const fn plain(size: f32) -> Self {
         Self {
             face: Face::Regular,
@@ -235,7 +226,7 @@ impl TextStyle {
         }
     }
 
-    /// Bold text at the left.
+    /// Bold, left-aligned.
     pub const fn bold(size: f32) -> Self {
         Self {
             face: Face::Bold,
@@ -244,7 +235,7 @@ impl TextStyle {
         }
     }
 
-    /// Italic text at the left.
+    /// Italic, left-aligned.
     pub const fn italic(size: f32) -> Self {
         Self {
             face: Face::Italic,
@@ -253,21 +244,20 @@ impl TextStyle {
         }
     }
 
-    /// The same, centered.
+    /// Centers the line.
     pub const fn centered(mut self) -> Self {
         self.centered = true;
         self
     }
 }
 
-/// A paragraph, with what is known about it.
+/// A paragraph with its truth.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Paragraph {
-    /// The words.
     pub text: String,
-    /// Mentions in it, as written, with the key of the heading they lead to.
+    /// Mentions as written, with the key of their target.
     pub mentions: Vec<(String, String)>,
-    /// A question it answers, and the words that answer it.
+    /// A question that it answers, and the words of the answer.
     pub answer: Option<(String, String)>,
 }
 
@@ -283,7 +273,7 @@ impl From<String> for Paragraph {
 /// A table of figures.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FigureTable {
-    /// Column heads (without the first column's).
+    /// Column heads, without the first column.
     pub heads: Vec<String>,
     /// Rows: a label and one cell per head.
     pub rows: Vec<(String, Vec<String>)>,

@@ -23,7 +23,7 @@ const PAGE_ROOT: usize = 2;
 const INFO: usize = 3;
 const IMAGE: usize = 4;
 const FIRST_FONT: usize = 5;
-/// Pages per node of the page tree.
+// Pages per node of the page tree.
 const FAN_OUT: usize = 64;
 
 /// The bytes of a file. `nodes` count pages from 0.
@@ -55,7 +55,7 @@ pub(crate) fn write(
     file.finish(&id)
 }
 
-/// Which object has which number.
+// Object numbers.
 struct ObjectNumbers {
     first_page: usize,
     first_tree_node: usize,
@@ -66,7 +66,7 @@ struct ObjectNumbers {
 impl ObjectNumbers {
     fn new(pages: usize, options: &PdfOptions<'_>) -> Self {
         let fonts = fonts::BASE_FONTS.len() + if options.chinese { 1 } else { 0 };
-        // The Chinese font takes four objects: font, descendant, descriptor, mapping.
+        // The Chinese font needs four objects: font, descendant, descriptor, mapping.
         let first_page = FIRST_FONT + fonts + if options.chinese { 3 } else { 0 };
         let first_tree_node = first_page + 2 * pages;
         Self {
@@ -84,7 +84,7 @@ impl ObjectNumbers {
 
 struct PdfWriter {
     out: Vec<u8>,
-    /// Offset of object `n + 1`; 0 where it is not written yet.
+    // Offset of object `n + 1`; 0 until it is written.
     offsets: Vec<usize>,
     cipher: Option<Cipher>,
 }
@@ -120,7 +120,7 @@ impl PdfWriter {
         self.put("\nendstream\nendobj\n");
     }
 
-    /// A text string: hexadecimal, Latin or UTF-16, encrypted where the file is.
+    // A text string: hexadecimal, Latin or UTF-16, encrypted if the file is.
     fn string(&self, object: usize, text: &str) -> String {
         let plain: Vec<u8> = if text.is_ascii() {
             text.bytes().collect()
@@ -157,8 +157,8 @@ impl PdfWriter {
         }
     }
 
-    /// The Chinese font. Files of even seeds say which character a code is (`/ToUnicode`); the others leave it to the
-    /// reader to know the predefined encoding.
+    // The Chinese font. Files with even seeds map codes to characters (`/ToUnicode`); for the others a reader
+    // must know the predefined encoding.
     fn song(&mut self, song: usize, options: &PdfOptions<'_>) {
         let below = song + 1;
         let descriptor = song + 2;
@@ -183,7 +183,7 @@ impl PdfWriter {
         );
     }
 
-    /// What a scanned page shows: bars of gray, as far from text as can be.
+    // The image of a scanned page: gray bars, which no reader can take for text.
     fn image(&mut self) {
         let data: Vec<u8> = (0..64u32 * 64)
             .map(|at| if (at / 64) % 4 < 2 { 235 } else { 120 })
@@ -241,7 +241,7 @@ impl PdfWriter {
         );
     }
 
-    /// Writes the outline and returns its root object.
+    // Writes the outline and returns its root object.
     fn outline(
         &mut self,
         nodes: &[HeadingTruth],
@@ -348,7 +348,7 @@ impl PdfWriter {
     }
 }
 
-/// Who is whose kin among outline entries; index 0 of `children` is the root.
+// Relations of outline entries. Index 0 of `children` is the root.
 struct OutlineLinks {
     parent: Vec<Option<usize>>,
     previous: Vec<Option<usize>>,
@@ -387,7 +387,7 @@ impl OutlineLinks {
     }
 }
 
-/// Half of the seeds link by `/Dest`, the others by a `GoTo` action: both are common.
+// Half of the seeds link by `/Dest`, the others by a `GoTo` action, because both are common.
 fn annotation(link: &SetLink, plan: &ObjectNumbers, options: &PdfOptions<'_>) -> String {
     let height = options.page_size.1;
     let [x0, top, x1, bottom] = link.rect;
@@ -459,8 +459,8 @@ fn show(span: &TextSpan, y: f32, current: &mut (usize, f32), out: &mut Vec<u8>) 
     }
 }
 
-/// A `/ToUnicode` mapping in which every code is its own character: codes are UCS-2 already. A range may not cross a
-/// first byte, and a block holds at most 100 ranges.
+// A `/ToUnicode` mapping of every code to itself, since codes are UCS-2. A range must not cross a first byte,
+// and a block holds at most 100 ranges.
 fn identity_mapping() -> String {
     let mut out = String::from(
         "/CIDInit/ProcSet findresource begin 12 dict begin begincmap/CIDSystemInfo<</Registry(Adobe)/Ordering(UCS)/Supplement 0>>def/CMapName/Adobe-Identity-UCS def/CMapType 2 def\n1 begincodespacerange<0000><FFFF>endcodespacerange\n",
@@ -476,7 +476,7 @@ fn identity_mapping() -> String {
     out
 }
 
-/// A number with two decimals and a blank; `format!` is slow where there are a million of them.
+// A number with two decimals and a space. `format!` is too slow for a million of them.
 fn number(value: f32, out: &mut Vec<u8>) {
     let hundredths = (value * 100.0).round() as i64;
     if hundredths < 0 {
@@ -504,8 +504,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Always by the same compressor: the backend of `flate2`, and with it the bytes, would depend on the features that
-/// other crates of a build ask for.
+// Always the same compressor: the backend of `flate2`, and with it the bytes, would depend on features that
+// other crates enable.
 fn deflate(data: &[u8]) -> Vec<u8> {
     miniz_oxide::deflate::compress_to_vec_zlib(data, 6)
 }

@@ -1,20 +1,19 @@
-//! A document as planned: sections with fixed content and a share of the prose, filled to a wanted length.
+//! A planned document: sections with fixed content and a share of the prose, filled to a length.
 
 use crate::manuscript::{Block, ManuscriptHeading, Paragraph, TextStyle};
 use crate::random::Rng;
 use crate::words::{self, UniqueTitles};
 
-/// A planned section.
 #[derive(Debug, Clone)]
 pub(crate) struct PlannedSection {
     pub(crate) heading: ManuscriptHeading,
-    /// Content of its own that is there at any length, before the prose.
+    /// Fixed content before the prose.
     pub(crate) own: Vec<Block>,
     /// Share of the document's prose; 0 for a stub.
     pub(crate) weight: usize,
-    /// What its prose speaks of.
+    /// Topic of its prose.
     pub(crate) topic: String,
-    /// Whether it may be divided by sub-headings where it becomes long.
+    /// Whether sub-headings may divide it if it becomes long.
     pub(crate) divisible: bool,
     pub(crate) children: Vec<PlannedSection>,
 }
@@ -62,7 +61,7 @@ impl PlannedSection {
     }
 }
 
-/// What the prose below a title speaks of: the title without number and full stop, not in capitals.
+// The topic of the prose under a title: the title without number, full stop and capitals.
 fn title_topic(title: &str) -> String {
     let words = title
         .trim_start_matches(|c: char| !c.is_alphabetic())
@@ -74,17 +73,17 @@ fn title_topic(title: &str) -> String {
     }
 }
 
-/// How the sub-headings of long sections look.
+/// Form of the prose and sub-headings of long sections.
 pub(crate) struct ProseFormat<'a> {
-    /// The heading of a sub-section of this level below this topic.
+    /// Makes a sub-heading of this level and topic.
     pub(crate) heading: &'a dyn Fn(&mut Rng, &mut UniqueTitles, u16, &str) -> ManuscriptHeading,
-    /// A paragraph about a topic.
+    /// Makes a paragraph about a topic.
     pub(crate) paragraph: fn(&mut Rng, &str) -> String,
-    /// Longest prose, in characters, that stands under one heading.
+    /// Most characters of prose under one heading.
     pub(crate) longest: usize,
-    /// Deepest level a sub-heading may have.
+    /// Deepest level of a sub-heading.
     pub(crate) deepest: u16,
-    /// Bullets now and then.
+    /// Whether to insert bullets sometimes.
     pub(crate) bullets: bool,
 }
 
@@ -110,7 +109,7 @@ pub(crate) fn fill(
     );
 }
 
-/// Planned depth is at most six, so that recursion is bounded.
+// Recursion is bounded, because planned depth is at most six.
 fn fill_each(
     sections: &mut [PlannedSection],
     per_weight: f64,
@@ -200,7 +199,8 @@ pub(crate) fn into_blocks(sections: Vec<PlannedSection>) -> Vec<Block> {
     blocks
 }
 
-/// Puts `prose` among the first blocks of the first section, in reading order, that is `wanted`; whether there was one.
+/// Inserts `prose` among the first blocks of the first `wanted` section in reading order. Returns whether
+/// there was one.
 pub(crate) fn plant(
     sections: &mut [PlannedSection],
     is_target: impl Fn(&PlannedSection) -> bool + Copy,
@@ -219,7 +219,7 @@ pub(crate) fn plant(
     false
 }
 
-/// A paragraph that mentions other places, as `(mention, key)`.
+/// A paragraph with mentions, as `(mention, key)`.
 pub(crate) fn paragraph_with_mentions(
     before: &str,
     mentions: &[(&str, &str)],
@@ -236,7 +236,7 @@ pub(crate) fn paragraph_with_mentions(
     }
 }
 
-/// A paragraph that answers a question: `sentence` must contain `answer`.
+/// A paragraph that answers a question. `sentence` must contain `answer`.
 pub(crate) fn paragraph_with_answer(question: &str, sentence: String, answer: String) -> Paragraph {
     Paragraph {
         text: sentence,
@@ -245,7 +245,7 @@ pub(crate) fn paragraph_with_answer(question: &str, sentence: String, answer: St
     }
 }
 
-/// A heading style for sub-headings: italic, bold or bold at a smaller size, one per level.
+/// Style of sub-headings: italic, bold or smaller bold, by level.
 pub(crate) fn sub_style(size: f32, level: u16) -> TextStyle {
     match level {
         0..=3 => TextStyle::bold(size),

@@ -1,11 +1,10 @@
-//! A small seeded generator of numbers: SplitMix64, whose sequence will not change with a library version.
+//! A small seeded number generator: SplitMix64, whose sequence does not change with library versions.
 
-/// Numbers that depend on the seed alone.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    /// A generator of its own for every seed and purpose.
+    /// An independent generator for every seed and purpose.
     pub(crate) fn new(seed: u64, purpose: &str) -> Self {
         let mixed = purpose.bytes().fold(seed ^ 0x5745_4d4d_4153, |h, b| {
             h.wrapping_mul(0x100_0000_01b3) ^ u64::from(b)
@@ -13,7 +12,6 @@ impl Rng {
         Self(mixed)
     }
 
-    /// The next 64 bits.
     pub(crate) fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -22,12 +20,12 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to `n - 1`; 0 where `n` is 0.
+    /// A number from 0 to `n - 1`; 0 if `n` is 0.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, inclusive.
     pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
         low + self.below(high.saturating_sub(low) + 1)
     }
@@ -42,7 +40,6 @@ impl Rng {
         list[self.below(list.len())]
     }
 
-    /// `N` bytes.
     pub(crate) fn bytes<const N: usize>(&mut self) -> [u8; N] {
         std::array::from_fn(|_| (self.next_u64() >> 56) as u8)
     }

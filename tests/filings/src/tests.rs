@@ -1,4 +1,4 @@
-//! The generator keeps its promises, for every kind and way to offer contents.
+//! Properties of generated filings, for every kind and contents mode.
 
 use super::*;
 

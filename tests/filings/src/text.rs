@@ -8,7 +8,7 @@ use crate::words::{self, UniqueTitles};
 /// The headings of a generated text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GeneratedTextTruth {
-    /// Every heading in reading order.
+    /// In reading order.
     pub nodes: Vec<HeadingLine>,
     /// Number of lines.
     pub lines: u32,
@@ -17,16 +17,16 @@ pub struct GeneratedTextTruth {
 /// A heading of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadingLine {
-    /// The title without markup.
+    /// Without markup.
     pub title: String,
     /// 1 is the highest; levels may be skipped.
     pub level: u16,
-    /// 1-based line on which the heading starts.
+    /// 1-based line on which it starts.
     pub line: u32,
 }
 
 impl GeneratedTextTruth {
-    /// The truth in the format of the scoring tool, with `line` in place of `page`.
+    /// The truth in the format of the scoring tool, with `line` instead of `page`.
     pub fn to_json(&self, doc: &str) -> Value {
         let nodes: Vec<Value> = self
             .nodes
@@ -37,7 +37,7 @@ impl GeneratedTextTruth {
     }
 }
 
-/// How headings stand out in a plain text.
+/// How headings look in a plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TextKind {
     /// `1. Pricing`, `1.1 Supply`.
@@ -51,7 +51,7 @@ pub enum TextKind {
 }
 
 impl TextKind {
-    /// All of them, with names for files.
+    /// All kinds with names for files.
     pub const ALL: [(TextKind, &str); 4] = [
         (TextKind::Numbered, "numbered"),
         (TextKind::Capitals, "capitals"),
@@ -60,10 +60,10 @@ impl TextKind {
     ];
 }
 
-/// A Markdown document of about `sections` headings.
+/// A Markdown document with about `sections` headings.
 ///
-/// It has front matter, a preface, ATX and setext headings, inline markup in titles, skipped levels, and lines that
-/// only look like headings: in fenced and indented code, in an HTML block, and a `#` without a blank behind it.
+/// It has front matter, a preface, ATX and setext headings, inline markup in titles, skipped levels, and
+/// false headings: in fenced and indented code, in an HTML block, and a `#` without a space after it.
 pub fn markdown(seed: u64, sections: u32) -> (String, GeneratedTextTruth) {
     let rng = &mut Rng::new(seed, "markdown");
     let mut titles = UniqueTitles::default();
@@ -85,7 +85,7 @@ pub fn markdown(seed: u64, sections: u32) -> (String, GeneratedTextTruth) {
     page.finish()
 }
 
-/// A plain text of about `sections` headings.
+/// A plain text with about `sections` headings.
 pub fn plain_text(seed: u64, kind: TextKind, sections: u32) -> (String, GeneratedTextTruth) {
     let rng = &mut Rng::new(seed, "plain text");
     let mut titles = UniqueTitles::default();
@@ -165,7 +165,6 @@ fn edgar(mut page: TextBuilder, sections: u32, rng: &mut Rng) -> (String, Genera
     page.finish()
 }
 
-/// A text under construction.
 #[derive(Default)]
 struct TextBuilder {
     text: String,
@@ -186,7 +185,7 @@ impl TextBuilder {
         });
     }
 
-    /// A heading of a plain text, with a rule below it where `rule` is not empty.
+    // A heading of a plain text, underlined if `rule` is not empty.
     fn node(&mut self, title: &str, level: u16, rule: &str) {
         self.record(title, level);
         self.push_line(title);
@@ -220,7 +219,7 @@ impl TextBuilder {
         self.push_line("");
     }
 
-    /// Something that looks like a heading and is none.
+    // A line that looks like a heading.
     fn add_false_heading(&mut self, rng: &mut Rng) {
         match rng.below(4) {
             0 => self.push_line("```sh\n# not a heading\nmake install\n```\n"),
@@ -235,7 +234,7 @@ impl TextBuilder {
         self.push_line(&format!("{text}\n"));
     }
 
-    /// A paragraph in lines of at most 76 characters.
+    // A paragraph in lines of at most 76 characters.
     fn wrapped(&mut self, rng: &mut Rng, topic: &str) {
         let mut line = String::new();
         for word in words::paragraph(rng, topic).split(' ') {

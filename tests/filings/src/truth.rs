@@ -1,46 +1,43 @@
-//! What is true of a generated filing, known because it was made so.
+//! The truth about a generated filing, known by construction.
 
 use serde_json::{Value, json};
 
 /// A generated document with its truth.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filing {
-    /// The file.
     pub pdf: Vec<u8>,
-    /// Its structure.
     pub truth: Truth,
-    /// What its cover says.
     pub facts: CoverFacts,
-    /// Questions whose answer stands on exactly one page.
+    /// Questions whose answer is on exactly one page.
     pub answers: Vec<PlantedAnswer>,
-    /// The text of each page in reading order, one line per line on the page (columns one after the other; cells of a
-    /// table row are joined by a space), words separated by single spaces. Empty for a scanned page.
+    /// The text of each page in reading order. Each printed line is a line (columns one after the other,
+    /// cells of a table row joined by a space), with single spaces between words. Empty for a scanned page.
     pub page_texts: Vec<String>,
 }
 
 /// The structure of a generated document.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Truth {
-    /// Every heading in reading order.
+    /// In reading order.
     pub nodes: Vec<HeadingTruth>,
     /// Number of physical pages.
     pub pages: u32,
-    /// Printed page number of each physical page; `None` where none is printed.
+    /// Printed number of each physical page; `None` if none is printed.
     pub printed: Vec<Option<String>>,
-    /// Mentions of other places, in reading order.
+    /// Mentions of other sections, in reading order.
     pub references: Vec<ReferenceTruth>,
 }
 
 /// A heading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadingTruth {
-    /// The title in one line, as printed.
+    /// In one line, as printed.
     pub title: String,
     /// 1 is the highest.
     pub level: u16,
     /// Physical page (1-based) of its first line.
     pub page: u32,
-    /// Whether nothing but running heads stands above it on its page.
+    /// Whether only running heads precede it on its page.
     pub starts_page: bool,
     /// Distance of its first baseline from the top of the page, in hundredths of a point.
     pub baseline: u32,
@@ -49,15 +46,15 @@ pub struct HeadingTruth {
 /// A mention such as `Note 15` in running text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReferenceTruth {
-    /// Physical page (1-based) on which the mention starts.
+    /// Physical page (1-based) on which it starts.
     pub page: u32,
-    /// The mention as written.
+    /// As written.
     pub text: String,
-    /// Index in [`Truth::nodes`] of the section it leads to.
+    /// Index of its target in [`Truth::nodes`].
     pub target: Option<usize>,
 }
 
-/// What a document says about itself on its first pages.
+/// Facts on the first pages of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CoverFacts {
     /// The registrant's name as printed.
@@ -76,16 +73,15 @@ pub struct CoverFacts {
     pub language: Option<String>,
 }
 
-/// A planted statement.
+/// A planted answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlantedAnswer {
-    /// What one could ask.
     pub question: String,
-    /// The words that answer it, as printed.
+    /// The words of the answer, as printed.
     pub answer: String,
-    /// Physical page (1-based) on which these words start.
+    /// Physical page (1-based) on which the words start.
     pub page: u32,
-    /// Index in [`Truth::nodes`] of the section whose own text they are part of.
+    /// Index in [`Truth::nodes`] of the section that holds them.
     pub node: Option<usize>,
 }
 
@@ -102,7 +98,7 @@ impl Truth {
 }
 
 impl CoverFacts {
-    /// The facts that are there, by their stable names.
+    /// The facts that are known, by their stable names.
     pub fn to_json(&self) -> Value {
         let all = [
             ("company", &self.issuer),

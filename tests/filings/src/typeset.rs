@@ -1,4 +1,4 @@
-//! Layout: blocks become lines on pages, and the places of headings, mentions and answers become known.
+//! Layout: turns blocks into lines on pages, and records the positions of headings, mentions and answers.
 
 use crate::fonts::{self, Face};
 use crate::manuscript::{
@@ -6,14 +6,14 @@ use crate::manuscript::{
 };
 use crate::{HeadingTruth, PlantedAnswer, ReferenceTruth};
 
-/// What a line is, for edits: only prose may be reworded.
+/// The role of a line. Edits reword only prose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SetLineRole {
     Prose,
     Fixed,
 }
 
-/// Text at a place; `x` from the left edge in points.
+/// Text at a position; `x` from the left edge in points.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TextSpan {
     pub(crate) x: f32,
@@ -41,7 +41,7 @@ impl SetLine {
     }
 }
 
-/// A link from a line of a page to a place: `page` counts from 0 among all pages, `y` from its top.
+/// A link from a line to a position: `page` counts from 0 among all pages, `y` from its top.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SetLink {
     pub(crate) rect: [f32; 4],
@@ -71,31 +71,31 @@ impl SetPage {
     }
 }
 
-/// What layout yields: pages, and the places on them counted from 0 within these pages.
+/// The result of layout: pages, and positions on them counted from 0 within these pages.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TypesetPages {
     pub(crate) pages: Vec<SetPage>,
     pub(crate) nodes: Vec<HeadingTruth>,
-    /// Of each node: what mentions call it.
+    /// Per node, its key for mentions.
     pub(crate) keys: Vec<Option<String>>,
-    /// Of each node: its wording on the contents page.
+    /// Per node, its wording on the contents page.
     pub(crate) contents_titles: Vec<String>,
     pub(crate) references: Vec<(ReferenceTruth, String)>,
     pub(crate) answers: Vec<PlantedAnswer>,
     pub(crate) inner: Vec<InnerContents>,
 }
 
-/// Where a contents page of a document bound into another goes.
+/// The position of a contents page of a bound document.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InnerContents {
-    /// Index of the page before which it stands.
+    /// Index of the page that follows it.
     pub(crate) page: usize,
-    /// Index of the first node behind it.
+    /// Index of the first node after it.
     pub(crate) node: usize,
     pub(crate) levels: (u16, u16),
 }
 
-/// Lays out `blocks`; the first page is numbered by `numbering`.
+/// Lays out `blocks`. The first page has the number `numbering`.
 pub(crate) fn compose(blocks: &[Block], look: &Typography, numbering: Numbering) -> TypesetPages {
     let mut setter = Typesetter::new(look, numbering);
     for block in blocks {
@@ -109,7 +109,7 @@ pub(crate) fn first_baseline(look: &Typography) -> f32 {
     look.margin + look.size
 }
 
-/// The lines into which `text` folds at `width`: byte ranges without the blanks between them.
+/// The lines of `text` wrapped at `width`, as byte ranges without the spaces between them.
 pub(crate) fn wrap(text: &str, font: usize, size: f32, width: f32) -> Vec<(usize, usize)> {
     let room = (width * 1000.0 / size) as u32;
     let mut lines = Vec::new();
@@ -126,7 +126,8 @@ pub(crate) fn wrap(text: &str, font: usize, size: f32, width: f32) -> Vec<(usize
         if c == ' ' {
             good = Some((at, at + 1, used));
         } else if used > room && at > start && !"，。、；：）".contains(c) {
-            // Chinese text breaks between any two characters but not before a closing one, others only at a blank.
+            // Chinese text breaks between any two characters except before a closing one; other text at
+            // spaces only.
             let (end, next, before) = match good.take() {
                 Some(place) => place,
                 None => (at, at, used - advance),
@@ -147,7 +148,7 @@ struct Typesetter<'a> {
     done: TypesetPages,
     numbering: Numbering,
     head: String,
-    /// Baseline of the line last set, from the top.
+    // Baseline of the last line, from the top.
     y: f32,
     fresh: bool,
     column: usize,
@@ -222,7 +223,7 @@ impl<'a> Typesetter<'a> {
                 .collect(),
         };
         let step = style.size * 1.2;
-        // A heading keeps three lines of text with it.
+        // Keeps a heading together with three lines of text.
         self.gap(style.size * 0.7);
         self.reserve(step * texts.len() as f32 + 3.0 * self.leading());
         self.open();
@@ -238,7 +239,7 @@ impl<'a> Typesetter<'a> {
         self.gap(style.size * 0.3);
     }
 
-    /// A heading in whose line the text begins.
+    // A heading with text on the same line.
     fn run_in(&mut self, heading: &ManuscriptHeading, text: &str) {
         self.reserve(3.0 * self.leading());
         self.open();
@@ -284,7 +285,7 @@ impl<'a> Typesetter<'a> {
         );
     }
 
-    /// Sets one line of a style at the current baseline.
+    // Sets one line at the current baseline.
     fn set(&mut self, text: &str, tab: Option<usize>, style: TextStyle, role: SetLineRole) {
         let font = fonts::index(self.look.family, style.face);
         let x_start = self.left_edge();
@@ -425,7 +426,7 @@ impl<'a> Typesetter<'a> {
         self.gap(self.look.size);
     }
 
-    /// Cells, right-aligned in equal columns at the right side of the text; empty cells leave nothing.
+    // Right-aligned cells in equal columns at the right side of the text. Empty cells are skipped.
     fn cells(&self, cells: &[String], font: usize, size: f32) -> Vec<TextSpan> {
         let width = (self.width() * 0.6 / cells.len().max(1) as f32).min(90.0);
         let first = self.left_edge() + self.width() - width * cells.len() as f32;
@@ -478,7 +479,7 @@ impl<'a> Typesetter<'a> {
     }
 
     fn gap(&mut self, points: f32) {
-        // White space at the top of a page falls away, except where a page was left blank on purpose.
+        // White space at the top of a page is dropped, unless the page was left blank on purpose.
         if !self.fresh || points >= 50.0 {
             self.open();
             self.y += points;
@@ -514,14 +515,14 @@ impl<'a> Typesetter<'a> {
         }
     }
 
-    /// Goes to the next column or page where less than `points` are left.
+    // Goes to the next column or page if less than `points` are left.
     fn reserve(&mut self, points: f32) {
         if self.opened && !self.fresh && self.y + points > self.bottom() {
             self.next_column();
         }
     }
 
-    /// Moves the baseline down by `points`, to the next column or page where there is no room.
+    // Moves the baseline down by `points`, to the next column or page if there is no room.
     fn advance(&mut self, points: f32) {
         self.open();
         if self.y + points > self.bottom() && !self.fresh {

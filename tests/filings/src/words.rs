@@ -1,4 +1,4 @@
-//! The vocabulary of generated filings: names, headings, sentences. All written for this purpose; no filing was copied.
+//! The vocabulary of generated filings: names, headings, sentences. All of it was written for this purpose.
 
 use std::collections::BTreeSet;
 
@@ -277,7 +277,7 @@ pub(crate) fn company(rng: &mut Rng) -> String {
     )
 }
 
-/// A sentence; a third of them name the topic.
+/// A sentence. A third of them name the topic.
 pub(crate) fn sentence(rng: &mut Rng, topic: &str) -> String {
     let mut out = String::with_capacity(160);
     let subject = rng.pick(&SUBJECTS);
@@ -327,7 +327,7 @@ pub(crate) fn paragraph(rng: &mut Rng, topic: &str) -> String {
     out
 }
 
-/// Headings that do not repeat within a document.
+/// Headings without repetition within a document.
 #[derive(Debug, Default)]
 pub(crate) struct UniqueTitles {
     used: BTreeSet<String>,
@@ -349,7 +349,7 @@ impl UniqueTitles {
         })
     }
 
-    /// A heading that is a whole sentence, as risk factors have them; often wider than a line.
+    /// A heading that is a full sentence, like those of risk factors. Often wider than a line.
     pub(crate) fn danger(&mut self, rng: &mut Rng) -> String {
         self.fresh(rng, |rng| {
             format!(
@@ -361,7 +361,6 @@ impl UniqueTitles {
         })
     }
 
-    /// A Chinese heading.
     pub(crate) fn chinese(&mut self, rng: &mut Rng) -> String {
         self.fresh(rng, |rng| {
             format!(
@@ -387,7 +386,7 @@ impl UniqueTitles {
     }
 }
 
-/// A figure with thousands separators; a fifth of them in parentheses, a few a dash.
+/// A figure with thousands separators. A fifth are in parentheses, a few are a dash.
 pub(crate) fn figure(rng: &mut Rng) -> String {
     let value = format!("{},{:03}", rng.between(1, 99), rng.below(1000));
     match rng.below(20) {
@@ -498,7 +497,6 @@ pub(crate) fn chinese_company(rng: &mut Rng) -> String {
     )
 }
 
-/// A Chinese sentence.
 pub(crate) fn chinese_sentence(rng: &mut Rng, topic: &str) -> String {
     let opening = if rng.chance(35) {
         format!("就{topic}而言")

@@ -1,4 +1,5 @@
-//! The same filing a year apart: a generated document and what a year made of it, with what is true of each section.
+//! A filing in two consecutive years: a generated document, its later version, and the changes of each
+//! section.
 
 use crate::kinds::manuscript;
 use crate::manuscript::{Block, Manuscript, ManuscriptHeading, Paragraph};
@@ -9,34 +10,31 @@ use crate::{Filing, HeadingTruth, Spec, typeset};
 /// Two years of one filing.
 #[derive(Debug, Clone)]
 pub struct YearPair {
-    /// The year before.
     pub before: Filing,
-    /// The year after.
     pub after: Filing,
-    /// What became of each section, in the order of the year after; removed ones last.
+    /// The changes of all sections, in the order of the later year; removed ones last.
     pub sections: Vec<YearChange>,
 }
 
-/// What became of a section.
+/// The change of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct YearChange {
-    /// Its node in the truth of the year before; `None` where it is new.
+    /// Its node in the truth of the earlier year; `None` if it is new.
     pub before: Option<usize>,
-    /// Its node in the truth of the year after; `None` where it is gone.
+    /// Its node in the truth of the later year; `None` if it was removed.
     pub after: Option<usize>,
     /// Whether its own text, up to its first sub-section, has the same words.
     pub same_text: bool,
-    /// Whether it has another title.
     pub renamed: bool,
-    /// Whether it stands elsewhere; `None` where two changed places and either may be said to have moved.
+    /// Whether it moved; `None` if two sections were swapped, because either may count as moved.
     pub moved: Option<bool>,
 }
 
-/// A section of a manuscript: its heading and the blocks up to the next.
+// A section of a manuscript: its heading and the blocks before the next one.
 #[derive(Debug, Clone)]
 struct YearSection {
     blocks: Vec<Block>,
-    /// Its place in the year before.
+    // Its index in the earlier year.
     from: Option<usize>,
     same_text: bool,
     renamed: bool,
@@ -59,8 +57,8 @@ impl YearSection {
     }
 }
 
-/// Makes two years of the filing of a specification. `seed` chooses what the year does: sentences and figures change, and
-/// short sections without a number are renamed, inserted, removed, swapped or put under another section.
+/// Makes two years of a filing. `seed` selects the changes: sentences and figures are reworded, and short
+/// sections without a number are renamed, inserted, removed, swapped or moved below another section.
 pub fn year_pair(spec: &Spec, seed: u64) -> YearPair {
     let before = manuscript(spec);
     let mut rng = Rng::new(seed, "years");
@@ -89,7 +87,7 @@ pub fn year_pair(spec: &Spec, seed: u64) -> YearPair {
     }
 }
 
-/// What stands before the first heading, and the sections.
+// The blocks before the first heading, and the sections.
 fn parts(manuscript: &Manuscript) -> (Vec<Block>, Vec<YearSection>) {
     let mut front: Vec<Block> = Vec::new();
     let mut parts: Vec<YearSection> = Vec::new();
@@ -109,7 +107,7 @@ fn parts(manuscript: &Manuscript) -> (Vec<Block>, Vec<YearSection>) {
     (front, parts)
 }
 
-/// Sentences and figures of another year, in two sections of five.
+// Rewords sentences and figures in two of five sections.
 fn rewrite(part: &mut YearSection, rng: &mut Rng) {
     let is_selected = rng.chance(40);
     let topic = part
@@ -121,7 +119,7 @@ fn rewrite(part: &mut YearSection, rng: &mut Rng) {
             Block::Prose(prose) if is_selected => {
                 let text = reworded(&prose.text, &topic, rng);
                 part.same_text &= text == prose.text;
-                // What was mentioned or answered may not stand there any more.
+                // Reworded text may no longer contain its mentions or its answer.
                 *prose = if text == prose.text {
                     prose.clone()
                 } else {
@@ -139,7 +137,7 @@ fn rewrite(part: &mut YearSection, rng: &mut Rng) {
     }
 }
 
-/// One sentence in four anew.
+// Replaces one sentence in four.
 fn reworded(text: &str, topic: &str, rng: &mut Rng) -> String {
     let sentences: Vec<&str> = text.split_inclusive(". ").collect();
     let anew = |sentence: &str, rng: &mut Rng| match (sentence.len() > 40, sentence.ends_with(' '))
@@ -154,7 +152,7 @@ fn reworded(text: &str, topic: &str, rng: &mut Rng) -> String {
         .collect()
 }
 
-/// Places of sections without sub-sections that have neither number nor name for mentions.
+// Indices of sections without sub-sections, number and key.
 fn movable_sections(parts: &[YearSection]) -> Vec<usize> {
     (0..parts.len())
         .filter(|at: &usize| {
@@ -178,7 +176,7 @@ fn movable_sections(parts: &[YearSection]) -> Vec<usize> {
         .collect()
 }
 
-/// Whether a block may stand anywhere.
+// Whether a block may be anywhere.
 fn is_movable(block: &Block) -> bool {
     matches!(
         block,
@@ -206,7 +204,7 @@ fn rename(parts: &mut [YearSection], rng: &mut Rng, titles: &mut UniqueTitles) {
     }
 }
 
-/// Two neighbors change places, or a section goes to the end of another sub-section.
+// Swaps two neighbors, or moves a section to the end of another sub-section.
 fn move_section(parts: &mut Vec<YearSection>, rng: &mut Rng) {
     for at in movable_sections(parts) {
         let next = at + 1;
@@ -226,7 +224,7 @@ fn move_section(parts: &mut Vec<YearSection>, rng: &mut Rng) {
         let now = movable_sections(parts);
         let from = now[rng.below(now.len())];
         let to = now[rng.below(now.len())];
-        // Behind a section of the same level that has another parent.
+        // After a section of the same level with another parent.
         if parts[from].level() == parts[to].level()
             && parent(parts, from) != parent(parts, to)
             && parts[from].moved == Some(false)
@@ -283,7 +281,7 @@ fn insert(parts: &mut Vec<YearSection>, rng: &mut Rng, titles: &mut UniqueTitles
     }
 }
 
-/// Headings stand in the truth in the order of the body, behind those of the cover.
+// Headings in the truth follow the order of the body, after those of the cover.
 fn section_changes(
     parts: &[YearSection],
     before: &[HeadingTruth],

@@ -1,4 +1,4 @@
-//! The sample documents are what their README says they are.
+//! The sample documents match their generators.
 
 #[path = "../examples/samples.rs"]
 #[expect(dead_code, reason = "its main is for the command line")]

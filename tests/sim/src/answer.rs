@@ -1,4 +1,4 @@
-//! One call: what it asks, the good answer to it, and the reply that is made of that.
+//! One call: the question, the correct answer, and the reply built from it.
 
 use std::time::Instant;
 
@@ -15,10 +15,10 @@ use crate::report::RequestRecord;
 use crate::seeded::SeededRng;
 use crate::{embed, injection, wrong_answers};
 
-/// Tokens that a chat costs beside its texts.
+// Tokens of a chat besides its texts.
 const ENVELOPE_TOKENS: u32 = 16;
 
-/// A request as it was understood.
+/// A parsed request.
 pub(crate) struct ProviderCall {
     pub(crate) dialect: WireDialect,
     pub(crate) digest: blake3::Hash,
@@ -29,11 +29,12 @@ pub(crate) struct ProviderCall {
 enum CallKind {
     Text(PromptRequest),
     Embedding,
-    /// Refused with this status, because of this.
+    /// Rejected with this status, for this reason.
     Rejected(u16, String),
 }
 
-/// The good answer to a call, a pure function of it; or a lie, or what a gullible model was made to say.
+/// The answer to a call, a pure function of it: the correct one, a wrong one, or one that an injection
+/// demands.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PreparedAnswer {
     outcome: &'static str,
@@ -68,7 +69,7 @@ impl ProviderCall {
         let parsed = serde_json::from_slice::<Value>(body).map_err(|error| error.to_string());
         let kind = match &parsed {
             _ if head.start_line_word(0) != "POST" => {
-                CallKind::Rejected(404, "there is no such path".into())
+                CallKind::Rejected(404, "no such path".into())
             }
             Err(error) => CallKind::Rejected(400, error.clone()),
             Ok(_) if path.ends_with("/embeddings") => CallKind::Embedding,
@@ -76,10 +77,10 @@ impl ProviderCall {
                 Ok(question) => CallKind::Text(question),
                 Err(error) => CallKind::Rejected(400, error),
             },
-            Ok(_) => CallKind::Rejected(404, "there is no such path".into()),
+            Ok(_) => CallKind::Rejected(404, "no such path".into()),
         };
         let digest = match &kind {
-            // What is added to a question to have it answered better or to its end makes no other question of it.
+            // Notes that ask for a better or complete reply do not make another question.
             CallKind::Text(question) => {
                 let PromptRequest {
                     model,
@@ -118,7 +119,7 @@ impl ProviderCall {
         }
     }
 
-    /// Whether an answer is to be continued.
+    /// Whether the request asks to continue a truncated answer.
     pub(crate) fn is_continuation(&self) -> bool {
         matches!(&self.kind, CallKind::Text(question) if question.prefill.is_some())
     }
@@ -183,7 +184,7 @@ impl ProviderCall {
             .into_iter()
             .map(tokens::count)
             .fold(ENVELOPE_TOKENS, u32::saturating_add);
-        // What is cut off by the model's own limit is no complete answer.
+        // A reply truncated by the model's own limit is not a complete answer.
         let outcome = if reply.is_cut { "cut" } else { outcome };
         PreparedAnswer {
             outcome,
@@ -193,7 +194,7 @@ impl ProviderCall {
         }
     }
 
-    /// Outcome, status and body of the reply, where it is not an error of the provider.
+    /// Outcome, status and body of the reply, unless the provider fails.
     pub(crate) fn reply(
         &self,
         answered: &PreparedAnswer,
@@ -237,7 +238,7 @@ impl ProviderCall {
         )
     }
 
-    /// A line of the record; `reply`: the good answer.
+    /// A line of the record. `reply` is the answer that was prepared.
     pub(crate) fn record(
         &self,
         ask: &RequestRecord,
@@ -277,7 +278,7 @@ impl ProviderCall {
     }
 }
 
-/// What follows of an answer that was begun: behind what is there already, where that is how it begins.
+// The rest of an answer if `prefill` is its beginning; otherwise the whole answer.
 fn continuation(text: String, prefill: Option<&str>) -> String {
     let Some(prefill) = prefill else { return text };
     match text
@@ -289,7 +290,7 @@ fn continuation(text: String, prefill: Option<&str>) -> String {
     }
 }
 
-/// The text, cut where it is longer than allowed.
+// Truncates a text that is longer than allowed.
 fn truncate(text: String, max_tokens: Option<u32>) -> ReplyText {
     let Some(most) = max_tokens.filter(|most| tokens::count(&text) > *most) else {
         return ReplyText {

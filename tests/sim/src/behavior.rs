@@ -1,4 +1,4 @@
-//! How the provider behaves: all of it plain values, the same seed the same behavior.
+//! Behavior of the provider, as plain values. The same seed gives the same behavior.
 
 use std::time::Duration;
 
@@ -6,32 +6,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::seeded::SeededRng;
 
-/// How the provider behaves. By default at once, always, rightly, without limit.
+/// Behavior of the provider. The default answers at once, always correctly, without limits.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Behavior {
-    /// For everything that chance decides.
+    /// Seed of all random decisions.
     pub seed: u64,
-    /// How long a reply takes.
     pub latency: Latency,
-    /// How much may be asked.
     pub limits: SimulatedLimits,
-    /// What goes wrong with single replies.
+    /// Faults of single replies.
     pub faults: ReplyFaults,
-    /// A time in which nothing is answered.
     pub outage: Option<Outage>,
-    /// Share of questions, from 0 to 1, that get a well-formed answer that is wrong. Which ones depends on the question.
+    /// Share of questions (0–1) with a well-formed wrong answer. The choice depends on the question.
     pub lies: f64,
-    /// Does what the text of a document tells it to.
+    /// Whether it follows instructions in the text of documents.
     pub gullible: bool,
-    /// What counts as a table of contents, and what is read from one.
+    /// What counts as a table of contents, and which rows are read.
     pub reads: TocReading,
-    /// By how much, at most, scores of sections and documents are off, 0–1.
+    /// Largest error of section and document scores, 0–1.
     pub noise: f64,
 }
 
 impl Behavior {
-    /// Always right, after this time.
+    /// Always correct, after this time.
     pub fn with_latency(latency: Duration) -> Self {
         let median_ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
         Self {
@@ -56,25 +53,24 @@ impl Behavior {
     }
 }
 
-/// What the oracle takes for a table of contents.
+/// What the oracle accepts as a table of contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TocReading {
-    /// Only what lists every section that truth knows; rows that truth does not know are no entries. So all of truth can be
-    /// found by any method.
+    /// Only tables that list every known section; other rows are ignored. Every method can then find the
+    /// complete truth.
     #[default]
     Truth,
-    /// Whatever is one on the page, with all its rows: as a careful reader would, who knows no more than the page.
+    /// Every table on the page, with all its rows, like a careful reader who only knows the page.
     Page,
 }
 
-/// How long a reply takes: the median, and by how much single ones are longer or shorter.
+/// Latency of replies: the median and the spread.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Latency {
-    /// The median in milliseconds.
     pub median_ms: u64,
-    /// Standard deviation of its logarithm; 0: always the median. Providers have about 0.5.
+    /// Standard deviation of its logarithm; 0 means always the median. Real providers have about 0.5.
     pub sigma: f64,
 }
 
@@ -90,17 +86,15 @@ impl Latency {
     }
 }
 
-/// How much may be asked, and what is said about it.
+/// Rate limits, and how replies report them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SimulatedLimits {
-    /// Requests per minute; `None`: any number.
+    /// Requests per minute; `None` for no limit.
     pub requests_per_minute: Option<u32>,
-    /// Tokens of prompts and replies per minute; `None`: any number.
+    /// Tokens of prompts and replies per minute; `None` for no limit.
     pub tokens_per_minute: Option<u32>,
-    /// How they are enforced.
     pub meter: LimitMeter,
-    /// What the replies say about them.
     #[serde(rename = "told")]
     pub headers: LimitHeaders,
 }
@@ -112,32 +106,33 @@ pub enum LimitMeter {
     /// Never more than the limit in any 60 seconds.
     #[default]
     Window,
-    /// A bucket that holds ten seconds' worth and fills evenly: as with providers that look more often than once a minute.
+    /// A bucket of ten seconds' capacity that refills evenly, like providers that check more often than once
+    /// a minute.
     Bucket,
 }
 
-/// What the replies say about the limits.
+/// What replies report about limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitHeaders {
-    /// Limits, what remains of them, and when to come again.
+    /// Limits, remaining amounts, and retry time.
     #[default]
     All,
-    /// Only when to come again.
+    /// Retry time only.
     Pause,
-    /// Nothing: a bare 429.
+    /// A bare 429.
     Nothing,
 }
 
-/// What goes wrong with single replies.
+/// Faults of single replies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReplyFaults {
-    /// Share of questions, from 0 to 1, the first servings of which are spoilt: one or two of them.
+    /// Share of questions (0–1) whose first one or two replies have a fault.
     pub rate: f64,
-    /// Share of questions every serving of which is spoilt.
+    /// Share of questions whose replies all have a fault.
     pub always: f64,
-    /// In which ways; which one depends on the question and the serving.
+    /// Possible faults. The choice depends on the question and the number of the reply.
     pub kinds: Vec<ReplyFault>,
 }
 
@@ -151,28 +146,27 @@ impl Default for ReplyFaults {
     }
 }
 
-/// A way in which a reply is spoilt.
+/// A fault of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplyFault {
     /// Status 500, 502, 503 or 529.
     Error,
-    /// No reply, ever.
+    /// Never replies.
     Hang,
     /// The connection is reset in the middle of the reply.
     Reset,
     /// A reply without text.
     Empty,
-    /// Half of the answer, which says that it is cut off.
+    /// Half of the answer, marked as truncated.
     Truncated,
-    /// No JSON, or nearly JSON.
+    /// Invalid JSON.
     Malformed,
-    /// JSON of another shape.
+    /// JSON that does not match the schema.
     Schema,
 }
 
 impl ReplyFault {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Error,
         Self::Hang,
@@ -182,17 +176,17 @@ impl ReplyFault {
         Self::Malformed,
         Self::Schema,
     ];
-    /// Servings of one question that are spoilt at most, unless it is always.
+    // Most faulty replies to one question, unless all are faulty.
     const MAX_FAULTY_SERVINGS: usize = 2;
 }
 
 impl ReplyFaults {
-    /// What goes wrong with a serving (from 1) of a question.
+    /// The fault of reply number `serving` (from 1) to a question.
     pub(crate) fn fault_for(&self, seed: u64, digest: &[u8], serving: u32) -> Option<ReplyFault> {
-        let mut dice = SeededRng::new(seed, "fault", digest);
-        let always = dice.chance(self.always);
-        let hit = dice.chance(self.rate);
-        let servings = dice.below(ReplyFault::MAX_FAULTY_SERVINGS);
+        let mut rng = SeededRng::new(seed, "fault", digest);
+        let always = rng.chance(self.always);
+        let hit = rng.chance(self.rate);
+        let servings = rng.below(ReplyFault::MAX_FAULTY_SERVINGS);
         let spoilt = always || (hit && serving as usize <= servings + 1);
         let which =
             SeededRng::new(seed, &format!("kind {serving}"), digest).below(self.kinds.len());
@@ -200,15 +194,15 @@ impl ReplyFaults {
     }
 }
 
-/// A time in which nothing is answered.
+/// A period without answers.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Outage {
-    /// Seconds from the first call to its begin.
+    /// Seconds from the first call to its start.
     pub after_s: f64,
-    /// Seconds to its end; `None`: it has none.
+    /// Its length in seconds; `None` means that it does not end.
     pub lasts_s: Option<f64>,
-    /// Answered with this status; `None`: connections are reset.
+    /// Replies with this status; `None` resets connections.
     pub status: Option<u16>,
 }
 

@@ -1,4 +1,4 @@
-//! The two shapes in which providers speak: OpenAI's and Anthropic's.
+//! The wire formats of OpenAI and Anthropic.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,7 +9,6 @@ use crate::limits::Remaining;
 use crate::malformed::ReplyText;
 use crate::question::PromptRequest;
 
-/// Whose shape a request has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WireDialect {
     OpenAi,
@@ -17,7 +16,6 @@ pub(crate) enum WireDialect {
 }
 
 impl WireDialect {
-    /// A complete reply.
     pub(crate) fn reply(
         self,
         body: &Value,
@@ -43,7 +41,7 @@ impl WireDialect {
                 let tool = body["tools"][0]["name"]
                     .as_str()
                     .filter(|_| body["tool_choice"]["type"] != "none");
-                // A tool's input is an object; what is none is said in words.
+                // The input of a tool must be an object, so anything else is sent as text.
                 let input = serde_json::from_str::<Value>(&reply_text.text)
                     .ok()
                     .filter(Value::is_object);
@@ -72,7 +70,7 @@ impl WireDialect {
         }
     }
 
-    /// What the body of an error says.
+    /// The body of an error.
     pub(crate) fn error(self, status: u16, message: &str) -> Value {
         let kind = match (self, status) {
             (_, 400) => "invalid_request_error",
@@ -93,7 +91,7 @@ impl WireDialect {
         }
     }
 
-    /// Header lines about limits: of requests and tokens, and of how long to stay away.
+    /// Headers about request limits, token limits and retry time.
     pub(crate) fn headers(
         self,
         remaining: [Option<Remaining>; 2],
@@ -141,7 +139,7 @@ impl WireDialect {
     }
 }
 
-/// A span as OpenAI writes it: `120ms`, `6.5s`, `1m30s`.
+// As OpenAI writes it: `120ms`, `6.5s`, `1m30s`.
 fn format_duration(span: Duration) -> String {
     let seconds = span.as_secs_f64();
     match (span.as_secs() / 60, seconds) {
@@ -151,7 +149,7 @@ fn format_duration(span: Duration) -> String {
     }
 }
 
-/// A time as RFC 3339 writes it, in whole seconds of UTC (days to date after Howard Hinnant's `civil_from_days`).
+// RFC 3339, in whole seconds of UTC. Days to date: Howard Hinnant's `civil_from_days`.
 fn format_timestamp(at: SystemTime) -> String {
     let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let days = seconds / 86_400 + 719_468;

@@ -1,19 +1,18 @@
-//! Answers to questions that nobody knows: of the shape that is asked for, and dependent on the question alone.
+//! Answers to unknown questions. They match the schema and depend on the question alone.
 //!
-//! Nothing is understood. What is decided (yes or no, one of these, a number) comes from the digest of the question; what is
-//! said is an excerpt of it.
+//! Decisions (yes or no, one of a list, a number) come from the digest of the question; texts are excerpts of
+//! it.
 
 use serde_json::{Map, Value};
 
 use crate::question::PromptRequest;
 use crate::seeded::SeededRng;
 
-/// Deepest schema that is filled: one that refers to itself has to end.
+// A schema may refer to itself, so the depth is bounded.
 const MAX_SCHEMA_DEPTH: usize = 12;
-/// Words of an excerpt, at most.
 const EXCERPT_WORDS: usize = 12;
 
-/// An answer of the shape that is asked for; without a shape, a text.
+/// An answer that matches the schema; without a schema, a text.
 pub(crate) fn fill(question: &PromptRequest) -> Value {
     let mut echo = SchemaFiller::new(question);
     if question.schema.is_null() {
@@ -41,12 +40,12 @@ impl SchemaFiller {
         }
     }
 
-    /// A number below `sides`, which is not 0.
+    // A number below `sides`, which must not be 0.
     fn below(&mut self, sides: u64) -> u64 {
         self.rng.below(usize::try_from(sides).unwrap_or(usize::MAX)) as u64
     }
 
-    /// Some words of one line of what was asked, at most `longest` characters.
+    // A few words from one line of the question, at most `longest` characters.
     fn excerpt(&mut self, longest: usize) -> String {
         if self.lines.is_empty() {
             return String::new();
@@ -103,7 +102,7 @@ impl SchemaFiller {
         }
     }
 
-    /// The type to make, where several are allowed one of them.
+    // Picks one of several allowed types.
     fn pick_type(&mut self, kinds: &Value) -> String {
         match kinds {
             Value::Array(several) if !several.is_empty() => several
@@ -124,7 +123,7 @@ impl SchemaFiller {
         Value::Object(filled.collect())
     }
 
-    /// The fewest items that are allowed, and up to three more.
+    // Up to three items more than the minimum.
     fn array(&mut self, schema: &Value, root: &Value, depth: usize) -> Value {
         let fewest = schema["minItems"].as_u64().unwrap_or(0);
         let most = schema["maxItems"]
@@ -137,7 +136,7 @@ impl SchemaFiller {
             .collect()
     }
 
-    /// Within the bounds; without bounds from 1 to 9, as pages and levels are.
+    // Within the bounds; without bounds from 1 to 9, which suits pages and levels.
     fn integer(&mut self, schema: &Value) -> i64 {
         let bound = |names: [&str; 2], inward: i64| {
             let exclusive = schema[names[1]].as_f64().map(|bound| bound as i64 + inward);

@@ -1,12 +1,11 @@
-//! Vectors for texts: hashed bags of words, so that texts with words in common are near each other.
+//! Embeddings: hashed bags of words, so that texts with common words are near each other.
 
 use serde_json::{Value, json};
 use stemma_llm::tokens;
 
-/// Numbers of a vector.
 const DIMENSIONS: usize = 256;
 
-/// Answers a request in the shape of OpenAI's embeddings.
+/// Answers a request in OpenAI's embedding format.
 ///
 /// # Errors
 /// What is wrong with the request.
@@ -15,12 +14,12 @@ pub(crate) fn answer(body: &Value) -> Result<(Value, u32), String> {
         Value::String(text) => vec![text],
         Value::Array(texts) => texts
             .iter()
-            .map(|text| text.as_str().ok_or("input: no text"))
+            .map(|text| text.as_str().ok_or("input: not a text"))
             .collect::<Result<_, _>>()?,
-        _ => return Err("input: there is none".into()),
+        _ => return Err("input: missing".into()),
     };
     if texts.is_empty() || texts.iter().any(|text| text.is_empty()) {
-        return Err("input: an empty text".into());
+        return Err("input: empty text".into());
     }
     let dimensions = body["dimensions"]
         .as_u64()
@@ -37,7 +36,7 @@ pub(crate) fn answer(body: &Value) -> Result<(Value, u32), String> {
     ))
 }
 
-/// A vector of length 1: each word counts, with a sign, in one place that its hash names.
+// A vector of length 1. Each word adds or subtracts at the index of its hash.
 fn vector(text: &str, dimensions: usize) -> Vec<f32> {
     let mut vector = vec![0.0_f32; dimensions];
     for word in text

@@ -1,6 +1,7 @@
-//! As much HTTP/1.1 as a provider, a proxy and a health check need: heads, bodies of known length, whole replies.
+//! The part of HTTP/1.1 that a provider, a proxy and a health check need: heads, bodies of known length,
+//! complete replies.
 //!
-//! Ours and not a library's, because both servers have to know and to choose at which byte a reply stops.
+//! It does not use a library, because both servers must see and choose the byte at which a reply stops.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,24 +11,22 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Longest head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// Longest body that is read whole, in bytes.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
-/// The head of a request or a reply as it came.
+/// The head of a request or a reply.
 #[derive(Debug)]
 pub struct HttpHead {
-    /// All bytes, to be passed on.
+    /// All bytes, for forwarding.
     pub bytes: Vec<u8>,
     lines: Vec<String>,
 }
 
 impl HttpHead {
-    /// Reads a head; `None` where the connection ended before it.
+    /// Reads a head; `None` if the connection ends first.
     ///
     /// # Errors
-    /// A head that does not end, or is too long.
+    /// The head does not end, or is too long.
     pub async fn read(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<Self>> {
         let mut head = Self {
             bytes: Vec::new(),
@@ -41,7 +40,7 @@ impl HttpHead {
             }
             ensure!(
                 count > 0 && head.bytes.len() <= MAX_HEAD_BYTES,
-                "a head that does not end"
+                "the head does not end"
             );
             let line = String::from_utf8_lossy(&head.bytes[begin..])
                 .trim_end()
@@ -61,7 +60,7 @@ impl HttpHead {
             .unwrap_or_default()
     }
 
-    /// The value of a header, trimmed; names have no case.
+    /// The trimmed value of a header. Names are case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut pairs = self
             .lines
@@ -73,33 +72,36 @@ impl HttpHead {
             .map(|(_, value)| value.trim())
     }
 
-    /// The length of the body, in bytes.
+    /// The length of the body in bytes.
     ///
     /// # Errors
-    /// Where it is not said beforehand.
+    /// The length is not declared.
     pub fn content_length(&self) -> Result<usize> {
         ensure!(
             self.header("transfer-encoding").is_none(),
-            "a body in chunks"
+            "chunked bodies are not supported"
         );
-        self.header("content-length")
-            .map_or(Ok(0), |value| value.parse().context("the length of a body"))
+        self.header("content-length").map_or(Ok(0), |value| {
+            value.parse().context("invalid content-length")
+        })
     }
 
-    /// Reads the body.
     ///
     /// # Errors
-    /// A body that is too long, or ends early.
+    /// The body is too long, or ends early.
     pub async fn body(&self, reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Vec<u8>> {
         let length = self.content_length()?;
-        ensure!(length <= MAX_BODY_BYTES, "a body of {length} bytes");
+        ensure!(
+            length <= MAX_BODY_BYTES,
+            "the body of {length} bytes is too long"
+        );
         let mut body = vec![0; length];
         reader.read_exact(&mut body).await?;
         Ok(body)
     }
 }
 
-/// A whole reply. `headers` are further lines, each ended by `\r\n`.
+/// A complete reply. `headers` are further lines, each ending in `\r\n`.
 pub fn reply(status: u16, headers: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let mut bytes =
@@ -109,10 +111,10 @@ pub fn reply(status: u16, headers: &str, content_type: &str, body: &[u8]) -> Vec
     bytes
 }
 
-/// Gets a path; returns status and body.
+/// Fetches a path. Returns status and body.
 ///
 /// # Errors
-/// When nobody answers with HTTP within `limit`.
+/// No HTTP reply within `limit`.
 pub async fn get(address: SocketAddr, path: &str, limit: Duration) -> Result<(u16, Vec<u8>)> {
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     let bytes = timeout(limit, exchange(address, request.as_bytes()))
@@ -125,15 +127,15 @@ pub async fn get(address: SocketAddr, path: &str, limit: Duration) -> Result<(u1
     Ok((
         head.start_line_word(1)
             .parse()
-            .context("the status of a reply")?,
+            .context("invalid status line")?,
         rest.to_vec(),
     ))
 }
 
-/// Sends bytes and reads until the other side closes.
+/// Sends bytes and reads until the peer closes.
 ///
 /// # Errors
-/// What the connection says.
+/// The error of the connection.
 pub async fn exchange(address: SocketAddr, request: &[u8]) -> Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(request).await?;

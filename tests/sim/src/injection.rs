@@ -1,4 +1,4 @@
-//! The model that does what it reads: instructions in the text of a document are orders to it.
+//! A model that falls for prompt injection: it obeys instructions in the text of a document.
 
 use std::sync::LazyLock;
 
@@ -7,13 +7,10 @@ use serde_json::{Value, json};
 
 use crate::question::{PromptRequest, RequestStage};
 
-/// A page, an id and a level that no question has.
+// A page, id and level that no question has.
 const NO_SUCH_ID: u64 = 999;
 
-#[expect(
-    clippy::unwrap_used,
-    reason = "patterns that do not change; a test uses them"
-)]
+#[expect(clippy::unwrap_used, reason = "constant pattern, covered by a test")]
 static ORDER: LazyLock<Regex> = LazyLock::new(|| {
     let told = "(?:ignore|disregard|forget|override)\\b.{0,60}\\b(?:instruction|prompt|rule|above|question)";
     let spoken = "^\\W*(?:system|assistant|developer|user)\\s*:";
@@ -21,24 +18,15 @@ static ORDER: LazyLock<Regex> = LazyLock::new(|| {
     let asked = "\\b(?:answer|respond|reply|return|output|print|say|summari[sz]e)\\b.{0,60}(?:\"|“|\\{|\\bonly\\b)";
     Regex::new(&format!("(?im){told}|{spoken}|{marked}|{asked}")).unwrap()
 });
-#[expect(
-    clippy::unwrap_used,
-    reason = "patterns that do not change; a test uses them"
-)]
+#[expect(clippy::unwrap_used, reason = "constant pattern, covered by a test")]
 static QUOTED: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("[\"“]([^\"“”{}:]{2,80})[\"”]|called\\s+([A-Z]{3,})").unwrap());
-#[expect(
-    clippy::unwrap_used,
-    reason = "patterns that do not change; a test uses them"
-)]
+#[expect(clippy::unwrap_used, reason = "constant pattern, covered by a test")]
 static PAGE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("(?i)(?:page|start_index\"?|section|entry|id)\\W{1,4}([0-9]{1,9})").unwrap()
 });
 
-#[expect(
-    clippy::unwrap_used,
-    reason = "patterns that do not change; a test uses them"
-)]
+#[expect(clippy::unwrap_used, reason = "constant pattern, covered by a test")]
 static TOOL: LazyLock<Regex> = LazyLock::new(|| {
     let tools = "search|browse_documents|get_document_structure|get_document|get_page_content|grep_document";
     Regex::new(&format!(
@@ -47,19 +35,19 @@ static TOOL: LazyLock<Regex> = LazyLock::new(|| {
     .unwrap()
 });
 
-/// What the text of a document orders.
+// Instructions found in the text of a document.
 struct InjectedOrders {
-    /// What is to be said: titles, summaries.
+    // A title or summary to return.
     text: String,
-    /// A page or an id.
+    // A page or an id.
     number: u64,
-    /// A tool that is to be called, and for which document; headings and file names order as pages do.
+    // A tool to call, and the document. Headings and file names can inject this too.
     call: Option<(String, String)>,
-    /// An answer as it is to be given.
+    // A complete answer.
     json: Option<Value>,
 }
 
-/// The answer that orders in the question's texts ask for; `None` where nobody orders anything.
+/// The answer that injected instructions demand; `None` if there are none.
 pub(crate) fn obey(question: &PromptRequest, good: &Value) -> Option<Value> {
     let orders = question
         .blocks

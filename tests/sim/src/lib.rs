@@ -1,12 +1,14 @@
-//! A simulated provider of models: it knows the truth about documents, and misbehaves as a test asks it to.
+//! A simulated model provider. It knows the truth about documents, and fails in the ways that a test asks
+//! for.
 //!
-//! It speaks OpenAI's chat completions and embeddings and Anthropic's messages, on the loopback address. Its [`Oracle`]
-//! answers from truth (sections with titles, levels and pages) and the text of pages: it recognizes the stage by the JSON
-//! schema of the answer alone, and the page by its words. A good answer depends on nothing but the question.
+//! It serves OpenAI's chat completions and embeddings and Anthropic's messages on the loopback address. Its
+//! [`Oracle`] answers from truth (sections with titles, levels and pages) and page texts. It recognizes the
+//! stage by the JSON schema of the answer alone, and pages by their words. A correct answer depends on the
+//! question alone.
 //!
-//! A [`Behavior`] says what else happens: latency, limits with the headers of real providers, faults of the first servings
-//! of a question, lies, an outage, obedience to what a document says. Everything that chance decides follows from a seed and
-//! from the question. A [`ProviderReport`] counts what was asked.
+//! A [`Behavior`] adds latency, limits with the headers of real providers, faulty first replies, wrong
+//! answers, an outage, and obedience to injected instructions. All randomness derives from a seed and the
+//! question. A [`ProviderReport`] counts the requests.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -18,7 +20,7 @@
 //! # });
 //! ```
 //!
-//! What it refuses to do: know how Stemma works inside. It sees requests, as a provider does.
+//! It knows nothing of Stemma's internals: it sees requests, as a real provider does.
 
 mod answer;
 mod behavior;

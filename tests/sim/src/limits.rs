@@ -1,4 +1,4 @@
-//! The limits of a provider: who is let through, and what the headers say.
+//! Rate limits of a provider: which calls are admitted, and the headers about it.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -6,27 +6,26 @@ use std::time::{Duration, Instant};
 use crate::behavior::{LimitMeter, SimulatedLimits};
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// What a bucket holds, as a share of a minute.
+// Capacity of a bucket as a share of a minute.
 const BURST: f64 = 1.0 / 6.0;
 
-/// How much of the limits is used.
 #[derive(Debug, Default)]
 pub(crate) struct LimitUsage {
     requests: LimitCounter,
     tokens: LimitCounter,
 }
 
-/// What remains of one limit.
+/// The rest of one limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Remaining {
     pub(crate) limit: u32,
     pub(crate) available: u32,
-    /// Until all of it is there again.
+    /// Time until the limit is full again.
     pub(crate) full_in: Duration,
 }
 
 impl LimitUsage {
-    /// Lets a call of so many tokens through and counts it, or says how long it has to stay away.
+    /// Admits a call of this many tokens and counts it, or returns the time to wait.
     pub(crate) fn admit(
         &mut self,
         limits: &SimulatedLimits,
@@ -54,7 +53,7 @@ impl LimitUsage {
         }
     }
 
-    /// What remains of requests and tokens.
+    /// The rest of requests and tokens.
     pub(crate) fn remaining(
         &mut self,
         limits: &SimulatedLimits,
@@ -74,10 +73,10 @@ impl LimitUsage {
 
 #[derive(Debug, Default)]
 struct LimitCounter {
-    /// What was let through in the last minute.
+    // Calls admitted in the last minute.
     admitted: VecDeque<(Instant, u32)>,
     sum: u64,
-    /// What is missing in the bucket, and when that was so.
+    // Missing amount of the bucket, and the time of that value.
     deficit: f64,
     at: Option<Instant>,
 }
@@ -87,7 +86,8 @@ impl LimitCounter {
         self.refill(limit, now);
         match meter {
             LimitMeter::Bucket => {
-                // A call larger than the bucket passes when the bucket is full.
+                // A call larger than the bucket is admitted when the bucket is full; otherwise it would wait
+                // forever.
                 let room = f64::from(limit) * BURST;
                 let excess = (self.deficit + f64::from(amount).min(room) - room).max(0.0);
                 MINUTE.mul_f64(excess / f64::from(limit.max(1)))
@@ -132,7 +132,7 @@ impl LimitCounter {
         }
     }
 
-    /// Time passes.
+    // Refills the bucket for the elapsed time.
     fn refill(&mut self, limit: u32, now: Instant) {
         let gone = self
             .at
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Seconds at which calls are let through by someone who comes every 0.1 s for `seconds`.
+    // Seconds of admitted calls if a client tries every 0.1 s for `seconds`.
     fn admitted(limits: &SimulatedLimits, tokens: u32, seconds: u32) -> Vec<f64> {
         let begin = Instant::now();
         let mut used = LimitUsage::default();

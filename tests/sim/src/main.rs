@@ -1,4 +1,5 @@
-//! The simulated provider as a program: `sim serve` answers until it is told to end, `sim pages` reads documents for it.
+//! The simulated provider as a program: `sim serve` answers until it is stopped, `sim pages` extracts
+//! documents for it.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -49,7 +50,7 @@ async fn run() -> Result<()> {
     }
 }
 
-/// Flags with their values, and words without a flag under an empty name.
+// Flags with their values; words without a flag are under an empty name.
 fn flags(mut words: impl Iterator<Item = String>) -> Result<Vec<(String, String)>> {
     let mut flags = Vec::new();
     while let Some(word) = words.next() {
@@ -98,7 +99,11 @@ async fn serve(flags: &[(String, String)]) -> Result<()> {
         .context("--record")?;
     let library = Library::load(&paths(flags, "truth"), &paths(flags, "texts"))?;
     for (doc, sections, contents, complete) in library.outline() {
-        let all = if complete { ", which list all" } else { "" };
+        let all = if complete {
+            ", which list all sections"
+        } else {
+            ""
+        };
         eprintln!("{doc}: {sections} sections, contents on pages {contents:?}{all}");
     }
     let mut ends = [
@@ -131,7 +136,7 @@ async fn serve(flags: &[(String, String)]) -> Result<()> {
     }
 }
 
-/// Where questions are answered; those without an answer in pages are passed over.
+// Questions with known answers. Skips those without answer pages.
 fn golds(files: &[PathBuf]) -> Result<Vec<Gold>> {
     let mut golds = Vec::new();
     for path in files {
@@ -139,7 +144,7 @@ fn golds(files: &[PathBuf]) -> Result<Vec<Gold>> {
             fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let line: Value = serde_json::from_str(line)
-                .with_context(|| format!("{} is no JSON", path.display()))?;
+                .with_context(|| format!("{} is not valid JSON", path.display()))?;
             let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
             let numbers = line["gold_pages"]
                 .as_array()
@@ -176,7 +181,7 @@ fn count_tokens(flags: &[(String, String)]) -> Result<()> {
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         for line in text.lines() {
             let line: Value = serde_json::from_str(line)
-                .with_context(|| format!("{} is no JSON", path.display()))?;
+                .with_context(|| format!("{} is not valid JSON", path.display()))?;
             sum += u64::from(tokens::count(line["text"].as_str().unwrap_or_default()));
         }
     }

@@ -1,20 +1,20 @@
-//! How a good reply is spoilt.
+//! Corrupts a correct reply.
 
 use serde_json::{Value, json};
 
 use crate::behavior::ReplyFault;
 use crate::seeded::SeededRng;
 
-/// A text as it is sent, and whether the reply says that it was cut off.
+/// A reply text, and whether it is marked as truncated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReplyText {
     pub(crate) text: String,
     pub(crate) is_cut: bool,
 }
 
-/// What becomes of a good text; kinds of trouble that are not of the text leave it as it is.
+/// Applies a fault to a correct text. Faults that do not concern the text leave it unchanged.
 pub(crate) fn corrupt(text: String, fault: ReplyFault, seed: u64, digest: &[u8]) -> ReplyText {
-    let mut dice = SeededRng::new(seed, "spoil", digest);
+    let mut rng = SeededRng::new(seed, "spoil", digest);
     let half = |text: &str, least: usize| {
         let end = text
             .floor_char_boundary(least.max(text.len() / 4 + random_below(text.len() / 2, digest)));
@@ -30,8 +30,8 @@ pub(crate) fn corrupt(text: String, fault: ReplyFault, seed: u64, digest: &[u8])
             text: half(&text, 1),
             is_cut: true,
         },
-        ReplyFault::Schema => whole(other_shape(&text, &mut dice)),
-        ReplyFault::Malformed => whole(match dice.below(6) {
+        ReplyFault::Schema => whole(other_shape(&text, &mut rng)),
+        ReplyFault::Malformed => whole(match rng.below(6) {
             0 => half(&text, 1),
             1 => "Certainly! I looked at the text with great care, and here is what I think of it."
                 .into(),
@@ -51,10 +51,10 @@ fn random_below(sides: usize, digest: &[u8]) -> usize {
     SeededRng::new(0, "cut", digest).below(sides)
 }
 
-/// JSON that is not what was asked for: another name, values of another type, a name less.
-fn other_shape(text: &str, dice: &mut SeededRng) -> String {
+// JSON that does not match the schema: a renamed property, values of another type, or a missing property.
+fn other_shape(text: &str, rng: &mut SeededRng) -> String {
     let value: Value = serde_json::from_str(text).unwrap_or_default();
-    let other = match (dice.below(3), value) {
+    let other = match (rng.below(3), value) {
         (0, value) => json!({ "answer": value }),
         (1, Value::Object(mut object)) => {
             let last = object.keys().next_back().cloned();

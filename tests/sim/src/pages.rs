@@ -1,4 +1,4 @@
-//! The text of the pages of documents, as questions show it: what an oracle knows pages by.
+//! Page texts of documents, as questions show them. The oracle recognizes pages by them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use stemma_extract::{ExtractJob, Limits, extract};
 
 use crate::truth::PageTexts;
 
-/// Reads a document, or every `*.pdf` in a folder. The name of a document is that of its file, without extension.
+/// Reads a document, or every `*.pdf` in a folder. A document is named like its file, without extension.
 ///
 /// # Errors
-/// A file or folder that cannot be read; a document that can not be is passed over and named on stderr.
+/// A file or folder that cannot be read. A document that cannot be parsed is skipped and named on stderr.
 pub fn read(path: &Path) -> Result<Vec<PageTexts>> {
     let mut files = vec![path.to_path_buf()];
     if path.is_dir() {
@@ -52,7 +52,7 @@ fn read_file(file: &Path) -> Result<PageTexts> {
     else {
         bail!("{} has no pages", file.display())
     };
-    // Running heads and feet are no part of what questions show.
+    // Questions do not show running heads and feet.
     let doc = file
         .file_stem()
         .unwrap_or_default()
@@ -74,12 +74,12 @@ fn read_file(file: &Path) -> Result<PageTexts> {
     })
 }
 
-/// Writes texts as files that [`Library::load`](crate::Library::load) reads.
+/// Writes texts as files for [`Library::load`](crate::Library::load).
 ///
 /// # Errors
-/// A folder that cannot be written to.
+/// A folder that cannot be written.
 pub fn write(texts: &[PageTexts], folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     for one in texts {
         let path = folder.join(format!("{}.json", one.doc));
         fs::write(&path, serde_json::to_vec(one)?)

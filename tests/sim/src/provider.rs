@@ -1,7 +1,7 @@
-//! The provider itself: it listens, decides what becomes of each request, answers, and remembers.
+//! The provider: listens, decides the fate of each request, replies, and keeps records.
 //!
-//! Each process gets a base URL of its own ([`Provider::base_url`]), whose first segment is the name of the process: so
-//! a request is known to be of a process that was killed, whatever the client sends.
+//! Each process has its own base URL ([`Provider::base_url`]) with its name as the first segment, so requests
+//! of a killed process can be recognized whatever the client sends.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -24,26 +24,23 @@ use crate::limits::LimitUsage;
 use crate::oracle::Oracle;
 use crate::report::{ProviderReport, RequestRecord};
 
-/// How often a request that hangs looks whether its peer is still there.
+// How often a hanging request checks whether its peer is still connected.
 const PEER_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A running provider; it ends with this value.
+/// A running provider. Dropping it stops the server.
 pub struct Provider {
     address: SocketAddr,
     shared: Arc<ProviderShared>,
     accepting: JoinHandle<()>,
 }
 
-/// What a provider is started with.
 #[derive(Default)]
 pub struct Setup {
-    /// How it behaves.
     pub behavior: Behavior,
-    /// What it knows.
     pub oracle: Oracle,
-    /// The port of the loopback address; 0: any that is free.
+    /// Port on the loopback address; 0 for any free one.
     pub port: u16,
-    /// Where each request is written to, a line of JSON each, with the texts of its question.
+    /// Receives one line of JSON per request, with the texts of its question.
     pub record: Option<File>,
 }
 
@@ -57,7 +54,7 @@ struct ProviderState {
     record: Option<File>,
     requests: Vec<RequestRecord>,
     servings: HashMap<blake3::Hash, u32>,
-    /// Good answers, so that each is found once.
+    // Answers by question, so that each is computed once.
     answers: HashMap<blake3::Hash, Arc<PreparedAnswer>>,
     usage: LimitUsage,
     in_flight: HashSet<usize>,
@@ -65,10 +62,10 @@ struct ProviderState {
 }
 
 impl Provider {
-    /// Starts one that knows no document, on a free port of the loopback address.
+    /// Starts a provider without documents, on a free port of the loopback address.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// No port is available.
     pub async fn start(behavior: Behavior) -> Result<Self> {
         Self::start_with(Setup {
             behavior,
@@ -77,10 +74,10 @@ impl Provider {
         .await
     }
 
-    /// Starts one on the loopback address.
+    /// Starts a provider on the loopback address.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// No port is available.
     pub async fn start_with(setup: Setup) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", setup.port)).await?;
         let address = listener.local_addr()?;
@@ -106,39 +103,37 @@ impl Provider {
         })
     }
 
-    /// What a process of this name is configured with.
+    /// The base URL for the configuration of a process.
     pub fn base_url(&self, process: &str) -> String {
         format!("http://{}/{process}/v1", self.address)
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Behaves differently from the next request on.
+    /// Changes the behavior from the next request on.
     pub fn set_behavior(&self, behavior: Behavior) {
         let mut state = self.shared.state();
         state.answers.clear();
         state.behavior = behavior;
     }
 
-    /// Requests that arrived and have no complete reply yet.
+    /// Requests without a complete reply.
     pub fn in_flight(&self) -> usize {
         self.shared.state().in_flight.len()
     }
 
-    /// How many requests there were so far.
     pub fn request_count(&self) -> usize {
         self.shared.state().requests.len()
     }
 
-    /// Every request so far, by arrival.
+    /// All requests, by arrival.
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.shared.state().requests.clone()
     }
 
-    /// What came of all requests so far.
+    /// Totals of all requests.
     pub fn report(&self) -> ProviderReport {
         self.shared.report()
     }
@@ -151,7 +146,7 @@ impl Drop for Provider {
 }
 
 impl ProviderShared {
-    /// What a panicking connection left behind is still whole: every change is one assignment.
+    // A panic of a connection cannot leave the state inconsistent, because every change is one assignment.
     fn state(&self) -> MutexGuard<'_, ProviderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -163,7 +158,7 @@ impl ProviderShared {
 }
 
 async fn accept(listener: TcpListener, shared: Arc<ProviderShared>) {
-    // Dropped with this task, which ends the connections.
+    // Dropping the set with this task closes the connections.
     let mut connections = JoinSet::new();
     while let Ok((stream, peer)) = listener.accept().await {
         connections.spawn(serve(stream, peer, Arc::clone(&shared)));
@@ -171,13 +166,14 @@ async fn accept(listener: TcpListener, shared: Arc<ProviderShared>) {
     }
 }
 
-/// Serves one connection until it ends; what is wrong with it is its sender's matter.
+// Serves one connection until it ends. Its errors concern the client only.
 async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<ProviderShared>) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
     while let Some(head) = HttpHead::read(&mut stream).await? {
         let body = head.body(&mut stream).await?;
-        // Neither costs anything, so neither counts. A provider without a list of models serves any.
+        // Neither path costs anything, so neither is counted. A provider without a list of models serves any
+        // model.
         let document = match head
             .start_line_word(1)
             .rsplit('/')
@@ -204,7 +200,7 @@ async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<ProviderShared>)
     Ok(())
 }
 
-/// Whether the other side has closed; nothing is written to it then.
+// Whether the peer has closed; then nothing is written to it.
 async fn is_closed(stream: &TcpStream) -> bool {
     matches!(
         timeout(Duration::from_millis(1), stream.peek(&mut [0])).await,
@@ -212,7 +208,7 @@ async fn is_closed(stream: &TcpStream) -> bool {
     )
 }
 
-/// One request; in flight until dropped.
+// Counts as in flight until dropped.
 struct InFlightRequest<'a> {
     shared: &'a ProviderShared,
     number: usize,
@@ -221,18 +217,18 @@ struct InFlightRequest<'a> {
     fate: ReplyPlan,
 }
 
-/// What is decided about a request when it arrives.
+// The decision about a request at its arrival.
 enum ReplyPlan {
-    /// Nobody is there.
+    // Not available.
     Outage,
-    /// It came too soon.
+    // Rate limited.
     Throttled(Duration),
-    /// It is answered, perhaps badly, with this.
+    // Answered, possibly with a fault.
     Served(Option<ReplyFault>, Arc<PreparedAnswer>),
 }
 
 impl ReplyPlan {
-    /// The status that is meant for it, while it has none; 0 where nobody will answer.
+    // The intended status; 0 if there is no reply.
     fn status(&self) -> u16 {
         match self {
             Self::Outage => 0,
@@ -273,7 +269,7 @@ impl<'a> InFlightRequest<'a> {
                 answered.clone(),
             )
         };
-        // The URL knows better: a client may name itself differently from who started it.
+        // The URL identifies the process that was started; the client may send another name.
         let process_header = head
             .header("x-stemma-process")
             .filter(|_| head.start_line_word(1).starts_with("/v1/"))
@@ -311,7 +307,7 @@ impl<'a> InFlightRequest<'a> {
         }
     }
 
-    /// Answers; `false` where the connection has ended with it.
+    // Replies. Returns `false` if the connection has ended.
     async fn serve(&self, call: &ProviderCall, stream: &mut TcpStream) -> Result<bool> {
         let seed = self.behavior.seed;
         let dialect = call.dialect;
@@ -373,7 +369,7 @@ impl<'a> InFlightRequest<'a> {
         Ok(true)
     }
 
-    /// Whether an outage began while this was being answered.
+    // Whether an outage began during the reply.
     fn has_failed_since(&self) -> bool {
         let state = self.shared.state();
         let first = state
@@ -404,9 +400,9 @@ impl<'a> InFlightRequest<'a> {
 
     fn error(&self, dialect: WireDialect, status: u16, pause: Option<Duration>) -> Vec<u8> {
         let message = if status == 429 {
-            "too many requests, come again later"
+            "too many requests, retry later"
         } else {
-            "the provider has trouble"
+            "internal provider error"
         };
         let headers = self.headers(dialect, pause);
         reply(
@@ -441,7 +437,7 @@ impl<'a> InFlightRequest<'a> {
                 _ => None,
             };
             let line = call.record(&ask, self.number, self.serving, first, answer_text);
-            // Whoever reads the record finds fewer lines than calls.
+            // A failed write shows as a missing line in the record.
             let _ = writeln!(file, "{line}");
         }
     }
@@ -454,7 +450,7 @@ impl Drop for InFlightRequest<'_> {
 }
 
 impl ProviderShared {
-    /// The good answer to a call, found once.
+    // The answer to a call, computed once.
     fn answer_for(&self, call: &ProviderCall) -> Arc<PreparedAnswer> {
         let cached = self.state().answers.get(&call.digest).cloned();
         if let Some(answered) = cached.filter(|_| !call.is_continuation()) {

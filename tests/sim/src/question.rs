@@ -1,90 +1,65 @@
-//! What is asked, whoever's dialect it is in: the stage, told by the shape of the answer alone, and the blocks of text.
+//! A parsed request, independent of the wire format: its stage, inferred from the schema alone, and its
+//! blocks of text.
 
 use serde_json::Value;
 
-/// A request for text, read.
+/// A request for text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptRequest {
-    /// The model it names.
     pub model: String,
-    /// Instructions.
     pub system: String,
-    /// What the first message of the user says.
+    /// Text of the first user message.
     pub user: String,
-    /// What the model had begun to answer, where it is to go on.
+    /// Start of the answer, if the model is to continue it.
     pub prefill: Option<String>,
-    /// Tokens of the answer at most.
     pub max_tokens: Option<u32>,
-    /// The shape of the answer; null where none is asked for.
+    /// Schema of the answer; null if there is none.
     pub schema: Value,
-    /// Who asks.
     pub stage: RequestStage,
-    /// The texts of the user's message.
+    /// Blocks of the user message.
     pub blocks: Vec<PromptBlock>,
 }
 
-/// A text between marks.
+/// A delimited text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptBlock {
     /// `Page`, `Title`, `Section` …
     pub name: String,
-    /// The number behind the name; 1 where there is none.
+    /// The number after the name; 1 if there is none.
     pub number: u64,
-    /// What stands between the marks.
     pub text: String,
 }
 
-/// The stages of the walk that ask, by the properties of their answers.
+/// Stages that ask, by the properties of their answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequestStage {
-    /// Is this page a table of contents?
     DetectToc,
-    /// What does it list?
     ReadContents,
-    /// Which sections begin on these pages?
     ReadWindow,
-    /// On which page is each of these?
     Locate,
-    /// Does this title stand here?
     VerifyTitle,
-    /// On which page is this one?
     Repair,
-    /// What do these sections say?
     Summarize,
-    /// What is this document?
     Describe,
-    /// What is asked for?
     Analyze,
-    /// Which of these documents?
     RouteDocuments,
-    /// What must be true of the documents?
     RouteFilter,
-    /// Which of these rules help?
     ChooseRules,
-    /// Which sections of this tree?
     Select,
-    /// How likely is each of these sections?
     Value,
-    /// Below which of these sections?
     Descend,
-    /// In which order?
     Rank,
-    /// How likely is each by its text?
     Read,
-    /// What do these passages answer?
     Answer,
-    /// How is a question understood without those before it?
     Restate,
-    /// Which tool is next?
     ChooseTool,
-    /// Does an answer say what an expert says?
     Judge,
-    /// Someone else.
+    /// Any other client.
     Other,
 }
 
 impl RequestStage {
-    /// Properties of the answer, and whose they are. A stage is known by all of the properties of its line.
+    // A stage is recognized by all properties of its row.
     const PROPERTIES: [(&'static [&'static str], Self); 22] = [
         (&["is_contents"], Self::DetectToc),
         (&["entries"], Self::ReadContents),
@@ -118,7 +93,6 @@ impl RequestStage {
         matching.map_or(Self::Other, |(_, stage)| *stage)
     }
 
-    /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::DetectToc => "detect_toc",
@@ -146,12 +120,12 @@ impl RequestStage {
         }
     }
 
-    /// Whether it looks for sections or documents that answer a question.
+    /// Whether it searches sections or documents for a question.
     pub(crate) fn is_search(self) -> bool {
         self >= Self::Analyze && self <= Self::Read
     }
 
-    /// The property that holds the list of its answer; empty where it has none.
+    /// The property with the list of its answer; empty if it has none.
     pub(crate) fn property(self) -> &'static str {
         let line = Self::PROPERTIES.iter().find(|(_, stage)| *stage == self);
         line.and_then(|(names, _)| names.last())
@@ -161,17 +135,17 @@ impl RequestStage {
 }
 
 impl PromptRequest {
-    /// Reads a body in the shape of OpenAI's chat completions or of Anthropic's messages.
+    /// Parses a body in the format of OpenAI's chat completions or Anthropic's messages.
     ///
     /// # Errors
-    /// What is wrong with it, for its sender.
+    /// What is wrong with the request.
     pub fn parse(body: &Value) -> Result<Self, String> {
         let messages = body["messages"]
             .as_array()
             .filter(|all| !all.is_empty())
-            .ok_or("messages: there are none")?;
+            .ok_or("messages: missing")?;
         if body["stream"] == true {
-            return Err("stream: this provider does not".into());
+            return Err("stream: not supported".into());
         }
         let texts_of_roles = |roles: &[&str]| {
             let of_role = messages
@@ -187,7 +161,7 @@ impl PromptRequest {
         let user = texts_of_roles(&["user"])
             .into_iter()
             .next()
-            .ok_or("messages: none of the user")?;
+            .ok_or("messages: no user message")?;
         let schema = schema_of(body)
             .or_else(|| schema_in(&system))
             .or_else(|| schema_in(&user))
@@ -207,20 +181,21 @@ impl PromptRequest {
         })
     }
 
-    /// What the user asks, without what is said after the last of its texts: of how to answer, and what was wrong before.
+    /// The user's question without the notes after the last block, which concern the form of the answer and
+    /// earlier errors.
     pub(crate) fn instruction(&self) -> &str {
         let end = self.user.rfind("\n[/").filter(|_| !self.blocks.is_empty());
         let close = end.and_then(|at| Some(at + self.user[at..].find(']')? + 1));
         &self.user[..close.unwrap_or(self.user.len())]
     }
 
-    /// The blocks of a name, in their order.
+    /// The blocks of a name, in order.
     pub fn blocks_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a PromptBlock> {
         self.blocks.iter().filter(move |block| block.name == name)
     }
 }
 
-/// What was answered already, where the model is to go on with it: its part is the last, or what follows says so.
+// The start of an answer to continue: the last message is the model's, or a note asks to go on.
 fn prefill_of(messages: &[Value]) -> Option<String> {
     let at = messages
         .iter()
@@ -236,7 +211,7 @@ fn prefill_of(messages: &[Value]) -> Option<String> {
     Some(text_of(&messages[at]["content"])).filter(|text| goes_on && !text.is_empty())
 }
 
-/// The text of a message: a string, or parts of which some are text.
+// A message is a string, or parts of which some are text.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -249,7 +224,7 @@ fn text_of(content: &Value) -> String {
     }
 }
 
-/// The schema where the protocols have a place for it.
+// The schema, if the request has one in the place that the protocol defines.
 fn schema_of(body: &Value) -> Option<Value> {
     let places = [
         "/response_format/json_schema/schema",
@@ -267,7 +242,7 @@ fn schema_of(body: &Value) -> Option<Value> {
         .cloned()
 }
 
-/// A schema written into a text.
+// A schema inside a text.
 fn schema_in(text: &str) -> Option<Value> {
     let starts = text
         .char_indices()
@@ -292,7 +267,7 @@ fn schema_in(text: &str) -> Option<Value> {
     schemas.next()
 }
 
-/// The fenced texts: `Name 3:`, `[mark]`, text, `[/mark]`.
+// Delimited texts: `Name 3:`, `[mark]`, text, `[/mark]`.
 fn blocks(user: &str) -> Vec<PromptBlock> {
     let mut blocks = Vec::new();
     let mut rest = user;

@@ -1,4 +1,4 @@
-//! What was asked of the provider and what came of it, counted.
+//! Statistics of the requests to the provider.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -13,32 +13,27 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// One request to the provider.
 #[derive(Debug, Clone)]
 pub struct RequestRecord {
-    /// Of the question: what is asked again has the same.
+    /// Digest of the question. A repeated question has the same digest.
     pub digest: blake3::Hash,
-    /// Which process asked.
+    /// Name of the process.
     pub process: String,
-    /// From which port.
     pub peer: SocketAddr,
-    /// When the request was there whole.
+    /// When the request was complete.
     pub arrived: Instant,
-    /// When the last byte of the reply was written; `None` while it is not, or where the peer had gone.
+    /// When the last byte of the reply was written; `None` if it was not.
     pub delivered: Option<Instant>,
-    /// Status of the reply; 0 where there was none.
+    /// Status of the reply; 0 if there was none.
     pub status: u16,
-    /// The stage that asked.
     pub stage: &'static str,
-    /// What became of it.
     pub outcome: &'static str,
-    /// Tokens of the prompt.
     pub prompt_tokens: u32,
-    /// Tokens of the reply.
     pub output_tokens: u32,
-    /// Sections that were to be summarized.
+    /// Sections to be summarized.
     pub sections: usize,
 }
 
 impl RequestRecord {
-    /// A question that is answered rightly, and of which nothing else is known.
+    /// A question with a correct answer, and no other details.
     pub fn new(digest: blake3::Hash, process: &str, arrived: Instant) -> Self {
         Self {
             digest,
@@ -55,83 +50,77 @@ impl RequestRecord {
         }
     }
 
-    /// A complete reply that is as good as it can be, and was written.
+    /// Whether a complete, correct reply was written.
     pub(crate) fn was_answered(&self) -> bool {
         ["good", "lie", "obeyed"].contains(&self.outcome) && self.delivered.is_some()
     }
 
-    /// Whether it was let through, and so counts against the limits.
+    // Whether it was admitted, and so counts against the limits.
     fn was_admitted(&self) -> bool {
         !["throttled", "outage"].contains(&self.outcome)
     }
 }
 
-/// All of it, for people and programs.
+/// Statistics for people and programs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ProviderReport {
-    /// Requests.
     pub calls: usize,
-    /// Different questions.
+    /// Distinct questions.
     pub questions: usize,
     /// Seconds from the first request to the last reply.
     pub seconds: f64,
-    /// By stage.
     pub stages: BTreeMap<&'static str, CallTotals>,
-    /// All stages together.
     pub all: CallTotals,
-    /// Requests by what became of them.
+    /// Requests by outcome.
     pub outcomes: BTreeMap<&'static str, usize>,
-    /// Requests for what had been answered, completely and to someone, before they came.
+    /// Requests for questions that had been answered completely before.
     pub repeated: usize,
-    /// Requests without a reply yet, at most.
+    /// Most requests in flight.
     pub peak_concurrency: usize,
     /// The busiest 60 seconds.
     pub worst_minute: PeakMinute,
-    /// Requests and those of them answered 429, per minute from the first.
+    /// Requests, and those answered 429, per minute from the first.
     pub throttled_by_minute: Vec<[usize; 2]>,
     /// Sections in the requests for summaries.
     pub sections: SectionCounts,
 }
 
-/// Calls and tokens. Tokens are those of replies with status 200: what is paid for.
+/// Calls and tokens. Only replies with status 200 count, because only they are paid for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct CallTotals {
-    /// Requests.
     pub calls: usize,
-    /// Those that were answered completely.
+    /// Answered completely.
     pub answered: usize,
-    /// Tokens of prompts.
     pub prompt_tokens: u64,
-    /// Tokens of replies.
     pub output_tokens: u64,
 }
 
-/// The most within any 60 seconds, each on its own, beside what is allowed.
+/// The largest values in any 60 seconds, each on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct PeakMinute {
-    /// Requests that were let through.
+    /// Admitted requests.
     pub requests: u64,
-    /// Tokens of those.
+    /// Tokens of admitted requests.
     pub tokens: u64,
     /// All requests.
     pub sent: u64,
-    /// The larger of the shares of both limits; 0 without limits.
+    /// The larger of both shares of the limits; 0 without limits.
     pub share: f64,
 }
 
-/// Sections that travel together.
+/// Sections per call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct SectionCounts {
     /// Requests for summaries.
     pub calls: usize,
-    /// Sections of all of them.
+    /// Sections in all of them.
     pub all: usize,
-    /// Sections in one of them, at most.
+    /// Most sections in one of them.
     pub most: usize,
 }
 
 impl ProviderReport {
-    /// Of all requests in the order of their arrival.
+    /// Statistics of all requests, given in order of arrival.
     pub fn from_requests(
         asks: &[RequestRecord],
         limits: &SimulatedLimits,
@@ -204,12 +193,10 @@ impl CallTotals {
 impl PeakMinute {
     fn from_requests(asks: &[RequestRecord], limits: &SimulatedLimits) -> Self {
         let admitted: Vec<&RequestRecord> = asks.iter().filter(|ask| ask.was_admitted()).collect();
-        let tokens =
-            |ask: &RequestRecord| u64::from(ask.prompt_tokens) + u64::from(ask.output_tokens);
-        let [requests, tokens] = [most(&admitted, |_| 1), most(&admitted, tokens)];
-        let share = |most: u64, limit: Option<u32>| {
-            limit.map_or(0.0, |limit| most as f64 / f64::from(limit.max(1)))
-        };
+        let requests = most(&admitted, |_| 1);
+        let tokens = most(&admitted, |ask| {
+            u64::from(ask.prompt_tokens) + u64::from(ask.output_tokens)
+        });
         Self {
             requests,
             tokens,
@@ -220,7 +207,11 @@ impl PeakMinute {
     }
 }
 
-/// The most of something within any minute.
+fn share(amount: u64, limit: Option<u32>) -> f64 {
+    limit.map_or(0.0, |limit| amount as f64 / f64::from(limit.max(1)))
+}
+
+// The largest amount within any minute.
 fn most(asks: &[&RequestRecord], amount: impl Fn(&RequestRecord) -> u64) -> u64 {
     let mut first = 0;
     let mut sum = 0;

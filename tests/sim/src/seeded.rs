@@ -1,10 +1,9 @@
-//! Chance that is none: numbers that follow from a seed, from what is asked, and from what they decide.
+//! Reproducible randomness: numbers derived from a seed, a question and the decision they are for.
 
-/// Numbers that only depend on what they were made of.
 pub(crate) struct SeededRng(blake3::OutputReader);
 
 impl SeededRng {
-    /// For one decision (`what`) about one thing.
+    /// A generator for one decision (`what`) about one thing.
     pub(crate) fn new(seed: u64, what: &str, about: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher
@@ -21,27 +20,27 @@ impl SeededRng {
         u64::from_le_bytes(bytes)
     }
 
-    /// A number below `sides`; 0 where there are none.
+    /// A number below `sides`; 0 if `sides` is 0.
     pub(crate) fn below(&mut self, sides: usize) -> usize {
         (self.next_u64() % sides.max(1) as u64) as usize
     }
 
-    /// From 0 up to, not including, 1.
+    /// In 0..1.
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// From `low` up to, not including, `high`.
+    /// In `low..high`.
     pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.fraction()
     }
 
-    /// Whether something happens that happens at this rate.
+    /// True at this rate.
     pub(crate) fn chance(&mut self, rate: f64) -> bool {
         self.fraction() < rate
     }
 
-    /// A number of the standard normal distribution (Box and Muller's transform).
+    /// A number of the standard normal distribution (Box–Muller transform).
     pub(crate) fn normal(&mut self) -> f64 {
         let u = 1.0 - self.fraction();
         let v = self.fraction();
@@ -56,8 +55,8 @@ mod tests {
     #[test]
     fn equal_inputs_give_equal_numbers() {
         let numbers = |seed, what, about: &str| {
-            let mut dice = SeededRng::new(seed, what, about.as_bytes());
-            (0..4).map(|_| dice.below(1_000)).collect::<Vec<_>>()
+            let mut rng = SeededRng::new(seed, what, about.as_bytes());
+            (0..4).map(|_| rng.below(1_000)).collect::<Vec<_>>()
         };
         assert_eq!(numbers(1, "a", "x"), numbers(1, "a", "x"));
         for other in [
@@ -71,11 +70,11 @@ mod tests {
 
     #[test]
     fn numbers_follow_their_distributions() {
-        let mut dice = SeededRng::new(7, "spread", b"");
+        let mut rng = SeededRng::new(7, "spread", b"");
         let count = 20_000;
-        let hits = (0..count).filter(|_| dice.chance(0.3)).count();
+        let hits = (0..count).filter(|_| rng.chance(0.3)).count();
         assert!((5_700..6_300).contains(&hits), "{hits}");
-        let normal: Vec<f64> = (0..count).map(|_| dice.normal()).collect();
+        let normal: Vec<f64> = (0..count).map(|_| rng.normal()).collect();
         let mean = normal.iter().sum::<f64>() / count as f64;
         let variance = normal.iter().map(|n| (n - mean).powi(2)).sum::<f64>() / count as f64;
         assert!(

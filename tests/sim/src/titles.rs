@@ -1,21 +1,18 @@
-//! Titles as texts: a form without white space, case and punctuation, and how alike two of them are.
+//! Titles: a normalized form without white space, case and punctuation, and the similarity of two titles.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 
-/// Characters of a text that are compared.
+// Longest compared prefix in characters.
 const MAX_COMPARED_CHARS: usize = 400;
-/// Lines a title is broken over at most.
+// Most lines of a wrapped title.
 const MAX_TITLE_LINES: usize = 5;
-/// A run-in heading is known by so many characters at least.
+// A shorter run-in heading is not recognized.
 const MIN_RUN_IN_CHARS: usize = 8;
 
-#[expect(
-    clippy::unwrap_used,
-    reason = "a pattern that does not change; a test uses it"
-)]
+#[expect(clippy::unwrap_used, reason = "constant pattern, covered by a test")]
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
     let word =
         "(?:(?:part|item|items|note|section|chapter|appendix|exhibit|article|schedule|annex)\\s+)";
@@ -26,7 +23,7 @@ static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
     .unwrap()
 });
 
-/// Letters and digits in lower case, ligatures and wide forms resolved.
+/// Letters and digits in lower case, with ligatures and wide forms resolved.
 pub(crate) fn squash(text: &str) -> String {
     let folded = text.nfkc().flat_map(char::to_lowercase);
     folded
@@ -35,12 +32,12 @@ pub(crate) fn squash(text: &str) -> String {
         .collect()
 }
 
-/// A title, prepared for comparing.
+/// A title prepared for comparison.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct NormalizedTitle {
-    /// The number it carries, without the word before it.
+    /// Its number, without the word before it.
     pub(crate) number: String,
-    /// Squashed, and squashed without its number.
+    // Normalized, and normalized without its number.
     full: String,
     core: String,
 }
@@ -64,7 +61,7 @@ impl NormalizedTitle {
         }
     }
 
-    /// How alike two titles are, from 0 to 1; other numbers are other titles.
+    /// Similarity of two titles, 0–1. Titles with different numbers are different.
     pub(crate) fn likeness(&self, other: &Self) -> f64 {
         if self.full.is_empty() || other.full.is_empty() {
             return 0.0;
@@ -72,25 +69,21 @@ impl NormalizedTitle {
         if self.full == other.full {
             return 1.0;
         }
-        let numbered = |title: &Self| !title.number.is_empty();
-        if numbered(self) && numbered(other) && !self.number.eq_ignore_ascii_case(&other.number) {
+        let both_numbered = !self.number.is_empty() && !other.number.is_empty();
+        if both_numbered && !self.number.eq_ignore_ascii_case(&other.number) {
             return 0.0;
         }
         if self.core == other.core {
             return 0.97;
         }
-        // `PART I` and what else stands in its line.
-        let bare = |title: &Self, longer: &Self| {
-            title.core == title.full && longer.full.starts_with(&title.full)
-        };
-        if numbered(self) && numbered(other) && (bare(self, other) || bare(other, self)) {
+        // `PART I` and the rest of its line.
+        if both_numbered && (self.is_number_of(other) || other.is_number_of(self)) {
             return 0.9;
         }
-        let begins = |a: &str, b: &str| a.len() >= MIN_RUN_IN_CHARS && b.starts_with(a);
-        if begins(&self.core, &other.core) || begins(&other.core, &self.core) {
+        if is_prefix(&self.core, &other.core) || is_prefix(&other.core, &self.core) {
             return 0.9;
         }
-        // Of texts so different in length too few pairs can be the same.
+        // Texts of very different length share too few pairs, so they are not compared.
         let short = self.core.len().min(other.core.len());
         let long = self.core.len().max(other.core.len());
         if short * 2 < long {
@@ -100,7 +93,12 @@ impl NormalizedTitle {
         }
     }
 
-    /// How well the title stands at a line: as one or a few whole lines best, then at the beginning of one.
+    // Whether this title is a number only, and `longer` begins with it.
+    fn is_number_of(&self, longer: &Self) -> bool {
+        self.core == self.full && longer.full.starts_with(&self.full)
+    }
+
+    // How well the title matches at a line: whole lines score highest, then the start of a line.
     fn stands_at(&self, lines: &[String], at: usize) -> f64 {
         let mut joined = String::new();
         for line in lines[at..].iter().take(MAX_TITLE_LINES) {
@@ -115,10 +113,9 @@ impl NormalizedTitle {
                 break;
             }
         }
-        let begins = |title: &str| title.len() >= MIN_RUN_IN_CHARS && joined.starts_with(title);
-        if begins(&self.full) {
+        if is_prefix(&self.full, &joined) {
             0.8
-        } else if begins(&self.core)
+        } else if is_prefix(&self.core, &joined)
             && lines[at].starts_with(&self.core[..self.core.floor_char_boundary(MIN_RUN_IN_CHARS)])
         {
             0.7
@@ -127,12 +124,12 @@ impl NormalizedTitle {
         }
     }
 
-    /// The line at which it stands on lines of its own, an index; the first of those.
+    /// The first line (an index) at which it is on lines of its own.
     pub(crate) fn own_line(&self, lines: &[String]) -> Option<usize> {
         (0..lines.len()).find(|at| self.stands_at(lines, *at) >= 0.95)
     }
 
-    /// The line at which it stands best on a page of squashed lines, an index; the first of those.
+    /// The best matching line (an index) of a page of normalized lines; the first of equals.
     pub(crate) fn line(&self, lines: &[String]) -> Option<usize> {
         let scored = (0..lines.len()).map(|at| (self.stands_at(lines, at), at));
         let best = scored
@@ -142,7 +139,8 @@ impl NormalizedTitle {
     }
 }
 
-/// A title as its number, with the word before it, and what follows; one that has nothing else is all title.
+/// Splits a title into its number, with the word before it, and the rest. A title with a number only is all
+/// text.
 pub(crate) fn split_number(title: &str) -> (&str, &str) {
     let whole = ("", title);
     let Some(captures) = NUMBER.captures(title) else {
@@ -164,21 +162,30 @@ pub(crate) fn split_number(title: &str) -> (&str, &str) {
     }
 }
 
-/// The lines of a text, squashed.
+/// The normalized lines of a text.
 pub(crate) fn squashed_lines(text: &str) -> Vec<String> {
     text.lines().map(squash).collect()
 }
 
-/// Dice coefficient of the pairs of characters.
+// A short title may be the prefix of anything, so it does not count.
+fn is_prefix(title: &str, text: &str) -> bool {
+    title.len() >= MIN_RUN_IN_CHARS && text.starts_with(title)
+}
+
+fn sorted_pairs(text: &str) -> Vec<[u8; 2]> {
+    let mut pairs: Vec<_> = text
+        .as_bytes()
+        .windows(2)
+        .map(|pair| [pair[0], pair[1]])
+        .collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+// Dice coefficient of character pairs.
 fn dice_coefficient(a: &str, b: &str) -> f64 {
-    let pairs = |text: &str| {
-        let bytes = text.as_bytes();
-        let mut pairs: Vec<_> = bytes.windows(2).map(|pair| [pair[0], pair[1]]).collect();
-        pairs.sort_unstable();
-        pairs
-    };
-    let a = pairs(a);
-    let b = pairs(b);
+    let a = sorted_pairs(a);
+    let b = sorted_pairs(b);
     let mut i = 0;
     let mut j = 0;
     let mut common = 0;
@@ -186,7 +193,11 @@ fn dice_coefficient(a: &str, b: &str) -> f64 {
         match a[i].cmp(&b[j]) {
             std::cmp::Ordering::Less => i += 1,
             std::cmp::Ordering::Greater => j += 1,
-            std::cmp::Ordering::Equal => (i, j, common) = (i + 1, j + 1, common + 1),
+            std::cmp::Ordering::Equal => {
+                common += 1;
+                i += 1;
+                j += 1;
+            }
         }
     }
     if a.len() + b.len() == 0 {
@@ -196,11 +207,11 @@ fn dice_coefficient(a: &str, b: &str) -> f64 {
     }
 }
 
-/// Likeness from which on two titles are taken for one.
+/// Titles of this similarity count as the same.
 pub(crate) const ALIKE: f64 = 0.8;
 
-/// Which of `wanted` each of `given` is: the pairs that score most (from [`ALIKE`] on) in the same order on both sides, each
-/// at most once.
+/// Matches titles in order on both sides, each at most once, so that the sum of similarities (from [`ALIKE`]
+/// on) is largest.
 pub(crate) fn align(
     given_count: usize,
     expected_count: usize,
@@ -211,7 +222,7 @@ pub(crate) fn align(
         .map(|(i, j)| score(i, j))
         .collect();
     let like = |i: usize, j: usize| scores[i * expected_count + j];
-    // Of given[i..] and wanted[j..].
+    // Dynamic programming: the best sum for the titles from i and from j on.
     let mut best = vec![0.0_f64; (given_count + 1) * (expected_count + 1)];
     let at = |i: usize, j: usize| i * (expected_count + 1) + j;
     for i in (0..given_count).rev() {

@@ -1,4 +1,4 @@
-//! Tables of contents: which pages are one, and what stands in their rows.
+//! Tables of contents: which pages are one, and their rows.
 
 use std::sync::LazyLock;
 
@@ -7,19 +7,16 @@ use regex::Regex;
 use crate::titles::{ALIKE, NormalizedTitle, squash};
 use crate::truth::KnownDocument;
 
-/// Pages at the front that may be a table of contents, where the truth does not say.
+// Pages at the front that may be a table of contents, if the truth does not say.
 const MAX_FRONT_PAGES: u32 = 20;
-/// Lines that one row may be broken over.
+// Most lines of a wrapped row.
 const MAX_ROW_LINES: usize = 4;
-/// Rows that make a table of contents, where there are as many sections.
+// Fewest rows of a table of contents, if there are as many sections.
 const MIN_ROWS: usize = 6;
-/// Share of the sections that a table of contents must list to list them all: a heading of its own may be missing.
+// A table lists all sections if it lists this share, since its own heading may be missing.
 const COMPLETE_SHARE: f64 = 0.985;
 
-#[expect(
-    clippy::unwrap_used,
-    reason = "a pattern that does not change; a test uses it"
-)]
+#[expect(clippy::unwrap_used, reason = "constant pattern, covered by a test")]
 static LABEL: LazyLock<Regex> = LazyLock::new(|| {
     let label = "(?:[A-Z]{1,2}-?)?[0-9]{1,4}|[ivxlc]{1,7}";
     Regex::new(&format!(
@@ -28,17 +25,17 @@ static LABEL: LazyLock<Regex> = LazyLock::new(|| {
     .unwrap()
 });
 
-/// A row: what is listed, and the page number printed beside it.
+/// A row: the title, and the page number printed beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PrintedRow {
     pub(crate) title: String,
-    /// Empty where there is none.
+    /// Empty if there is none.
     pub(crate) label: String,
-    /// The section it is in truth.
+    /// The known section of the row.
     pub(crate) node: Option<usize>,
 }
 
-/// Pages of a document that are its table of contents, and whether they list every section.
+/// The pages of the table of contents, and whether they list every section.
 pub(crate) fn find_toc(document: &KnownDocument, pages: &[String]) -> (Vec<u32>, bool) {
     let nodes = document.truth.nodes.len();
     let stated = document.truth.toc_pages.as_slice();
@@ -80,7 +77,7 @@ pub(crate) fn find_toc(document: &KnownDocument, pages: &[String]) -> (Vec<u32>,
     )
 }
 
-/// The rows of contents pages: those that are sections in truth, and what else looks like a row.
+/// The rows of contents pages: known sections, and other lines that look like rows.
 pub(crate) fn rows(text: &str, document: Option<&KnownDocument>) -> Vec<PrintedRow> {
     let lines: Vec<(String, String)> = text
         .lines()
@@ -106,7 +103,7 @@ pub(crate) fn rows(text: &str, document: Option<&KnownDocument>) -> Vec<PrintedR
     rows
 }
 
-/// Which lines (begin and number) are which sections: most of them, in the order of both.
+// Matches lines (start and number) to sections: as many as possible, in the order of both.
 fn sections(lines: &[(String, String)], document: &KnownDocument) -> Vec<(usize, usize, usize)> {
     let nodes = &document.titles;
     let spans: Vec<Vec<NormalizedTitle>> =
@@ -144,7 +141,8 @@ fn sections(lines: &[(String, String)], document: &KnownDocument) -> Vec<(usize,
     assigned
 }
 
-/// The titles that begin at a line: of it alone, of it and the next …, up to the first line with a label.
+// Possible titles from a line on: the line alone, with the next one, and so on up to the first line with a
+// label.
 fn titles_at(lines: &[(String, String)], at: usize) -> Vec<NormalizedTitle> {
     let mut titles = Vec::new();
     for length in 1..=MAX_ROW_LINES.min(lines.len() - at) {
@@ -170,7 +168,7 @@ fn joined(lines: &[(String, String)]) -> (String, String) {
     )
 }
 
-/// What looks like a row: words and a label, with a bare number on the line before.
+// Looks like a row: words and a label, or a bare number on the line before.
 fn by_shape(lines: &[(String, String)]) -> Vec<PrintedRow> {
     let mut rows: Vec<PrintedRow> = Vec::new();
     for (at, (title, label)) in lines.iter().enumerate() {
@@ -190,13 +188,13 @@ fn by_shape(lines: &[(String, String)]) -> Vec<PrintedRow> {
     rows
 }
 
-/// A number and nothing else: `Item 1A.`
+// A number and nothing else: `Item 1A.`
 fn is_bare(title: &str) -> bool {
     let prepared = NormalizedTitle::parse(&format!("{title} x"));
     !prepared.number.is_empty() && squash(title).chars().count() <= 8
 }
 
-/// A line without its label and what leads to it.
+// A line without its label and leader.
 fn split(line: &str) -> (String, String) {
     let line = line.trim();
     let Some(captures) = LABEL.captures(line) else {
@@ -211,7 +209,7 @@ fn split(line: &str) -> (String, String) {
     )
 }
 
-/// Whether a page of nobody knows which document is a table of contents, and whether it has page numbers.
+/// Whether a page of an unknown document is a table of contents, and whether it has page numbers.
 pub(crate) fn looks_like_toc(text: &str) -> bool {
     let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
     let rows = rows(text, None).len();

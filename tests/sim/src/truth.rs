@@ -1,4 +1,4 @@
-//! What is known: documents, the sections they have in truth, and the text of their pages; and which page a text is.
+//! Known documents: their sections, their page texts, and the matching of texts to pages.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -10,70 +10,67 @@ use serde::{Deserialize, Serialize};
 use crate::titles::{NormalizedTitle, squash, squashed_lines};
 use crate::toc;
 
-/// Words of a shingle.
+// Words per shingle.
 const SHINGLE: usize = 6;
-/// A text counts as (part of) a page with so many of its shingles there.
+// A text matches a page with this share of its shingles.
 const SHARE: f64 = 0.6;
 
-/// A document as a truth folder states it.
+/// A document in a truth folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KnownOutline {
-    /// Its name, which nothing is decided by.
+    /// For display only: no decision depends on it.
     pub doc: String,
-    /// Physical pages.
+    /// Number of physical pages.
     pub pages: u32,
-    /// Its sections in reading order.
+    /// Sections in reading order.
     pub nodes: Vec<KnownSection>,
-    /// Pages of its table of contents, where the truth says so.
+    /// Pages of its table of contents, if the truth states them.
     #[serde(default)]
     pub toc_pages: Vec<u32>,
 }
 
-/// A section in truth.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownSection {
-    /// Its title in one line.
+    /// In one line.
     pub title: String,
     /// 1 is the highest.
     pub level: u32,
-    /// The physical page on which it starts, from 1.
+    /// Physical page on which it starts, 1-based.
     pub page: u32,
 }
 
-/// The text of a document's pages, as its questions show them.
+/// The page texts of a document, as questions show them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageTexts {
-    /// The name of the document, by which it is paired with its truth when both are loaded.
+    /// Pairs it with the truth of the same name.
     pub doc: String,
     /// One per page.
     pub pages: Vec<String>,
 }
 
-/// A document that is known.
 #[derive(Debug, Clone)]
 pub struct KnownDocument {
     pub(crate) truth: KnownOutline,
     pub(crate) titles: Vec<NormalizedTitle>,
-    /// Squashed lines of each page; empty where the text is not known.
+    // Normalized lines of each page; empty if the text is not known.
     lines: Vec<Vec<String>>,
-    /// Pages that are tables of contents, from 1.
+    /// Pages of tables of contents, 1-based.
     pub(crate) contents: Vec<u32>,
-    /// Whether these list every section.
+    /// Whether they list every section.
     pub(crate) complete: bool,
 }
 
-/// Everything that is known.
+/// All known documents.
 #[derive(Debug, Clone, Default)]
 pub struct Library {
     pub(crate) documents: Vec<KnownDocument>,
     shingles: HashMap<u64, Vec<PageRef>>,
 }
 
-/// A page of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PageRef {
     pub(crate) doc: usize,
-    /// From 1.
+    /// 1-based.
     pub(crate) page: u32,
 }
 
@@ -104,12 +101,11 @@ impl KnownDocument {
         )
     }
 
-    /// Sections that start on a page.
     pub(crate) fn sections_starting(&self, page: u32) -> impl Iterator<Item = usize> {
         (0..self.truth.nodes.len()).filter(move |at| self.truth.nodes[*at].page == page)
     }
 
-    /// Whether a text, which is of this page, holds the section's heading: it may be a part of the page.
+    /// Whether `text`, a part of this page, contains the heading of the section.
     pub(crate) fn shows(&self, node: usize, text: &[String]) -> bool {
         let page = self.lines.get(self.truth.nodes[node].page as usize - 1);
         let on_page = page.and_then(|lines| self.titles[node].line(lines));
@@ -118,7 +114,7 @@ impl KnownDocument {
 }
 
 impl Library {
-    /// Of truths and the texts they are paired with by name; a document that is known already stays as it was first told.
+    /// Pairs truths with texts by name. The first of several documents of a name is used.
     pub fn new(truths: Vec<KnownOutline>, texts: Vec<PageTexts>) -> Self {
         let texts: BTreeMap<_, _> = texts
             .into_iter()
@@ -136,7 +132,7 @@ impl Library {
         library
     }
 
-    /// Loads truth folders (`*.json`, of which those without nodes are passed over) and folders of texts.
+    /// Loads truth folders (`*.json`, skipping those without nodes) and folders of texts.
     ///
     /// # Errors
     /// A folder or file that cannot be read.
@@ -166,12 +162,13 @@ impl Library {
         self.documents.push(KnownDocument::new(truth, pages));
     }
 
-    /// Names of the documents, how many sections and contents pages each has, and whether those list all.
+    /// Name, number of sections, contents pages and completeness of each document.
     pub fn outline(&self) -> impl Iterator<Item = (&str, usize, &[u32], bool)> {
         self.documents.iter().map(KnownDocument::outline)
     }
 
-    /// Which page each of the texts of one question is: all of one document, one after the other where several are alike.
+    /// The page of each text of one question. All belong to one document; of equal pages, consecutive ones
+    /// are preferred.
     pub(crate) fn match_pages(&self, texts: &[&str]) -> Vec<Option<PageRef>> {
         let candidates: Vec<_> = texts.iter().map(|text| self.candidates(text)).collect();
         let mut votes: BTreeMap<usize, f64> = BTreeMap::new();
@@ -201,7 +198,7 @@ impl Library {
                 .iter()
                 .filter(|(_, share)| *share >= most)
                 .map(|(place, _)| *place);
-            // The next one, else the first behind it, else the first.
+            // Prefers the next page, then a later one, then the first.
             let place = alike.min_by_key(|place| (place.page <= before, place.page));
             before = place.map_or(before, |place| place.page);
             place
@@ -209,7 +206,7 @@ impl Library {
         of_doc.collect()
     }
 
-    /// Pages that a text may be (part of), with the share of its shingles they have.
+    // Pages that a text may be part of, with their share of its shingles.
     fn candidates(&self, text: &str) -> Vec<(PageRef, f64)> {
         let own = shingles(text);
         let mut hits: BTreeMap<PageRef, u32> = BTreeMap::new();
@@ -226,7 +223,7 @@ impl Library {
         shares.filter(|(_, share)| *share >= SHARE).collect()
     }
 
-    /// The document most of whose titles are among these lines, where no page is known.
+    /// The document with most of its titles among these lines, for texts without a known page.
     pub(crate) fn by_titles(&self, lines: &[String]) -> Option<usize> {
         let matching_titles = |document: &KnownDocument| {
             document
@@ -249,7 +246,7 @@ impl Library {
     }
 }
 
-/// Hashes of every few words in a row; of a short text, of all its words.
+// Hashes of consecutive words; of a short text, of all its words.
 fn shingles(text: &str) -> Vec<u64> {
     let words: Vec<String> = text
         .split_whitespace()
@@ -272,7 +269,7 @@ fn shingles(text: &str) -> Vec<u64> {
     hashes
 }
 
-/// Every `*.json` of a folder that has the wanted shape, in the order of names.
+// All `*.json` of a folder that have this shape, sorted by name.
 fn read<T: serde::de::DeserializeOwned>(folder: &Path) -> Result<Vec<T>> {
     let unreadable = || format!("cannot read {}", folder.display());
     let mut files = Vec::new();
@@ -352,7 +349,7 @@ mod tests {
             at(&["nobody ever wrote these words on any page of it"]),
             [None]
         );
-        // What stands in both documents is of the one the other pages are of.
+        // A page in both documents belongs to the document of the other pages.
         let pages = [
             "left blank",
             "another company sells no thing number 5 another",

@@ -1,4 +1,4 @@
-//! Answers of the right shape that are wrong.
+//! Wrong answers of the right shape.
 
 use serde_json::{Value, json};
 
@@ -6,9 +6,9 @@ use crate::oracle::summary;
 use crate::question::{PromptRequest, RequestStage};
 use crate::seeded::SeededRng;
 
-/// The lie that is told instead of a good answer.
+/// A wrong answer instead of the correct one.
 pub(crate) fn wrong_answer(good: &Value, question: &PromptRequest, seed: u64) -> Value {
-    let mut dice = SeededRng::new(seed, "lie", question.user.as_bytes());
+    let mut rng = SeededRng::new(seed, "lie", question.user.as_bytes());
     let pages: Vec<u64> = question
         .blocks_named("Page")
         .map(|block| block.number)
@@ -19,18 +19,18 @@ pub(crate) fn wrong_answer(good: &Value, question: &PromptRequest, seed: u64) ->
             all(&mut lie, |value| *value = (*value != true).into())
         }
         RequestStage::Repair => {
-            lie["page"] = other_page(&pages, good["page"].as_u64(), &mut dice).into()
+            lie["page"] = other_page(&pages, good["page"].as_u64(), &mut rng).into()
         }
         RequestStage::Locate => list(&mut lie, "found", |located| {
             located.iter_mut().for_each(|one| {
-                one["page"] = other_page(&pages, one["page"].as_u64(), &mut dice).into()
+                one["page"] = other_page(&pages, one["page"].as_u64(), &mut rng).into()
             });
         }),
         RequestStage::ReadWindow => list(&mut lie, "sections", |sections| {
-            misread(sections, &pages, &mut dice)
+            misread(sections, &pages, &mut rng)
         }),
         RequestStage::ReadContents => list(&mut lie, "entries", |entries| {
-            misread(entries, &[], &mut dice)
+            misread(entries, &[], &mut rng)
         }),
         RequestStage::Summarize => {
             let another = |value: &mut Value| {
@@ -78,7 +78,7 @@ pub(crate) fn wrong_answer(good: &Value, question: &PromptRequest, seed: u64) ->
             list(&mut lie, "claims", |claims| {
                 claims
                     .iter_mut()
-                    .for_each(|claim| misclaim(claim, &mut dice))
+                    .for_each(|claim| misclaim(claim, &mut rng))
             });
         }
         RequestStage::Other => {}
@@ -86,9 +86,9 @@ pub(crate) fn wrong_answer(good: &Value, question: &PromptRequest, seed: u64) ->
     lie
 }
 
-/// A claim that is false: with another number, with a quote that nobody wrote, of a passage that was not shown, or all of these; or
-/// one whose number is false in the statement alone.
-fn misclaim(claim: &mut Value, dice: &mut SeededRng) {
+// A false claim: another number, an invented quote, a passage that was not shown, all of these, or a false
+// number in the statement alone.
+fn misclaim(claim: &mut Value, rng: &mut SeededRng) {
     let statement = claim["statement"].as_str().unwrap_or_default();
     let changed = changed(statement);
     let quote = |claim: &mut Value, quote: &str| {
@@ -102,17 +102,17 @@ fn misclaim(claim: &mut Value, dice: &mut SeededRng) {
                 .for_each(|one| one["passage"] = number.into())
         });
     };
-    let way = dice.below(4);
+    let way = rng.below(4);
     if way == 1 || way == 3 {
         quote(claim, &changed);
     }
     if way == 2 {
-        passage(claim, 900 + dice.below(99) as u64);
+        passage(claim, 900 + rng.below(99) as u64);
     }
     claim["statement"] = changed.into();
 }
 
-/// The text with another first digit in each number, and a number that is not there.
+// Changes the first digit of each number, and adds an invented number.
 fn changed(text: &str) -> String {
     let mut changed = String::new();
     let mut inside = false;
@@ -142,7 +142,7 @@ fn list(object: &mut Value, name: &str, change: impl FnOnce(&mut Vec<Value>)) {
     }
 }
 
-/// What is good becomes bad, and one that is not there becomes the best.
+// Inverts the scores, and adds an unknown section as the best.
 fn inverted(list: &mut Vec<Value>) {
     for one in list.iter_mut() {
         one["score"] = (1.0 - one["score"].as_f64().unwrap_or(0.0)).into();
@@ -150,19 +150,20 @@ fn inverted(list: &mut Vec<Value>) {
     list.push(json!({ "id": "99999999", "document": 999, "score": 1.0, "reason": "invented" }));
 }
 
-/// Another page than the right one, among those that were shown; 0 where there is no other.
-fn other_page(pages: &[u64], right: Option<u64>, dice: &mut SeededRng) -> u64 {
+// A shown page other than the right one; 0 if there is none.
+fn other_page(pages: &[u64], right: Option<u64>, rng: &mut SeededRng) -> u64 {
     let others: Vec<u64> = pages
         .iter()
         .copied()
         .filter(|page| Some(*page) != right)
         .collect();
-    others.get(dice.below(others.len())).copied().unwrap_or(0)
+    others.get(rng.below(others.len())).copied().unwrap_or(0)
 }
 
-/// One of: every other left out, all on other pages or with other labels, one invented, all titles one further.
-fn misread(sections: &mut Vec<Value>, pages: &[u64], dice: &mut SeededRng) {
-    match dice.below(4) {
+// One of: every other section missing, all on other pages or with other labels, one invented, or all titles
+// shifted by one.
+fn misread(sections: &mut Vec<Value>, pages: &[u64], rng: &mut SeededRng) {
+    match rng.below(4) {
         0 => {
             let mut keep = false;
             sections.retain(|_| {
@@ -173,11 +174,11 @@ fn misread(sections: &mut Vec<Value>, pages: &[u64], dice: &mut SeededRng) {
         1 => {
             for section in sections.iter_mut() {
                 if section["page"].is_u64() {
-                    section["page"] = other_page(pages, section["page"].as_u64(), dice)
+                    section["page"] = other_page(pages, section["page"].as_u64(), rng)
                         .max(1)
                         .into();
                 } else {
-                    section["label"] = (dice.below(300) + 1).to_string().into();
+                    section["label"] = (rng.below(300) + 1).to_string().into();
                 }
             }
         }
@@ -191,9 +192,9 @@ fn misread(sections: &mut Vec<Value>, pages: &[u64], dice: &mut SeededRng) {
                 section[name] = invented[name].clone();
             }
             if !pages.is_empty() {
-                section["page"] = other_page(pages, None, dice).into();
+                section["page"] = other_page(pages, None, rng).into();
             }
-            sections.insert(dice.below(sections.len() + 1), section);
+            sections.insert(rng.below(sections.len() + 1), section);
         }
         _ => {
             let titles: Vec<Value> = sections

@@ -1,8 +1,8 @@
-//! Who may import whom. The two tables are the documentation: what is not in them is not allowed.
+//! Which crate may import which. The two tables are the documentation: what they do not list is not allowed.
 
 use serde_json::Value;
 
-/// Every crate of ours, and what it may import of ours. `docs/adr/0007` says why a line is longer than it was drawn.
+/// Every workspace crate, and the workspace crates it may import. `docs/adr/0007` explains the exceptions.
 pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ("stemma-document", &[]),
     ("stemma-engine", &[]),
@@ -163,7 +163,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Crates that only reach for a part of another one: the importer, the imported crate, the names it may use.
+/// Crates that may use only some names of another crate: importer, imported crate, allowed names.
 pub const RESTRICTED_IMPORTS: &[(&str, &str, &[&str])] = &[
     (
         "shared/search/",
@@ -178,7 +178,7 @@ pub const RESTRICTED_IMPORTS: &[(&str, &str, &[&str])] = &[
     ("services/query/", "stemma_llm", &["tokens"]),
 ];
 
-/// Outside crates that one room only may name, by the beginning of their names.
+/// External crates that only some workspace crates may name, by prefix.
 pub const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("hayro", &["stemma-extract"]),
     ("lopdf", &["stemma-extract"]),
@@ -200,15 +200,11 @@ pub const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
 /// A dependency as a manifest declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependency {
-    /// The crate that declares it.
     pub from: String,
-    /// The crate it names.
     pub to: String,
     /// Whether only tests, examples and benches use it.
     pub dev: bool,
-    /// Whether the declaring crate lies under `tests/`.
     pub from_tests: bool,
-    /// Whether the named crate lies under `tests/`.
     pub to_tests: bool,
 }
 
@@ -242,7 +238,8 @@ pub fn dependencies(metadata: &Value) -> Vec<Dependency> {
         .collect()
 }
 
-/// What the tables do not allow. Crates under `tests/` may import anything; others may use those for their own tests.
+/// Imports that the tables do not allow. Crates under `tests/` may import anything; other crates may use
+/// those in their own tests only.
 pub fn violations(dependencies: &[Dependency]) -> Vec<String> {
     let judged = dependencies
         .iter()
@@ -292,7 +289,8 @@ fn quoted_list(names: &[&str]) -> String {
     }
 }
 
-/// Names of another crate that a source file uses without being allowed to; tests may make what they read.
+/// Restricted names that a source file uses without permission. Test code is exempt: it may create what the
+/// crate only reads.
 pub fn restricted_import_violations(path: &str, text: &str) -> Vec<String> {
     let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
     let rules = RESTRICTED_IMPORTS
@@ -312,7 +310,7 @@ pub fn restricted_import_violations(path: &str, text: &str) -> Vec<String> {
     complaints.collect()
 }
 
-/// The names in `imported::name` and `imported::{name, other}`.
+// The names in `imported::name` and `imported::{name, other}`.
 fn imported_names(text: &str, imported: &str) -> Vec<String> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let after = text

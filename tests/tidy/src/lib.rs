@@ -1,4 +1,4 @@
-//! The rules of the house that no compiler holds, as tables and tests over the repository itself.
+//! Repository rules that no compiler or linter checks, as tables and tests over the repository itself.
 //!
 //! - [`imports`]: which crate may import which, and who may name which outside crate.
 //! - [`manifests`]: what every `Cargo.toml` says.
@@ -7,8 +7,8 @@
 //! - [`tree`]: which folders there are, how deep, how long a file may be.
 //! - [`words`]: what no file may contain.
 //!
-//! Each rule is a pure function from what it looks at to a list of complaints, so that a test can show it complaining.
-//! What it refuses to do: repeat what clippy, rustfmt and cargo-deny already hold.
+//! Each rule is a pure function from its input to a list of violations, so that a test can prove that it
+//! fires. Not repeated here: what clippy, rustfmt and cargo-deny check.
 
 pub mod imports;
 pub mod manifests;
@@ -21,18 +21,17 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Folders that are not part of the repository: products, history, stores and scratch.
+// Not part of the repository: build products, history, stores and scratch files.
 const IGNORED_FOLDERS: [&str; 4] = ["target", ".git", ".stemma", "node_modules"];
 
 /// A text file of the repository.
 pub struct File {
-    /// Path below the root, with `/`.
+    /// Relative to the root, with `/`.
     pub path: String,
-    /// Its text.
     pub text: String,
 }
 
-/// The root of the repository: two folders above this crate.
+/// The root of the repository, two folders above this crate.
 pub fn root() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
         .map(PathBuf::from)
@@ -44,10 +43,10 @@ pub fn root() -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Every text file below `root`, in path order. Links and files that are not UTF-8 are passed over.
+/// Every text file below `root`, sorted by path. Skips links and files that are not UTF-8.
 ///
 /// # Errors
-/// What the file system said.
+/// The error of the file system.
 pub fn files(root: &Path) -> io::Result<Vec<File>> {
     let mut collected = Vec::new();
     let mut folders = vec![root.to_path_buf()];

@@ -1,8 +1,8 @@
-//! What every manifest says, and what none may say.
+//! What every manifest must contain, and what it must not.
 
 use crate::File;
 
-/// Lines that every crate's manifest has: one version, edition, licence and set of lints for all.
+// All crates share one version, edition, licence and set of lints.
 const REQUIRED_LINES: &[&str] = &[
     "version.workspace = true",
     "edition.workspace = true",
@@ -12,17 +12,16 @@ const REQUIRED_LINES: &[&str] = &[
     "[lints]\nworkspace = true",
 ];
 
-/// What the workspace's manifest says once for all.
 const REQUIRED_WORKSPACE_LINES: &[&str] = &[
     "unsafe_code = \"forbid\"",
     "license = \"Apache-2.0\"",
     "unwrap_used = \"warn\"",
 ];
 
-/// The only place that packages come from.
+// The only allowed source of packages.
 const ALLOWED_REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// What is wrong with a manifest or the lock file; nothing for other files.
+/// Violations in a manifest or the lock file; none for other files.
 pub fn violations(file: &File) -> Vec<String> {
     match file.path.as_str() {
         "Cargo.toml" => missing(file, REQUIRED_WORKSPACE_LINES),
@@ -61,7 +60,7 @@ fn foreign_sources(file: &File) -> Vec<String> {
         .collect()
 }
 
-/// `shared/engine` is `stemma-engine`; the binary alone is `stemma`.
+// `shared/engine` is `stemma-engine`; only the binary is `stemma`.
 fn misnamed(file: &File) -> Option<String> {
     let (_, folder) = file.path.strip_suffix("/Cargo.toml")?.split_once('/')?;
     let name = if folder == "stemma" {
@@ -73,7 +72,7 @@ fn misnamed(file: &File) -> Option<String> {
     (!right).then(|| format!("{}: this crate is called {name}", file.path))
 }
 
-/// Versions stand in the manifest of a workspace only.
+// Only the workspace manifest may hold versions.
 fn own_versions(file: &File) -> Vec<String> {
     let mut section = String::new();
     let mut complaints = Vec::new();

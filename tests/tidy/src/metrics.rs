@@ -1,19 +1,18 @@
-//! The table of metrics (`docs/METRICS.md`) and the source say the same: names, kinds and labels.
+//! The table of metrics (`docs/METRICS.md`) matches the source: names, kinds and labels.
 
 use std::collections::BTreeMap;
 
 use crate::File;
 
-/// The document.
 pub const METRICS_DOC: &str = "docs/METRICS.md";
 
-/// Labels that would have as many values as there is work.
+// Labels whose number of values grows with the amount of work.
 const UNBOUNDED: [&str; 6] = ["doc", "document", "run", "job", "task", "key"];
 
-/// Kind and labels of a metric.
+// Kind and labels.
 type MetricSignature = (String, Vec<String>);
 
-/// Where table and source differ.
+/// Differences between table and source.
 pub fn violations(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     let emitted = emitted(files, &mut complaints);
@@ -44,7 +43,7 @@ pub fn violations(files: &[File]) -> Vec<String> {
     complaints
 }
 
-/// What the sources of services emit.
+// Metrics that the services emit.
 fn emitted(files: &[File], complaints: &mut Vec<String>) -> BTreeMap<String, MetricSignature> {
     let mut emitted: BTreeMap<String, MetricSignature> = BTreeMap::new();
     for file in files
@@ -77,7 +76,7 @@ fn emitted(files: &[File], complaints: &mut Vec<String>) -> BTreeMap<String, Met
     emitted
 }
 
-/// The words before `=>`, sorted.
+// The words before `=>`, sorted.
 fn labels(call: &str) -> Vec<String> {
     let words = call.split("=>").map(|part| {
         part.trim_end()
@@ -92,7 +91,7 @@ fn labels(call: &str) -> Vec<String> {
     labels
 }
 
-/// The rows of the table that begin with a metric's name.
+// The rows of the table that begin with the name of a metric.
 fn rows(text: &str) -> BTreeMap<String, MetricSignature> {
     text.lines()
         .filter_map(|line: &str| {

@@ -1,8 +1,8 @@
-//! Which folders there are, how deep, how long their files.
+//! Folders of the repository, their depth, and the length of files.
 
 use crate::File;
 
-/// What may stand at the top, beside files whose names begin with a dot.
+// Allowed at the top level, besides files whose names begin with a dot.
 const ALLOWED_TOP_LEVEL: &[&str] = &[
     "Cargo.lock",
     "Cargo.toml",
@@ -18,14 +18,14 @@ const ALLOWED_TOP_LEVEL: &[&str] = &[
     "shared",
     "tests",
 ];
-/// Folders below `src/`: `src/a/b/c.rs`.
+// Folders below `src/`: `src/a/b/c.rs`.
 const MAX_DEPTH: usize = 2;
-/// Lines from which a source file is too long to be read.
+// Longer source files are violations.
 const MAX_LINES: usize = 1_100;
-/// Lines from which it should have a reason.
+// Longer source files are listed, but do not fail.
 const LONG_LINES: usize = 650;
 
-/// What is wrong with where a file is and what it looks like.
+/// Violations in the location and form of a file.
 pub fn violations(file: &File) -> Vec<String> {
     [
         misplaced(file),
@@ -39,7 +39,7 @@ pub fn violations(file: &File) -> Vec<String> {
     .collect()
 }
 
-/// Source files that are long, longest first: worth a look, no reason to fail.
+/// Long source files, longest first. They are a hint, not a violation.
 pub fn long_files(files: &[File]) -> Vec<(usize, &str)> {
     let lengths = files
         .iter()
@@ -83,14 +83,14 @@ fn too_long(file: &File) -> Option<String> {
     })
 }
 
-/// Every crate opens with what it is.
+// Every crate must begin with a module doc.
 fn without_doc(file: &File) -> Option<String> {
     let opens = file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs");
     (opens && !file.text.starts_with("//! "))
         .then(|| format!("{} does not begin with what it is (`//!`)", file.path))
 }
 
-/// A room is built when its first use is.
+// A crate or module must not be added before its first use.
 fn empty_folder(file: &File) -> Option<String> {
     let code = file
         .text

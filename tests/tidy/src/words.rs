@@ -1,9 +1,9 @@
-//! What no file may contain: promises for later, switched-off tests and lints, the paths of someone's machine; and
-//! what the documents may name: files that exist.
+//! Text that no file may contain (notes to self, disabled tests and lints, paths of a machine), and paths in
+//! documents, which must exist.
 
 use crate::File;
 
-/// Words that stand in the way of the reader; written apart so that this file passes its own rule.
+// Written in parts, so that this file passes its own rule.
 const FORBIDDEN_WORDS: &[(&str, &str)] = &[
     (concat!("TO", "DO"), "do it, or open an issue"),
     (concat!("FIX", "ME"), "do it, or open an issue"),
@@ -23,7 +23,7 @@ const FORBIDDEN_WORDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Folders of machines that no file may name.
+// Local folders that no file may name.
 const MACHINE_PATHS: &[&str] = &[
     concat!("/ro", "ot/"),
     concat!("/ho", "me/"),
@@ -31,10 +31,10 @@ const MACHINE_PATHS: &[&str] = &[
     concat!("/Us", "ers/"),
 ];
 
-/// Kinds of files whose words are looked at; samples and snapshots quote documents.
+// Samples and snapshots quote documents, so they are not checked.
 const CHECKED_EXTENSIONS: &[&str] = &[".rs", ".toml", ".sh", ".yaml", ".yml", ".md"];
 
-/// The lines of a file that say what they must not.
+/// The lines of a file with forbidden text.
 pub fn violations(file: &File) -> Vec<String> {
     if file.path.starts_with("docs/samples/") {
         return Vec::new();
@@ -64,7 +64,7 @@ fn line_violations(file: &File, number: usize, line: &str) -> Vec<String> {
     words.chain(paths).collect()
 }
 
-/// Whether `word` stands in `line` by itself and not inside a longer name.
+// Whether `word` is a word of its own, not part of a longer name.
 fn has_word(line: &str, word: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -74,7 +74,7 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Whether an absolute path begins with `path`: not a folder of that name inside another path.
+// Whether an absolute path begins with `path`. A folder of that name inside another path does not count.
 fn has_path(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -83,10 +83,10 @@ fn has_path(line: &str, path: &str) -> bool {
     })
 }
 
-/// Rooms whose files the documents name.
+// Folders whose files documents may name.
 const DOCUMENTED_FOLDERS: &[&str] = &["services/", "shared/", "tests/", "docs/"];
 
-/// Files and folders that a document names in code marks, and that do not exist.
+/// Files and folders that a document names in code marks and that do not exist.
 pub fn missing_paths(file: &File, exists: impl Fn(&str) -> bool) -> Vec<String> {
     if !file.path.ends_with(".md") || file.path.starts_with("docs/samples/") {
         return Vec::new();

@@ -1,12 +1,12 @@
-//! The whole walk in one process over memory ports, on one thread and in virtual time: what the tests beside this
-//! share.
+//! Runs the complete flow in one process over memory ports, on one thread and in virtual time. Shared by the
+//! tests of this crate.
 //!
 //! ```
 //! let hours = stemma_walk::simulate(async {
 //!     let env = stemma_engine::Env::simulated(1);
-//!     let begun_ms = env.now_ms();
+//!     let start_ms = env.now_ms();
 //!     env.sleep(std::time::Duration::from_secs(7200)).await;
-//!     (env.now_ms() - begun_ms) / 3_600_000
+//!     (env.now_ms() - start_ms) / 3_600_000
 //! });
 //! assert_eq!(hours.unwrap(), 2);
 //! ```
@@ -14,19 +14,27 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::Value;
-use stemma_document::DocumentVersion;
+use stemma_coordinator::no_observer;
+use stemma_document::{Digest, DocumentVersion, Origin};
 use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{self, JobReport};
-use stemma_engine::{Env, Failure, JobId};
+use stemma_engine::queue::Lane;
+use stemma_engine::{Env, Failure, JobId, Ports};
 use stemma_extract::{ExtractError, ExtractJob, Extractor};
 use stemma_pipeline::sources::SourceStore;
+use stemma_pipeline::{Submission, WorkerDeps};
+use stemma_worker::WorkerSettings;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
-/// The one document there is, as it is now.
+/// Serves the same bytes for every document.
 pub struct SingleDocument(pub Bytes);
 
 #[async_trait]
@@ -36,7 +44,7 @@ impl SourceStore for SingleDocument {
     }
 }
 
-/// Reads documents in this process.
+/// Extracts documents in this process.
 pub struct InProcessExtractor;
 
 #[async_trait]
@@ -46,13 +54,94 @@ impl Extractor for InProcessExtractor {
     }
 }
 
-/// Virtual time within which a job must end.
+/// Coordinator, worker and assembler in this process.
+pub struct Services {
+    stop: CancellationToken,
+    running: [JoinHandle<()>; 3],
+}
+
+impl Services {
+    /// Starts the services over `ports`. `lanes`: how many tasks of each lane the worker runs at once.
+    pub fn start(
+        env: &Env,
+        ports: &Ports,
+        tools: WorkerDeps,
+        lanes: impl Into<Vec<(Lane, u16)>>,
+    ) -> Self {
+        const OPEN_DOCUMENTS: usize = 10;
+        let tools = Arc::new(tools);
+        let stop = CancellationToken::new();
+        let worker_settings = WorkerSettings {
+            lanes: lanes.into(),
+            grace: Duration::from_secs(10),
+            presence: HeartbeatReporter::new(env, "worker", "worker"),
+        };
+        let coordinator = env.spawn(stemma_coordinator::run(
+            env.clone(),
+            ports.clone(),
+            OPEN_DOCUMENTS,
+            no_observer(),
+            HeartbeatReporter::new(env, "coordinator", "coordinator"),
+            stop.clone(),
+        ));
+        let worker = env.spawn(stemma_worker::run(
+            env.clone(),
+            ports.clone(),
+            Arc::clone(&tools),
+            worker_settings,
+            stop.clone(),
+        ));
+        let assembler = env.spawn(stemma_assembler::run(
+            env.clone(),
+            ports.clone(),
+            tools,
+            HeartbeatReporter::new(env, "assembler", "assembler"),
+            stop.clone(),
+        ));
+        Self {
+            stop,
+            running: [coordinator, worker, assembler],
+        }
+    }
+
+    /// Stops the services and waits until they have drained.
+    ///
+    /// # Errors
+    /// A service panicked, or did not end within ten minutes of virtual time.
+    pub async fn stop(self) -> Result<(), String> {
+        const DRAIN_TIMEOUT: Duration = Duration::from_secs(600);
+        self.stop.cancel();
+        for service in self.running {
+            tokio::time::timeout(DRAIN_TIMEOUT, service)
+                .await
+                .map_err(|_| format!("a service has not ended after {DRAIN_TIMEOUT:?}"))?
+                .map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+/// The submission of a document with this content.
+pub fn submission(name: &str, content: &[u8]) -> Submission {
+    Submission {
+        uri: format!("memory:{name}"),
+        name: name.into(),
+        path: name.into(),
+        source: Digest::from_content(content),
+        origin: Origin::Content,
+        size_bytes: content.len() as u64,
+        stated: BTreeMap::new(),
+        retry_failed: false,
+    }
+}
+
+// Virtual time in which a job must end.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// Runs `future` on one thread, in time that only moves when everything sleeps.
+/// Runs `future` on one thread. Time only moves when all tasks sleep.
 ///
 /// # Errors
-/// What the system said when there could be no runtime.
+/// The error of the system if no runtime can be created.
 pub fn simulate<F: Future>(future: F) -> io::Result<F::Output> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -61,10 +150,10 @@ pub fn simulate<F: Future>(future: F) -> io::Result<F::Output> {
     Ok(runtime.block_on(future))
 }
 
-/// Waits for the report of a job; an error when it has not ended after an hour of virtual time.
+/// Waits for the report of a job, at most an hour of virtual time.
 ///
 /// # Errors
-/// What went wrong.
+/// The store failed, or the job did not end in time.
 pub async fn report(env: &Env, store: &MemoryBlobs, job: &JobId) -> Result<JobReport, String> {
     let wait = async {
         loop {
@@ -80,19 +169,17 @@ pub async fn report(env: &Env, store: &MemoryBlobs, job: &JobId) -> Result<JobRe
         .map_err(|_| format!("{job} has not ended after {LIMIT:?}"))?
 }
 
-/// Trees, artifacts and versions: what every schedule must come to. Of versions, only which job claimed them first is
-/// the schedule's own.
+/// Trees, artifacts and versions: the results that must not depend on the schedule. Only the job that claimed
+/// a version first may differ, so it is left out.
 pub fn comparable_results(store: &MemoryBlobs) -> BTreeMap<String, Bytes> {
-    let is_result = |key: &str| {
-        ["/a/", "/trees/", "/versions/"]
-            .iter()
-            .any(|part| key.contains(part))
-    };
-    let objects = store
+    store
         .snapshot()
         .into_iter()
-        .filter(|(key, _)| is_result(key));
-    objects
+        .filter(|(key, _)| {
+            ["/a/", "/trees/", "/versions/"]
+                .iter()
+                .any(|part| key.contains(part))
+        })
         .map(|(key, bytes)| {
             if key.contains("/versions/") {
                 (key, without_owner(&bytes))

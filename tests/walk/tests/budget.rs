@@ -1,18 +1,17 @@
-//! A budget on the real walk: never exceeded, the job paused, everything kept; and with more it goes on where it stopped,
-//! also when everything that is not a blob is lost meanwhile.
-#![expect(clippy::unwrap_used, reason = "tests and what they stand on")]
+//! Budgets in the complete flow: they are never exceeded, they pause the job, and no answer is lost. With a
+//! larger budget the job continues where it stopped, even if everything but the blobs is lost.
+#![expect(clippy::unwrap_used, reason = "tests and their helpers")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use stemma_coordinator::{SubmitRequest, no_observer, submit};
-use stemma_document::{Collection, Digest, Origin};
+use stemma_coordinator::{SubmitRequest, submit};
+use stemma_document::Collection;
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::flow::JobOptions;
-use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{self, JobBudget, PauseReason};
 use stemma_engine::queue::Lane;
 use stemma_engine::{Env, JobId, Ports, Priority};
@@ -21,10 +20,8 @@ use stemma_llm::calls::{self, CallRecord};
 use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
-use stemma_pipeline::{ModelSettings, RunSettings, StructureMode, Submission, WorkerDeps};
-use stemma_walk::{InProcessExtractor, SingleDocument, report, simulate};
-use stemma_worker::WorkerSettings;
-use tokio_util::sync::CancellationToken;
+use stemma_pipeline::{ModelSettings, RunSettings, StructureMode, WorkerDeps};
+use stemma_walk::{InProcessExtractor, Services, SingleDocument, report, simulate, submission};
 
 const PRICES: Prices = Prices {
     input: Some(1.0),
@@ -32,7 +29,7 @@ const PRICES: Prices = Prices {
     output: Some(4.0),
 };
 
-/// Answers as the schema asks, and remembers what it was asked.
+// Replies as the schema requires, and records all requests.
 #[derive(Default)]
 struct RecordingEcho(Mutex<Vec<String>>);
 
@@ -83,12 +80,12 @@ fn settings() -> RunSettings {
     }
 }
 
-/// A world of its own over `store`: whatever is no blob is new.
+// A fresh deployment over `store`: only the blobs are kept.
 struct BudgetScenario {
     env: Env,
     ports: Ports,
     echo: Arc<RecordingEcho>,
-    stop: CancellationToken,
+    services: Services,
 }
 
 impl BudgetScenario {
@@ -109,45 +106,24 @@ impl BudgetScenario {
             Arc::new(SingleDocument(pdf.to_vec().into())),
             Arc::new(InProcessExtractor),
         );
-        let tools = Arc::new(tools.with_models([Arc::new(client)]));
-        let stop = CancellationToken::new();
-        let presence = |name: &str| HeartbeatReporter::new(env, name, name);
-        let lanes = vec![(Lane::Cpu, 2), (Lane::Llm, 6)];
-        let worker = WorkerSettings {
-            lanes,
-            grace: Duration::from_secs(10),
-            presence: presence("worker"),
-        };
-        let copy = || (env.clone(), ports.clone(), stop.clone());
-        let (e, p, s) = copy();
-        env.spawn(stemma_coordinator::run(
-            e,
-            p,
-            10,
-            no_observer(),
-            presence("coordinator"),
-            s,
-        ));
-        let (e, p, s) = copy();
-        env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), worker, s));
-        let (e, p, s) = copy();
-        env.spawn(stemma_assembler::run(e, p, tools, presence("assembler"), s));
+        let tools = tools.with_models([Arc::new(client)]);
+        let services = Services::start(env, &ports, tools, [(Lane::Cpu, 2), (Lane::Llm, 6)]);
         Self {
             env: env.clone(),
             ports,
             echo,
-            stop,
+            services,
         }
     }
 
-    /// Waits until `job` is paused for its budget, and what was under way has ended.
+    // Waits until `job` is paused for its budget and all running tasks have ended.
     async fn wait_until_paused(&self, job: &JobId) {
         let wait = async {
             loop {
-                let stands = jobs::load_control(self.ports.blobs.as_ref(), job)
+                let control = jobs::load_control(self.ports.blobs.as_ref(), job)
                     .await
                     .unwrap();
-                if stands
+                if control
                     .paused
                     .is_some_and(|paused| paused.reason == PauseReason::Budget)
                 {
@@ -163,8 +139,7 @@ impl BudgetScenario {
     }
 
     async fn end(self) -> Vec<String> {
-        self.stop.cancel();
-        self.env.sleep(Duration::from_secs(30)).await;
+        self.services.stop().await.unwrap();
         self.echo.0.lock().unwrap().clone()
     }
 }
@@ -172,30 +147,19 @@ impl BudgetScenario {
 async fn total_spend(store: &MemoryBlobs, job: &JobId) -> (u64, u64) {
     let mut nanodollars = 0;
     let mut tokens = 0;
-    let add = |record: CallRecord| {
+    let unreadable = calls::read(store, "c/default", 0, |record: CallRecord| {
         if record.jobs.contains(job) {
             let cost = PRICES.cost(record.usage);
-            (nanodollars, tokens) = (
-                nanodollars + cost.nanodollars.unwrap(),
-                tokens + cost.tokens,
-            );
+            nanodollars += cost.nanodollars.unwrap();
+            tokens += cost.tokens;
         }
-    };
-    assert_eq!(calls::read(store, "c/default", 0, add).await.unwrap(), 0);
+    });
+    assert_eq!(unreadable.await.unwrap(), 0);
     (nanodollars, tokens)
 }
 
 async fn submit_job(scenario: &BudgetScenario, filing: &Filing, budget: JobBudget) -> JobId {
-    let submission = Submission {
-        stated: BTreeMap::new(),
-        origin: Origin::default(),
-        uri: "memory:a.pdf".into(),
-        name: "a.pdf".into(),
-        path: "a.pdf".into(),
-        source: Digest::from_content(&filing.pdf),
-        size_bytes: filing.pdf.len() as u64,
-        retry_failed: false,
-    };
+    let submission = submission("a.pdf", &filing.pdf);
     let collection = Collection::default();
     let documents = std::slice::from_ref(&submission);
     let terms = JobOptions {
@@ -221,7 +185,7 @@ fn filing() -> Filing {
     })
 }
 
-/// What the whole document costs.
+// Cost of the complete document.
 fn full_cost(filing: &Filing) -> (u64, u64) {
     simulate(async {
         let env = Env::simulated(1);
@@ -250,20 +214,9 @@ fn budget_pauses_job_until_raised() {
     assert!(money > 0 && tokens > 0);
     for in_money in [true, false] {
         let all = if in_money { money } else { tokens };
-        let budget = |limit: u64| {
-            let some = Some(limit);
-            let none = None;
-            if in_money {
-                JobBudget {
-                    nanodollars: some,
-                    tokens: none,
-                }
-            } else {
-                JobBudget {
-                    nanodollars: none,
-                    tokens: some,
-                }
-            }
+        let budget = |limit: u64| JobBudget {
+            nanodollars: in_money.then_some(limit),
+            tokens: (!in_money).then_some(limit),
         };
         simulate(async {
             let env = Env::simulated(2);
@@ -283,7 +236,8 @@ fn budget_pauses_job_until_raised() {
                 all / 2
             );
 
-            // Everything but the blobs is lost; with more it goes on, and asks nothing twice.
+            // Everything but the blobs is lost. With a larger budget the job continues, and repeats no
+            // question.
             let scenario = BudgetScenario::start(&env, &store, &filing.pdf);
             jobs::set_budget(&env, &scenario.ports, &job, budget(all * 2))
                 .await
@@ -294,7 +248,7 @@ fn budget_pauses_job_until_raised() {
             let first_requests: BTreeSet<_> = first.iter().collect();
             assert!(
                 !second.is_empty() && second.iter().all(|digest| !first_requests.contains(digest)),
-                "asked twice"
+                "a question was asked twice"
             );
             assert!(paid().await <= all * 2);
         })

@@ -1,9 +1,9 @@
-//! Which tasks run again when a page changes, or one is inserted at the front: only those that read it.
+//! Which tasks run again after a page changes or is inserted at the front: only those that read it.
 //!
-//! The work here is the page-by-page kind that models are asked about: every page is read, every section is summarized
-//! from what its pages gave, the document is described from the summaries. Keys hold content digests and no page
-//! numbers, so that pages which moved cost nothing.
-#![expect(clippy::unwrap_used, reason = "tests and what they stand on")]
+//! The flow here works page by page, like the questions to models: every page is read, every section is
+//! summarized from the results of its pages, and the document is described from the summaries. Keys contain
+//! content digests but no page numbers, so pages that only moved cost nothing.
+#![expect(clippy::unwrap_used, reason = "tests and their helpers")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,6 @@ use stemma_filings::{Filing, FilingKind, Spec, generate};
 use stemma_walk::{report, simulate};
 use tokio_util::sync::CancellationToken;
 
-/// The kind of work.
 struct PageFlow;
 
 impl Work for PageFlow {
@@ -38,14 +37,14 @@ impl Work for PageFlow {
     type Tools = PageLog;
 }
 
-/// The versions of the one document, and a book of what was done.
+// The versions of the document, and a log of executed tasks.
 #[derive(Default)]
 struct PageLog {
     versions: Vec<Vec<String>>,
     ran: Mutex<Vec<String>>,
 }
 
-/// A version as submitted: digests of its pages, and its sections by first and last page (counted from 0).
+// Digests of the pages, and the sections by first and last page (from 0).
 #[derive(Clone, Serialize, Deserialize)]
 struct Version {
     number: usize,
@@ -56,7 +55,7 @@ struct Version {
 #[derive(Serialize, Deserialize)]
 struct ReadPageStage {
     text: Digest,
-    /// Where the text is: no part of the key.
+    // Where the text is; not part of the key.
     version: usize,
     page: usize,
 }
@@ -83,7 +82,7 @@ impl Stage for ReadPageStage {
 #[derive(Serialize, Deserialize)]
 struct SummarizeSection {
     pages: Vec<Digest>,
-    /// For the book alone.
+    // Only for the log.
     number: usize,
 }
 
@@ -133,7 +132,7 @@ impl Stage for DescribeStage {
     }
 }
 
-/// Writes the result under the version: the one task that every version has of its own, and so not in the book.
+// Writes the result of the version. Every version has this task of its own, so the log leaves it out.
 #[derive(Serialize, Deserialize)]
 struct PublishStage {
     version: usize,
@@ -266,8 +265,8 @@ fn collect_outcomes<T>(
         .collect()
 }
 
-/// The leaves of the truth as page ranges, counted from 0: a section ends on the page on which the next one starts,
-/// unless that one starts its page. The first one takes in what stands before it.
+// The leaf sections as page ranges (from 0). A section ends on the page on which the next one starts, unless
+// that one starts its page. The first section includes everything before it.
 fn sections(filing: &Filing) -> Vec<(usize, usize)> {
     let starts: Vec<_> = filing
         .truth
@@ -292,7 +291,7 @@ fn sections(filing: &Filing) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// What ran for each version, in order: the versions come in one after the other, to the same store.
+// The tasks that ran for each version. All versions are processed in order, over the same store.
 fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
     let versions = filings
         .iter()
@@ -391,8 +390,8 @@ async fn submit(env: &Env, ports: &Ports, number: usize, filing: &Filing) -> Job
     job
 }
 
-/// What must run when these pages (counted from 0) are new: they, the sections that hold them, the description. Of
-/// sections that lie on the same pages only the first runs: they read the same.
+// The tasks that must run if these pages (from 0) are new: the pages, the sections that contain them, and the
+// description. Of sections on the same pages only the first runs, since they read the same text.
 fn expected_tasks(filing: &Filing, pages: &[usize]) -> BTreeSet<String> {
     let mut expected: BTreeSet<String> = pages
         .iter()

@@ -1,4 +1,5 @@
-//! The Item map of generated filings: every Item where it stands and answered as it was written, none confidently wrong.
+//! The Item map of generated filings: every Item is located and has the right status, and none is confidently
+//! wrong.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,6 @@ use stemma_outline::structure::{StructureSettings, outline};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The map of a generated filing.
 fn map(filing: &Filing) -> Result<Vec<FilingItem>> {
     Ok(tree(filing)?.items)
 }
@@ -28,7 +28,7 @@ fn tree(filing: &Filing) -> Result<SectionTree> {
     Ok(tree)
 }
 
-/// What is true of an Item: its page, and its status where the way it was written settles it.
+// The page of an Item, and its status if the filing determines it.
 type Expected = BTreeMap<String, (u32, Option<ItemStatus>)>;
 
 fn expected(filing: &Filing, form: &str) -> Expected {
@@ -55,7 +55,7 @@ fn expected(filing: &Filing, form: &str) -> Expected {
             .skip(usize::from(item))
             .take_while(|word| is_number(word) || **word == "and");
         let numbers: Vec<&str> = numbers.copied().filter(|word| *word != "and").collect();
-        // Behind the Items stand signatures and statements.
+        // Signatures and statements follow the last Item.
         if part.is_empty() || numbers.is_empty() || (!item && node.level == 1) {
             continue;
         }
@@ -64,7 +64,7 @@ fn expected(filing: &Filing, form: &str) -> Expected {
                 _ if numbers.len() > 1 => Some(ItemStatus::Combined),
                 ("10-K", "III", _) => Some(ItemStatus::ByReference),
                 ("10-K", _, "8") if f_pages => Some(ItemStatus::ByReference),
-                // A paragraph of references and some prose: either answer is right.
+                // A paragraph with references and some prose: both statuses are correct.
                 (_, _, "3") | ("10-Q", "II", "1") => None,
                 _ => Some(ItemStatus::Full),
             };
@@ -116,7 +116,7 @@ fn check(kind: FilingKind, form: &str) -> Result<()> {
                 ));
             }
         }
-        // Nothing that is not there is claimed without a flag.
+        // An Item that is not in the document must be flagged.
         for (id, item) in actual.iter().filter(|(id, _)| !expected.contains_key(*id)) {
             let claimed = item.section.is_some() && !item.boundary_unverifiable;
             assert!(
@@ -125,14 +125,13 @@ fn check(kind: FilingKind, form: &str) -> Result<()> {
             );
         }
     }
-    let share = |right: u32, of: u32| f64::from(right) / f64::from(of.max(1));
     assert!(
-        share(pages, all) >= 0.97,
+        f64::from(pages) >= 0.97 * f64::from(all),
         "start pages {pages}/{all}\n{}",
         wrong.join("\n")
     );
     assert!(
-        share(statuses, judged) >= 0.97,
+        f64::from(statuses) >= 0.97 * f64::from(judged),
         "statuses {statuses}/{judged}\n{}",
         wrong.join("\n")
     );
@@ -168,7 +167,8 @@ fn cover_facts() -> Result<()> {
             .collect();
         let truth = filing.facts.to_json();
         for (name, value) in truth.as_object().into_iter().flatten() {
-            // These quarterly reports nowhere say when their year ends, and a manual's company is no registrant.
+            // These quarterly reports do not state the end of the fiscal year, and the company of a manual is
+            // not a registrant.
             if kind == FilingKind::Manual && name == "company"
                 || kind == FilingKind::TenQ && name.starts_with("fiscal")
             {
@@ -217,16 +217,18 @@ fn cross_index_items_are_located_but_unverified() -> Result<()> {
             .iter()
             .filter(|item| item.status == ItemStatus::CrossIndex)
             .collect();
-        let content = |item: &&FilingItem| item.pages.is_some() || !item.content.is_empty();
-        let has_answer = |item: &&FilingItem| {
-            item.empty_reason.is_some() || (item.boundary_unverifiable && content(item))
-        };
         assert!(
-            cross.iter().all(has_answer),
+            cross.iter().all(|item| {
+                let has_content = item.pages.is_some() || !item.content.is_empty();
+                item.empty_reason.is_some() || (item.boundary_unverifiable && has_content)
+            }),
             "{seed} {contents:?}: {cross:?}"
         );
         pointed += usize::from(cross.len() >= 8);
     }
-    assert!(pointed >= 9, "in {pointed} of 10 the index is read");
+    assert!(
+        pointed >= 9,
+        "the index was read in {pointed} of 10 documents"
+    );
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! The real walk with every step asked of a model: what is asked again when a page changes, or one is inserted at the front;
-//! that the same questions make the same bytes; and what becomes of a document whose questions are not answered.
+//! The complete flow with a model for every step: which questions are repeated after a page changes or is
+//! inserted, that equal questions give equal bytes, and what happens to documents with unanswered questions.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "tests and what they stand on"
+    reason = "tests and their helpers"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,13 +14,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use stemma_coordinator::{SubmitRequest, no_observer, submit};
-use stemma_document::{
-    Collection, Digest, Origin, PublishedTree, Section, SectionSpan, TreeObject, text,
-};
+use stemma_coordinator::{SubmitRequest, submit};
+use stemma_document::{Collection, Digest, PublishedTree, Section, SectionSpan, TreeObject, text};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::flow::JobOptions;
-use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::EntryCounts;
 use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Ports, Priority};
@@ -30,34 +27,31 @@ use stemma_llm::calls::CallRecord;
 use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 use stemma_llm::tokens;
-use stemma_pipeline::{
-    ModelSettings, OnModelFailure, RunSettings, StructureMode, Submission, WorkerDeps,
-};
+use stemma_pipeline::{ModelSettings, OnModelFailure, RunSettings, StructureMode, WorkerDeps};
 use stemma_walk::{
-    InProcessExtractor, SingleDocument, comparable_results, differences, report, simulate,
+    InProcessExtractor, Services, SingleDocument, comparable_results, differences, report,
+    simulate, submission,
 };
-use stemma_worker::WorkerSettings;
-use tokio_util::sync::CancellationToken;
 
-/// Tokens of a prompt about several sections at most: 8,000 of their own, and what stands around them.
+// 8,000 tokens of sections, and the text around them.
 const MAX_PROMPT_TOKENS: u32 = 8_600;
 
-/// Answers as the schema asks, as a pure function of the request: yes, an empty list, the lowest number, a sentence of its
-/// own. What it says of a section depends on its block alone. It names no section: the structure is that of rules.
+// Replies as the schema requires, as a pure function of the request: yes, an empty list, the lowest number, a
+// sentence of its own. The summary of a section depends on its block alone. It lists no sections, so rules
+// decide the structure.
 #[derive(Default)]
 struct DeterministicEcho {
-    /// The stage of everything that was asked, and the digest of the request; of a section's block, where it is one of
-    /// several.
+    // Stage and digest of each request, or of each section's block in a batch.
     questions: Mutex<Vec<(&'static str, String)>>,
-    /// The stage and digest of each call.
+    // Stage and digest of each call.
     calls: Mutex<Vec<(&'static str, String)>>,
-    /// The texts of the sections it was asked about.
+    // The texts of all sections.
     section_texts: Mutex<Vec<String>>,
-    /// Stages whose questions are refused.
+    // Stages whose questions are refused.
     refuses: BTreeSet<&'static str>,
-    /// Replies that are no JSON, to begin with.
+    // The number of first replies that are not JSON.
     garbled: Mutex<u32>,
-    /// Sections it answers of each call at most; no reply to a call about more is JSON, where it is 0.
+    // Most sections answered per call. With 0, a reply about several sections is not JSON.
     max_answered: Option<usize>,
 }
 
@@ -138,7 +132,7 @@ impl Llm for DeterministicEcho {
     }
 }
 
-/// The blocks of a prompt, in their order: what stands between the marks.
+// The delimited blocks of a prompt, in order.
 fn blocks(prompt: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = prompt.lines();
@@ -156,14 +150,14 @@ fn blocks(prompt: &str) -> Vec<String> {
     blocks
 }
 
-/// What one run came to.
+// The result of one run.
 struct VersionRun {
     counts: EntryCounts,
-    /// Every question that was answered, in the order of their digests.
+    // Every answered question, sorted by digest.
     questions: Vec<(&'static str, String)>,
-    /// The digest of every call, in their order.
+    // The digest of every call, in order.
     calls: Vec<(&'static str, String)>,
-    /// The texts of the sections that were asked about.
+    // The texts of all sections.
     section_texts: Vec<String>,
     tree: PublishedTree,
     results: BTreeMap<String, Bytes>,
@@ -198,7 +192,7 @@ fn settings(structure: StructureMode, on_failure: OnModelFailure) -> RunSettings
     }
 }
 
-/// Runs one version in a world of its own over `store`.
+// Runs one version in a fresh deployment over `store`.
 async fn run(
     seed: u64,
     store: &Arc<MemoryBlobs>,
@@ -223,40 +217,10 @@ async fn run(
         Arc::new(InProcessExtractor),
     )
     .with_models([Arc::new(client)]);
-    let tools = Arc::new(tools);
-    let stop = CancellationToken::new();
-    let lanes = vec![(Lane::Cpu, 2), (Lane::Llm, 8 * (3 + seed as u16))];
-    let presence = |name: &str| HeartbeatReporter::new(&env, name, name);
-    let worker = WorkerSettings {
-        lanes,
-        grace: Duration::from_secs(10),
-        presence: presence("worker"),
-    };
-    let copy = || (env.clone(), ports.clone(), stop.clone());
-    let (e, p, s) = copy();
-    let coordinator = env.spawn(stemma_coordinator::run(
-        e,
-        p,
-        10,
-        no_observer(),
-        presence("coordinator"),
-        s,
-    ));
-    let (e, p, s) = copy();
-    let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), worker, s));
-    let (e, p, s) = copy();
-    let assembler = env.spawn(stemma_assembler::run(e, p, tools, presence("assembler"), s));
+    let lanes = [(Lane::Cpu, 2), (Lane::Llm, 8 * (3 + seed as u16))];
+    let services = Services::start(&env, &ports, tools, lanes);
 
-    let submission = Submission {
-        stated: BTreeMap::new(),
-        origin: Origin::default(),
-        uri: "memory:a.pdf".into(),
-        name: "a.pdf".into(),
-        path: "a.pdf".into(),
-        source: Digest::from_content(pdf),
-        size_bytes: pdf.len() as u64,
-        retry_failed: false,
-    };
+    let submission = submission("a.pdf", pdf);
     let collection = Collection::default();
     let documents = std::slice::from_ref(&submission);
     let order = SubmitRequest {
@@ -267,13 +231,7 @@ async fn run(
     };
     let job = submit(&env, &ports, order, documents).await.unwrap().job;
     let report = report(&env, store, &job).await.unwrap();
-    stop.cancel();
-    for service in [coordinator, worker, assembler] {
-        tokio::time::timeout(Duration::from_secs(600), service)
-            .await
-            .expect("drains")
-            .unwrap();
-    }
+    services.stop().await.unwrap();
     let mut questions = echo.questions.lock().unwrap().clone();
     let mut calls = echo.calls.lock().unwrap().clone();
     questions.sort();
@@ -283,10 +241,10 @@ async fn run(
     let newest = objects
         .iter()
         .rfind(|(key, _)| key.contains("/trees/"))
-        .expect("a tree")
+        .expect("no published tree")
         .1;
     let TreeObject::Published(tree) = serde_json::from_slice(newest).unwrap() else {
-        panic!("removed")
+        panic!("the document was removed")
     };
     let records = objects
         .iter()
@@ -305,12 +263,12 @@ async fn run(
     }
 }
 
-/// Versions of one document, one after the other over the same store.
+// Runs versions of one document in order, over the same store.
 fn versions(filings: &[&Filing]) -> Vec<VersionRun> {
     simulate(async {
         let store = Arc::new(MemoryBlobs::default());
         let mut ran = Vec::new();
-        // Another seed, another name for the job.
+        // With another seed and another job name.
         for (seed, filing) in (1..).zip(filings) {
             let settings = settings(StructureMode::Llm, OnModelFailure::Gap);
             ran.push(
@@ -338,7 +296,7 @@ fn run_alone(
     simulate(async { run(seed, &Arc::default(), &filing.pdf, echo, settings).await }).unwrap()
 }
 
-/// Pages on which a section's own text lies, 1-based: from its start to the next section's.
+// Pages of a section's own text, 1-based, from its start to the start of the next section.
 fn own_pages(sections: &[&Section], at: usize, pages: u32) -> std::ops::RangeInclusive<u32> {
     let start = |section: &Section| match section.span {
         SectionSpan::Pages { from, .. } => (from.page.get(), from.line),
@@ -353,8 +311,8 @@ fn own_pages(sections: &[&Section], at: usize, pages: u32) -> std::ops::RangeInc
     first..=last
 }
 
-/// How many sections' summaries read a page: those whose own text is on it, those above them, and those above a small
-/// part that is on it.
+// The number of sections whose summaries read a page: those with own text on it, their ancestors, and the
+// parents of short sections on it.
 fn summaries_that_read(ran: &VersionRun, page: u32, pages: u32) -> (usize, usize) {
     let sections = ran.sections();
     let on_page: Vec<usize> = (0..sections.len())
@@ -421,7 +379,7 @@ fn changed_page_reasks_only_its_readers() {
         assert_eq!(
             count_rewritten(&ran),
             asked_again,
-            "what is asked again is what says something else"
+            "only changed summaries are asked again"
         );
         assert_no_repeated_questions(&ran);
     }
@@ -451,7 +409,7 @@ fn inserted_front_page_reasks_only_its_readers() {
     assert_no_repeated_questions(&ran);
 }
 
-/// Sections that say something else than before; whatever is above one of them does too, for it reads it.
+// The number of sections with another summary than before. Their ancestors change too, because they read it.
 fn count_rewritten(ran: &[VersionRun]) -> usize {
     let before = ran[0].sections();
     let after = ran[1].sections();
@@ -474,14 +432,14 @@ fn count_rewritten(ran: &[VersionRun]) -> usize {
         );
         assert!(
             path.iter().all(|above| ids.contains(&above.id)),
-            "{} is above and says the same",
+            "{} has a changed child and the same summary",
             section.title
         );
     }
     changed.len()
 }
 
-/// No question whose answer was there is asked again, in no version.
+// No version repeats an answered question.
 fn assert_no_repeated_questions(ran: &[VersionRun]) {
     let all: Vec<&String> = ran
         .iter()
@@ -489,7 +447,7 @@ fn assert_no_repeated_questions(ran: &[VersionRun]) {
         .map(|(_, digest)| digest)
         .collect();
     let once: BTreeSet<_> = all.iter().collect();
-    assert_eq!(once.len(), all.len(), "something was asked twice");
+    assert_eq!(once.len(), all.len(), "a question was asked twice");
 }
 
 #[test]
@@ -605,11 +563,11 @@ fn sections_are_batched_with_separate_answers() {
         .collect();
     assert!(
         summaries.len() >= sections,
-        "no two sections were told the same"
+        "two sections have the same summary"
     );
 }
 
-/// A text without its white space: a prompt may break lines otherwise. What is said about parts is left out.
+// Without white space, because a prompt may break lines elsewhere. Lines about sub-sections are left out.
 fn without_whitespace(text: &str) -> String {
     text.lines()
         .filter(|line| !line.starts_with("- "))
@@ -660,7 +618,7 @@ fn auto_mode_sends_each_section_once() {
     for (line, _) in times.iter().filter(|(_, times)| **times == 1) {
         let occurrences = blocks.iter().filter(|block| block.contains(*line)).count();
         missing += usize::from(occurrences == 0);
-        // Shorter ones are part of others: generated sentences share their halves, and contents list headings.
+        // Shorter lines occur in others: generated sentences share parts, and contents pages repeat headings.
         if line.len() > 60 {
             (all, once) = (all + 1, once + usize::from(occurrences == 1));
         }
@@ -684,7 +642,7 @@ fn auto_mode_sends_each_section_once() {
     );
     assert!(
         all > 1_000 && once * 100 >= all * 99,
-        "{once} of {all} lines stand in exactly one prompt"
+        "{once} of {all} lines are in exactly one prompt"
     );
     assert_eq!(missing, 0);
     assert!(calls * 4 <= pages as usize, "{:?}", ran.by_stage());
@@ -714,7 +672,7 @@ fn failed_batches_retry_alone_with_identical_tree() {
         );
         assert_eq!(
             actual.questions, expected.questions,
-            "{patience}: nothing was answered twice"
+            "{patience}: an answer was repeated"
         );
     }
 }
@@ -832,7 +790,7 @@ fn model_confirms_titles_and_writes_summaries() {
     assert_eq!(
         titles(&ran),
         titles(&by_rules),
-        "the structure is that of rules"
+        "rules decide the structure"
     );
     for section in ran.sections() {
         let by = section.summary.as_ref().map(|summary| summary.by.as_str());
@@ -877,7 +835,7 @@ fn model_confirms_titles_and_writes_summaries() {
     );
     assert_eq!(
         ran.tree.tree.facts, by_rules.tree.tree.facts,
-        "what stands nowhere in the text is no fact"
+        "a fact that the text does not confirm was accepted"
     );
     assert!(
         answers.described && answers.facts_dropped.len() > 4,
@@ -918,7 +876,10 @@ fn unanswered_questions_become_gaps() {
         "{:?}",
         codes(&gap)
     );
-    assert!(gap.tree.tree.description.is_some(), "rules describe it");
+    assert!(
+        gap.tree.tree.description.is_some(),
+        "the description is made by rules"
+    );
     let long = |ran: &VersionRun| {
         ran.sections()
             .into_iter()

@@ -1,4 +1,4 @@
-//! References of generated filings: what they mention leads to the section it names, and to nothing else.
+//! References of generated filings: each mention leads to the section that it names.
 
 use stemma_document::{ReferenceTarget, Section, SectionTree};
 use stemma_extract::{Limits, pdf};
@@ -8,10 +8,10 @@ use stemma_outline::structure::{StructureSettings, outline};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Share of mentions that must lead to the section they name.
+// Share of mentions that must resolve to the named section.
 const MIN_RESOLVED_SHARE: f64 = 0.90;
 
-/// The kinds whose documents mention places of their own.
+// Kinds whose documents mention their own sections.
 const KINDS: [FilingKind; 6] = [
     FilingKind::TenK,
     FilingKind::TenQ,
@@ -37,7 +37,7 @@ fn first_page(section: &Section) -> Option<u32> {
     section.span.pages().map(|pages| pages.start().get())
 }
 
-/// Where the mentions of this wording on its page lead, as titles and pages.
+// The targets of all mentions with this wording on its page, as titles and pages.
 fn resolved_targets(tree: &SectionTree, truth: &ReferenceTruth) -> Vec<Option<(String, u32)>> {
     let wording = truth.text.to_lowercase();
     let same = tree.references.iter().filter(|reference| {

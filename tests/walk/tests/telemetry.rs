@@ -1,34 +1,30 @@
-//! What a run tells those who look: one trace with the right parents across every hop, and never a word of the document.
-#![expect(clippy::unwrap_used, reason = "tests and what they stand on")]
+//! Telemetry of a run: one trace with the right parents across every hop, and never any text of the document.
+#![expect(clippy::unwrap_used, reason = "tests and their helpers")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use opentelemetry::trace::SpanId;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use stemma_boot::telemetry::TracePipeline;
-use stemma_coordinator::{SubmitRequest, no_observer, submit};
-use stemma_document::{Collection, Digest};
+use stemma_coordinator::{SubmitRequest, submit};
+use stemma_document::Collection;
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::flow::JobOptions;
-use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Ports, Priority};
-use stemma_pipeline::{RunSettings, Submission, WorkerDeps};
-use stemma_walk::{InProcessExtractor, SingleDocument, report, simulate};
-use stemma_worker::WorkerSettings;
-use tokio_util::sync::CancellationToken;
+use stemma_pipeline::{RunSettings, WorkerDeps};
+use stemma_walk::{InProcessExtractor, Services, SingleDocument, report, simulate, submission};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
-/// Stands in the document, in its title, and nowhere else.
+// Occurs in the document and its title only.
 const CANARY: &str = "quagmire-canary-5150";
 
-/// Runs one document through coordinator, worker and assembler.
+// Processes one document with coordinator, worker and assembler.
 async fn run_document() {
     let env = Env::simulated(1);
     let store = Arc::new(MemoryBlobs::default());
@@ -39,40 +35,8 @@ async fn run_document() {
         Arc::new(SingleDocument(text.clone().into())),
         Arc::new(InProcessExtractor),
     );
-    let tools = Arc::new(tools);
-    let stop = CancellationToken::new();
-    let presence = |name: &str| HeartbeatReporter::new(&env, name, name);
-    let grace = Duration::from_secs(10);
-    let lanes = vec![(Lane::Cpu, 2)];
-    let settings = WorkerSettings {
-        lanes,
-        grace,
-        presence: presence("worker"),
-    };
-    let copy = || (env.clone(), ports.clone(), stop.clone());
-    let (e, p, s) = copy();
-    let coordinator = env.spawn(stemma_coordinator::run(
-        e,
-        p,
-        10,
-        no_observer(),
-        presence("coordinator"),
-        s,
-    ));
-    let (e, p, s) = copy();
-    let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), settings, s));
-    let (e, p, s) = copy();
-    let assembler = env.spawn(stemma_assembler::run(e, p, tools, presence("assembler"), s));
-    let submission = Submission {
-        stated: BTreeMap::new(),
-        uri: "memory:song.md".into(),
-        name: "song.md".into(),
-        path: "song.md".into(),
-        source: Digest::from_content(text.as_bytes()),
-        origin: Default::default(),
-        size_bytes: text.len() as u64,
-        retry_failed: false,
-    };
+    let services = Services::start(&env, &ports, tools, [(Lane::Cpu, 2)]);
+    let submission = submission("song.md", text.as_bytes());
     let collection = Collection::default();
     let settings = RunSettings::default();
     let order = SubmitRequest {
@@ -86,10 +50,7 @@ async fn run_document() {
         .unwrap()
         .job;
     assert_eq!(report(&env, &store, &job).await.unwrap().counts.done, 1);
-    stop.cancel();
-    for service in [coordinator, worker, assembler] {
-        service.await.unwrap();
-    }
+    services.stop().await.unwrap();
 }
 
 #[derive(Debug, Clone, Default)]
@@ -170,7 +131,6 @@ fn document_is_one_trace() {
     assert!(!format!("{spans:?}").contains(CANARY));
 }
 
-/// Collects what is logged.
 #[derive(Clone, Default)]
 struct LogCapture(Arc<Mutex<Vec<u8>>>);
 

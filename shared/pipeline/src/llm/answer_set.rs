@@ -1,23 +1,17 @@
-//! The answers about structure so far: told alike by the flow, from its ledger, and by the stage that finds the outline,
-//! from the artifacts themselves.
+//! The answers about structure so far. The flow reads them from its ledger, `draft_outline` from artifacts,
+//! and both must get the same digest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, ModelAnswers, SourceBody};
-use stemma_engine::stage::{Stage, TaskContext};
-use stemma_engine::{Failure, TaskKey};
 
 use super::questions::{
-    QuestionId, QuestionKind, QuestionRef, QuestionText, StructureAnswer, StructureQuestion,
-    StructureReply,
+    QuestionId, QuestionKind, QuestionText, StructureAnswer, StructureQuestion, StructureReply,
 };
-use super::section_answers::{MAX_CONCURRENT_READS, ReplyResult, failed_tasks, task_outcome};
-use crate::FilingFlow;
-use crate::stages::{DetectToc, Locate, ReadContents, ReadWindow, Repair, VerifyTitle};
+use super::section_answers::ReplyResult;
 
-/// All answers so far, each once, in the order they were asked for.
+/// Each answer once, in the order of the questions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AnswerSet {
     digest: Digest,
@@ -33,17 +27,16 @@ impl Default for AnswerSet {
     }
 }
 
-/// The digest of no answers.
 pub(crate) fn empty_digest() -> Digest {
     Digest::from_content(&[])
 }
 
-/// The digest of the answers of `before` and those behind them.
+/// Extends a digest by further answers.
 pub(crate) fn extend_digest(
     before: Digest,
     answers: &[(QuestionId, ReplyResult<StructureReply>)],
 ) -> Digest {
-    // Plain data can always be written as JSON.
+    // Plain data always serializes.
     let json = serde_json::to_vec(answers).unwrap_or_default();
     let mut bytes = before.as_bytes().to_vec();
     bytes.extend(json);
@@ -51,7 +44,6 @@ pub(crate) fn extend_digest(
 }
 
 impl AnswerSet {
-    /// The digest of all of them.
     pub(crate) fn digest(&self) -> Digest {
         self.digest
     }
@@ -61,106 +53,34 @@ impl AnswerSet {
         self.answers.extend(answers);
     }
 
-    /// What they cost, and how many titles stand where they were looked for.
+    /// Token usage, and how many titles were confirmed.
     pub(crate) fn totals(&self) -> ModelAnswers {
-        let replies = || {
-            self.answers
-                .iter()
-                .filter_map(|(_, answer)| answer.as_ref().ok())
-        };
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        ModelAnswers {
-            calls: count(replies().count()),
-            prompt_tokens: replies()
-                .map(|reply| u64::from(reply.usage.prompt_tokens))
-                .sum(),
-            output_tokens: replies()
-                .map(|reply| u64::from(reply.usage.output_tokens))
-                .sum(),
-            contents_pages: Vec::new(),
-            titles_asked: count(
-                self.answers
-                    .iter()
-                    .filter(|(id, _)| id.kind == QuestionKind::VerifyTitle)
-                    .count(),
-            ),
-            titles_confirmed: count(
-                replies()
-                    .filter(|reply: &&StructureReply| {
-                        matches!(
-                            reply.answer,
-                            StructureAnswer::TitleCheck { stands: true, .. }
-                        )
-                    })
-                    .count(),
-            ),
-            ..ModelAnswers::default()
+        let mut totals = ModelAnswers::default();
+        for (id, answer) in &self.answers {
+            totals.titles_asked += u32::from(id.kind == QuestionKind::VerifyTitle);
+            let Ok(reply) = answer else { continue };
+            totals.calls += 1;
+            totals.prompt_tokens += u64::from(reply.usage.prompt_tokens);
+            totals.output_tokens += u64::from(reply.usage.output_tokens);
+            let is_confirmed = matches!(
+                reply.answer,
+                StructureAnswer::TitleCheck { stands: true, .. }
+            );
+            totals.titles_confirmed += u32::from(is_confirmed);
         }
+        totals
     }
 }
 
-/// Reads the answers to questions of one round from their artifacts. What failed in this run counts as failed, as it does
-/// for the flow, though another run may have an artifact by now.
-pub(crate) async fn read_replies(
-    task: &TaskContext<'_, FilingFlow>,
-    source: TaskKey,
-    round: TaskKey,
-    questions: Vec<QuestionId>,
-) -> Result<Vec<(QuestionId, ReplyResult<StructureReply>)>, Failure> {
-    let failed = &failed_tasks(task).await?;
-    stream::iter(questions.into_iter().enumerate())
-        .map(|(at, questions): (usize, QuestionId)| async move {
-            let at = u32::try_from(at).unwrap_or(u32::MAX);
-            let question_ref = QuestionRef {
-                reads: questions.reads,
-                source,
-                round,
-                at,
-            };
-            let reply = match questions.kind {
-                QuestionKind::DetectToc => {
-                    read_reply(task, failed, &DetectToc(question_ref)).await?
-                }
-                QuestionKind::ReadContents => {
-                    read_reply(task, failed, &ReadContents(question_ref)).await?
-                }
-                QuestionKind::ReadWindow => {
-                    read_reply(task, failed, &ReadWindow(question_ref)).await?
-                }
-                QuestionKind::Locate => read_reply(task, failed, &Locate(question_ref)).await?,
-                QuestionKind::VerifyTitle => {
-                    read_reply(task, failed, &VerifyTitle(question_ref)).await?
-                }
-                QuestionKind::Repair => read_reply(task, failed, &Repair(question_ref)).await?,
-            };
-            Ok::<_, Failure>((questions, reply))
-        })
-        .buffered(MAX_CONCURRENT_READS)
-        .try_collect()
-        .await
-}
-
-async fn read_reply<S: Stage<Work = FilingFlow, Outcome = StructureReply>>(
-    task: &TaskContext<'_, FilingFlow>,
-    failed: &BTreeMap<TaskKey, String>,
-    stage: &S,
-) -> Result<ReplyResult<StructureReply>, Failure> {
-    let key = stage.key(task.settings);
-    match failed.get(&key) {
-        Some(code) => Ok(Err(code.clone())),
-        None => Ok(Ok(task_outcome::<S>(task, &key).await?)),
-    }
-}
-
-/// Answers are missing; they are wanted now.
+/// Some answers are missing; the questions are queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AnswersPending;
 
-/// Asks questions of which some are answered: what is known is looked up, what is missing is wanted.
+/// Looks up answers, and queues the questions that have none yet.
 pub(crate) struct QuestionCollector<'a> {
     text: QuestionText<'a>,
     answers: BTreeMap<QuestionId, &'a ReplyResult<StructureReply>>,
-    /// In the order they were asked, each once.
+    /// In the order of the questions, without duplicates.
     pub(crate) pending: Vec<(QuestionId, StructureQuestion)>,
     queued: BTreeSet<QuestionId>,
 }
@@ -177,17 +97,16 @@ impl<'a> QuestionCollector<'a> {
             .map(|(id, answer)| (*id, answer))
             .collect();
         Self {
-            text: text,
-            answers: answers,
+            text,
+            answers,
             pending: Vec::new(),
             queued: BTreeSet::new(),
         }
     }
 
-    /// The answers in the order of the questions.
     ///
     /// # Errors
-    /// [`AnswersPending`] where any is not known yet; all that are not are wanted.
+    /// [`AnswersPending`] if any answer is missing; all missing ones are queued.
     pub(crate) fn answer_all(
         &mut self,
         questions: Vec<StructureQuestion>,

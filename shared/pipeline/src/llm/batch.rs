@@ -1,9 +1,9 @@
-//! Packs: sections of one document travel to their model together (architecture §4 rule 9).
+//! Batches sections of one document into shared model calls.
 //!
-//! A pack is transport and nothing else: each section keeps its key, its answer and its failure. Sections of one run
-//! that are asked about at the same time share calls of at most [`MAX_ITEMS`] sections and [`MAX_TOKENS`] tokens; whoever is left
-//! without a sound answer asks again alone. A pack is under way by itself, so that a task that is cut off holds up no
-//! other.
+//! A batch is transport only: each section keeps its key, its answer and its failure. Sections of one run
+//! that are asked about at the same time share calls of at most [`MAX_ITEMS`] sections and [`MAX_TOKENS`]
+//! tokens. A section without a valid answer asks again alone. Batches run in tasks of their own, so a
+//! cancelled task does not block the others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,60 +19,56 @@ use stemma_llm::tokens;
 use stemma_llm::untrusted::delimit;
 use tokio::sync::oneshot;
 
-use super::LlmQuestion;
 use super::call_log::TaskCallLog;
-use super::summaries::PROMPT_OVERHEAD_TOKENS;
+use super::llm_question::LlmQuestion;
+use super::prompt_text::PROMPT_OVERHEAD_TOKENS;
 use crate::FilingFlow;
 
-/// Sections in one call at most.
+// Most sections in one call.
 const MAX_ITEMS: usize = 8;
-/// Tokens of their blocks at most; a section that has more travels alone.
+// Most tokens of their blocks. A larger section is asked about alone.
 const MAX_TOKENS: u32 = 8_000;
-/// Tokens from which on a pack is full: hardly a section is so small that it would still find room.
+// A batch with so many tokens is sent at once: hardly any section is small enough to fit in.
 const FULL_TOKENS: u32 = 7_600;
-/// How long a pack waits for others, counted from the last that came.
+// How long a batch waits after the last section arrived.
 const FLUSH_DELAY: Duration = Duration::from_millis(80);
-/// How many times as long it waits for those that were announced.
+// It waits at most so many times as long for expected sections.
 const MAX_FLUSH_DELAYS: u32 = 50;
 
-/// Sections that may travel together: those of one run for which someone waits alike. Nothing of one document is ever
-/// shown beside another.
+// Sections are batched only with others of the same run and priority, so that no prompt mixes documents.
 type BatchKey = (RunId, Priority);
 
-/// The packs that are being filled. One per worker.
+/// The batches that are being filled. One per worker.
 #[derive(Clone, Default)]
 pub struct Batcher(Arc<Mutex<HashMap<BatchKey, BatchQueue>>>);
 
-/// The packs of one kind.
 #[derive(Default)]
 struct BatchQueue {
-    /// Tasks that were announced and have not come yet.
+    // Announced tasks that have not arrived yet.
     expected: usize,
     batches: Vec<Vec<BatchItem>>,
-    /// How many came, ever.
+    // Total number of arrivals. Unchanged means that nothing new came since the last check.
     arrivals: u64,
-    /// Whether someone waits for the packs to fill.
+    // Whether a task is waiting to flush the batches.
     has_flusher: bool,
 }
 
-/// A section in a pack.
 struct BatchItem {
-    /// Its place in the document.
+    // Index of the section in the document.
     position: u32,
     block: String,
     tokens: u32,
     reply_sender: oneshot::Sender<BatchReply>,
 }
 
-/// What a section in a pack is told.
 enum BatchReply {
     Summary(String),
-    /// Nothing sound: it asks again alone.
+    // No valid answer: the section asks again alone.
     AskAlone,
     Failed(Failure),
 }
 
-/// Answers to a pack, and to one section alone.
+/// The reply to a batch, or to one section alone.
 #[derive(Deserialize)]
 pub(crate) struct SummaryBatch {
     summaries: Vec<SectionSummary>,
@@ -85,7 +81,7 @@ struct SectionSummary {
 }
 
 impl SummaryBatch {
-    /// What was written about section `number` (from 1); nothing, where that is not one thing.
+    /// The summary of section `number` (from 1); `None` if it is missing or ambiguous.
     pub(crate) fn summary_for(&self, number: usize) -> Option<&str> {
         let mut lines = self
             .summaries
@@ -98,20 +94,20 @@ impl SummaryBatch {
     }
 }
 
-/// What one call is made with; it borrows nothing of a task.
+// Borrows nothing from a task, because the call may outlive it.
 #[derive(Clone)]
 struct BatchCall {
     env: Env,
     client: Arc<ModelClient>,
-    /// The question, about nothing yet.
+    // The request without sections.
     template: LlmRequest,
     class: Priority,
-    /// Tokens that its pack may have.
+    // Most tokens in a batch of this call.
     token_limit: u32,
     log: TaskCallLog,
 }
 
-/// A task that will come; it has gone when this is dropped.
+/// A task that will arrive soon. Dropping it means that it will not.
 pub(crate) struct ExpectedItem {
     batcher: Batcher,
     key: BatchKey,
@@ -129,17 +125,16 @@ impl Drop for ExpectedItem {
     }
 }
 
-/// What stands before a model for `blocks`.
 pub(crate) fn delimit_sections<'a>(blocks: impl Iterator<Item = &'a str>) -> String {
-    let fenced: Vec<_> = blocks
+    let delimited: Vec<_> = blocks
         .enumerate()
         .map(|(at, text)| delimit(&format!("Section {}", at + 1), text))
         .collect();
-    fenced.join("\n\n")
+    delimited.join("\n\n")
 }
 
 impl Batcher {
-    /// Says that a task will ask soon: packs wait for it a little.
+    /// Announces a task, so that batches wait for it.
     pub(crate) fn expect_item(&self, task: &TaskContext<'_, FilingFlow>) -> ExpectedItem {
         let key = (task.run.run.clone(), task.class);
         self.lock().entry(key.clone()).or_default().expected += 1;
@@ -149,15 +144,15 @@ impl Batcher {
         }
     }
 
-    /// Asks `template` about `block`, the section at `position`, together with others; `None` where it is to be asked alone:
-    /// it is too large, or there was no sound answer.
+    /// Summarizes `block`, the section at `position`, together with others. `None` if the section must be
+    /// asked about alone, because it is too large or had no valid answer.
     ///
     /// # Errors
-    /// What the call of its pack came to.
+    /// The failure of the call of its batch.
     pub(crate) async fn summarize(
         &self,
         task: &TaskContext<'_, FilingFlow>,
-        announced: ExpectedItem,
+        expected: ExpectedItem,
         question: &LlmQuestion,
         position: u32,
         block: String,
@@ -186,7 +181,7 @@ impl Batcher {
         };
         let (reply_sender, answer) = oneshot::channel();
         self.push(
-            &announced.key,
+            &expected.key,
             BatchItem {
                 position,
                 block,
@@ -195,19 +190,19 @@ impl Batcher {
             },
             &call,
         );
-        drop(announced);
+        drop(expected);
         match answer.await {
             Ok(BatchReply::Summary(summary)) => Ok(Some(summary)),
             Ok(BatchReply::AskAlone) => Ok(None),
             Ok(BatchReply::Failed(failure)) => Err(failure),
             Err(_) => Err(Failure::transient(
                 "engine.panic",
-                "the call of a pack ended without a word",
+                "the call of a batch ended without a reply",
             )),
         }
     }
 
-    /// Puts a section into the fullest pack that has room for it.
+    // Adds a section to the fullest batch with room for it, which keeps the number of calls low.
     fn push(&self, key: &BatchKey, item: BatchItem, call: &BatchCall) {
         let mut all = self.lock();
         let Some(queue) = all.get_mut(key) else {
@@ -225,6 +220,7 @@ impl Batcher {
             Some(batch) => batch.push(item),
             None => queue.batches.push(vec![item]),
         }
+        // Full batches go out at once. The rest waits for a flush, because more sections may follow.
         for batch in queue.batches.extract_if(.., |batch: &mut Vec<BatchItem>| {
             batch.len() == MAX_ITEMS || total_tokens(batch) >= FULL_TOKENS.min(call.token_limit)
         }) {
@@ -237,7 +233,7 @@ impl Batcher {
         }
     }
 
-    /// Sends the packs of a kind on their way when no one comes any more.
+    // Sends the batches of a queue when no more sections arrive.
     async fn flush_when_idle(self, key: BatchKey, call: BatchCall) {
         let mut arrivals = 0;
         for _ in 0..MAX_FLUSH_DELAYS {
@@ -246,6 +242,7 @@ impl Batcher {
             let Some(queue) = all.get(&key) else {
                 return;
             };
+            // Nothing is expected and nothing came since the last check: waiting longer gains nothing.
             if queue.expected == 0 && queue.arrivals == arrivals {
                 break;
             }
@@ -278,11 +275,11 @@ fn total_tokens(batch: &[BatchItem]) -> u32 {
 }
 
 impl BatchCall {
-    /// Asks about a pack, and about its halves where the pack as a whole gets no answer.
+    // A batch without an answer is split in halves, so that one bad section does not fail the others.
     async fn send(self, batch: Vec<BatchItem>) {
         let mut batches = vec![batch];
         while let Some(mut batch) = batches.pop() {
-            // In the order of the document, whoever came first; those that were cut off no one waits for.
+            // Document order, whatever order the tasks arrived in. Cancelled tasks are left out.
             batch.retain(|item| !item.reply_sender.is_closed());
             batch.sort_by_key(|item| item.position);
             match self.call(&batch).await {
@@ -300,8 +297,8 @@ impl BatchCall {
         }
     }
 
-    /// One call: what each section of the pack is told.
     async fn call(&self, batch: &[BatchItem]) -> Result<Vec<BatchReply>, BatchError> {
+        // A batch of one is not a batch: the section asks alone, with its own call record.
         if batch.len() < 2 {
             return Ok(batch.iter().map(|_| BatchReply::AskAlone).collect());
         }
@@ -350,11 +347,10 @@ impl BatchCall {
     }
 }
 
-/// Why a pack has no answer.
 enum BatchError {
-    /// Something about these sections together, or about one of them.
+    // Caused by these sections, or by one of them.
     Items,
-    /// Something that holds for all calls.
+    // Affects all calls.
     Provider(Failure),
 }
 
@@ -365,7 +361,7 @@ fn classify_failure(failure: Failure) -> BatchError {
     }
 }
 
-/// A task that was cut off hears nothing any more.
+// The receiver is gone if the task was cancelled.
 fn send_reply((item, reply): (BatchItem, BatchReply)) {
     drop(item.reply_sender.send(reply));
 }
@@ -385,7 +381,7 @@ mod tests {
     use crate::settings::{ModelSettings, Purpose, RunSettings};
     use crate::sources::SourceStore;
 
-    /// Says of each section how many it saw beside it, after a second.
+    // Replies after a second with the number of sections in the call.
     #[derive(Default)]
     struct BatchRecorder(Mutex<Vec<usize>>);
 
@@ -425,9 +421,9 @@ mod tests {
         instructions: "Summarize.",
         properties: || serde_json::json!({}),
         max_tokens: |model| model.max_output_tokens,
+        urgency: 6,
     };
 
-    /// A worker and what its model saw.
     struct BatchFixture {
         env: Env,
         ports: Ports,
@@ -462,11 +458,11 @@ mod tests {
                     model,
                     ..RunSettings::default()
                 },
-                recorder: recorder,
+                recorder,
             }
         }
 
-        /// A section of about `tokens` in the document `run`.
+        // A section of about `tokens` in the document `run`.
         async fn section(
             &self,
             run: &str,
@@ -497,11 +493,11 @@ mod tests {
                 ports,
                 env,
             };
-            let announced = tools.batcher.expect_item(&task);
+            let expected = tools.batcher.expect_item(&task);
             env.sleep(Duration::from_millis(u64::from(place))).await;
             tools
                 .batcher
-                .summarize(&task, announced, &QUESTION, place, "word ".repeat(tokens))
+                .summarize(&task, expected, &QUESTION, place, "word ".repeat(tokens))
                 .await
                 .unwrap()
         }

@@ -1,4 +1,4 @@
-//! The line in the call log of each reply: who asked, and what it cost; and who pays for it.
+//! The call log of a task: one record per reply, with its cost and the job that pays for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,16 +18,16 @@ use stemma_llm::structured::CallLog;
 
 use crate::FilingFlow;
 
-/// Writes the call log for one task. It borrows nothing of the task, for a reply may come when that has gone.
+/// Writes the call log of one task. Borrows nothing from the task, because a reply may arrive after it ended.
 #[derive(Clone)]
 pub(crate) struct TaskCallLog {
     env: Env,
     ports: Ports,
     budgets: Arc<BudgetRegistry>,
     models: BTreeMap<String, Arc<ModelClient>>,
-    /// Who pays, as far as that was asked.
+    // Known after the first reservation.
     owners: Arc<Mutex<Arc<Vec<BudgetOwner>>>>,
-    /// Blob prefix of the tenant.
+    // Blob prefix of the collection.
     collection: String,
     run: RunRef,
     task: TaskKey,
@@ -36,9 +36,8 @@ pub(crate) struct TaskCallLog {
 }
 
 impl TaskCallLog {
-    /// The log of a task of `stage`.
     pub(crate) fn for_task(task: &TaskContext<'_, FilingFlow>, stage: &'static str) -> Self {
-        // `c/{collection}/d/{doc}`: the log is the tenant's.
+        // `c/{collection}/d/{doc}`: call logs belong to collections, not to documents.
         let collection = task
             .run
             .scope
@@ -55,7 +54,7 @@ impl TaskCallLog {
         Self {
             env,
             ports,
-            budgets: budgets,
+            budgets,
             models,
             owners: Arc::default(),
             collection,
@@ -66,7 +65,7 @@ impl TaskCallLog {
         }
     }
 
-    /// The line of a reply to `request`, and the blob key it is kept under.
+    /// The record of a reply to `request`, with its blob key.
     pub(crate) fn record(
         &self,
         request: &LlmRequest,
@@ -95,7 +94,6 @@ impl TaskCallLog {
         Ok((record.key(&self.collection, self.env.random()), json.into()))
     }
 
-    /// Writes the line of a reply.
     pub(crate) async fn write(
         &self,
         request: &LlmRequest,
@@ -106,10 +104,9 @@ impl TaskCallLog {
         with_long_retry(&self.env, || self.ports.blobs.put(&key, bytes.clone())).await?;
         Ok(())
     }
-}
 
-impl TaskCallLog {
-    /// What happens to a task whose inquiry failed: where the provider serves no one, its jobs are paused, once.
+    /// Pauses the paying jobs if the provider rejects the configuration, since every further call would fail
+    /// too.
     pub(crate) async fn handle_failure(&self, failure: Failure) -> Failure {
         if failure.code == "model.configuration" {
             let paused = self
@@ -122,7 +119,7 @@ impl TaskCallLog {
                 )
                 .await;
             if let Err(error) = paused {
-                tracing::warn!(run = %self.run.run, %error, "a job that no provider serves could not be paused");
+                tracing::warn!(run = %self.run.run, %error, "could not pause jobs whose provider configuration was rejected");
             }
         }
         failure

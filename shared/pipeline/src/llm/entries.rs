@@ -1,31 +1,33 @@
-//! Sections that a model named: where the rules see them, what the model says on a second look, and what both make of them.
+//! Sections that a model named: where rules find them, what the model says on a second check, and the merge
+//! of both.
 
 use std::collections::BTreeMap;
 
-use stemma_document::{DraftEntry, EntryVerdict, EvidenceSource, PageLabel, PageNo};
+use stemma_document::{DraftEntry, EntryVerdict, EvidenceSource, PageLabel, PageNo, VerifiedEntry};
 
+use stemma_outline::structure::Draft;
 use stemma_outline::structure::verify_titles::{
     self, HeadingRows, LocatedSection, PageAnalysis, ProposedSection,
 };
 
-/// The deepest level that is taken from a model; trees are not deeper.
+// Deepest level accepted from a model. Trees are not deeper.
 const MAX_LEVEL: u16 = 32;
 
-/// A section on its way into the outline.
+/// A section that may become part of the outline.
 #[derive(Debug, Clone)]
 pub(crate) struct OutlineEntry {
     pub(crate) entry: DraftEntry,
-    /// The page it is said, or by its label expected, to begin on.
+    /// The page on which the model or the printed label expects it.
     pub(crate) expected: Option<PageNo>,
-    /// Where it is taken to begin.
+    /// Where it begins, as far as known.
     pub(crate) spot: Option<HeadingRows>,
-    /// Whether rules read its title there.
+    /// Whether rules found its title there.
     pub(crate) found_by_rules: bool,
-    /// What the model says about that place; `None`: it was not asked, or did not answer.
+    /// The model's verdict on that place; `None` if it was not asked or did not answer.
     pub(crate) check: Option<TitleCheck>,
 }
 
-/// Whether a title stands where it was looked for.
+/// Whether a title is a heading where it was located.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TitleCheck {
     pub(crate) stands: bool,
@@ -33,7 +35,7 @@ pub(crate) struct TitleCheck {
 }
 
 impl OutlineEntry {
-    /// A section that someone names; `None`: its title has no letters.
+    /// `None` if the title has no letters.
     pub(crate) fn new(
         number: &str,
         title: &str,
@@ -59,7 +61,6 @@ impl OutlineEntry {
         })
     }
 
-    /// The same with the page number printed beside it.
     #[must_use]
     pub(crate) fn with_label(mut self, label: &str) -> Self {
         let label: String = label.trim().chars().take(16).collect();
@@ -67,14 +68,13 @@ impl OutlineEntry {
         self
     }
 
-    /// The same on the page it is said to begin on.
     #[must_use]
     pub(crate) fn with_expected_page(mut self, page: PageNo) -> Self {
         self.expected = Some(page);
         self
     }
 
-    /// As it is looked for; `with_label`: whether its printed label counts.
+    /// The search request for the entry. `labeled`: whether to use its printed label.
     pub(crate) fn to_proposed(&self, labeled: bool) -> ProposedSection {
         ProposedSection {
             title: self.entry.title.clone(),
@@ -90,7 +90,7 @@ impl OutlineEntry {
         }
     }
 
-    /// Puts it where its title was read.
+    /// Moves the entry to where its title was found.
     pub(crate) fn place_at(&mut self, spot: HeadingRows, analysis: &PageAnalysis<'_>) {
         (self.spot, self.found_by_rules, self.check) = (Some(spot), true, None);
         self.entry.title = analysis.printed_title(spot, &self.entry.title);
@@ -101,18 +101,23 @@ impl OutlineEntry {
             .or_else(|| verify_titles::leading_number(&self.entry.title));
     }
 
-    /// Whether nothing is left to doubt: it was read there, or the model saw it there, and the model does not reject it.
+    /// Rules found it or the model confirmed it, and the model does not reject it.
     pub(crate) fn is_good(&self) -> bool {
         self.spot.is_some() && self.check.map_or(self.found_by_rules, |check| check.stands)
     }
 
-    /// Whether rules read it where the model says that it does not stand.
+    /// It was not found, or the model rejects its place.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.spot.is_none() || self.check.is_some_and(|check| !check.stands)
+    }
+
+    /// Rules found it, but the model rejects it.
     pub(crate) fn is_disputed(&self) -> bool {
         self.found_by_rules && self.check.is_some_and(|check| !check.stands)
     }
 
-    /// With its place and verdict; `None` where nothing but the model's word puts it anywhere. `trusts_rejections`: whether a no of
-    /// the model counts against what rules read.
+    /// The entry with its place and verdict; `None` if only the model supports the place.
+    /// `trusts_rejections`: whether a rejection overrides the rules.
     pub(crate) fn to_located(
         &self,
         analysis: &PageAnalysis<'_>,
@@ -128,7 +133,7 @@ impl OutlineEntry {
                 EntryVerdict::Unconfirmed { starts_page }
             }
             (true, _) => EntryVerdict::Confirmed { starts_page },
-            // The label and the model agree where no line reads like the title.
+            // Label and model agree, though no line matches the title.
             (
                 false,
                 Some(TitleCheck {
@@ -149,7 +154,8 @@ impl OutlineEntry {
     }
 }
 
-/// Whether the model's no counts: it says so of no more than half of the titles that rules read.
+/// Whether rejections count: the model rejects no more than half of the titles that rules found. A model that
+/// rejects more is probably wrong itself.
 pub(crate) fn trusts_rejections(entries: &[OutlineEntry]) -> bool {
     let checked = entries
         .iter()
@@ -158,46 +164,44 @@ pub(crate) fn trusts_rejections(entries: &[OutlineEntry]) -> bool {
     entries.iter().filter(|entry| entry.is_disputed()).count() * 2 <= checked
 }
 
-/// Share of the entries that are good (0–1). Rows that group others and print no label count where they were found.
+/// Share of good entries (0–1). Entries without a label, in a table that prints labels, count only if they
+/// were found: they group others.
 pub(crate) fn accuracy(entries: &[OutlineEntry]) -> f32 {
     let labeled = entries.iter().any(|entry| entry.entry.label.is_some());
-    let counted = || {
-        entries
-            .iter()
-            .filter(|entry| !labeled || entry.entry.label.is_some() || entry.spot.is_some())
-    };
     let trusts_rejections = trusts_rejections(entries);
-    match counted().count() {
-        0 => 0.0,
-        all => {
-            counted()
-                .filter(|entry: &&OutlineEntry| {
-                    entry.is_good() || !trusts_rejections && entry.found_by_rules
-                })
-                .count() as f32
-                / all as f32
+    let mut counted = 0_usize;
+    let mut good = 0_usize;
+    for entry in entries {
+        if labeled && entry.entry.label.is_none() && entry.spot.is_none() {
+            continue;
         }
+        counted += 1;
+        good += usize::from(entry.is_good() || !trusts_rejections && entry.found_by_rules);
     }
+    if counted == 0 {
+        return 0.0;
+    }
+    good as f32 / counted as f32
 }
 
-/// The entries in reading order, each line once, those without a place left out.
+/// The located entries in reading order.
 pub(crate) fn sort_entries(mut entries: Vec<OutlineEntry>) -> Vec<OutlineEntry> {
     entries.retain(|entry| entry.spot.is_some());
     entries.sort_by_key(|entry| entry.spot);
     entries
 }
 
-/// Which of the sections that rules found and the named entries lack are added.
+/// Which sections found by rules are added to the named ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MergePolicy {
-    /// Those for which more speaks than their look, on the levels of which the naming follows at least half.
+    /// Sections with more evidence than layout, on levels where the model named at least half of the rules'
+    /// sections.
     Corroborated,
-    /// All.
     All,
 }
 
-/// Adds what `rules` found and the named entries lack, each on the level of its likes; and all of it on pages for which
-/// `unheard` holds.
+/// Adds sections that rules found and the model did not name, each on the level of its siblings. On pages for
+/// which `is_unanswered` holds, all of them are added.
 pub(crate) fn merge_rule_sections(
     entries: Vec<OutlineEntry>,
     rules: &[OutlineEntry],
@@ -205,6 +209,7 @@ pub(crate) fn merge_rule_sections(
     policy: MergePolicy,
     is_unanswered: impl Fn(PageNo) -> bool,
 ) -> Vec<OutlineEntry> {
+    // Rules and model use different level numbers. Sections that both name tell how the levels correspond.
     let matches: Vec<Option<usize>> = rules
         .iter()
         .map(|rule| find_match(rule, &entries, analysis))
@@ -245,7 +250,7 @@ pub(crate) fn merge_rule_sections(
     sort_entries(entries.into_iter().chain(added).collect())
 }
 
-/// The named entry that is the same section as one that rules found.
+// The named entry for the same section.
 fn find_match(
     rule: &OutlineEntry,
     entries: &[OutlineEntry],
@@ -262,7 +267,7 @@ fn find_match(
     })
 }
 
-/// Which level the naming gives to what rules have on a level, as far as twins tell.
+// Maps levels of the rules to levels of the model, learned from sections that both name.
 #[derive(Default)]
 struct LevelMap(BTreeMap<u16, u16>);
 
@@ -279,4 +284,27 @@ impl LevelMap {
             .map(|(rules, outline_level)| outline_level + (level - rules));
         self.0.get(&level).copied().or(above).unwrap_or(level)
     }
+}
+
+/// Located sections of a draft made by rules, as entries.
+pub(super) fn entries_from_rules(analysis: &PageAnalysis<'_>, rules: &Draft) -> Vec<OutlineEntry> {
+    rules
+        .outline
+        .entries()
+        .iter()
+        .filter_map(|one: &VerifiedEntry| {
+            let entry = one.located.entry.clone();
+            let spot = analysis.heading_at(one.located.place)?;
+            let claims =
+                entry.evidence != EvidenceSource::Window && one.verdict != EntryVerdict::Declared;
+            let found_by_rules = matches!(one.verdict, EntryVerdict::Confirmed { .. });
+            claims.then_some(OutlineEntry {
+                entry,
+                expected: Some(analysis.page(spot)),
+                spot: Some(spot),
+                found_by_rules,
+                check: None,
+            })
+        })
+        .collect()
 }

@@ -1,14 +1,14 @@
-//! The method: how the outline of a document is found with a model beside the rules. It reads top to bottom, asks
-//! questions, and stops where answers are missing; the next round walks it again with those. Pure (I-12): the same text,
-//! settings and answers give the same outline, or the same questions.
+//! The outline method: finds the outline of a document with rules and a model. It reads top to bottom, asks
+//! questions, and stops where answers are missing; the next round starts again with the new answers. Pure
+//! (I-12): the same text, settings and answers give the same outline, or the same questions.
 //!
-//! `llm` asks about every front page and every title. `auto` asks about what the rules leave open. Either way a title
-//! counts only where it can be read on the page, and where a model contradicts too much of what can be read there the
-//! outline is that of rules.
+//! `llm` asks about every front page and every title. `auto` asks about what the rules leave open. In both
+//! modes a title counts only if the rules can find it on the page. A model that contradicts too many pages is
+//! ignored, and the rules decide.
 
 use stemma_document::{
-    EntryVerdict, EvidenceSource, Method, ModelAnswers, OutlineError, PageNo, PageSpan,
-    SectionStart, Source, SourceBody, VerifiedEntry,
+    EntryVerdict, Method, ModelAnswers, OutlineError, PageNo, PageSpan, SectionStart, Source,
+    SourceBody,
 };
 
 use super::answer_set::AnswerSet;
@@ -21,27 +21,25 @@ use crate::settings::{RunSettings, StructureMode};
 use stemma_outline::structure::verify_titles::PageAnalysis;
 use stemma_outline::structure::{self, Draft};
 
-/// Contradictions from which on, and share of what was said above which, a model is not trusted.
+// With this many contradictions, and this share of all statements, a model is not trusted.
 const MIN_DISPUTES: usize = 3;
 const DISTRUST_SHARE: f32 = 0.15;
-/// The share above which it is trusted for what it names, and not for what it leaves out.
+// Above this share, a model is trusted for what it names but not for what it omits.
 const DOUBT_SHARE: f32 = 0.05;
-/// Entries that make a table of contents.
+// A shorter list is not a table of contents.
 const MIN_TOC_ENTRIES: usize = 3;
 
-/// What one walk of the method comes to.
 pub(crate) enum OutlineRound {
-    /// Answers are missing.
     Pending(Vec<(QuestionId, StructureQuestion)>),
-    /// The outline, and the numbers of the answers it was found with.
+    /// The outline, and the statistics of its answers.
     Done(Box<Draft>, ModelAnswers),
 }
 
-/// Walks the method over `source` as far as the answers in `answer_set` go.
+/// Runs the method over `source` as far as the answers go.
 ///
 /// # Errors
-/// [`OutlineError`] when an entry would lie outside the document; this does not happen for a `Source` whose headings lie
-/// inside its lines.
+/// [`OutlineError`] if an entry lies outside the document, which cannot happen for a `Source` whose headings
+/// lie inside its lines.
 pub(crate) fn outline_round(
     source: &Source,
     settings: &RunSettings,
@@ -51,6 +49,7 @@ pub(crate) fn outline_round(
     let mut queries = StructureQueries::new(&source.body, answers);
     let result = match &source.body {
         SourceBody::Pages(pages) => {
+            // A quarter of the prompt is left for instructions and delimiters.
             let most_tokens = settings
                 .model
                 .as_ref()
@@ -95,28 +94,26 @@ pub(crate) fn outline_round(
     ))
 }
 
-/// The outline at the end of a walk, and the pages that are contents.
 struct OutlineResult {
     draft: Result<Draft, OutlineError>,
     toc_pages: Vec<PageNo>,
 }
 
-/// A way to the sections, strongest first.
+// Strategies to find the sections, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutlineStrategy {
-    /// A table of contents with page numbers.
+    // A table of contents with page numbers.
     Labels,
-    /// A table of contents, its page numbers not followed.
+    // A table of contents, ignoring its page numbers.
     Titles,
-    /// Stretches of pages.
+    // All pages, window by window.
     Windows,
 }
 
-/// How far a model is trusted that said things which do not stand on paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ModelTrust {
     Full,
-    /// What it names is taken, what it leaves out comes from the rules.
+    // Trusted for what it names; the rules add what it omits.
     Half,
     None,
 }
@@ -124,12 +121,11 @@ enum ModelTrust {
 struct Outliner<'d, 'k, 'a> {
     queries: &'d mut StructureQueries<'k>,
     analysis: PageAnalysis<'a>,
-    /// What rules find alone.
+    // The result without a model.
     rules: Draft,
     settings: &'a RunSettings,
-    /// The pages that are contents.
     toc_pages: Vec<PageNo>,
-    /// Whether a stronger way did not hold.
+    // Whether a better strategy failed.
     gave_up: bool,
 }
 
@@ -159,6 +155,7 @@ impl Outliner<'_, '_, '_> {
             .filter(|strategy| table.is_some() || *strategy == OutlineStrategy::Windows)
         {
             self.queries.start_strategy();
+            // Titles of an abandoned strategy say nothing about this one: `start_strategy` has reset the counts.
             let (mut entries, unanswered) = self.collect_entries(strategy, table)?;
             let bare = entries.iter().all(|entry| entry.entry.label.is_none());
             let is_table = strategy == OutlineStrategy::Windows || entries.len() >= MIN_TOC_ENTRIES;
@@ -196,7 +193,7 @@ impl Outliner<'_, '_, '_> {
         }
     }
 
-    /// Whether what rules find alone is an outline: sections, most of them confirmed.
+    // Whether the rules alone give an outline, most of it confirmed.
     fn rules_are_reliable(&self) -> bool {
         let Draft {
             method, outline, ..
@@ -213,7 +210,7 @@ impl Outliner<'_, '_, '_> {
         self.queries.add_gap("model.method_failed", None, detail);
     }
 
-    /// The entries that one way leads to, located; and the pages it had no answer about.
+    // The located entries of a strategy, and the pages without an answer.
     fn collect_entries(
         &mut self,
         strategy: OutlineStrategy,
@@ -247,7 +244,7 @@ impl Outliner<'_, '_, '_> {
         Ok((entries, Vec::new()))
     }
 
-    /// Why entries are no outline: too few stand where they should, or they end in the first half of the document.
+    // Rejects entries if too few were found, or if they end in the first half of the document.
     fn reject_reason(
         &self,
         strategy: OutlineStrategy,
@@ -271,7 +268,7 @@ impl Outliner<'_, '_, '_> {
         }
     }
 
-    /// The outline that entries come to: with what rules see beside them, large sections split.
+    // Merges the entries with those of the rules, and splits long sections.
     fn build_draft(
         self,
         strategy: OutlineStrategy,
@@ -287,7 +284,7 @@ impl Outliner<'_, '_, '_> {
             return Ok(self.finish(Ok(rules)));
         }
         let trusts_rejections = entries::trusts_rejections(&entries);
-        let rules = entries_from_rules(&self.analysis, &self.rules);
+        let rules = entries::entries_from_rules(&self.analysis, &self.rules);
         let dropped = entries.iter().filter(|entry| {
             entry
                 .to_located(&self.analysis, trusts_rejections)
@@ -299,6 +296,7 @@ impl Outliner<'_, '_, '_> {
                 .to_located(&self.analysis, trusts_rejections)
                 .is_some()
         });
+        // A model that is not fully trusted may have omitted sections, so all sections of the rules are added.
         let missed = if trust == ModelTrust::Full {
             MergePolicy::Corroborated
         } else {
@@ -327,9 +325,8 @@ impl Outliner<'_, '_, '_> {
         Ok(self.finish(draft))
     }
 
-    /// How much of what the model said on the way that is gone agrees with what can be read.
+    // Compares the model's statements of the current strategy with the pages.
     fn model_trust(&self, entries: &[OutlineEntry]) -> ModelTrust {
-        let share = |part: usize, all: usize| part as f32 / all.max(1) as f32;
         let checked = entries.iter().filter(|entry| entry.check.is_some()).count();
         let disputed = entries.iter().filter(|entry| entry.is_disputed()).count();
         let TitleStats { total, misplaced } = self.queries.current;
@@ -342,6 +339,10 @@ impl Outliner<'_, '_, '_> {
     }
 }
 
+fn share(part: usize, all: usize) -> f32 {
+    part as f32 / all.max(1) as f32
+}
+
 impl OutlineStrategy {
     fn name(self) -> &'static str {
         match self {
@@ -352,16 +353,17 @@ impl OutlineStrategy {
     }
 }
 
-/// A draft of rules, each title looked at by the model: what it does not confirm is unconfirmed and stays.
+// Asks the model about each title of a draft made by rules. A rejected title stays, as unconfirmed.
 fn review_rules(queries: &mut StructureQueries<'_>, rules: Draft) -> QueryResult<Draft> {
-    let claims = |entry: &VerifiedEntry| {
-        matches!(
-            entry.verdict,
-            EntryVerdict::Confirmed { .. } | EntryVerdict::Unconfirmed { .. }
-        )
-    };
     let all = rules.outline.entries();
-    let indices: Vec<usize> = (0..all.len()).filter(|at| claims(&all[*at])).collect();
+    let indices: Vec<usize> = (0..all.len())
+        .filter(|at| {
+            matches!(
+                all[*at].verdict,
+                EntryVerdict::Confirmed { .. } | EntryVerdict::Unconfirmed { .. }
+            )
+        })
+        .collect();
     let checks = queries.verify_titles(
         indices
             .iter()
@@ -391,27 +393,4 @@ fn review_rules(queries: &mut StructureQueries<'_>, rules: Draft) -> QueryResult
                 _ => verdict,
             });
     Ok(Draft { outline, ..rules })
-}
-
-/// The sections that rules found and read, as entries.
-pub(super) fn entries_from_rules(analysis: &PageAnalysis<'_>, rules: &Draft) -> Vec<OutlineEntry> {
-    rules
-        .outline
-        .entries()
-        .iter()
-        .filter_map(|one: &VerifiedEntry| {
-            let entry = one.located.entry.clone();
-            let spot = analysis.heading_at(one.located.place)?;
-            let claims =
-                entry.evidence != EvidenceSource::Window && one.verdict != EntryVerdict::Declared;
-            let found_by_rules = matches!(one.verdict, EntryVerdict::Confirmed { .. });
-            claims.then_some(OutlineEntry {
-                entry,
-                expected: Some(analysis.page(spot)),
-                spot: Some(spot),
-                found_by_rules,
-                check: None,
-            })
-        })
-        .collect()
 }

@@ -1,31 +1,73 @@
-//! What a model is shown of a section, and how text that is too long for one prompt is cut.
+//! Prompt text of sections and pages, and the split of text that is too long for one prompt.
 
-use stemma_document::{Digest, Section};
+use stemma_document::{Digest, Page, Section};
 use stemma_engine::stage::TaskContext;
 use stemma_engine::{Failure, TaskKey};
 use stemma_llm::tokens;
 
-use super::InputDigest;
 use crate::FilingFlow;
 use stemma_outline::enrich::normalize_key;
 
-/// Bytes that the section above is shown of a summary: about twelve words, or twenty-six ideographs.
+// Bytes of a child's summary in the prompt of its parent: about twelve words, or twenty-six ideographs.
 const LEAD_BYTES: usize = 80;
-/// Bytes of its title.
+// Bytes of a child's title.
 const TITLE_BYTES: usize = 80;
-/// Bytes from which on a line is so long that the next one goes on with it, though that begins like a sentence.
+// After a line of this length the next line continues it, even if it begins like a sentence.
 const LONG_BYTES: usize = 60;
-/// Words from which on a line is prose.
+// Lines with so many words are prose.
 const PROSE_WORDS: usize = 5;
-/// The share of a stretch, from its end, in which the end of a paragraph is looked for: a quarter.
+// A stretch may end early at a paragraph, within its last quarter.
 const SLACK: usize = 4;
 
-/// Digest of something that has a title and a text.
+// In texts without pages: lines below a heading that are shown with it.
+const EXCERPT_LINES: u32 = 20;
+/// Tokens reserved in a prompt for instructions, delimiters and child titles.
+pub(crate) const PROMPT_OVERHEAD_TOKENS: u32 = 1_000;
+
+/// Digest of the input of a summary: the section's own text, the number of children, and for each child its
+/// summary, its text if it is short, or its title.
+pub(crate) struct InputDigest(Vec<u8>);
+
+impl InputDigest {
+    pub(crate) fn new(own: Digest, parts: usize) -> Self {
+        Self([own.as_bytes(), &(parts as u64).to_le_bytes()].concat())
+    }
+
+    pub(crate) fn add_part(&mut self, digest: Digest) {
+        self.0.extend_from_slice(digest.as_bytes());
+    }
+
+    pub(crate) fn finish(self) -> Digest {
+        Digest::from_content(&self.0)
+    }
+}
+
+/// The text of a page without running heads and feet, so that a page keeps its prompt when page numbers
+/// change. `keep_line` (an index) stays, because it may be a heading.
+pub(crate) fn page_text(page: &Page, keep_line: Option<u32>) -> String {
+    let keep_line = keep_line.map(|line| line as usize);
+    let lines = page
+        .lines
+        .iter()
+        .enumerate()
+        .filter(|(index, line)| !line.is_furniture() || Some(*index) == keep_line);
+    lines
+        .map(|(_, line)| line.text.as_str())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+pub(crate) fn excerpt_lines(lines: &[String], line: u32) -> String {
+    let first = (line.saturating_sub(1) as usize).min(lines.len());
+    let last = (first + EXCERPT_LINES as usize).min(lines.len());
+    lines[first..last].join("\n")
+}
+
 pub(crate) fn title_digest(title: &str, text: &str) -> Digest {
     Digest::from_content(format!("{}:{title}{text}", title.len()).as_bytes())
 }
 
-/// A text under its title; most begin with it.
+/// A text under its title. The title is not repeated if the text begins with it.
 pub(crate) fn with_title(title: &str, text: &str) -> String {
     let begins = normalize_key(
         &text
@@ -41,8 +83,8 @@ pub(crate) fn with_title(title: &str, text: &str) -> String {
     }
 }
 
-/// The text with the lines of a sentence put together, as far as letters tell: what was broken by a page's width costs a
-/// token per line. Headings, tables and the ends of sentences keep their lines.
+// Joins the lines of a sentence, since each line break costs a token. Headings, tables and ends of sentences
+// keep their lines.
 fn rejoin_lines(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut last = "";
@@ -56,7 +98,7 @@ fn rejoin_lines(text: &str) -> String {
     joined
 }
 
-/// Whether a sentence runs from one line into the next.
+// Whether a sentence continues on the next line.
 fn continues_on(line: &str, next: &str) -> bool {
     let open = line.ends_with(|c: char| c.is_ascii_alphanumeric() || c == ',');
     let begins = next.starts_with(|c: char| c.is_ascii_lowercase());
@@ -66,7 +108,7 @@ fn continues_on(line: &str, next: &str) -> bool {
     open && (begins || continues) && is_prose(line)
 }
 
-/// Words, and hardly a figure.
+// Mostly words, hardly any figures.
 fn is_prose(line: &str) -> bool {
     let mut letters = 0;
     let mut digits = 0;
@@ -77,7 +119,7 @@ fn is_prose(line: &str) -> bool {
     digits * 6 < letters && line.split_whitespace().count() >= PROSE_WORDS
 }
 
-/// What the section above is shown of a summary: its first sentence, cut where that is long.
+/// The part of a summary in the prompt of its parent: the first sentence, shortened.
 pub(crate) fn first_sentence(summary: &str) -> &str {
     let end = summary
         .match_indices(". ")
@@ -86,7 +128,6 @@ pub(crate) fn first_sentence(summary: &str) -> &str {
     truncate_at_space(&summary[..end.min().unwrap_or(summary.len())], LEAD_BYTES)
 }
 
-/// The beginning of a line, cut at a space.
 fn truncate_at_space(line: &str, most: usize) -> &str {
     if line.len() <= most {
         return line;
@@ -97,10 +138,10 @@ fn truncate_at_space(line: &str, most: usize) -> &str {
         .map_or(beginning, |space| &beginning[..space])
 }
 
-/// What a model wrote, on one line and without control characters.
+/// A reply on one line, without control characters.
 ///
 /// # Errors
-/// Why it is nothing that was asked for: it is empty, or has more than `most` characters.
+/// It is empty or has more than `most` characters.
 pub(crate) fn single_line(written: &str, most: usize) -> Result<String, String> {
     let words: Vec<&str> = written
         .split(|c: char| c.is_whitespace() || c.is_control())
@@ -114,7 +155,6 @@ pub(crate) fn single_line(written: &str, most: usize) -> Result<String, String> 
     }
 }
 
-/// A summary another task wrote.
 pub(crate) async fn load_summary(
     task: &TaskContext<'_, FilingFlow>,
     key: &TaskKey,
@@ -123,8 +163,8 @@ pub(crate) async fn load_summary(
     Ok(String::from_utf8_lossy(&summary).into_owned())
 }
 
-/// The sections `children`, one below the other: of those in `summaries` (by index) title and lead; of others the text
-/// where they are small and `text_cache` asks for it, else the title alone. What was read is added to `reads`.
+/// One entry per child: title and lead of those in `summaries` (by index), the text of short ones if `texts`,
+/// else the title. Adds what it read to `reads`.
 pub(crate) async fn part_summaries(
     task: &TaskContext<'_, FilingFlow>,
     source: &TaskKey,
@@ -164,14 +204,14 @@ pub(crate) async fn part_summaries(
     Ok(block)
 }
 
-/// A text cut into stretches of about `room` tokens at most, behind the end of a paragraph where there is one near, else behind a
-/// line; together they are the text. A line that has more tokens by itself is cut at spaces.
+/// Splits a text into stretches of about `room` tokens, preferably after a paragraph, else after a line.
+/// Their concatenation is the text. A line longer than that is split at spaces.
 pub(crate) fn stretches(text: &str, room: u32) -> Vec<&str> {
     let mut stretches = Vec::new();
     let mut start = 0;
     let mut at = 0;
     let mut tokens = 0;
-    // Behind the last paragraph that ended, and the tokens from there on.
+    // End of the last complete paragraph, and the tokens after it.
     let mut paragraph = 0;
     let mut since = 0;
     for line in text
@@ -204,7 +244,7 @@ pub(crate) fn stretches(text: &str, room: u32) -> Vec<&str> {
     stretches
 }
 
-/// A line, cut at spaces where it has more than `room` tokens; a token is a byte or more.
+// Splits a long line at spaces. A token has at least one byte, so `room` bytes always fit.
 fn split_long_line(line: &str, room: u32) -> Vec<&str> {
     let most = (room as usize).max(4);
     if line.len() <= most || tokens::count(line) <= room {
@@ -285,7 +325,7 @@ mod tests {
             let cut = stretches(&text, room);
             proptest::prop_assert_eq!(&cut.concat(), &text);
             for stretch in cut {
-                // Tokens of lines do not quite add up: one may join what the other would cut.
+                // Token counts of lines do not quite add up: tokens may span a line break.
                 proptest::prop_assert!(!stretch.is_empty() && tokens::count(stretch) <= room + room / 20 + 2);
             }
         }

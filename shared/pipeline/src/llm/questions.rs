@@ -1,56 +1,49 @@
-//! Questions about structure: what each holds, how it is put before a model, and what may be said to it.
+//! Questions about structure: their contents, prompts and answers.
 //!
-//! The stage that finds the outline makes them; the stages that ask them are given where they lie, and read the text anew.
+//! `draft_outline` creates them. The stages that ask them get a reference, and read the text again.
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, Page, PageNo, PageSpan, SectionStart};
 use stemma_engine::TaskKey;
 use stemma_llm::untrusted::delimit;
 
-use super::text_cache::excerpt_lines;
-use super::{StageUsage, page_text};
+use super::prompt_text::{excerpt_lines, page_text};
+use super::usage::StageUsage;
 
-/// The kinds of questions about structure, each named as the stage that asks it.
+/// Kinds of questions, each named like the stage that asks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionKind {
-    /// Is this page a table of contents?
     DetectToc,
-    /// What does this table of contents list?
     ReadContents,
-    /// Which sections begin on these pages?
     ReadWindow,
-    /// On which of these pages do these sections begin?
     Locate,
-    /// Does this title stand on this page?
     VerifyTitle,
-    /// On which of these pages does this title stand, if on any?
     Repair,
 }
 
-/// A question by its kind and the digest of exactly what it puts before the model: all that tells it from others.
+/// Identifies a question by its kind and the digest of its prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct QuestionId {
-    /// What is asked.
     pub kind: QuestionKind,
-    /// Digest of the text it is asked about.
+    /// Digest of the prompt.
     pub reads: Digest,
 }
 
-/// Where a stage finds the question it is to ask.
+/// Where a stage finds its question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionRef {
-    /// Digest of what the question puts before the model.
+    /// Digest of the prompt.
     pub reads: Digest,
     /// The artifact whose blob `source` holds the text.
     pub source: TaskKey,
     /// The artifact whose blob `asks` holds the question.
     pub round: TaskKey,
-    /// Its index there.
+    /// Index in that blob.
     pub at: u32,
 }
 
-/// A question without the text it is about.
+/// A question without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StructureQuestion {
@@ -78,52 +71,45 @@ pub(crate) enum StructureQuestion {
     },
 }
 
-/// The text a question is about.
 pub(crate) enum QuestionText<'a> {
-    /// Pages, the first of which has this number.
+    /// Consecutive pages, and the number of the first.
     Pages(PageNo, &'a [Page]),
     /// All lines of a text without pages.
     Lines(&'a [String]),
 }
 
-/// What a model said, bounded and typed. Pages, entries and titles are those of its own question, counted from 1.
+/// A bounded answer. Pages, entries and titles are counted from 1 within the question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StructureAnswer {
-    /// Whether a page is a table of contents, and whether it prints page numbers.
     Contents {
-        /// The verdict.
         is_contents: bool,
-        /// Whether its entries carry the numbers of pages.
         has_page_numbers: bool,
     },
-    /// The entries of a table of contents, in order.
+    /// In order.
     Entries(Vec<TocEntry>),
-    /// The sections that begin on pages, in order.
+    /// In order.
     Sections(Vec<WindowSection>),
     /// Entry and page of each title that was found.
     #[serde(rename = "found")]
     Located(Vec<(u32, u32)>),
-    /// Whether a title stands on its page as a heading.
+    /// Whether a title is a heading on its page.
     #[serde(rename = "stands")]
     TitleCheck {
-        /// The verdict.
         stands: bool,
-        /// Whether nothing of another section stands above it.
+        /// Whether nothing of another section is above it.
         starts_page: bool,
     },
-    /// The page a title stands on; 0: on none.
+    /// The page of a title; 0 if it is on none.
     Page(u32),
 }
 
-/// An entry of a table of contents; empty: not stated.
+/// An entry of a table of contents. Empty fields are not stated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TocEntry {
-    /// The number of the section.
     pub number: String,
-    /// Its title.
     pub title: String,
-    /// The printed page number.
+    /// Printed page number.
     pub label: String,
     /// 1 is the highest.
     pub level: u16,
@@ -132,23 +118,19 @@ pub struct TocEntry {
 /// A section that begins on a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowSection {
-    /// The number of the section; empty where it has none.
+    /// Empty if it has none.
     pub number: String,
-    /// Its title.
     pub title: String,
-    /// The page, as the question counts.
+    /// Counted within the question.
     pub page: u32,
     /// 1 is the highest.
     pub level: u16,
 }
 
-/// An answer with what it cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StructureReply {
-    /// What was said.
     #[serde(rename = "said")]
     pub answer: StructureAnswer,
-    /// What it cost.
     #[serde(rename = "spent")]
     pub usage: StageUsage,
 }
@@ -165,7 +147,7 @@ impl StructureQuestion {
         }
     }
 
-    /// The pages it is about; `None` in a text without pages.
+    /// `None` in a text without pages.
     pub(crate) fn pages(&self) -> Option<PageSpan> {
         match self {
             Self::DetectToc { page } => Some(PageSpan::between(*page, *page)),
@@ -187,28 +169,23 @@ impl StructureQuestion {
         }
     }
 
-    /// What is put before the model: blocks of data, pages numbered from 1 within the question.
+    /// The prompt: delimited blocks of data, with pages numbered from 1 within the question.
     pub(crate) fn prompt(&self, text: &QuestionText<'_>) -> String {
-        let page = |page: PageNo| text.page(page, None);
-        let numbered = |name: &str, pages: PageSpan| {
-            pages
-                .pages()
-                .enumerate()
-                .map(|(at, no): (usize, PageNo)| delimit(&format!("{name} {}", at + 1), &page(no)))
-                .collect::<Vec<_>>()
-        };
         let blocks = match self {
-            Self::DetectToc { page: no } => vec![delimit("Page", &page(*no))],
-            Self::ReadContents { pages } => numbered("Contents", *pages),
+            Self::DetectToc { page: no } => vec![delimit("Page", &text.page(*no, None))],
+            Self::ReadContents { pages } => text.numbered("Contents", *pages),
             Self::ReadWindow { before, pages } => {
-                let before = before.map(|no| delimit("Before", &page(no)));
-                before.into_iter().chain(numbered("Page", *pages)).collect()
+                let before = before.map(|no| delimit("Before", &text.page(no, None)));
+                before
+                    .into_iter()
+                    .chain(text.numbered("Page", *pages))
+                    .collect()
             }
             Self::Locate { titles, pages } => titles
                 .iter()
                 .enumerate()
                 .map(|(at, title): (usize, &String)| delimit(&format!("Title {}", at + 1), title))
-                .chain(numbered("Page", *pages))
+                .chain(text.numbered("Page", *pages))
                 .collect(),
             Self::VerifyTitle { title, place } => {
                 vec![
@@ -217,13 +194,12 @@ impl StructureQuestion {
                 ]
             }
             Self::Repair { title, pages } => std::iter::once(delimit("Title", title))
-                .chain(numbered("Page", *pages))
+                .chain(text.numbered("Page", *pages))
                 .collect(),
         };
         blocks.join("\n\n")
     }
 
-    /// What tells it from other questions.
     pub(crate) fn id(&self, text: &QuestionText<'_>) -> QuestionId {
         QuestionId {
             kind: self.kind(),
@@ -233,7 +209,18 @@ impl StructureQuestion {
 }
 
 impl QuestionText<'_> {
-    /// The text of a page, with line `kept` though it may look like a running head; empty where it is not shown.
+    /// Delimited pages, numbered from 1.
+    fn numbered(&self, name: &str, pages: PageSpan) -> Vec<String> {
+        pages
+            .pages()
+            .zip(1..)
+            .map(|(page, number): (PageNo, usize)| {
+                delimit(&format!("{name} {number}"), &self.page(page, None))
+            })
+            .collect()
+    }
+
+    // `keep_line` stays even if it looks like a running head. Empty if the page is not part of the text.
     fn page(&self, page: PageNo, keep_line: Option<u32>) -> String {
         let Self::Pages(first, pages) = self else {
             return String::new();
@@ -244,7 +231,7 @@ impl QuestionText<'_> {
             .unwrap_or_default()
     }
 
-    /// The text around a place: its page, or its line and the lines below.
+    // The page of a place, or its line and the lines below.
     fn around(&self, place: SectionStart) -> String {
         match (place, self) {
             (SectionStart::Page(at), _) => self.page(at.page, Some(at.line)),

@@ -1,22 +1,21 @@
-//! Long text without sections of its own: read by the model in windows inside its own span, again where what it found
-//! there is still long; by rules where it found nothing.
+//! Splits long text without sections. The model reads it in windows, repeatedly while the parts are still
+//! long; rules split what the model leaves whole.
 
 use std::collections::BTreeSet;
 
 use stemma_document::{DraftEntry, EntryVerdict, EvidenceSource, OutlineError, PageNo};
 
-use super::entries::{OutlineEntry, sort_entries};
-use super::outline_method::entries_from_rules;
+use super::entries::{OutlineEntry, entries_from_rules, sort_entries};
 use super::structure_queries::{QueryResult, StructureQueries};
 use super::toc;
 use super::verify;
 use stemma_outline::structure::verify_titles::{LocatedSection, LongSpan, PageAnalysis};
 use stemma_outline::structure::{Draft, WINDOWS};
 
-/// How often what was found inside a long section is split again.
+// How often parts are split again.
 const MAX_DEPTH: usize = 3;
 
-/// Splits what is too long; every title is looked at where it was found.
+/// Splits long sections, and verifies every title that the model finds in them.
 pub(super) fn split_long_sections(
     queries: &mut StructureQueries<'_>,
     analysis: &PageAnalysis<'_>,
@@ -41,8 +40,8 @@ pub(super) fn split_long_sections(
     Ok(entries)
 }
 
-/// What the model reads inside long text, each on a level below the section that holds it; and the long text in which it
-/// read nothing. Text that was read before is left alone.
+// Sections that the model finds inside long text, below the enclosing section, and the text in which it found
+// none. Text that was read before is skipped.
 fn read_inside(
     queries: &mut StructureQueries<'_>,
     analysis: &PageAnalysis<'_>,
@@ -68,14 +67,15 @@ fn read_inside(
                     added.extend(nested)
                 }
             }
+            // Asks about the other spans too, so that all questions go into the same round.
             Err(stop) => missing = Some(stop),
         }
     }
     missing.map_or(Ok((added, open)), Err)
 }
 
-/// Entries inside long text. Where the section that opens it was named too, that says how far the levels differ; else they
-/// are below it.
+// If the model also names the section that opens the text, the difference to its known level shifts all
+// levels. Otherwise all entries go below it.
 fn nest_below(
     long: &LongSpan,
     entries: &[OutlineEntry],
@@ -108,7 +108,7 @@ fn nest_below(
     inside
 }
 
-/// What rules found inside long text, on levels below the section that opens it.
+// Sections found by rules, below the section that opens the text.
 fn rule_sections_inside(
     long: &LongSpan,
     entries: &[OutlineEntry],
@@ -131,7 +131,6 @@ fn rule_sections_inside(
     inside
 }
 
-/// The section that long text belongs to.
 fn enclosing_section<'e>(long: &LongSpan, entries: &'e [OutlineEntry]) -> Option<&'e OutlineEntry> {
     entries
         .iter()
@@ -139,8 +138,8 @@ fn enclosing_section<'e>(long: &LongSpan, entries: &'e [OutlineEntry]) -> Option
         .find(|entry| entry.spot.is_some_and(|spot| long.opens_with(spot)))
 }
 
-/// A draft of rules that holds, with what the model says about what they left open: titles that they did not find where
-/// they should stand, and long text in which they found nothing.
+/// Completes a reliable draft made by rules: asks about titles that were not found where they should be, and
+/// about long text without sections.
 pub(super) fn fill_open_entries(
     queries: &mut StructureQueries<'_>,
     analysis: &PageAnalysis<'_>,
@@ -149,14 +148,13 @@ pub(super) fn fill_open_entries(
     let before = entries_from_rules(analysis, rules);
     let mut entries = before.clone();
     let check = verify::confirm_doubtful(queries, analysis, &mut entries, is_unresolved);
+    // Both questions are asked before the first `?`, so that they go into the same round.
     let added = read_inside(queries, analysis, &before, &mut BTreeSet::new());
     check?;
     let (added, _) = added?;
-    let stands = |entry: &OutlineEntry| entry.check.is_some_and(|check| check.stands);
-    let changed = entries
-        .iter()
-        .zip(&before)
-        .any(|(entry, before)| entry.spot != before.spot || stands(entry));
+    let changed = entries.iter().zip(&before).any(|(entry, before)| {
+        entry.spot != before.spot || entry.check.is_some_and(|check| check.stands)
+    });
     if !changed && added.is_empty() {
         return Ok(Ok(rules.clone()));
     }
@@ -180,7 +178,7 @@ pub(super) fn fill_open_entries(
     ))
 }
 
-/// Whether rules did not find the title that an entry claims; a PART that they supply claims none.
+// Whether the title of an entry was not found. A PART heading that rules insert has no title to find.
 fn is_unresolved(entry: &OutlineEntry) -> bool {
     let DraftEntry {
         evidence,
@@ -192,7 +190,7 @@ fn is_unresolved(entry: &OutlineEntry) -> bool {
         && (*evidence != EvidenceSource::Grammar || label.is_some() || target.is_some())
 }
 
-/// What a witness in the document announces, and the model sees where it is announced, is found.
+// A title counts as found if the document announces it and the model sees it there.
 fn to_confirmed(entry: &OutlineEntry, analysis: &PageAnalysis<'_>) -> Option<LocatedSection> {
     let spot = entry.spot?;
     let starts_page = analysis.starts_page(spot);

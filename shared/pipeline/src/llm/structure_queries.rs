@@ -1,4 +1,5 @@
-//! The desk at which the method asks: typed answers, what was not answered, and how much of what was said stands on paper.
+//! Typed questions about structure. Tracks failed questions, and how many returned titles are in the
+//! document.
 
 use std::collections::BTreeMap;
 
@@ -11,30 +12,27 @@ use super::questions::{
 };
 use super::section_answers::ReplyResult;
 
-/// Goes on, or stops where answers are missing.
+/// Continues, or stops because answers are missing.
 pub(crate) type QueryResult<T> = Result<T, AnswersPending>;
 
-/// Answers in the order of their questions; `None`: there is none.
+// In the order of the questions; `None` if a question failed.
 type QueryAnswers<T> = QueryResult<Vec<Option<T>>>;
 
-/// Asks, and keeps account.
 pub(crate) struct StructureQueries<'a> {
     collector: QuestionCollector<'a>,
-    /// Codes of the questions that failed.
+    // Codes of failed questions.
     unanswered: BTreeMap<QuestionId, String>,
-    /// Titles that the model named on the way that is gone, and on those that were given up.
+    /// Titles named in the current strategy. `previous` sums up the abandoned ones.
     pub(crate) current: TitleStats,
     previous: TitleStats,
-    /// What was given up, and why.
+    /// Strategies that were abandoned, and why.
     pub(crate) gaps: Vec<Gap>,
 }
 
-/// Titles that a model named.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TitleStats {
-    /// All of them.
     pub(crate) total: usize,
-    /// Those that do not stand where it said.
+    /// Titles that are not where the model said.
     pub(crate) misplaced: usize,
 }
 
@@ -49,7 +47,7 @@ impl<'a> StructureQueries<'a> {
         }
     }
 
-    /// Begins another way: what was named on the one before says nothing about it.
+    /// Starts another strategy. Titles of the previous one do not count for or against it.
     pub(crate) fn start_strategy(&mut self) {
         let current = std::mem::take(&mut self.current);
         self.previous = TitleStats {
@@ -58,13 +56,12 @@ impl<'a> StructureQueries<'a> {
         };
     }
 
-    /// A title was named; `stands`: it stands where it should.
+    /// Counts a title. `is_placed`: whether it was found where it should be.
     pub(crate) fn count_title(&mut self, is_placed: bool) {
         self.current.total += 1;
         self.current.misplaced += usize::from(!is_placed);
     }
 
-    /// The questions that have no answer yet.
     pub(crate) fn into_pending(self) -> Vec<(QuestionId, StructureQuestion)> {
         self.collector.pending
     }
@@ -83,7 +80,6 @@ impl<'a> StructureQueries<'a> {
         })
     }
 
-    /// What each table of contents lists.
     pub(crate) fn read_toc(&mut self, tables: Vec<PageSpan>) -> QueryAnswers<Vec<TocEntry>> {
         let questions = tables
             .into_iter()
@@ -94,7 +90,7 @@ impl<'a> StructureQueries<'a> {
         })
     }
 
-    /// The sections that begin on each stretch of pages, with the page before it.
+    /// The sections that begin in each window. The page before a window is shown as context.
     pub(crate) fn read_windows(
         &mut self,
         windows: &[(Option<PageNo>, PageSpan)],
@@ -111,7 +107,7 @@ impl<'a> StructureQueries<'a> {
         })
     }
 
-    /// Where titles stand: entry and page, both counted from 1.
+    /// Entry and page of each title that was found, both from 1.
     pub(crate) fn locate_titles(
         &mut self,
         groups: Vec<(Vec<String>, PageSpan)>,
@@ -125,7 +121,7 @@ impl<'a> StructureQueries<'a> {
         })
     }
 
-    /// Whether each title stands where it was located.
+    /// Whether each title is where it was located.
     pub(crate) fn verify_titles(
         &mut self,
         titles: Vec<(String, SectionStart)>,
@@ -145,7 +141,7 @@ impl<'a> StructureQueries<'a> {
         })
     }
 
-    /// The page each title stands on, counted from 1; 0: on none.
+    /// The page of each title, from 1; 0 if it is on none.
     pub(crate) fn relocate_titles(&mut self, titles: Vec<(String, PageSpan)>) -> QueryAnswers<u32> {
         let questions = titles
             .into_iter()
@@ -183,7 +179,7 @@ impl<'a> StructureQueries<'a> {
         });
     }
 
-    /// What was given up, and what was not answered: rules decided there alone.
+    /// Gaps for abandoned strategies, and for failed questions, which rules decided.
     pub(crate) fn into_gaps(mut self) -> Vec<Gap> {
         self.start_strategy();
         let mut gaps = std::mem::take(&mut self.gaps);
@@ -248,7 +244,7 @@ impl<'a> StructureQueries<'a> {
     }
 }
 
-/// Page `number` of the pages of a question, which counts them from 1; `None`: it holds no such page.
+/// Page `number` (from 1) of a question; `None` if it has fewer pages.
 pub(crate) fn nth_page(pages: PageSpan, number: u32) -> Option<PageNo> {
     pages.pages().nth(number.checked_sub(1)? as usize)
 }

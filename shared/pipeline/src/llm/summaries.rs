@@ -1,66 +1,92 @@
-//! The summaries of a document: which sections are asked about, in which order, each by the digest of exactly what its
-//! question will hold. The flow reads it; no text is in it.
-
-use std::sync::Arc;
+//! Plans the summaries of a document: which sections to ask about, in which order, each by the digest of its
+//! prompt. Holds no text, because the flow reads it.
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, Section, SectionTree, Source, text};
-use stemma_engine::replay::{FlowStop, Replay};
-use stemma_engine::stage::Stage;
-use stemma_engine::{TaskKey, TaskKeyBuilder};
+use stemma_engine::TaskKey;
 use stemma_llm::tokens;
 
-use super::prompt_text::{stretches, title_digest};
+use super::prompt_text::{InputDigest, PROMPT_OVERHEAD_TOKENS, stretches, title_digest};
 use super::section_answers::{ReplyResult, SummaryRef};
-use crate::FilingFlow;
 use crate::settings::{Purpose, RunSettings};
-use crate::stages::{Describe, Summarize};
 
-/// Parts of a section whose summaries its own summary is made from; of more it reads the titles alone. A message has no room
-/// for the names of more artifacts.
+/// Most children whose summaries a section reads; of others it reads the titles. A message has no room for
+/// more artifact keys.
 pub(crate) const MAX_PART_SUMMARIES: usize = 60;
-/// Tokens of a prompt that are kept for what stands around a text: instructions, marks, the titles of parts.
-pub(crate) const PROMPT_OVERHEAD_TOKENS: u32 = 1_000;
 
 /// A section to be summarized.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SectionPlan {
+pub(crate) struct SectionPlan {
     /// 1 for top sections.
     pub depth: u16,
-    /// Whether it is so short that it is its own summary.
+    /// Whether its text is short enough to be its own summary.
     pub small: bool,
-    /// Digest of its title and its own text; of its whole text where it is small; of its title alone where its own text is
-    /// asked about in stretches.
+    /// Digest of title and own text; of the whole text if it is short; of the title alone if the own text is
+    /// split.
     pub text: Digest,
-    /// Digests of its title and each stretch of its own text, where that is too long for one prompt.
+    /// Digests of title and stretch, if the own text is too long for one prompt.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub stretches: Vec<Digest>,
 }
 
-/// The summaries there are to be of a tree.
+/// The summaries of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SummaryTree {
-    /// The artifact that holds the tree.
+    // The artifact that holds the tree.
     draft: TaskKey,
-    /// The artifact that holds the text.
+    // The artifact that holds the text.
     source: TaskKey,
     sections: Vec<SectionPlan>,
-    /// Per section, the indices of its sub-sections.
+    // Per section, the indices of its children.
     children: Vec<Vec<usize>>,
-    /// Per section, how many levels are below it.
+    // Per section, the number of levels below it.
     heights: Vec<usize>,
-    /// The stretches of all sections that have some, in order, with the index of their section and their number in it.
+    // All stretches in order: the index of their section, and their number in it.
     stretches: Vec<(usize, usize)>,
 }
 
-/// What each section says, by its index, and behind them what each stretch says, with the task that made it; `None`: not
-/// asked.
+/// Summaries by section index, then those of the stretches.
 pub(crate) type SummaryAnswers = Vec<SummaryAnswer>;
 
-/// What one of them says, or the code of the failure.
+/// The task, and its summary or the code of its failure; `None` if it was not asked.
 pub(crate) type SummaryAnswer = Option<(TaskKey, ReplyResult<SummaryRef>)>;
 
-/// What is to be asked about the sections of a measured tree, in pre-order.
+/// One summary to ask for: the payload of `summarize`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct SummaryTask {
+    /// Digest of the prompt.
+    pub(crate) reads: Digest,
+    /// The artifact that holds the sections.
+    pub(crate) draft: TaskKey,
+    /// The artifact that holds the text.
+    pub(crate) source: TaskKey,
+    pub(crate) section: u32,
+    /// Summarizes this stretch of the own text alone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) stretch: Option<u32>,
+    /// Artifacts of the summaries of all stretches, which replace the own text; `None` for a stretch without
+    /// a summary.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) own: Vec<Option<TaskKey>>,
+    /// Artifacts of the summaries of children, by child index. Of other children the text is read if it is
+    /// short, else the title.
+    pub(crate) parts: Vec<(u32, TaskKey)>,
+}
+
+/// The description to ask for: the payload of `describe`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct DescriptionTask {
+    /// Digest of the prompt.
+    pub(crate) reads: Digest,
+    /// The artifact that holds the sections.
+    pub(crate) draft: TaskKey,
+    /// The artifact that holds the text.
+    pub(crate) source: TaskKey,
+    /// Artifacts of the summaries of top sections, by index. Of others the title is read.
+    pub(crate) parts: Vec<(u32, TaskKey)>,
+}
+
+/// The sections of a measured tree, in pre-order.
 pub(crate) fn plan_summaries(
     source: &Source,
     tree: &SectionTree,
@@ -96,7 +122,7 @@ pub(crate) fn plan_summaries(
         .collect()
 }
 
-/// The stretches in which a section's own text is asked about; none, where it fits into one prompt.
+/// The stretches of a section's own text; empty if it fits in one prompt.
 pub(crate) fn own_stretches<'a>(own: &'a str, settings: &RunSettings) -> Vec<&'a str> {
     let most = settings.model.as_ref().map_or(u32::MAX, |model| {
         model.max_prompt_tokens_for(Purpose::Summaries)
@@ -104,7 +130,7 @@ pub(crate) fn own_stretches<'a>(own: &'a str, settings: &RunSettings) -> Vec<&'a
     let room = most
         .saturating_sub(PROMPT_OVERHEAD_TOKENS)
         .max(PROMPT_OVERHEAD_TOKENS);
-    // A token is a byte or more, so that the tokens of most texts need not be counted.
+    // A token has at least one byte, so most texts need no counting.
     if own.len() <= room as usize || tokens::count(own) <= room {
         Vec::new()
     } else {
@@ -113,7 +139,6 @@ pub(crate) fn own_stretches<'a>(own: &'a str, settings: &RunSettings) -> Vec<&'a
 }
 
 impl SummaryTree {
-    /// The summaries of the tree in `draft`, of the text in `source`.
     pub(crate) fn new(draft: TaskKey, source: TaskKey, sections: Vec<SectionPlan>) -> Self {
         let (children, heights) = children_and_heights(&sections);
         let stretches = sections
@@ -133,12 +158,12 @@ impl SummaryTree {
         }
     }
 
-    /// Number of things that may be summarized: sections, and behind them stretches of such as are long.
+    /// Number of possible summaries: sections, then stretches.
     pub(crate) fn len(&self) -> usize {
         self.sections.len() + self.stretches.len()
     }
 
-    /// Sections of whose own text a stretch was not answered about, with the code of the failure.
+    /// Sections with an unanswered stretch, and the code of the failure.
     pub(crate) fn unanswered_stretches(&self, answers: &[SummaryAnswer]) -> Vec<(usize, String)> {
         let behind = answers.get(self.sections.len()..).unwrap_or_default();
         self.stretches
@@ -152,64 +177,17 @@ impl SummaryTree {
             .collect()
     }
 
-    /// Asks about all of them, leaves first.
-    pub(crate) fn ask_all(
-        &self,
-        replay: &mut Replay<'_, FilingFlow>,
-    ) -> Result<Arc<SummaryAnswers>, FlowStop> {
-        let mut results: Arc<SummaryAnswers> = Arc::new(vec![None; self.len()]);
-        for wave in 0..self.waves() {
-            let below = Arc::clone(&results);
-            results = replay.sub_flow(
-                "summaries",
-                |identity: &mut TaskKeyBuilder| {
-                    identity.text(&self.draft.to_string()).number(wave as u64);
-                },
-                |replay| {
-                    let stages = self.wave_stages(wave, &below);
-                    let keys: Vec<_> = stages
-                        .iter()
-                        .map(|(index, stage)| (*index, stage.key(replay.settings())))
-                        .collect();
-                    let answers = replay.results(stages.into_iter().map(|(_, stage)| stage))?;
-                    let mut results = below.to_vec();
-                    for ((index, key), answer) in keys.into_iter().zip(answers) {
-                        results[index] = Some((key, answer.map_err(|record| record.code)));
-                    }
-                    Ok(Arc::new(results))
-                },
-            )?;
-        }
-        Ok(results)
-    }
-
-    /// Asks about the document as a whole, when all summaries are there.
-    pub(crate) fn ask_description(
-        &self,
-        replay: &mut Replay<'_, FilingFlow>,
-        answers: &[SummaryAnswer],
-    ) -> Result<SummaryAnswer, FlowStop> {
-        let Some(describe) = self.description_stage(answers) else {
-            return Ok(None);
-        };
-        let answer = replay.result(&describe)?;
-        Ok(Some((
-            describe.key(replay.settings()),
-            answer.map_err(|record| record.code),
-        )))
-    }
-
-    /// The waves of summaries there are, leaves first.
+    /// Number of waves. A wave needs the summaries of the waves before it.
     pub(crate) fn waves(&self) -> usize {
         self.heights.iter().max().map_or(0, |height| height + 1)
     }
 
-    /// The summaries of one wave, with the indices of what they are of; what is below them is told in `said`.
-    pub(crate) fn wave_stages(
+    /// The summaries of one wave with their indices, given the answers of the waves before it.
+    pub(crate) fn wave_tasks(
         &self,
         wave: usize,
         answers: &[SummaryAnswer],
-    ) -> Vec<(usize, Summarize)> {
+    ) -> Vec<(usize, SummaryTask)> {
         let is_due = |index: &usize| {
             let section = &self.sections[*index];
             self.heights[*index] == wave
@@ -219,16 +197,16 @@ impl SummaryTree {
         let sections = (0..self.sections.len()).filter(is_due);
         let stretches = self.stretches.iter().enumerate().filter(|_| wave == 0);
         let stretches =
-            stretches.map(|(at, (section, stretch))| (at, self.stretch_stage(*section, *stretch)));
+            stretches.map(|(at, (section, stretch))| (at, self.stretch_task(*section, *stretch)));
         let stretches = stretches.map(|(at, is_due)| (self.sections.len() + at, is_due));
         sections
-            .map(|index| (index, self.section_stage(index, answers)))
+            .map(|index| (index, self.section_task(index, answers)))
             .chain(stretches)
             .collect()
     }
 
-    /// The question about the document as a whole; `None`: it has no sections.
-    pub(crate) fn description_stage(&self, answers: &[SummaryAnswer]) -> Option<Describe> {
+    /// `None` if the document has no sections.
+    pub(crate) fn description_task(&self, answers: &[SummaryAnswer]) -> Option<DescriptionTask> {
         let first = self.sections.first()?;
         let top: Vec<usize> = (0..self.sections.len())
             .filter(|index| self.sections[*index].depth == 1)
@@ -247,7 +225,7 @@ impl SummaryTree {
                 None => input.add_part(self.sections[index].text),
             }
         }
-        Some(Describe {
+        Some(DescriptionTask {
             reads: input.finish(),
             draft: self.draft,
             source: self.source,
@@ -255,7 +233,7 @@ impl SummaryTree {
         })
     }
 
-    /// Whether anything is known about a section whose own text is asked about in stretches.
+    // A section whose own text is split is summarized only if a stretch or a child was.
     fn has_answer_below(&self, index: usize, answers: &[SummaryAnswer]) -> bool {
         let stretches = self
             .stretches
@@ -272,13 +250,13 @@ impl SummaryTree {
         })
     }
 
-    fn stretch_stage(&self, section: usize, stretch: usize) -> Summarize {
+    fn stretch_task(&self, section: usize, stretch: usize) -> SummaryTask {
         let reads = InputDigest::new(self.sections[section].stretches[stretch], 0).finish();
         let draft = self.draft;
         let source = self.source;
         let section = u32::try_from(section).unwrap_or(u32::MAX);
         let stretch = u32::try_from(stretch).ok();
-        Summarize {
+        SummaryTask {
             reads,
             draft,
             source,
@@ -289,7 +267,7 @@ impl SummaryTree {
         }
     }
 
-    fn section_stage(&self, index: usize, answers: &[SummaryAnswer]) -> Summarize {
+    fn section_task(&self, index: usize, answers: &[SummaryAnswer]) -> SummaryTask {
         let children = &self.children[index];
         let mut input = InputDigest::new(self.sections[index].text, children.len());
         let mut own = Vec::new();
@@ -318,7 +296,7 @@ impl SummaryTree {
         let section = u32::try_from(index).unwrap_or(u32::MAX);
         let draft = self.draft;
         let source = self.source;
-        Summarize {
+        SummaryTask {
             reads: input.finish(),
             draft,
             source,
@@ -330,31 +308,13 @@ impl SummaryTree {
     }
 }
 
-/// What is said at an index, and by which task; `None`: nothing.
+// The task and digest of a successful summary.
 fn successful_answer(answers: &[SummaryAnswer], index: usize) -> Option<(TaskKey, Digest)> {
     let (key, answer) = answers[index].as_ref()?;
     Some((*key, answer.as_ref().ok()?.digest))
 }
 
-/// Digest of what a summary is made from: the section's own text, how many parts it has, and of each part its summary,
-/// or its text where it is small, or its title alone where it has no summary.
-pub(crate) struct InputDigest(Vec<u8>);
-
-impl InputDigest {
-    pub(crate) fn new(own: Digest, parts: usize) -> Self {
-        Self([own.as_bytes(), &(parts as u64).to_le_bytes()].concat())
-    }
-
-    pub(crate) fn add_part(&mut self, digest: Digest) {
-        self.0.extend_from_slice(digest.as_bytes());
-    }
-
-    pub(crate) fn finish(self) -> Digest {
-        Digest::from_content(&self.0)
-    }
-}
-
-/// Children and heights of sections in pre-order.
+// Children and heights of sections in pre-order.
 fn children_and_heights(sections: &[SectionPlan]) -> (Vec<Vec<usize>>, Vec<usize>) {
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); sections.len()];
     let mut path: Vec<usize> = Vec::new();
@@ -367,10 +327,11 @@ fn children_and_heights(sections: &[SectionPlan]) -> (Vec<Vec<usize>>, Vec<usize
     }
     let mut heights = vec![0; sections.len()];
     for index in (0..sections.len()).rev() {
-        // A small section is asked about nothing, and neither is what is in it.
+        // A short section is not summarized, and neither are its children.
         let summarized = children[index]
             .iter()
             .filter(|child| !sections[**child].small);
+        // The stretches of a section are summarized in wave 0, so the section itself comes later.
         let above_stretches = usize::from(!sections[index].stretches.is_empty());
         heights[index] = summarized
             .map(|child| heights[*child] + 1)
@@ -413,7 +374,7 @@ mod tests {
             (1, false),
         ]);
         let wave = |wave| {
-            plan.wave_stages(wave, &vec![None; 6])
+            plan.wave_tasks(wave, &vec![None; 6])
                 .into_iter()
                 .map(|(index, _)| index)
                 .collect::<Vec<_>>()
@@ -430,11 +391,11 @@ mod tests {
         let answers = |text: &str| {
             let answers = SummaryRef {
                 digest: Digest::from_content(text.as_bytes()),
-                usage: super::super::StageUsage::default(),
+                usage: crate::llm::StageUsage::default(),
             };
             vec![None, Some((plan.draft, Ok(answers)))]
         };
-        let reads = |answers: &[_]| plan.wave_stages(1, answers).remove(0).1.reads;
+        let reads = |answers: &[_]| plan.wave_tasks(1, answers).remove(0).1.reads;
         assert_eq!(reads(&answers("a")), reads(&answers("a")));
         assert_ne!(reads(&answers("a")), reads(&answers("b")));
     }
@@ -446,10 +407,10 @@ mod tests {
         let plan = plan_summaries(&depths);
         let answers = SummaryRef {
             digest: Digest::from_content(b"x"),
-            usage: super::super::StageUsage::default(),
+            usage: crate::llm::StageUsage::default(),
         };
         let answers = vec![Some((plan.draft, Ok(answers))); 201];
-        let payload = serde_json::to_vec(&plan.wave_stages(1, &answers).remove(0).1).unwrap();
+        let payload = serde_json::to_vec(&plan.wave_tasks(1, &answers).remove(0).1).unwrap();
         assert!(payload.len() < 3_000, "{}", payload.len());
     }
 }

@@ -1,5 +1,5 @@
-//! What a model is asked about a document: questions about its structure, then sections, each by the digest of exactly
-//! what the question will hold. The flow reads it; no text is in it.
+//! The plan of a document: questions about structure first, then sections, each by the digest of its prompt.
+//! Holds no text, because the flow reads it.
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{ModelAnswers, SectionTree, Source};
@@ -10,40 +10,38 @@ use super::summaries::{SectionPlan, SummaryTree, plan_summaries};
 use crate::settings::RunSettings;
 use stemma_outline::structure::Draft;
 
-/// Questions, or sections, of one part of a plan: an outcome holds at most 64 KiB.
+/// Most questions or sections on one page of a plan: an outcome holds at most 64 KiB.
 pub(crate) const ITEMS_PER_PAGE: usize = 300;
 
-/// What [`DraftOutline`](crate::stages::DraftOutline) leaves for the stages after it.
+/// The result of [`DraftOutline`](crate::stages::DraftOutline) for later stages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DraftBlob {
-    /// What rules and answers found.
     pub(crate) draft: Draft,
-    /// The numbers of the answers it was found with.
+    /// Statistics of the answers about structure.
     pub(crate) answers: ModelAnswers,
-    /// The tree of it, measured; its sections have the indices of the plan.
+    /// The measured tree of the draft. Its sections have the indices of the plan.
     pub(crate) tree: SectionTree,
 }
 
-/// A stretch of a plan.
+/// A part of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PlanPage {
-    /// Questions about structure, before there is an outline.
+    /// Questions about structure, while the outline is open.
     #[serde(rename = "asked")]
     pub questions: Vec<QuestionId>,
-    /// Per section, once there is one.
+    /// Sections, once the outline is final.
     pub sections: Vec<SectionPlan>,
 }
 
-/// The plan of a document, put together from its parts.
+/// The complete plan of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SummaryPlan {
     /// The artifact that holds the draft.
     pub(crate) draft: TaskKey,
-    /// The summaries.
     pub(crate) summaries: SummaryTree,
 }
 
-/// Plans the questions about the sections of a document, in parts of [`ITEMS_PER_PAGE`].
+/// Plans the sections of a document, in pages of [`ITEMS_PER_PAGE`].
 pub(crate) fn plan_pages(
     source: &Source,
     tree: &SectionTree,
@@ -65,7 +63,6 @@ pub(crate) fn plan_pages(
 }
 
 impl SummaryPlan {
-    /// Puts a plan together.
     pub(crate) fn from_pages(draft: TaskKey, source: TaskKey, parts: Vec<PlanPage>) -> Self {
         let sections = parts.into_iter().flat_map(|part| part.sections).collect();
         Self {

@@ -1,16 +1,16 @@
-//! The method against a scripted model: each way to the sections, each edge from one to the next, and what lies can do.
+//! The outline method against a scripted model: each strategy, each fallback, and what false answers can do.
 
 use std::collections::BTreeSet;
 
 use stemma_document::{EntryVerdict, EvidenceSource, Method, SectionStart, Source};
 
-use super::StageUsage;
 use super::answer_set::AnswerSet;
 use super::outline_method::{OutlineRound, outline_round};
 use super::questions::{
     QuestionKind, StructureAnswer, StructureQuestion, StructureReply, TocEntry, WindowSection,
 };
 use super::section_answers::ReplyResult;
+use super::usage::StageUsage;
 use crate::settings::{RunSettings, StructureMode};
 use stemma_outline::structure::Draft;
 use stemma_outline::structure::fixture::{Doc, line};
@@ -24,12 +24,12 @@ const TITLES: [&str; 6] = [
     "Controls",
 ];
 
-/// What is true of a fixture: title, level and page (from 1) of its sections, and its contents page.
+// Title, level and page (from 1) of the sections of a fixture, and its contents page.
 #[derive(Clone)]
 struct ScriptedTruth {
     sections: Vec<(&'static str, u16, u32)>,
     contents: Option<u32>,
-    /// What a printed label adds to the page.
+    // Printed label = page − offset.
     offset: u32,
 }
 
@@ -49,10 +49,10 @@ impl ScriptedTruth {
             .map(|section| section.2)
     }
 
-    /// What one who knows it says.
+    // The correct answer.
     fn answer(&self, ask: &StructureQuestion) -> StructureAnswer {
         let inside = |page: u32| {
-            // What is shown before a window is not counted.
+            // The page before a window is not counted.
             let pages = if let StructureQuestion::ReadWindow { pages, .. } = ask {
                 *pages
             } else {
@@ -122,7 +122,7 @@ impl ScriptedTruth {
     }
 }
 
-/// A walk to its end.
+// A completed run of the method.
 struct ScriptedRun {
     draft: Draft,
     questions: Vec<StructureQuestion>,
@@ -149,7 +149,7 @@ impl ScriptedRun {
             .collect()
     }
 
-    /// Title, level and page of what is no window, and no contents page.
+    // Title, level and page of all entries except windows and the contents page.
     fn sections(&self) -> Vec<(String, u16, u32)> {
         let entries = self
             .draft
@@ -193,7 +193,7 @@ fn settings(structure: StructureMode) -> RunSettings {
     }
 }
 
-/// Walks until nothing is left to ask.
+// Runs rounds until no question is left.
 fn run_method(
     source: &Source,
     settings: &RunSettings,
@@ -230,7 +230,8 @@ fn run_truthful(source: &Source, structure: StructureMode, truth: &ScriptedTruth
     run_method(source, &settings(structure), |ask| Ok(truth.answer(ask)))
 }
 
-/// Twelve pages of prose, one of the six titles on every second one, set like the text around it: rules see none.
+// Twelve pages of prose. Every second page has one of the six titles, set like the text around it, so rules
+// do not find it.
 fn unmarked_document() -> (Doc, ScriptedTruth) {
     let mut doc = Doc::new(12);
     for page in 0..12 {
@@ -246,7 +247,7 @@ fn unmarked_document() -> (Doc, ScriptedTruth) {
     (doc, ScriptedTruth::new(sections))
 }
 
-/// The same behind a page of contents.
+// Like `unmarked_document`, after a contents page.
 fn document_with_toc(labels: bool) -> (Doc, ScriptedTruth) {
     let mut doc = Doc::new(13);
     doc.add(0, line("Contents"));
@@ -290,7 +291,7 @@ fn toc_with_page_numbers_is_tried_first() {
             QuestionKind::VerifyTitle
         ])
     );
-    // Pages of the same text are one question.
+    // Pages with the same text are one question.
     assert_eq!(
         (
             walked.count(QuestionKind::DetectToc),
@@ -433,7 +434,7 @@ fn failed_strategies_fall_back_to_rules() {
 #[test]
 fn title_matched_at_mention_is_repaired() {
     let (mut doc, mut truth) = unmarked_document();
-    // The look of a heading, on the page the label means; the section begins two pages later.
+    // It looks like a heading, on the page that the label names. The section begins two pages later.
     doc.add(5, line("Results").bold().size(14.0));
     truth.contents = None;
     let early = run_method(
@@ -515,7 +516,7 @@ fn long_section_is_split_within_its_span() {
                 .map(|(title, at)| (*title, 2, 10 * at + 6)),
         ),
     );
-    // The first reading misses what lies inside.
+    // The first reading misses the inner sections.
     let outer = ScriptedTruth::new([("Overview", 1, 1), ("Closing", 1, 38)]);
     let first = std::cell::Cell::new(true);
     let mut small = settings(StructureMode::Llm);

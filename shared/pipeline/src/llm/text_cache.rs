@@ -1,7 +1,7 @@
-//! The text that questions are about: read from packed sources, and kept for the next question about the same pages.
+//! Cache of text, questions and drafts for questions about the same document.
 //!
-//! A hundred questions about one document fetch its source once and unpack each chunk once. Kept text is bounded in
-//! bytes; what was not used for longest goes first.
+//! A hundred questions about one document fetch its source once and decode each chunk once. The cache is
+//! bounded in bytes, and evicts the least recently used entry.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -20,14 +20,11 @@ use super::questions::{QuestionText, StructureQuestion};
 use super::summary_plan::DraftBlob;
 use crate::FilingFlow;
 
-/// Bytes that are kept, where nothing else is said.
 const DEFAULT_BUDGET_BYTES: usize = 256 << 20;
-/// Lines below a heading that show whether it is one, in texts without pages.
-const EXCERPT_LINES: u32 = 20;
-/// What a line takes in memory beside its text, roughly.
+// Approximate memory of a line besides its text.
 const LINE_BYTES: usize = 160;
 
-/// Texts and drafts at hand. One per worker.
+/// Cached texts and drafts. One per worker.
 pub struct TextCache {
     budget_bytes: usize,
     state: Mutex<TextCacheState>,
@@ -37,15 +34,15 @@ pub struct TextCache {
 struct TextCacheState {
     entries: HashMap<String, CachedText>,
     bytes: usize,
-    /// Counts uses: the clock of who was used last.
+    // Serves as the clock of `last_use`.
     uses: u64,
 }
 
-/// Something that is made once, however many ask for it at the same time.
+// Loaded once, even if several tasks ask at the same time.
 #[derive(Default)]
 struct CachedText {
     cell: Arc<OnceCell<Arc<dyn Any + Send + Sync>>>,
-    /// 0 until it is made.
+    // 0 until it is loaded.
     bytes: usize,
     last_use: u64,
 }
@@ -57,7 +54,7 @@ impl Default for TextCache {
 }
 
 impl TextCache {
-    /// Keeps at most about `budget_bytes`.
+    /// Keeps about `budget_bytes` at most.
     pub fn with_budget(budget_bytes: usize) -> Self {
         Self {
             budget_bytes,
@@ -65,7 +62,7 @@ impl TextCache {
         }
     }
 
-    /// What a question about structure puts before the model.
+    /// The prompt of a question about structure.
     pub(crate) async fn prompt(
         &self,
         task: &TaskContext<'_, FilingFlow>,
@@ -81,7 +78,7 @@ impl TextCache {
         }
     }
 
-    /// The questions of a round, read once.
+    /// The questions of a round.
     pub(crate) async fn questions(
         &self,
         task: &TaskContext<'_, FilingFlow>,
@@ -101,7 +98,7 @@ impl TextCache {
         self.get_or_load(cache_key(task, round, "asks"), make).await
     }
 
-    /// The text of a section: its own, or with its descendants'.
+    /// The own text of a section, or with `full` that of its descendants too.
     pub(crate) async fn section(
         &self,
         task: &TaskContext<'_, FilingFlow>,
@@ -139,7 +136,7 @@ impl TextCache {
         }
     }
 
-    /// The draft of a document, read once.
+    /// The draft of a document.
     pub(crate) async fn draft(
         &self,
         task: &TaskContext<'_, FilingFlow>,
@@ -159,7 +156,7 @@ impl TextCache {
             .await
     }
 
-    /// Pages `first..=last`, without what only structure looks at.
+    // Pages `first..=last`, without words and runs, which only the structure rules need.
     async fn pages(
         &self,
         task: &TaskContext<'_, FilingFlow>,
@@ -243,12 +240,13 @@ impl TextCache {
             .await
     }
 
-    /// What is kept under `cache_key`; made first, by one of those who ask, where there is nothing yet.
+    // The cached value of `name`. One caller loads it, the others wait.
     async fn get_or_load<T: Any + Send + Sync>(
         &self,
         name: String,
         make: impl Future<Output = Result<(T, usize), Failure>>,
     ) -> Result<Arc<T>, Failure> {
+        // The lock is not held while loading. The cell makes sure that only one caller loads the value.
         let cell = self.state().cell(&name);
         let mut bytes = 0;
         let make = async {
@@ -260,7 +258,7 @@ impl TextCache {
         self.state()
             .record_size(&name, bytes, loaded.is_err(), self.budget_bytes);
         loaded?.downcast::<T>().map_err(|_| {
-            Failure::permanent("model.texts", format!("{name} is kept as something else"))
+            Failure::permanent("model.texts", format!("{name} is cached with another type"))
         })
     }
 
@@ -277,11 +275,12 @@ impl TextCacheState {
         Arc::clone(&entry.cell)
     }
 
-    /// Notes that it was made (or could not be), and lets go of what was not used for longest.
+    // Records the size of a loaded value (a failed one is removed), then evicts the least recently used ones.
     fn record_size(&mut self, name: &str, bytes: usize, failed: bool, budget: usize) {
         if failed {
             self.evict(name);
         } else if let Some(entry) = self.entries.get_mut(name).filter(|_| bytes > 0) {
+            // The entry may have been evicted and loaded again meanwhile: only the difference is added.
             self.bytes += bytes - entry.bytes.min(bytes);
             entry.bytes = bytes;
         }
@@ -308,28 +307,6 @@ fn cache_key(task: &TaskContext<'_, FilingFlow>, key: &TaskKey, part: &str) -> S
 
 fn source_error(error: &CodecError) -> Failure {
     Failure::permanent("structure.source", error.to_string())
-}
-
-/// The text of a page as questions read it: without running heads and feet, so that a page that moved reads the same; but
-/// with line `entries` (an index), which someone takes for a heading.
-pub(crate) fn page_text(page: &Page, keep_line: Option<u32>) -> String {
-    let keep_line = keep_line.map(|line| line as usize);
-    let lines = page
-        .lines
-        .iter()
-        .enumerate()
-        .filter(|(index, line)| !line.is_furniture() || Some(*index) == keep_line);
-    lines
-        .map(|(_, line)| line.text.as_str())
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-/// A line and the lines below it.
-pub(super) fn excerpt_lines(lines: &[String], line: u32) -> String {
-    let first = (line.saturating_sub(1) as usize).min(lines.len());
-    let last = (first + EXCERPT_LINES as usize).min(lines.len());
-    lines[first..last].join("\n")
 }
 
 fn start(span: SectionSpan) -> Option<Position> {

@@ -1,5 +1,5 @@
-//! What a model reads: tables of contents, and stretches of pages where there are none. Titles that are not printed where
-//! it says are dropped, whoever wrote them.
+//! Sections that a model reads: from tables of contents, or from windows of pages. Titles that are not
+//! printed where it says are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,13 @@ use stemma_outline::structure::verify_titles::{self, PageAnalysis};
 /// Tables of contents at the front of a document.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FrontToc {
-    /// The pages that are one, in order.
+    /// All contents pages, in order.
     pub(crate) pages: Vec<PageNo>,
-    /// The table to go by.
+    /// The table to use.
     pub(crate) table: Option<PageSpan>,
 }
 
-/// A page of contents: whether it prints page numbers, and what rules say about it.
+// A contents page: whether it prints page numbers, and the verdict of the rules.
 #[derive(Debug, Clone, Copy)]
 struct TocPage {
     page: PageNo,
@@ -28,18 +28,17 @@ struct TocPage {
     by_rules: Option<bool>,
 }
 
-/// Looks for tables of contents, page by page; in `auto` only pages that rules are not sure about are asked about. Where
-/// the model does not answer, rules do.
+/// Looks for tables of contents page by page. In `auto` mode, only pages on which the rules are unsure are
+/// asked about. Rules decide where the model does not answer.
 pub(crate) fn find_toc(
     queries: &mut StructureQueries<'_>,
     analysis: &PageAnalysis<'_>,
     mode: StructureMode,
 ) -> QueryResult<FrontToc> {
     let front = analysis.front_pages();
-    let open = |by_rules: &Option<bool>| mode == StructureMode::Llm || by_rules.is_none();
     let pages: Vec<PageNo> = front
         .iter()
-        .filter(|(_, by_rules)| open(by_rules))
+        .filter(|(_, by_rules)| mode == StructureMode::Llm || by_rules.is_none())
         .map(|(page, _)| *page)
         .collect();
     let answers: BTreeMap<PageNo, Option<(bool, bool)>> = pages
@@ -65,8 +64,8 @@ pub(crate) fn find_toc(
     })
 }
 
-/// Consecutive pages joined, and of the tables the first that prints page numbers, rather one that rules are sure of; none
-/// that they surely deny.
+// Consecutive pages are one table. Prefers one that the rules confirm and that prints page numbers, else the
+// first. A table that the rules exclude is never used.
 fn choose_table(verdicts: &[TocPage]) -> Option<PageSpan> {
     let runs = verdicts.chunk_by(|a, b| a.page.get() + 1 == b.page.get());
     let runs: Vec<&[TocPage]> = runs
@@ -82,7 +81,7 @@ fn choose_table(verdicts: &[TocPage]) -> Option<PageSpan> {
     best.and_then(|run| Some(PageSpan::between(run.first()?.page, run.last()?.page)))
 }
 
-/// The entries of a table of contents, as the model reads them.
+/// The entries of a table of contents.
 pub(crate) fn read_toc(
     queries: &mut StructureQueries<'_>,
     analysis: &PageAnalysis<'_>,
@@ -106,19 +105,20 @@ pub(crate) fn read_toc(
     Ok(entries)
 }
 
-/// Sections that begin on stretches of pages, as the model reads them, in reading order; and the stretches it did not
-/// answer about.
+/// The sections that begin on `pages`, in reading order, and the windows without an answer.
 pub(crate) fn read_windows(
     queries: &mut StructureQueries<'_>,
     analysis: &PageAnalysis<'_>,
     pages: PageSpan,
 ) -> QueryResult<(Vec<OutlineEntry>, Vec<PageSpan>)> {
     let windows = analysis.windows(pages);
-    let before = |at: usize| at.checked_sub(1).map(|before| windows[before].end());
     let requests: Vec<_> = windows
         .iter()
         .enumerate()
-        .map(|(at, window)| (before(at), *window))
+        .map(|(at, window)| {
+            let before = at.checked_sub(1).map(|before| windows[before].end());
+            (before, *window)
+        })
         .collect();
     let mut entries = Vec::new();
     let mut unanswered = Vec::new();
@@ -133,21 +133,23 @@ pub(crate) fn read_windows(
     Ok((entries, unanswered))
 }
 
-/// The sections of one window that stand on paper: on the page they are said to begin on, or right beside it.
+// Sections of one window whose titles are on the named page, or on a page next to it.
 fn locate_sections(
     queries: &mut StructureQueries<'_>,
     analysis: &PageAnalysis<'_>,
     window: PageSpan,
     sections: &[WindowSection],
 ) -> Vec<OutlineEntry> {
-    let entry = |one: &WindowSection| {
-        let page = nth_page(window, one.page)?;
-        Some(
-            OutlineEntry::new(&one.number, &one.title, one.level, EvidenceSource::Model)?
-                .with_expected_page(page),
-        )
-    };
-    let mut entries: Vec<OutlineEntry> = sections.iter().filter_map(entry).collect();
+    let mut entries: Vec<OutlineEntry> = sections
+        .iter()
+        .filter_map(|one| {
+            let page = nth_page(window, one.page)?;
+            let entry =
+                OutlineEntry::new(&one.number, &one.title, one.level, EvidenceSource::Model)?;
+            Some(entry.with_expected_page(page))
+        })
+        .collect();
+    // A model may be off by one page, so each title is also searched on the pages next to the named one.
     for shift in [0i64, 1, -1] {
         place_entries(&mut entries, analysis, window, shift);
     }
@@ -159,7 +161,7 @@ fn locate_sections(
     entries
 }
 
-/// Looks for the entries that are not seen yet, `shift` pages behind where they are said to begin.
+// Searches open entries `shift` pages after their expected page.
 fn place_entries(
     entries: &mut [OutlineEntry],
     analysis: &PageAnalysis<'_>,
@@ -196,7 +198,7 @@ fn place_entries(
     }
 }
 
-/// Leaves out what was read off the pages of a table of contents and begins elsewhere too.
+/// Drops entries read from contents pages if the same title also begins elsewhere.
 pub(crate) fn drop_toc_copies(
     entries: &[OutlineEntry],
     contents: &[PageNo],

@@ -1,5 +1,5 @@
-//! Looking twice: entries that were not found are looked for, each title is looked at where it was found, and what failed
-//! is repaired between its nearest good neighbors.
+//! Verification: searches missing entries, checks each title where it was found, and repairs rejected ones
+//! between their nearest good neighbors.
 
 use std::collections::BTreeSet;
 
@@ -9,22 +9,21 @@ use super::entries::{OutlineEntry, TitleCheck};
 use super::structure_queries::{QueryResult, StructureQueries, nth_page};
 use stemma_outline::structure::verify_titles::{PageAnalysis, ProposedSection};
 
-/// Rounds of repair.
 const MAX_REPAIR_ROUNDS: usize = 3;
-/// Titles of one question.
+// Most titles in one question.
 const MAX_TITLES: usize = 40;
-/// Pages to either side of the one that a label means on which its title is looked for.
+// A title is searched so many pages around the page of its label.
 const LABEL_REACH: u32 = 2;
-/// The same in `auto`, where rules put it.
+// In `auto` mode: around the page where rules placed it.
 const AUTO_REACH: u32 = 1;
-/// Pages that questions about neighboring titles share.
+// Most pages that neighboring titles share in one question.
 const MAX_GROUP_PAGES: usize = 12;
-/// Stretches of pages on which one title is looked for.
+// Most windows in which one title is searched.
 const MAX_WINDOWS: usize = 40;
-/// The same for a repair.
+// Most windows per repair.
 const MAX_REPAIR_WINDOWS: usize = 4;
 
-/// Looks for the entries that rules did not see, on the pages their labels mean, else between their neighbors.
+/// Searches entries that rules did not find, around the pages of their labels, else between their neighbors.
 pub(crate) fn locate_missing(
     queries: &mut StructureQueries<'_>,
     analysis: &PageAnalysis<'_>,
@@ -53,7 +52,8 @@ pub(crate) fn locate_missing(
     Ok(())
 }
 
-/// Puts an entry on a page the model names: where its title reads there, else at the top, unseen. What was read stays.
+// Moves an entry to a page that the model names: to its title if it is there, else to the top of the page.
+// What rules found stays.
 fn place_entry(analysis: &PageAnalysis<'_>, entry: &mut OutlineEntry, page: PageNo) {
     let proposed = entry.to_proposed(false);
     match analysis.locate_on_page(&[&proposed], page).pop().flatten() {
@@ -63,8 +63,8 @@ fn place_entry(analysis: &PageAnalysis<'_>, entry: &mut OutlineEntry, page: Page
     }
 }
 
-/// Looks for doubtful entries on and beside the pages where they should begin: one that the model sees on its own page
-/// stands there.
+/// Searches doubtful entries on and next to their expected pages. One that the model sees on its own page is
+/// confirmed.
 pub(crate) fn confirm_doubtful(
     queries: &mut StructureQueries<'_>,
     analysis: &PageAnalysis<'_>,
@@ -114,23 +114,17 @@ pub(crate) fn confirm_doubtful(
     Ok(())
 }
 
-/// Where the model sees the entries of each group, by their indices; pages that were not shown are none.
+// Entries and the pages on which the model sees them. Pages that were not shown are ignored.
 fn query_title_pages(
     queries: &mut StructureQueries<'_>,
     entries: &[OutlineEntry],
     groups: &[(PageSpan, Vec<usize>)],
 ) -> QueryResult<Vec<(usize, PageNo)>> {
-    let titles = |all: &[usize]| {
-        all.iter()
-            .map(|at| entries[*at].entry.title.clone())
-            .collect()
-    };
-    let answers = queries.locate_titles(
-        groups
-            .iter()
-            .map(|(pages, all)| (titles(all), *pages))
-            .collect(),
-    )?;
+    let questions = groups.iter().map(|(pages, all)| {
+        let titles = all.iter().map(|at| entries[*at].entry.title.clone());
+        (titles.collect(), *pages)
+    });
+    let answers = queries.locate_titles(questions.collect())?;
     let mut places = Vec::new();
     for ((pages, all), title_pages) in groups.iter().zip(answers) {
         for (entry, page) in title_pages.unwrap_or_default() {
@@ -146,7 +140,7 @@ fn query_title_pages(
     Ok(places)
 }
 
-/// Adds an entry to the last group, where both fit on few pages; else opens one.
+// Extends the last group if both fit on few pages, else opens a new one.
 fn add_to_last_group(groups: &mut Vec<(PageSpan, Vec<usize>)>, pages: PageSpan, at: usize) {
     if let Some((shared, all)) = groups.last_mut() {
         let both = PageSpan::between(
@@ -163,7 +157,7 @@ fn add_to_last_group(groups: &mut Vec<(PageSpan, Vec<usize>)>, pages: PageSpan, 
     groups.push((pages, vec![at]));
 }
 
-/// Adds an entry to the group about exactly these pages.
+// Adds an entry to the group of exactly these pages.
 fn add_to_group(groups: &mut Vec<(PageSpan, Vec<usize>)>, pages: PageSpan, at: usize) {
     match groups
         .iter_mut()
@@ -175,7 +169,7 @@ fn add_to_group(groups: &mut Vec<(PageSpan, Vec<usize>)>, pages: PageSpan, at: u
     }
 }
 
-/// The pages beside `page`, as far as they lie inside `pages_between`.
+// The pages around `page` that lie inside `between`.
 fn pages_around(page: PageNo, between: PageSpan, reach: u32) -> Option<PageSpan> {
     let first = page.get().saturating_sub(reach).max(1);
     let last = page.get() + reach;
@@ -185,7 +179,7 @@ fn pages_around(page: PageNo, between: PageSpan, reach: u32) -> Option<PageSpan>
     )
 }
 
-/// The pages from the nearest good entry before one to the nearest behind it.
+// The pages from the nearest good entry before this one to the nearest after it.
 fn pages_between(
     analysis: &PageAnalysis<'_>,
     entries: &[OutlineEntry],
@@ -211,13 +205,14 @@ fn pages_between(
     Some(PageSpan::between(before, after))
 }
 
-/// Looks at each title where it was found, and repairs what failed, a few times.
+/// Checks each title where it was found, and repairs rejected ones in a few rounds.
 pub(crate) fn verify_and_repair(
     queries: &mut StructureQueries<'_>,
     analysis: &PageAnalysis<'_>,
     entries: &mut [OutlineEntry],
 ) -> QueryResult<()> {
     verify(queries, analysis, entries)?;
+    // Pages are tried once per entry, so that the model cannot send an entry back and forth.
     let mut tried: Vec<BTreeSet<PageNo>> = vec![BTreeSet::new(); entries.len()];
     for _ in 0..MAX_REPAIR_ROUNDS {
         if !repair(queries, analysis, entries, &mut tried)? {
@@ -228,7 +223,7 @@ pub(crate) fn verify_and_repair(
     Ok(())
 }
 
-/// Asks about every entry that has a place and no verdict.
+/// Asks about every located entry without a verdict.
 pub(crate) fn verify(
     queries: &mut StructureQueries<'_>,
     analysis: &PageAnalysis<'_>,
@@ -249,18 +244,15 @@ pub(crate) fn verify(
     Ok(())
 }
 
-/// Asks where the titles stand that failed; whether any was put somewhere new.
+// Asks for the pages of rejected titles. Returns whether any entry moved.
 fn repair(
     queries: &mut StructureQueries<'_>,
     analysis: &PageAnalysis<'_>,
     entries: &mut [OutlineEntry],
     tried: &mut [BTreeSet<PageNo>],
 ) -> QueryResult<bool> {
-    let failed = |entry: &OutlineEntry| {
-        entry.spot.is_none() || entry.check.is_some_and(|check| !check.stands)
-    };
     let mut requests = Vec::new();
-    for at in (0..entries.len()).filter(|at| failed(&entries[*at])) {
+    for at in (0..entries.len()).filter(|at| entries[*at].has_failed()) {
         tried[at].extend(entries[at].spot.map(|spot| analysis.page(spot)));
         let Some(between) = pages_between(analysis, entries, at) else {
             continue;
@@ -306,8 +298,8 @@ fn repair(
     Ok(moved)
 }
 
-/// The least stretch of `pages` with all those on which the title can be read, and was not tried yet: an answer about any
-/// other page would count for nothing.
+// The smallest span of `pages` that holds every untried page with the title. Rules must find a title, so
+// answers about other pages would be discarded.
 fn readable_pages(
     analysis: &PageAnalysis<'_>,
     proposed: &ProposedSection,

@@ -1,4 +1,4 @@
-//! Originals in the store: put there at submission, where workers run on other machines than the files.
+//! Originals in the blob store. Submission puts them there if workers cannot reach the files.
 
 use bytes::Bytes;
 use stemma_document::{Collection, Digest, DocumentVersion, blob_keys};
@@ -6,10 +6,10 @@ use stemma_engine::blobs::{Blobs, PutOutcome};
 use stemma_engine::port_error::with_retry;
 use stemma_engine::{Env, Failure, PortError};
 
-/// Puts the bytes of a document into the store, under their digest and so once, however often they are submitted.
+/// Stores the bytes of a document under their digest. A second submission of the same bytes stores nothing.
 ///
 /// # Errors
-/// [`PortError`] when the store is away, and a lasting one when `bytes` are not what `digest` says.
+/// [`PortError`] if the store is unavailable; a permanent one if `bytes` do not have this digest.
 pub async fn store_source(
     env: &Env,
     blobs: &dyn Blobs,
@@ -25,14 +25,14 @@ pub async fn store_source(
         ));
     }
     let key = blob_keys::original_key(collection, digest);
-    // Looking costs less than sending it all again.
+    // A size lookup is cheaper than another upload.
     if with_retry(env, || blobs.size(&key)).await? == Some(bytes.len() as u64) {
         return Ok(PutOutcome::Exists);
     }
     with_retry(env, || blobs.put(&key, bytes.clone())).await
 }
 
-/// The stored bytes of a version; `None` where there are none. What a power loss tore is removed, and counts as none.
+/// The stored bytes of a version, if any. A file torn by a power loss is deleted and counts as missing.
 pub(super) async fn read_stored(
     env: &Env,
     blobs: &dyn Blobs,

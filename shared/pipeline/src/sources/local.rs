@@ -1,4 +1,4 @@
-//! Files of this machine, named by `file://` URIs.
+//! Local files, named by `file://` URIs.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,14 +13,14 @@ use stemma_engine::Failure;
 
 use super::{SourceStore, percent_decode, percent_encode};
 
-/// Files of this machine, named by `file://` URIs.
+/// Local files, named by `file://` URIs.
 pub struct LocalFiles;
 
 #[async_trait]
 impl SourceStore for LocalFiles {
     async fn read(&self, version: &DocumentVersion, max_bytes: u64) -> Result<Bytes, Failure> {
         let path = file_path(&version.uri).ok_or_else(|| {
-            let message = format!("{} is no local file", version.uri);
+            let message = format!("{} is not a local file", version.uri);
             Failure::permanent("input.unreachable", message).with_next("submit a local path")
         })?;
         let read = tokio::task::spawn_blocking(move || read_file(&path, max_bytes)).await;
@@ -28,7 +28,8 @@ impl SourceStore for LocalFiles {
     }
 }
 
-/// The URI of an absolute path: bytes outside the unreserved set are percent-encoded (RFC 3986 §2.1, RFC 8089).
+/// The URI of an absolute path. Bytes outside the unreserved set are percent-encoded (RFC 3986 §2.1, RFC
+/// 8089).
 pub fn file_uri(path: &Path) -> String {
     format!(
         "file://{}",
@@ -36,7 +37,7 @@ pub fn file_uri(path: &Path) -> String {
     )
 }
 
-/// The path in a `file://` URI.
+/// The path of a `file://` URI.
 pub fn file_path(uri: &str) -> Option<PathBuf> {
     path_from_bytes(percent_decode(uri.strip_prefix("file://")?)?)
 }
@@ -52,10 +53,10 @@ fn path_from_bytes(bytes: Vec<u8>) -> Option<PathBuf> {
     String::from_utf8(bytes).ok().map(Into::into)
 }
 
-/// Opens a regular file and nothing else: a link put in its place is not followed, a FIFO or device is not waited for.
+/// Opens a regular file. Does not follow a symbolic link and does not block on a FIFO or device.
 ///
 /// # Errors
-/// What the file system said; `InvalidInput` for what is no regular file.
+/// The error of the file system; `InvalidInput` if it is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true);
@@ -72,15 +73,16 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
+fn unreadable(error: io::Error) -> Failure {
+    Failure::permanent(
+        "input.unreadable",
+        format!("the file cannot be read: {error}"),
+    )
+    .with_next("check that it still exists and is readable, then ingest again")
+}
+
 fn read_file(path: &Path, max_bytes: u64) -> Result<Bytes, Failure> {
-    let unreadable = |error: std::io::Error| {
-        Failure::permanent(
-            "input.unreadable",
-            format!("the file cannot be read: {error}"),
-        )
-        .with_next("check that it is still there and readable, then ingest again")
-    };
-    // A FIFO or device could block or never end: only regular files are opened.
+    // A FIFO or device could block or never end.
     let metadata = std::fs::symlink_metadata(path).map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(Failure::permanent("input.not_a_file", "not a regular file"));

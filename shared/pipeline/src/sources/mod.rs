@@ -1,5 +1,4 @@
-//! Where the bytes of documents come from: files of this machine, objects in buckets, and the store, into which a
-//! submission may put them.
+//! Where the bytes of documents come from: local files, objects in buckets, and originals in the blob store.
 
 mod blob_sources;
 mod local;
@@ -18,22 +17,22 @@ pub use s3::{BucketObjects, object_uri, parse_object_uri};
 
 use crate::FilingFlow;
 
-/// A place that holds documents.
+/// A reader of source documents.
 #[async_trait]
 pub trait SourceStore: Send + Sync {
-    /// Reads the bytes of a version from where its URI says, at most `max_bytes`. An object that has another ETag than
-    /// the version is refused; whether bytes have the version's digest is for the caller to see.
+    /// Reads the bytes of a version from its URI, at most `max_bytes`. Refuses an object with another ETag.
+    /// The caller checks the digest of the bytes.
     ///
     /// # Errors
-    /// Permanent `input.*` failures when the document is gone, too large or of a kind that is not read; uncounted ones
-    /// when the place is away.
+    /// A permanent `input.*` failure if the document is missing, too large or not readable; one that does not
+    /// count as an attempt if the source is unavailable.
     async fn read(&self, version: &DocumentVersion, max_bytes: u64) -> Result<Bytes, Failure>;
 }
 
-/// Endings of documents in folders and buckets.
+// Extensions that are collected from folders and buckets.
 const EXTENSIONS: [&str; 5] = ["pdf", "md", "markdown", "txt", "text"];
 
-/// Whether a path or key is called like a document; what is named one by one may be called anything.
+/// Whether a path or key has the extension of a document. Files that are named one by one may have any name.
 pub fn is_document(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let extension = name
@@ -43,15 +42,14 @@ pub fn is_document(path: &str) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.contains(&extension.as_str()))
 }
 
-/// Files of this machine and objects in buckets, by the scheme of the URI. What may be submitted from where is decided
-/// at submission: a network never names paths.
+/// Selects local files or buckets by the scheme of the URI. Submission decides what may be read from where:
+/// network clients cannot name local paths.
 pub struct SchemeRouter {
     files: LocalFiles,
     objects: BucketObjects,
 }
 
 impl SchemeRouter {
-    /// Reads files as this process may, and objects as these settings may.
     pub fn new(s3: S3Settings) -> Self {
         Self {
             files: LocalFiles,
@@ -68,17 +66,17 @@ impl SourceStore for SchemeRouter {
             Some(("s3", _)) => self.objects.read(version, max_bytes).await,
             _ => Err(Failure::permanent(
                 "input.unreachable",
-                format!("there is no way to read {}", version.uri),
+                format!("cannot read {}: unknown scheme", version.uri),
             )
             .with_next("submit a file, or an object in a bucket")),
         }
     }
 }
 
-/// The bytes of a version: what was stored at submission, else what lies where its URI says, if it is still the same.
+/// Reads the bytes of a version: the stored original, else the source if it has not changed.
 ///
 /// # Errors
-/// As [`SourceStore::read`]; `input.changed_error` when the bytes are others than were submitted.
+/// Like [`SourceStore::read`]; `input.changed` if the bytes differ from those submitted.
 pub(crate) async fn read_source(
     task: &TaskContext<'_, FilingFlow>,
     version: &DocumentVersion,
@@ -121,7 +119,7 @@ fn too_large_error(what: &str, size_bytes: u64, max_bytes: u64) -> Failure {
     Failure::permanent("limits.bytes", message).with_next("raise limits.max_bytes")
 }
 
-/// Bytes as they stand in the path of a URI: all but unreserved ones and `/` percent-encoded (RFC 3986 §2.1).
+// Percent-encodes everything but unreserved bytes and `/` (RFC 3986 §2.1).
 fn percent_encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
@@ -135,7 +133,7 @@ fn percent_encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes that [`percent_encode`] encoded; `None` for what is no encoding.
+// `None` if the encoding is malformed.
 fn percent_decode(text: &str) -> Option<Vec<u8>> {
     let mut rest = text.bytes();
     let mut bytes = Vec::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! Documents in buckets, named by `s3://BUCKET/KEY` with the key percent-encoded.
+//! Documents in buckets, named by `s3://BUCKET/KEY` with a percent-encoded key.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -9,14 +9,13 @@ use tokio::sync::OnceCell;
 
 use super::{SourceStore, percent_decode, percent_encode};
 
-/// Objects in buckets. The connection is made for the first of them: most laptops have no S3, and should not look for it.
+/// Objects in buckets. Connects at the first read: most laptops have no S3, and should not look for it.
 pub struct BucketObjects {
     settings: S3Settings,
     buckets: OnceCell<BucketReader>,
 }
 
 impl BucketObjects {
-    /// Reads what these settings may read.
     pub fn new(settings: S3Settings) -> Self {
         Self {
             settings,
@@ -34,14 +33,10 @@ impl BucketObjects {
 #[async_trait]
 impl SourceStore for BucketObjects {
     async fn read(&self, version: &DocumentVersion, max_bytes: u64) -> Result<Bytes, Failure> {
-        let unreadable = |what: &str| {
-            Failure::permanent("input.unreadable", format!("{}: {what}", version.uri))
-                .with_next("check that it is still there, then submit it again")
-        };
         let (bucket, key) = parse_object_uri(&version.uri).ok_or_else(|| {
             Failure::permanent(
                 "input.unreachable",
-                format!("{} is no object in a bucket", version.uri),
+                format!("{} is not an object in a bucket", version.uri),
             )
             .with_next("submit `s3://BUCKET/KEY`")
         })?;
@@ -65,7 +60,11 @@ impl SourceStore for BucketObjects {
             .map_err(read_error)?
         {
             FetchOutcome::Read { bytes, .. } => Ok(bytes),
-            FetchOutcome::Missing => Err(unreadable("there is no such object")),
+            FetchOutcome::Missing => Err(Failure::permanent(
+                "input.unreadable",
+                format!("{}: there is no such object", version.uri),
+            )
+            .with_next("check that it still exists, then submit it again")),
             FetchOutcome::Changed => Err(super::changed_error("object")),
             FetchOutcome::TooLarge { size_bytes } => {
                 Err(super::too_large_error("object", size_bytes, max_bytes))
@@ -74,7 +73,7 @@ impl SourceStore for BucketObjects {
     }
 }
 
-/// A server that is away is no one's attempt; one that refuses will refuse again.
+// An unavailable server does not count as an attempt. A refusal is permanent.
 fn read_error(error: PortError) -> Failure {
     if error.transient {
         return error.into();
@@ -84,12 +83,12 @@ fn read_error(error: PortError) -> Failure {
     )
 }
 
-/// The URI of an object; `key` is the key itself, not yet encoded.
+/// The URI of an object. `key` is not encoded yet.
 pub fn object_uri(bucket: &str, key: &str) -> String {
     format!("s3://{bucket}/{}", percent_encode(key.as_bytes()))
 }
 
-/// Bucket and key in an `s3://` URI.
+/// Bucket and key of an `s3://` URI.
 pub fn parse_object_uri(uri: &str) -> Option<(String, String)> {
     let (bucket, key) = uri.strip_prefix("s3://")?.split_once('/')?;
     let key = String::from_utf8(percent_decode(key)?).ok()?;

@@ -1,4 +1,4 @@
-//! Assemble: draft and answers become the finished tree.
+//! `assemble`: builds the finished tree from the draft and all answers.
 
 use std::collections::BTreeMap;
 
@@ -12,33 +12,32 @@ use stemma_document::{
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, TaskContext};
 use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
-use stemma_extract::EncodedSource;
 
+use super::codec::{decode_source, parse_json, source_error, to_json};
 use super::outline::{TreeOutcome, defect_gaps};
+use super::replies::read_section_answers;
 use super::{DescriptionBlob, MODEL_REVISIONS, Outline, REVISIONS};
 use crate::FilingFlow;
-use crate::llm::{DraftBlob, PlanPage, SectionAnswers, StageUsage, SummaryPlan, collect_answers};
+use crate::llm::{DraftBlob, PlanPage, SectionAnswers, StageUsage, SummaryPlan};
 use crate::settings::{ModelSettings, OnModelFailure, Purpose, RunSettings};
 use stemma_outline::{enrich, items};
 
-/// Summaries that are read at once.
 const MAX_CONCURRENT_READS: usize = 32;
-/// Sections without a summary that are named one by one.
+// Further sections without a summary are only counted.
 const MAX_LISTED_GAPS: usize = 20;
 
-/// Makes the tree. Key: the text, the settings, and all answers (those about structure settle the draft).
+/// Builds the tree. Key: the text, the settings, and all answers (those about structure determine the draft).
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Assemble {
-    /// Digest of the text.
-    pub text: Digest,
-    /// The artifact whose blob `decode` holds it.
-    pub source: TaskKey,
+pub(crate) struct Assemble {
+    pub(crate) text: Digest,
+    /// The artifact whose blob `source` holds the text.
+    pub(crate) source: TaskKey,
     /// The artifact of [`DraftOutline`](super::DraftOutline).
-    pub draft: TaskKey,
+    pub(crate) draft: TaskKey,
     /// Digest of all answers about structure.
-    pub drafted: Digest,
+    pub(crate) drafted: Digest,
     /// Digest of all answers about sections.
-    pub answers: Digest,
+    pub(crate) answers: Digest,
 }
 
 #[async_trait]
@@ -69,10 +68,9 @@ impl Stage for Assemble {
         task: &TaskContext<'_, FilingFlow>,
     ) -> Result<StageOutput<TreeOutcome>, Failure> {
         let plan = self.plan(task).await?;
-        let (answers, usage) = collect_answers(task, &plan).await?;
+        let (answers, usage) = read_section_answers(task, &plan).await?;
         if answers.digest() != self.answers {
-            let message =
-                "answers are not those that the flow read; someone changed them meanwhile";
+            let message = "the answers differ from those that the flow read";
             return Err(Failure::transient("model.answers_changed", message));
         }
         let summaries = load_summaries(task, &answers).await?;
@@ -80,6 +78,7 @@ impl Stage for Assemble {
         let draft = task.tools.text_cache.draft(task, &self.draft).await?;
         let settings = task.settings.clone();
         let description = load_description(task, &answers).await?;
+        // A section may have a summary although some of its stretches have none.
         let unanswered = plan.summaries.unanswered_stretches(&answers.summaries);
         let collected = CollectedAnswers {
             answers,
@@ -92,28 +91,23 @@ impl Stage for Assemble {
             .compute(move || assemble_tree(packed, &draft, collected, &usage, &settings))
             .await;
         let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
-        let json = serde_json::to_vec(&tree).map_err(|error| json_error(&error))?;
+        let json = to_json(&tree)?;
         Ok(StageOutput::new(
             TreeOutcome::new(&tree, &json),
-            vec![("tree", json.into())],
+            vec![("tree", json)],
         ))
     }
 }
 
 impl Assemble {
-    /// The plan as the flow had it.
+    // The same plan as the flow has.
     async fn plan(&self, task: &TaskContext<'_, FilingFlow>) -> Result<SummaryPlan, Failure> {
-        let parts: Vec<PlanPage> = serde_json::from_slice(&task.blob(&self.draft, "plan").await?)
-            .map_err(|error| json_error(&error))?;
+        let parts: Vec<PlanPage> = parse_json(&task.blob(&self.draft, "plan").await?)?;
         Ok(SummaryPlan::from_pages(self.draft, self.source, parts))
     }
 }
 
-fn json_error(error: &serde_json::Error) -> Failure {
-    Failure::permanent("structure.json", error.to_string())
-}
-
-/// The texts of all summaries, by the index of the section.
+// By section index.
 async fn load_summaries(
     task: &TaskContext<'_, FilingFlow>,
     answers: &SectionAnswers,
@@ -136,7 +130,6 @@ async fn load_summaries(
         .await
 }
 
-/// What was written about the document as a whole.
 async fn load_description(
     task: &TaskContext<'_, FilingFlow>,
     answers: &SectionAnswers,
@@ -145,23 +138,19 @@ async fn load_description(
         return Ok(None);
     };
     let json = task.blob(key, "described").await?;
-    serde_json::from_slice(&json)
-        .map(Some)
-        .map_err(|error| json_error(&error))
+    parse_json(&json).map(Some)
 }
 
-/// What the model told about a document.
 struct CollectedAnswers {
     answers: SectionAnswers,
-    /// Texts of summaries, by the index of the section.
+    // By section index.
     summaries: BTreeMap<usize, String>,
-    /// Sections of whose own text a stretch was not answered about, with the code of the failure.
+    // Sections with an unanswered stretch of their own text, and the code of the failure.
     unanswered: Vec<(usize, String)>,
-    /// About the document as a whole.
     description: Option<DescriptionBlob>,
 }
 
-/// The finished tree: pure (I-12).
+// Pure (I-12).
 fn assemble_tree(
     packed: Bytes,
     blob: &DraftBlob,
@@ -175,13 +164,9 @@ fn assemble_tree(
         unanswered,
         description: described,
     } = collected;
-    let unreadable =
-        |error: &dyn std::fmt::Display| Failure::permanent("structure.source", error.to_string());
-    let source = EncodedSource::open(packed)
-        .and_then(EncodedSource::decode)
-        .map_err(|error| unreadable(&error))?;
+    let source = decode_source(packed)?;
     let Some(model) = &settings.model else {
-        return Err(unreadable(&"the settings name no model"));
+        return Err(source_error("the settings name no model"));
     };
     let draft = &blob.draft;
     let mut gaps = draft.gaps.clone();
@@ -220,7 +205,7 @@ fn assemble_tree(
     Ok(tree)
 }
 
-/// A section without a summary from the model, or with one of a part of it: its structure number, pages, and why.
+// A section whose model summary is missing, or covers a part of its text only.
 struct MissingSummary {
     structure: String,
     pages: Option<PageSpan>,
@@ -228,12 +213,10 @@ struct MissingSummary {
     fallback: SummaryFallback,
 }
 
-/// What there is instead of a summary from the model.
+// What a section has instead.
 enum SummaryFallback {
     None,
-    /// One that rules made.
     ByRules,
-    /// One that does not say what stands in a part of its text.
     Partial,
 }
 
@@ -248,7 +231,7 @@ impl MissingSummary {
     }
 }
 
-/// Puts the model's summaries in the place of those that rules made, in pre-order.
+// Replaces the summaries made by rules, in pre-order.
 fn apply_summaries(
     sections: &mut [Section],
     model: &ModelSettings,
@@ -275,14 +258,14 @@ fn apply_summaries(
                 };
                 missing.push(MissingSummary::for_section(section, code.clone(), fallback));
             }
-            // Small: it is its own summary.
+            // Too short to be summarized: its text is its summary.
             _ => {}
         }
         apply_summaries(&mut section.children, model, answers, summaries, missing);
     }
 }
 
-/// Puts the model's description in the place of the one that rules made, and its facts where rules found none.
+// Replaces the description made by rules. The model's facts only fill in those that rules did not find.
 fn apply_description(
     tree: &mut SectionTree,
     described: Option<DescriptionBlob>,

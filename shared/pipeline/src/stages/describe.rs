@@ -1,4 +1,4 @@
-//! Describe: one sentence that tells the document from others, and what it says it is.
+//! `describe`: describes the document in one sentence, and reads facts from its cover.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -6,44 +6,34 @@ use serde_json::{Value, json};
 use stemma_document::{Digest, SectionTree};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, TaskContext};
-use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
+use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_llm::tokens;
 use stemma_llm::untrusted::delimit;
 
 use crate::FilingFlow;
 use crate::llm::{
-    InputDigest, LlmQuestion, MAX_PARTS, StageUsage, SummaryRef, check_digest, own_stretches,
-    part_summaries, single_line, title_digest,
+    DescriptionTask, InputDigest, LlmQuestion, MAX_PARTS, StageUsage, SummaryRef, check_digest,
+    own_stretches, part_summaries, single_line, title_digest,
 };
 use crate::settings::{Purpose, RunSettings};
 use stemma_outline::enrich::{FactValues, LlmFacts};
 
-/// The longest description in characters.
+// In characters.
 const MAX_CHARS: usize = 600;
-/// Bytes of the document's beginning that are shown: what the cover of a form says of the document.
+// Bytes from the start of the document that are shown: about the cover page of a form.
 const COVER_BYTES: usize = 1_600;
 
-/// Asks about a document. Key: how it begins, and the titles and summaries of its top sections.
+/// Asks about a document. Key: its first text, and the titles and summaries of its top sections.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Describe {
-    /// Digest of all that.
-    pub reads: Digest,
-    /// The artifact that holds the sections.
-    pub draft: TaskKey,
-    /// The artifact that holds the text.
-    pub source: TaskKey,
-    /// The artifacts of the top sections' summaries, by the index of the section among them; of others the title is read.
-    pub parts: Vec<(u32, TaskKey)>,
-}
+pub(crate) struct Describe(pub(crate) DescriptionTask);
 
-/// What the model says of a document: the blob `described`.
+/// The blob `described`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DescriptionBlob {
-    /// One sentence.
     pub(crate) description: String,
-    /// What stands in the text it was shown.
+    /// Facts that the shown text confirms.
     pub(crate) facts: FactValues,
-    /// Names of what it said and does not stand there.
+    /// Names of stated facts that the shown text does not confirm.
     pub(crate) dropped: Vec<String>,
 }
 
@@ -57,6 +47,7 @@ pub(super) static QUESTION: LlmQuestion = LlmQuestion {
          639-1).",
     properties,
     max_tokens: |model| model.max_output_tokens,
+    urgency: 7,
 };
 
 fn properties() -> Value {
@@ -93,14 +84,14 @@ impl Stage for Describe {
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         QUESTION.identify(settings, identity);
-        identity.bytes(self.reads.as_bytes());
+        identity.bytes(self.0.reads.as_bytes());
     }
 
     async fn run(
         &self,
         task: &TaskContext<'_, FilingFlow>,
     ) -> Result<StageOutput<SummaryRef>, Failure> {
-        let blob = task.tools.text_cache.draft(task, &self.draft).await?;
+        let blob = task.tools.text_cache.draft(task, &self.0.draft).await?;
         let prompt = self.prompt_block(task, &blob.tree).await?;
         let answer = QUESTION
             .complete(
@@ -136,7 +127,7 @@ impl Stage for Describe {
 }
 
 impl Describe {
-    /// What the model is shown, checked against what the key says.
+    // Builds the prompt, and checks that it is the one that the key names.
     async fn prompt_block(
         &self,
         task: &TaskContext<'_, FilingFlow>,
@@ -150,7 +141,7 @@ impl Describe {
         let text = task
             .tools
             .text_cache
-            .section(task, &self.source, first, small)
+            .section(task, &self.0.source, first, small)
             .await?;
         let stretches = if small {
             Vec::new()
@@ -161,13 +152,12 @@ impl Describe {
         let mut input = InputDigest::new(title_digest(&first.title, begins), tree.sections.len());
         let top = &tree.sections[..tree.sections.len().min(MAX_PARTS)];
         let sections =
-            part_summaries(task, &self.source, top, &self.parts, false, &mut input).await?;
-        check_digest(Self::NAME, input.finish(), self.reads)?;
+            part_summaries(task, &self.0.source, top, &self.0.parts, false, &mut input).await?;
+        check_digest(Self::NAME, input.finish(), self.0.reads)?;
         Ok(format!("{}\n{sections}", opening_lines(begins)))
     }
 }
 
-/// The first lines of a text.
 fn opening_lines(text: &str) -> &str {
     if text.len() <= COVER_BYTES {
         return text;

@@ -1,22 +1,20 @@
-//! Detect_toc: is this page a printed table of contents, and does it print page numbers?
+//! `detect_toc`: asks whether a page is a printed table of contents, and whether it prints page numbers.
 
-use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
-use stemma_engine::{Failure, TaskKeyBuilder};
 
-use crate::FilingFlow;
-use crate::llm::{LlmQuestion, QuestionRef, StructureAnswer, StructureReply, answer_question};
-use crate::settings::{Purpose, RunSettings};
+use super::question_stage::{Question, QuestionStage};
+use crate::llm::{LlmQuestion, QuestionKind, StructureAnswer};
+use crate::settings::Purpose;
 
-/// Asks about one page. Key: its text. Where the page is, and that it is one of the first, is no part of it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct DetectToc(pub QuestionRef);
+/// Asks whether one page is a printed table of contents. Key: the text of the page, not its number.
+pub(crate) type DetectToc = QuestionStage<DetectTocQuestion>;
+
+#[derive(Debug, Clone)]
+pub(crate) struct DetectTocQuestion;
 
 pub(super) static QUESTION: LlmQuestion = LlmQuestion {
-    stage: DetectToc::NAME,
+    stage: "detect_toc",
     purpose: Purpose::Structure,
     instructions: "You are shown one page of a document. Decide two things.\n\
          is_contents: whether it is a printed table of contents of that document, or a part of one: a list of the \
@@ -26,6 +24,7 @@ pub(super) static QUESTION: LlmQuestion = LlmQuestion {
          tables that tell where the items of a form are answered, and running text that mentions sections.",
     properties,
     max_tokens: |model| model.max_verdict_tokens,
+    urgency: 0,
 };
 
 fn properties() -> Value {
@@ -33,43 +32,26 @@ fn properties() -> Value {
 }
 
 #[derive(Deserialize)]
-struct TocVerdict {
+pub(crate) struct TocVerdict {
     is_contents: bool,
     has_page_numbers: bool,
 }
 
-#[async_trait]
-impl Stage for DetectToc {
-    type Work = FilingFlow;
-    type Outcome = StructureReply;
+impl Question for DetectTocQuestion {
+    type Reply = TocVerdict;
 
     const NAME: &'static str = "detect_toc";
     const REVISION: u32 = 2;
-    const LANE: Lane = Lane::Llm;
+    const KIND: QuestionKind = QuestionKind::DetectToc;
 
-    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
-        QUESTION.identify(settings, identity);
-        identity.bytes(self.0.reads.as_bytes());
+    fn question() -> &'static LlmQuestion {
+        &QUESTION
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<StructureReply>, Failure> {
-        answer_question(
-            &QUESTION,
-            task,
-            &self.0,
-            |TocVerdict {
-                 is_contents,
-                 has_page_numbers,
-             }| {
-                Ok(StructureAnswer::Contents {
-                    is_contents,
-                    has_page_numbers,
-                })
-            },
-        )
-        .await
+    fn parse(reply: TocVerdict) -> Result<StructureAnswer, String> {
+        Ok(StructureAnswer::Contents {
+            is_contents: reply.is_contents,
+            has_page_numbers: reply.has_page_numbers,
+        })
     }
 }

@@ -1,6 +1,7 @@
-//! Draft_outline: what rules find, what a model is to be asked about it, and, once nothing is left to ask, the outline.
+//! `draft_outline`: one round of the outline method (see [`crate::llm::outline_round`]).
 //!
-//! One round of the method (see [`crate::llm::outline_round`]): it is walked anew with all answers so far, as far as they go.
+//! Each round starts from the beginning with all answers so far. It ends with further questions or with the
+//! outline.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -9,42 +10,42 @@ use stemma_document::{Digest, SectionTree};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, TaskContext};
 use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
-use stemma_extract::EncodedSource;
 
+use super::codec::{decode_source, parse_json, source_error, to_json};
+use super::replies::read_replies;
 use crate::FilingFlow;
 use crate::llm::{
     AnswerSet, DraftBlob, ITEMS_PER_PAGE, OutlineRound, PlanPage, QuestionId, empty_digest,
-    outline_round, plan_pages, read_replies,
+    outline_round, plan_pages,
 };
 use crate::settings::RunSettings;
 use stemma_outline::enrich;
 
-/// Drafts the outline of a text, as far as the answers go. Key: the text, the settings of structure, sections and model,
-/// and all answers so far.
+/// Drafts the outline of a text as far as the answers go. Key: the text, the settings of structure, sections
+/// and model, and all answers so far.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct DraftOutline {
-    /// Digest of the text.
-    pub text: Digest,
-    /// The artifact whose blob `decode` holds it.
-    pub source: TaskKey,
-    /// The round before; `None`: this is the first.
-    pub before: Option<TaskKey>,
+pub(crate) struct DraftOutline {
+    pub(crate) text: Digest,
+    /// The artifact whose blob `source` holds the text.
+    pub(crate) source: TaskKey,
+    /// The previous round; `None` in the first.
+    pub(crate) before: Option<TaskKey>,
     /// Digest of all answers so far.
-    pub answers: Digest,
+    pub(crate) answers: Digest,
 }
 
-/// What was drafted. A round that asks leaves the blobs `asks` and `load_answers`, the last one `draft_round`; all parts are the blob
-/// `plan_pages`.
+/// A round with open questions leaves the blobs `asks` and `known`, the last round the blob `draft`. The blob
+/// `plan` holds all pages of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DraftOutcome {
-    /// Whether nothing is left to ask about the structure: the parts plan the sections.
-    pub done: bool,
-    /// Digest of the blob `plan_pages`.
-    pub plan: Digest,
-    /// Parts of the plan.
-    pub parts: u32,
-    /// The first of them; mostly there is no other.
-    pub first: PlanPage,
+pub(crate) struct DraftOutcome {
+    /// Whether the structure is final: the pages then plan sections, else questions.
+    pub(crate) done: bool,
+    /// Digest of the blob `plan`.
+    pub(crate) plan: Digest,
+    /// Number of pages of the plan.
+    pub(crate) parts: u32,
+    /// The first page. Most plans have no other.
+    pub(crate) first: PlanPage,
 }
 
 #[async_trait]
@@ -85,7 +86,6 @@ impl Stage for DraftOutline {
 }
 
 impl DraftOutline {
-    /// The first round.
     pub(crate) fn first(text: Digest, source: TaskKey) -> Self {
         Self {
             text,
@@ -95,7 +95,7 @@ impl DraftOutline {
         }
     }
 
-    /// The answers of all rounds before, as the flow had them.
+    // All answers of previous rounds, as the flow has them.
     async fn load_answers(&self, task: &TaskContext<'_, FilingFlow>) -> Result<AnswerSet, Failure> {
         let Some(before) = self.before else {
             return Ok(AnswerSet::default());
@@ -106,37 +106,21 @@ impl DraftOutline {
             parts.into_iter().flat_map(|part| part.questions).collect();
         answers.extend(read_replies(task, self.source, before, questions).await?);
         if answers.digest() != self.answers {
-            let message =
-                "answers are not those that the flow read; someone changed them meanwhile";
+            let message = "the answers differ from those that the flow read";
             return Err(Failure::transient("model.answers_changed", message));
         }
         Ok(answers)
     }
 }
 
-fn parse_json<T: serde::de::DeserializeOwned>(json: &[u8]) -> Result<T, Failure> {
-    serde_json::from_slice(json)
-        .map_err(|error| Failure::permanent("structure.json", error.to_string()))
-}
-
-fn to_json<T: Serialize>(value: &T) -> Result<Bytes, Failure> {
-    let json = serde_json::to_vec(value);
-    json.map(Bytes::from)
-        .map_err(|error| Failure::permanent("structure.json", error.to_string()))
-}
-
-/// One round over a packed source: pure (I-12).
+// Pure (I-12).
 fn draft_round(
     packed: Bytes,
     answers: &AnswerSet,
     settings: &RunSettings,
 ) -> Result<StageOutput<DraftOutcome>, Failure> {
-    let unreadable =
-        |error: &dyn std::fmt::Display| Failure::permanent("structure.source", error.to_string());
-    let source = EncodedSource::open(packed)
-        .and_then(EncodedSource::decode)
-        .map_err(|error| unreadable(&error))?;
-    match outline_round(&source, settings, answers).map_err(|error| unreadable(&error))? {
+    let source = decode_source(packed)?;
+    match outline_round(&source, settings, answers).map_err(source_error)? {
         OutlineRound::Pending(pending) => {
             let (ids, questions): (Vec<_>, Vec<_>) = pending.into_iter().unzip();
             let parts = ids.chunks(ITEMS_PER_PAGE).map(|some| PlanPage {

@@ -1,24 +1,20 @@
-//! Locate: on which of these pages do these sections begin?
+//! `locate`: finds the pages on which titles begin.
 
-use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
-use stemma_engine::{Failure, TaskKeyBuilder};
 
-use crate::FilingFlow;
-use crate::llm::{
-    LlmQuestion, QuestionRef, StructureAnswer, StructureReply, answer_question, check_size,
-};
-use crate::settings::{Purpose, RunSettings};
+use super::question_stage::{Question, QuestionStage};
+use crate::llm::{LlmQuestion, QuestionKind, StructureAnswer, check_size};
+use crate::settings::Purpose;
 
-/// Asks for the places of some titles on consecutive pages. Key: the titles and the texts of the pages.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Locate(pub QuestionRef);
+/// Asks on which of some consecutive pages each title begins. Key: the titles and the texts of the pages.
+pub(crate) type Locate = QuestionStage<LocateQuestion>;
+
+#[derive(Debug, Clone)]
+pub(crate) struct LocateQuestion;
 
 pub(super) static QUESTION: LlmQuestion = LlmQuestion {
-    stage: Locate::NAME,
+    stage: "locate",
     purpose: Purpose::Structure,
     instructions: "You are shown titles of sections and consecutive pages of the same document. Tell for each title on which page its \
          section begins: where the title stands as a heading. Differences in white space, case, hyphens, ligatures and the \
@@ -27,6 +23,7 @@ pub(super) static QUESTION: LlmQuestion = LlmQuestion {
          page: the number of the page. Leave out titles that stand on none of the pages.",
     properties,
     max_tokens: |model| model.max_outline_tokens,
+    urgency: 3,
 };
 
 fn properties() -> Value {
@@ -39,7 +36,7 @@ fn properties() -> Value {
 }
 
 #[derive(Deserialize)]
-struct LocateReply {
+pub(crate) struct LocateReply {
     #[serde(rename = "found")]
     titles: Vec<TitlePage>,
 }
@@ -50,33 +47,22 @@ struct TitlePage {
     page: u32,
 }
 
-#[async_trait]
-impl Stage for Locate {
-    type Work = FilingFlow;
-    type Outcome = StructureReply;
+impl Question for LocateQuestion {
+    type Reply = LocateReply;
 
     const NAME: &'static str = "locate";
     const REVISION: u32 = 1;
-    const LANE: Lane = Lane::Llm;
+    const KIND: QuestionKind = QuestionKind::Locate;
 
-    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
-        QUESTION.identify(settings, identity);
-        identity.bytes(self.0.reads.as_bytes());
+    fn question() -> &'static LlmQuestion {
+        &QUESTION
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<StructureReply>, Failure> {
-        answer_question(&QUESTION, task, &self.0, |reply: LocateReply| {
-            check_size(StructureAnswer::Located(
-                reply
-                    .titles
-                    .into_iter()
-                    .map(|place| (place.entry, place.page))
-                    .collect(),
-            ))
-        })
-        .await
+    fn parse(reply: LocateReply) -> Result<StructureAnswer, String> {
+        let pages = reply
+            .titles
+            .into_iter()
+            .map(|title| (title.entry, title.page));
+        check_size(StructureAnswer::Located(pages.collect()))
     }
 }

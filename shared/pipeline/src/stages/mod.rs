@@ -1,6 +1,7 @@
-//! The steps of the walk, one file each.
+//! The stages of the flow, one file each.
 
 mod assemble;
+mod codec;
 mod describe;
 mod detect_toc;
 mod draft_outline;
@@ -9,9 +10,11 @@ mod outline;
 mod paginate;
 mod plan_page;
 mod publish;
+mod question_stage;
 mod read_contents;
 mod read_window;
 mod repair;
+mod replies;
 mod summarize;
 mod verify_title;
 mod withdraw;
@@ -20,33 +23,34 @@ use stemma_engine::stage::Stage;
 
 use crate::llm::LlmQuestion;
 
-pub use assemble::Assemble;
-pub use describe::Describe;
-pub(crate) use describe::DescriptionBlob;
-pub use detect_toc::DetectToc;
-pub use draft_outline::{DraftOutcome, DraftOutline};
-pub use locate::Locate;
-pub use outline::Outline;
-pub use paginate::{Paginate, extract_document};
-pub use plan_page::LoadPlanPage;
-pub use publish::{Publish, publish_imported, remove_document};
-pub(crate) use publish::{PublishOutcome, publish_outcome};
-pub use read_contents::ReadContents;
-pub use read_window::ReadWindow;
-pub use repair::Repair;
-pub use summarize::Summarize;
-pub use verify_title::VerifyTitle;
-pub use withdraw::Withdraw;
+pub(crate) use assemble::Assemble;
+pub(crate) use describe::{Describe, DescriptionBlob};
+pub(crate) use detect_toc::{DetectToc, DetectTocQuestion};
+pub(crate) use draft_outline::{DraftOutcome, DraftOutline};
+pub(crate) use locate::{Locate, LocateQuestion};
+pub(crate) use outline::Outline;
+pub(crate) use paginate::Paginate;
+pub use paginate::extract_document;
+pub(crate) use plan_page::LoadPlanPage;
+pub(crate) use publish::Publish;
+pub use publish::{publish_imported, remove_document};
+pub(crate) use question_stage::{Question, QuestionStage};
+pub(crate) use read_contents::{ReadContents, ReadContentsQuestion};
+pub(crate) use read_window::{ReadWindow, ReadWindowQuestion};
+pub(crate) use repair::{Repair, RepairQuestion};
+pub(crate) use summarize::Summarize;
+pub(crate) use verify_title::{VerifyTitle, VerifyTitleQuestion};
+pub(crate) use withdraw::Withdraw;
 
-/// The stages of the flow without a model with their revisions, in order: what a tree records of how it was made, and what makes a document
-/// published under lower ones be indexed again.
+/// Stages and revisions of the flow without a model, in order. Trees record them, and a document published
+/// with lower ones is ingested again.
 pub(crate) const REVISIONS: [(&str, u32); 3] = [
     (Paginate::NAME, Paginate::REVISION),
     (Outline::NAME, Outline::REVISION),
     (Publish::NAME, Publish::REVISION),
 ];
 
-/// The stages that the flow has in the place of [`Outline`] where it asks a model.
+/// The stages that replace [`Outline`] if the flow asks a model.
 pub(crate) const MODEL_REVISIONS: [(&str, u32); 11] = [
     (DraftOutline::NAME, DraftOutline::REVISION),
     (LoadPlanPage::NAME, LoadPlanPage::REVISION),
@@ -61,7 +65,7 @@ pub(crate) const MODEL_REVISIONS: [(&str, u32); 11] = [
     (Assemble::NAME, Assemble::REVISION),
 ];
 
-/// The questions that are asked of a model, in the order of the walk.
+/// All questions to a model, in the order of the flow.
 pub(crate) static QUESTIONS: [&LlmQuestion; 8] = [
     &detect_toc::QUESTION,
     &read_contents::QUESTION,

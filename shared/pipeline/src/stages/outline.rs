@@ -1,4 +1,4 @@
-//! Outline: the text becomes a section tree, as far as rules go.
+//! `outline`: builds the section tree of a text by rules.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -7,37 +7,32 @@ use stemma_document::{Defect, Digest, Gap, Method, PageSpan, SectionTree, Source
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, TaskContext};
 use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
-use stemma_extract::EncodedSource;
 
 use super::REVISIONS;
+use super::codec::{decode_source, source_error, to_json};
 use crate::FilingFlow;
 use crate::settings::RunSettings;
 use stemma_outline::{enrich, items, structure};
 
-/// Finds the sections of a text and finishes them. Key: the text and the structure settings.
+/// Finds and enriches the sections of a text. Key: the text and the structure settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Outline {
-    /// Digest of the text.
-    pub text: Digest,
-    /// The artifact whose blob `decode` holds it.
-    pub artifact: TaskKey,
+pub(crate) struct Outline {
+    pub(crate) text: Digest,
+    /// The artifact whose blob `source` holds the text.
+    pub(crate) artifact: TaskKey,
 }
 
-/// What was found.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct TreeOutcome {
+pub(crate) struct TreeOutcome {
     /// Digest of the blob `tree`.
-    pub digest: Digest,
-    /// Number of sections.
-    pub sections: u32,
-    /// How they were found.
-    pub method: Method,
-    /// Share of titles verified (0–1).
-    pub accuracy: f32,
+    pub(crate) digest: Digest,
+    pub(crate) sections: u32,
+    pub(crate) method: Method,
+    /// Share of verified titles (0–1).
+    pub(crate) accuracy: f32,
 }
 
 impl TreeOutcome {
-    /// The outcome of a tree whose blob is `json`.
     pub(super) fn new(tree: &SectionTree, json: &[u8]) -> Self {
         Self {
             digest: Digest::from_content(json),
@@ -75,24 +70,18 @@ impl Stage for Outline {
             .compute(move || outline_tree(packed, &settings))
             .await;
         let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
-        let json = serde_json::to_vec(&tree)
-            .map_err(|error| Failure::permanent("structure.json", error.to_string()))?;
+        let json = to_json(&tree)?;
         Ok(StageOutput::new(
             TreeOutcome::new(&tree, &json),
-            vec![("tree", json.into())],
+            vec![("tree", json)],
         ))
     }
 }
 
-/// The tree of a packed source: pure (I-12).
+// Pure (I-12).
 fn outline_tree(packed: Bytes, settings: &RunSettings) -> Result<SectionTree, Failure> {
-    let unreadable =
-        |error: &dyn std::fmt::Display| Failure::permanent("structure.source", error.to_string());
-    let source = EncodedSource::open(packed)
-        .and_then(EncodedSource::decode)
-        .map_err(|error| unreadable(&error))?;
-    let draft =
-        structure::outline(&source, &settings.outline).map_err(|error| unreadable(&error))?;
+    let source = decode_source(packed)?;
+    let draft = structure::outline(&source, &settings.outline).map_err(source_error)?;
     let mut gaps = draft.gaps;
     gaps.extend(defect_gaps(&source));
     let tree = SectionTree::build(&draft.outline, draft.method, gaps);
@@ -105,7 +94,7 @@ fn outline_tree(packed: Bytes, settings: &RunSettings) -> Result<SectionTree, Fa
     Ok(tree)
 }
 
-/// What could not be read is a gap of the tree (I-10).
+// Every defect of the source is a gap of the tree (I-10).
 pub(super) fn defect_gaps(source: &Source) -> impl Iterator<Item = Gap> {
     source
         .defects

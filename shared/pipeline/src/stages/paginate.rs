@@ -1,4 +1,4 @@
-//! Paginate: the bytes of a document become its text with positions.
+//! `paginate`: extracts text with positions from the bytes of a document.
 
 use std::time::Duration;
 
@@ -13,33 +13,30 @@ use stemma_extract::{CodecError, EncodedSource, ExtractError, ExtractJob};
 use stemma_llm::tokens::TokenCounter;
 
 use crate::settings::RunSettings;
-use crate::{FilingFlow, filing_flow::document_version, sources};
+use crate::versions::document_version;
+use crate::{FilingFlow, sources};
 
-/// Reads a document. Key: what identifies the bytes, the name's ending (it settles what plain text is) and the limits.
-/// Where the bytes are stands in the run's header.
+/// Reads a document. Key: the identity of the bytes, the file extension (it decides how plain text is read)
+/// and the limits. The location of the bytes is in the run header, not in the key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Paginate {
-    /// Identifies the bytes; see [`Origin`](stemma_document::Origin). Bytes that it does not identify are not read.
-    pub source: Digest,
-    /// Ending of the file name, lower case, without the dot.
+pub(crate) struct Paginate {
+    /// Identifies the bytes; see [`Origin`](stemma_document::Origin). Other bytes are refused.
+    pub(crate) source: Digest,
+    /// Lower case, without the dot.
     #[serde(rename = "ending")]
-    pub extension: String,
+    pub(crate) extension: String,
 }
 
-/// What was read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct PaginateOutcome {
+pub(crate) struct PaginateOutcome {
     /// Digest of the blob `source`.
-    pub digest: Digest,
-    /// Pages or lines.
-    pub extent: Extent,
-    /// Number of defects.
-    pub defects: u32,
+    pub(crate) digest: Digest,
+    pub(crate) extent: Extent,
+    pub(crate) defects: u32,
 }
 
 impl Paginate {
-    /// The reading of a version.
-    pub fn for_version(version: &DocumentVersion) -> Self {
+    pub(crate) fn for_version(version: &DocumentVersion) -> Self {
         let extension = version
             .name
             .rsplit_once('.')
@@ -64,7 +61,7 @@ impl Stage for Paginate {
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         identity.bytes(self.source.as_bytes()).text(&self.extension);
-        // The struct's own JSON names every limit; one more field is one more part of the key.
+        // The JSON of the struct holds every limit, so a new field becomes part of the key by itself.
         identity.text(&serde_json::to_string(&settings.limits).unwrap_or_default());
     }
 
@@ -100,7 +97,7 @@ impl Stage for Paginate {
     }
 }
 
-/// Some failures of a child process may pass; what is wrong with a document will not.
+// A crash of the child process may be transient; a defect of the document is not.
 fn extract_failure(error: ExtractError) -> Failure {
     let failure = match error.code {
         "extract.crashed" => Failure::transient(error.code, error.message),
@@ -109,10 +106,10 @@ fn extract_failure(error: ExtractError) -> Failure {
     failure.with_next(error.next)
 }
 
-/// What the extraction child does: reads the document, counts its tokens once, and packs it.
+/// Runs in the extraction process: reads the document, counts its tokens once, and encodes it.
 ///
 /// # Errors
-/// [`ExtractError`] when the document cannot be read at all.
+/// [`ExtractError`] if the document cannot be read at all.
 pub fn extract_document(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     let mut source = stemma_extract::extract(job)?;
     count_tokens(&mut source);
@@ -123,7 +120,7 @@ pub fn extract_document(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
 
 fn count_tokens(source: &mut Source) {
     let mut counter = TokenCounter::default();
-    // A line's end is a token of its own.
+    // The line break counts as one token.
     let mut tokens_of_line = |line: &str| counter.count(line).saturating_add(1);
     match &mut source.body {
         SourceBody::Pages(pages) => {

@@ -1,4 +1,4 @@
-//! Draft_part: a further part of a plan that is too long for one outcome.
+//! `draft_part`: loads a further page of a plan that is too long for one outcome.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -11,15 +11,14 @@ use crate::FilingFlow;
 use crate::llm::PlanPage;
 use crate::settings::RunSettings;
 
-/// Gives one part of a plan. Key: the plan and the part.
+/// Loads one page of a plan. Key: the plan and the page.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct LoadPlanPage {
-    /// Digest of the plan.
-    pub plan: Digest,
+pub(crate) struct LoadPlanPage {
+    pub(crate) plan: Digest,
     /// The artifact whose blob `plan` holds it.
-    pub draft: TaskKey,
-    /// Counts from 0; the first part is an outcome already.
-    pub part: u32,
+    pub(crate) draft: TaskKey,
+    /// Counts from 0. Page 0 is part of the outcome of `draft_outline`.
+    pub(crate) part: u32,
 }
 
 #[async_trait]

@@ -1,43 +1,33 @@
-//! Publish: the finished tree becomes the document's latest, and then a change record says so.
+//! `publish`: writes the finished tree as the document's latest version, then a change record.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    CatalogEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, Origin,
-    PublishedTree, SectionTree, TreeObject, blob_keys,
+    CatalogEntry, Change, ChangeKind, Collection, Digest, DocId, PublishedTree, SectionTree,
+    TreeObject, blob_keys,
 };
-use stemma_engine::artifact;
 use stemma_engine::blobs::PutOutcome;
 use stemma_engine::port_error::with_retry;
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, TaskContext};
 use stemma_engine::{Env, Failure, PortError, Ports, TaskKey, TaskKeyBuilder};
 
-use super::Withdraw;
 use crate::settings::RunSettings;
-use crate::{FilingFlow, external_metadata, filing_flow, notify, versions};
+use crate::versions::{PUBLISH, PublishOutcome, identify_version};
+use crate::{FilingFlow, external_metadata, notify, versions};
 
-/// Writes a tree and its change record. Key: the document and its version, which settle the tree; so whether a version
-/// was published can be told from its claim alone.
+/// Key: the document and its version. They determine the tree, so a claim alone tells whether its version was
+/// published.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Publish {
-    /// The document.
-    pub doc: DocId,
-    /// Its version; the rest of it stands in the run's header.
-    pub seq: u64,
-    /// Digest of the tree.
-    pub tree: Digest,
-    /// The artifact whose blob `tree` holds it.
-    pub outline: TaskKey,
+pub(crate) struct Publish {
+    pub(crate) doc: DocId,
+    /// The version number; the run header holds the rest of the version.
+    pub(crate) seq: u64,
+    pub(crate) tree: Digest,
+    /// The artifact whose blob `tree` holds the tree.
+    pub(crate) outline: TaskKey,
     /// The artifact whose blob `source` holds the text.
-    pub text: TaskKey,
-}
-
-/// What was published.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct PublishOutcome {
-    /// Gaps of the tree.
-    pub gaps: u32,
+    pub(crate) text: TaskKey,
 }
 
 #[async_trait]
@@ -45,8 +35,8 @@ impl Stage for Publish {
     type Work = FilingFlow;
     type Outcome = PublishOutcome;
 
-    const NAME: &'static str = "publish";
-    const REVISION: u32 = 1;
+    const NAME: &'static str = PUBLISH.0;
+    const REVISION: u32 = PUBLISH.1;
     const LANE: Lane = Lane::Publish;
 
     fn identity(&self, _settings: &RunSettings, identity: &mut TaskKeyBuilder) {
@@ -57,14 +47,11 @@ impl Stage for Publish {
         &self,
         task: &TaskContext<'_, FilingFlow>,
     ) -> Result<StageOutput<PublishOutcome>, Failure> {
-        let invalid = |error: serde_json::Error| {
-            Failure::permanent("publish.tree_invalid", error.to_string())
-        };
         let json = task.blob(&self.outline, "tree").await?;
-        let mut tree: SectionTree = serde_json::from_slice(&json).map_err(invalid)?;
+        let mut tree: SectionTree = serde_json::from_slice(&json).map_err(invalid_tree)?;
         let collection = blob_keys::parse_collection(&task.run.scope)
             .map_err(|error| Failure::permanent("publish.scope", error.to_string()))?;
-        let version = filing_flow::document_version(&task.header().await?)?;
+        let version = versions::document_version(&task.header().await?)?;
         external_metadata::apply(&mut tree.facts, &version);
         let published = PublishedTree {
             version,
@@ -73,10 +60,10 @@ impl Stage for Publish {
         };
         let entry = CatalogEntry::from_tree(&published);
         let gaps = u32::try_from(published.tree.gaps.len()).unwrap_or(u32::MAX);
-        let json =
-            serde_json::to_vec(&TreeObject::Published(Box::new(published))).map_err(invalid)?;
+        let json = serde_json::to_vec(&TreeObject::Published(Box::new(published)))
+            .map_err(invalid_tree)?;
         let blobs = &task.ports.blobs;
-        // Everything the tree stands on must survive a power loss before the tree can be seen.
+        // Everything that the tree refers to must survive a power loss before the tree becomes visible.
         with_retry(task.env, || blobs.barrier()).await?;
         let key = blob_keys::tree_key(&collection, self.doc, self.seq);
         with_retry(task.env, || blobs.put(&key, json.clone().into())).await?;
@@ -91,32 +78,7 @@ impl Stage for Publish {
     }
 }
 
-pub(super) fn identify_version(identity: &mut TaskKeyBuilder, doc: DocId, seq: u64) {
-    identity.bytes(doc.as_bytes()).number(seq);
-}
-
-/// What was published of a version; `None` while its tree (or tombstone) or its change record may be missing.
-///
-/// # Errors
-/// [`PortError`] when a port is away.
-pub(crate) async fn publish_outcome(
-    env: &Env,
-    ports: &Ports,
-    scope: &str,
-    version: &DocumentVersion,
-) -> Result<Option<PublishOutcome>, PortError> {
-    let (name, revision) = match version.origin {
-        Origin::Removed => (Withdraw::NAME, Withdraw::REVISION),
-        _ => (Publish::NAME, Publish::REVISION),
-    };
-    let mut identity = TaskKey::builder(name, revision);
-    identify_version(&mut identity, version.doc, version.seq);
-    let key = identity.finish();
-    let outcome = with_retry(env, || artifact::outcome(ports.blobs.as_ref(), scope, &key)).await?;
-    Ok(outcome.and_then(|outcome| serde_json::from_slice(&outcome).ok()))
-}
-
-/// Writes a tombstone in the place of a tree, and its change record.
+/// Writes a tombstone instead of a tree, and its change record.
 pub(super) async fn write_tombstone(
     env: &Env,
     ports: &Ports,
@@ -131,7 +93,11 @@ pub(super) async fn write_tombstone(
     write_change(env, ports, collection, ChangeKind::Removed { doc, seq }).await
 }
 
-/// Writes a change record, after what it speaks of, and tells whoever listens.
+fn invalid_tree(error: serde_json::Error) -> Failure {
+    Failure::permanent("publish.tree_invalid", error.to_string())
+}
+
+// Called after the tree or tombstone is written: a change record must never refer to a missing object.
 async fn write_change(
     env: &Env,
     ports: &Ports,
@@ -150,10 +116,11 @@ async fn write_change(
     Ok(())
 }
 
-/// Removes a document: a tombstone above its newest version, and a change record. What it left is garbage afterwards.
+/// Removes a document: writes a tombstone above its newest version, and a change record. Garbage collection
+/// deletes the rest.
 ///
 /// # Errors
-/// [`PortError`] when a port is away.
+/// [`PortError`] if a port is unavailable.
 pub async fn remove_document(
     env: &Env,
     ports: &Ports,
@@ -164,10 +131,10 @@ pub async fn remove_document(
     write_change(env, ports, collection, ChangeKind::Removed { doc, seq }).await
 }
 
-/// Publishes a tree that another program made, as the next version of its document.
+/// Publishes a tree from another program as the next version of its document.
 ///
 /// # Errors
-/// [`PortError`] when a port is away.
+/// [`PortError`] if a port is unavailable.
 pub async fn publish_imported(
     env: &Env,
     ports: &Ports,
@@ -195,7 +162,8 @@ pub async fn publish_imported(
     Ok(entry)
 }
 
-/// Writes a tree object under the document's next free version number, and returns that number.
+// Writes a tree object under the next free version number. Another writer may take the number first, then the
+// next one is tried.
 async fn put_next_version(
     env: &Env,
     ports: &Ports,
@@ -204,6 +172,7 @@ async fn put_next_version(
     object: impl Fn(u64) -> TreeObject,
 ) -> Result<u64, PortError> {
     loop {
+        // `put` creates and never overwrites, so a lost race shows as an existing object.
         let seq = versions::next_version(env, ports, collection, doc).await?;
         let json = serde_json::to_vec(&object(seq))
             .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;

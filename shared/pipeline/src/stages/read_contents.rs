@@ -1,25 +1,20 @@
-//! Read_contents: what does this table of contents list?
+//! `read_contents`: lists the entries of a printed table of contents.
 
-use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
-use stemma_engine::{Failure, TaskKeyBuilder};
 
-use crate::FilingFlow;
-use crate::llm::{
-    LlmQuestion, QuestionRef, StructureAnswer, StructureReply, TocEntry, answer_question,
-    check_size,
-};
-use crate::settings::{Purpose, RunSettings};
+use super::question_stage::{Question, QuestionStage};
+use crate::llm::{LlmQuestion, QuestionKind, StructureAnswer, TocEntry, check_size};
+use crate::settings::Purpose;
 
-/// Asks about the pages of one table of contents. Key: their texts.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ReadContents(pub QuestionRef);
+/// Asks for the entries of one table of contents. Key: the texts of its pages.
+pub(crate) type ReadContents = QuestionStage<ReadContentsQuestion>;
+
+#[derive(Debug, Clone)]
+pub(crate) struct ReadContentsQuestion;
 
 pub(super) static QUESTION: LlmQuestion = LlmQuestion {
-    stage: ReadContents::NAME,
+    stage: "read_contents",
     purpose: Purpose::Structure,
     instructions: "You are shown the pages of a printed table of contents. List its entries in their order, and leave none out.\n\
          number: the number of the section as printed, with the word before it (`Item 1A`, `2.3`, `Chapter IV`); empty \
@@ -31,6 +26,7 @@ pub(super) static QUESTION: LlmQuestion = LlmQuestion {
          Leave out the title of the table itself, the heads of its columns, and lists of figures or tables.",
     properties,
     max_tokens: |model| model.max_outline_tokens,
+    urgency: 1,
 };
 
 fn properties() -> Value {
@@ -46,31 +42,22 @@ fn properties() -> Value {
 }
 
 #[derive(Deserialize)]
-struct ContentsReply {
+pub(crate) struct ContentsReply {
     entries: Vec<TocEntry>,
 }
 
-#[async_trait]
-impl Stage for ReadContents {
-    type Work = FilingFlow;
-    type Outcome = StructureReply;
+impl Question for ReadContentsQuestion {
+    type Reply = ContentsReply;
 
     const NAME: &'static str = "read_contents";
     const REVISION: u32 = 1;
-    const LANE: Lane = Lane::Llm;
+    const KIND: QuestionKind = QuestionKind::ReadContents;
 
-    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
-        QUESTION.identify(settings, identity);
-        identity.bytes(self.0.reads.as_bytes());
+    fn question() -> &'static LlmQuestion {
+        &QUESTION
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<StructureReply>, Failure> {
-        answer_question(&QUESTION, task, &self.0, |reply: ContentsReply| {
-            check_size(StructureAnswer::Entries(reply.entries))
-        })
-        .await
+    fn parse(reply: ContentsReply) -> Result<StructureAnswer, String> {
+        check_size(StructureAnswer::Entries(reply.entries))
     }
 }

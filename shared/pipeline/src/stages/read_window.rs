@@ -1,25 +1,20 @@
-//! Read_window: which sections begin on these pages?
+//! `read_window`: lists the sections that begin on consecutive pages.
 
-use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
-use stemma_engine::{Failure, TaskKeyBuilder};
 
-use crate::FilingFlow;
-use crate::llm::{
-    LlmQuestion, QuestionRef, StructureAnswer, StructureReply, WindowSection, answer_question,
-    check_size,
-};
-use crate::settings::{Purpose, RunSettings};
+use super::question_stage::{Question, QuestionStage};
+use crate::llm::{LlmQuestion, QuestionKind, StructureAnswer, WindowSection, check_size};
+use crate::settings::Purpose;
 
-/// Asks about consecutive pages, and shows the page before them. Key: their texts.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ReadWindow(pub QuestionRef);
+/// Asks for the sections on consecutive pages, and shows the page before them. Key: the texts of all these pages.
+pub(crate) type ReadWindow = QuestionStage<ReadWindowQuestion>;
+
+#[derive(Debug, Clone)]
+pub(crate) struct ReadWindowQuestion;
 
 pub(super) static QUESTION: LlmQuestion = LlmQuestion {
-    stage: ReadWindow::NAME,
+    stage: "read_window",
     purpose: Purpose::Structure,
     instructions: "You are shown consecutive pages of a document, and perhaps the page before them. List the sections whose headings \
          stand on the numbered pages, in their order.\n\
@@ -34,6 +29,7 @@ pub(super) static QUESTION: LlmQuestion = LlmQuestion {
          begins, answer with an empty list.",
     properties,
     max_tokens: |model| model.max_outline_tokens,
+    urgency: 2,
 };
 
 fn properties() -> Value {
@@ -49,31 +45,22 @@ fn properties() -> Value {
 }
 
 #[derive(Deserialize)]
-struct WindowReply {
+pub(crate) struct WindowReply {
     sections: Vec<WindowSection>,
 }
 
-#[async_trait]
-impl Stage for ReadWindow {
-    type Work = FilingFlow;
-    type Outcome = StructureReply;
+impl Question for ReadWindowQuestion {
+    type Reply = WindowReply;
 
     const NAME: &'static str = "read_window";
     const REVISION: u32 = 1;
-    const LANE: Lane = Lane::Llm;
+    const KIND: QuestionKind = QuestionKind::ReadWindow;
 
-    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
-        QUESTION.identify(settings, identity);
-        identity.bytes(self.0.reads.as_bytes());
+    fn question() -> &'static LlmQuestion {
+        &QUESTION
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<StructureReply>, Failure> {
-        answer_question(&QUESTION, task, &self.0, |reply: WindowReply| {
-            check_size(StructureAnswer::Sections(reply.sections))
-        })
-        .await
+    fn parse(reply: WindowReply) -> Result<StructureAnswer, String> {
+        check_size(StructureAnswer::Sections(reply.sections))
     }
 }

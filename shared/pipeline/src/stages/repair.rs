@@ -1,22 +1,20 @@
-//! Repair: on which of these pages does this title stand, if on any?
+//! `repair`: finds the page of a title that failed verification.
 
-use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
-use stemma_engine::{Failure, TaskKeyBuilder};
 
-use crate::FilingFlow;
-use crate::llm::{LlmQuestion, QuestionRef, StructureAnswer, StructureReply, answer_question};
-use crate::settings::{Purpose, RunSettings};
+use super::question_stage::{Question, QuestionStage};
+use crate::llm::{LlmQuestion, QuestionKind, StructureAnswer};
+use crate::settings::Purpose;
 
-/// Asks for the place of one title that was not found where it was looked for. Key: the title and the texts of the pages.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Repair(pub QuestionRef);
+/// Asks for the page of one title that failed verification. Key: the title and the texts of the candidate pages.
+pub(crate) type Repair = QuestionStage<RepairQuestion>;
+
+#[derive(Debug, Clone)]
+pub(crate) struct RepairQuestion;
 
 pub(super) static QUESTION: LlmQuestion = LlmQuestion {
-    stage: Repair::NAME,
+    stage: "repair",
     purpose: Purpose::Structure,
     instructions: "You are shown the title of a section and consecutive pages of the same document. Answer with the number of the page \
          on which the title stands as the heading of a section, and with 0 where it stands on none of them. Differences in \
@@ -24,6 +22,7 @@ pub(super) static QUESTION: LlmQuestion = LlmQuestion {
          table of contents is no heading.",
     properties,
     max_tokens: |model| model.max_verdict_tokens,
+    urgency: 5,
 };
 
 fn properties() -> Value {
@@ -31,31 +30,22 @@ fn properties() -> Value {
 }
 
 #[derive(Deserialize)]
-struct RepairReply {
+pub(crate) struct RepairReply {
     page: u32,
 }
 
-#[async_trait]
-impl Stage for Repair {
-    type Work = FilingFlow;
-    type Outcome = StructureReply;
+impl Question for RepairQuestion {
+    type Reply = RepairReply;
 
     const NAME: &'static str = "repair";
     const REVISION: u32 = 1;
-    const LANE: Lane = Lane::Llm;
+    const KIND: QuestionKind = QuestionKind::Repair;
 
-    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
-        QUESTION.identify(settings, identity);
-        identity.bytes(self.0.reads.as_bytes());
+    fn question() -> &'static LlmQuestion {
+        &QUESTION
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<StructureReply>, Failure> {
-        answer_question(&QUESTION, task, &self.0, |reply: RepairReply| {
-            Ok(StructureAnswer::Page(reply.page))
-        })
-        .await
+    fn parse(reply: RepairReply) -> Result<StructureAnswer, String> {
+        Ok(StructureAnswer::Page(reply.page))
     }
 }

@@ -1,4 +1,4 @@
-//! Summarize: what is in this section? Leaves from their text, others from their own text and the summaries of their parts.
+//! `summarize`: summarizes a section, from its own text and the summaries of its sub-sections.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -6,45 +6,25 @@ use serde_json::{Value, json};
 use stemma_document::{Digest, Section, SectionId};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, TaskContext};
-use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
+use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_llm::tokens;
 
 use crate::FilingFlow;
 use crate::llm::{
-    InputDigest, LlmQuestion, StageUsage, SummaryBatch, SummaryRef, check_digest, delimit_sections,
-    first_sentence, load_summary, own_stretches, part_summaries, single_line, title_digest,
-    with_title,
+    InputDigest, LlmQuestion, StageUsage, SummaryBatch, SummaryRef, SummaryTask, check_digest,
+    delimit_sections, first_sentence, load_summary, own_stretches, part_summaries, single_line,
+    title_digest, with_title,
 };
 use crate::settings::{Purpose, RunSettings};
 
-/// The longest summary in characters: what is longer is no summary.
+// A longer reply is not accepted as a summary.
 const MAX_CHARS: usize = 2_000;
 
-/// Asks about one section. Key: its title and own text, and of each of its parts the summary (the text, where a part is so
-/// short that it is its own summary).
+/// Asks about one section. Key: its title and own text, and for each sub-section its summary (its text, if it
+/// is too short to be summarized).
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Summarize {
-    /// Digest of all that.
-    pub reads: Digest,
-    /// The artifact that holds the sections.
-    pub draft: TaskKey,
-    /// The artifact that holds the text.
-    pub source: TaskKey,
-    /// Index of the section.
-    pub section: u32,
-    /// Asks about this stretch of its own text alone.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub stretch: Option<u32>,
-    /// The artifacts of the summaries that stand for its own text, where that is asked about in stretches; `None`: one has
-    /// no summary.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub own: Vec<Option<TaskKey>>,
-    /// The artifacts of its parts' summaries, by the index of the part among its siblings. Of parts that are not here the
-    /// text is read where they are small, else the title alone.
-    pub parts: Vec<(u32, TaskKey)>,
-}
+pub(crate) struct Summarize(pub(crate) SummaryTask);
 
-/// Asked about one section, or about several at once.
 pub(super) static QUESTION: LlmQuestion = LlmQuestion {
     stage: Summarize::NAME,
     purpose: Purpose::Summaries,
@@ -52,6 +32,7 @@ pub(super) static QUESTION: LlmQuestion = LlmQuestion {
          names that matter most. Lines that begin with `-` tell of its parts. Take nothing from elsewhere.",
     properties,
     max_tokens: |model| model.max_output_tokens,
+    urgency: 6,
 };
 
 fn properties() -> Value {
@@ -75,21 +56,25 @@ impl Stage for Summarize {
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         QUESTION.identify(settings, identity);
-        identity.bytes(self.reads.as_bytes());
+        identity.bytes(self.0.reads.as_bytes());
     }
 
     async fn run(
         &self,
         task: &TaskContext<'_, FilingFlow>,
     ) -> Result<StageOutput<SummaryRef>, Failure> {
+        // Announced before the text is read, so that batches wait for sections that are still loading.
         let expected = task.tools.batcher.expect_item(task);
-        let blob = task.tools.text_cache.draft(task, &self.draft).await?;
-        let section = blob.tree.section(SectionId(self.section)).ok_or_else(|| {
-            Failure::permanent(
-                "model.no_section",
-                format!("the draft has no section {}", self.section),
-            )
-        })?;
+        let blob = task.tools.text_cache.draft(task, &self.0.draft).await?;
+        let section = blob
+            .tree
+            .section(SectionId(self.0.section))
+            .ok_or_else(|| {
+                Failure::permanent(
+                    "model.no_section",
+                    format!("the draft has no section {}", self.0.section),
+                )
+            })?;
         let with_section = |failure: Failure| Failure {
             message: format!("section {}: {}", section.structure, failure.message),
             ..failure
@@ -98,7 +83,7 @@ impl Stage for Summarize {
         let batched = task
             .tools
             .batcher
-            .summarize(task, expected, &QUESTION, self.section, block.clone())
+            .summarize(task, expected, &QUESTION, self.0.section, block.clone())
             .await;
         match batched
             .map_err(with_section)?
@@ -114,7 +99,6 @@ impl Stage for Summarize {
 }
 
 impl Summarize {
-    /// Asks about this section and no other.
     async fn summarize_alone(
         &self,
         task: &TaskContext<'_, FilingFlow>,
@@ -136,14 +120,15 @@ impl Summarize {
             .with_records(answer.records))
     }
 
-    /// A summary of `block`. What it cost is told by the two alone: the usage of a call is that of all who shared it.
+    // The usage counts this prompt and summary only: the tokens of a batch call belong to all its sections.
     fn summary_output(&self, title: &str, block: &str, summary: String) -> StageOutput<SummaryRef> {
         let usage = StageUsage {
             prompt_tokens: tokens::count(block),
             output_tokens: tokens::count(&summary),
         };
-        // Of a stretch all is read that is said about it, for its section has no other text.
-        let visible = if self.stretch.is_some() {
+        // The summary of a stretch is read in full, because it stands for text that its section does not show
+        // otherwise.
+        let visible = if self.0.stretch.is_some() {
             &summary
         } else {
             first_sentence(&summary)
@@ -157,7 +142,7 @@ impl Summarize {
         )
     }
 
-    /// What the model is shown, checked against what the key says.
+    // Builds the prompt, and checks that it is the one that the key names.
     async fn prompt_block(
         &self,
         task: &TaskContext<'_, FilingFlow>,
@@ -165,11 +150,11 @@ impl Summarize {
     ) -> Result<String, Failure> {
         let title = &section.title;
         let (mut block, mut input);
-        if let Some(stretch) = self.stretch {
+        if let Some(stretch) = self.0.stretch {
             let own = task
                 .tools
                 .text_cache
-                .section(task, &self.source, section, false)
+                .section(task, &self.0.source, section, false)
                 .await?;
             let stretch = own_stretches(&own, task.settings)
                 .get(stretch as usize)
@@ -177,18 +162,18 @@ impl Summarize {
                 .unwrap_or_default();
             input = InputDigest::new(title_digest(title, stretch), 0);
             block = with_title(title, stretch);
-        } else if self.own.is_empty() {
+        } else if self.0.own.is_empty() {
             let own = task
                 .tools
                 .text_cache
-                .section(task, &self.source, section, false)
+                .section(task, &self.0.source, section, false)
                 .await?;
             input = InputDigest::new(title_digest(title, &own), section.children.len());
             block = with_title(title, &own);
         } else {
             input = InputDigest::new(title_digest(title, ""), section.children.len());
             block = title.clone();
-            for key in &self.own {
+            for key in &self.0.own {
                 let summary = match key {
                     Some(key) => Some(load_summary(task, key).await?),
                     None => None,
@@ -207,18 +192,18 @@ impl Summarize {
                 );
             }
         }
-        if self.stretch.is_none() {
+        if self.0.stretch.is_none() {
             block += &part_summaries(
                 task,
-                &self.source,
+                &self.0.source,
                 &section.children,
-                &self.parts,
+                &self.0.parts,
                 true,
                 &mut input,
             )
             .await?;
         }
-        check_digest(Self::NAME, input.finish(), self.reads)?;
+        check_digest(Self::NAME, input.finish(), self.0.reads)?;
         Ok(block)
     }
 }

@@ -1,22 +1,20 @@
-//! Verify_title: does this title stand where it was located, and does its section start the page?
+//! `verify_title`: checks that a title is a heading at its located position, and that its section starts the page.
 
-use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
-use stemma_engine::{Failure, TaskKeyBuilder};
 
-use crate::FilingFlow;
-use crate::llm::{LlmQuestion, QuestionRef, StructureAnswer, StructureReply, answer_question};
-use crate::settings::{Purpose, RunSettings};
+use super::question_stage::{Question, QuestionStage};
+use crate::llm::{LlmQuestion, QuestionKind, StructureAnswer};
+use crate::settings::Purpose;
 
-/// Asks about one entry of the outline. Key: its title, and the text of the page (or the lines) where it was located.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct VerifyTitle(pub QuestionRef);
+/// Asks about one outline entry. Key: its title, and the text of the page (or the lines) where it was located.
+pub(crate) type VerifyTitle = QuestionStage<VerifyTitleQuestion>;
+
+#[derive(Debug, Clone)]
+pub(crate) struct VerifyTitleQuestion;
 
 pub(super) static QUESTION: LlmQuestion = LlmQuestion {
-    stage: VerifyTitle::NAME,
+    stage: "verify_title",
     purpose: Purpose::Structure,
     instructions: "You are shown a title and one page of a document. Decide two things.\n\
          stands: whether the title stands on the page as the heading of a section. Differences in white space, case, \
@@ -26,6 +24,7 @@ pub(super) static QUESTION: LlmQuestion = LlmQuestion {
          the title does not stand on the page, answer false.",
     properties,
     max_tokens: |model| model.max_verdict_tokens,
+    urgency: 4,
 };
 
 fn properties() -> Value {
@@ -33,43 +32,26 @@ fn properties() -> Value {
 }
 
 #[derive(Deserialize)]
-struct TitleVerdict {
+pub(crate) struct TitleVerdict {
     stands: bool,
     starts_page: bool,
 }
 
-#[async_trait]
-impl Stage for VerifyTitle {
-    type Work = FilingFlow;
-    type Outcome = StructureReply;
+impl Question for VerifyTitleQuestion {
+    type Reply = TitleVerdict;
 
     const NAME: &'static str = "verify_title";
     const REVISION: u32 = 2;
-    const LANE: Lane = Lane::Llm;
+    const KIND: QuestionKind = QuestionKind::VerifyTitle;
 
-    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
-        QUESTION.identify(settings, identity);
-        identity.bytes(self.0.reads.as_bytes());
+    fn question() -> &'static LlmQuestion {
+        &QUESTION
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<StructureReply>, Failure> {
-        answer_question(
-            &QUESTION,
-            task,
-            &self.0,
-            |TitleVerdict {
-                 stands,
-                 starts_page,
-             }| {
-                Ok(StructureAnswer::TitleCheck {
-                    stands,
-                    starts_page,
-                })
-            },
-        )
-        .await
+    fn parse(reply: TitleVerdict) -> Result<StructureAnswer, String> {
+        Ok(StructureAnswer::TitleCheck {
+            stands: reply.stands,
+            starts_page: reply.starts_page,
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! Withdraw: a document that was removed where it came from gets a tombstone, and then a change record says so.
+//! `withdraw`: writes a tombstone for a document that was removed at its source, then a change record.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -7,18 +7,17 @@ use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, TaskContext};
 use stemma_engine::{Failure, TaskKeyBuilder};
 
-use super::PublishOutcome;
-use super::publish::{identify_version, write_tombstone};
+use super::publish::write_tombstone;
 use crate::FilingFlow;
 use crate::settings::RunSettings;
+use crate::versions::{PublishOutcome, WITHDRAW, identify_version};
 
-/// Writes a tombstone. Key: the document and its version. Nothing is indexed anew when its revision rises.
+/// Key: the document and its version. A higher revision repeats nothing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Withdraw {
-    /// The document.
-    pub doc: DocId,
-    /// The version that is the tombstone.
-    pub seq: u64,
+pub(crate) struct Withdraw {
+    pub(crate) doc: DocId,
+    /// The version number of the tombstone.
+    pub(crate) seq: u64,
 }
 
 #[async_trait]
@@ -26,8 +25,8 @@ impl Stage for Withdraw {
     type Work = FilingFlow;
     type Outcome = PublishOutcome;
 
-    const NAME: &'static str = "withdraw";
-    const REVISION: u32 = 1;
+    const NAME: &'static str = WITHDRAW.0;
+    const REVISION: u32 = WITHDRAW.1;
     const LANE: Lane = Lane::Publish;
 
     fn identity(&self, _settings: &RunSettings, identity: &mut TaskKeyBuilder) {

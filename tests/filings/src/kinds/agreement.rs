@@ -1,4 +1,4 @@
-//! Form 8-K with a credit agreement attached: Items `n.nn`, then articles and sections.
+//! Form 8-K with an attached credit agreement: Items `n.nn`, then articles and sections.
 
 use super::{Registrant, english_typography, prose_capacity};
 use crate::Spec;
@@ -112,7 +112,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let registrant = Registrant::new(rng);
     let day = rng.between(1, 28);
     let year = registrant.year;
-    // The report mentions Article VI, so there are always six.
+    // The report mentions Article VI, so there are at least six.
     let articles = (2 + spec.pages as usize / 4).clamp(6, ARTICLES.len());
     let agreement = agreement(articles, size, rng);
     let mut sections = report(size);

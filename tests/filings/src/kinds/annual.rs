@@ -15,15 +15,15 @@ use crate::plan::{
 use crate::random::Rng;
 use crate::words::{self, UniqueTitles};
 
-/// What one generated annual report is like.
+// Properties of one generated annual report.
 struct AnnualReport<'a> {
     spec: &'a Spec,
     look: Typography,
     items: ItemHeadingFormat,
     registrant: Registrant,
-    /// Statements on pages F-1, F-2, … behind the signatures.
+    // Statements on pages F-1, F-2, … after the signatures.
     f_pages: bool,
-    /// Items 10 to 13 under one heading.
+    // Items 10 to 13 under one heading.
     combined: bool,
     heads: Vec<String>,
 }
@@ -113,7 +113,7 @@ impl AnnualReport<'_> {
         self.bind(parts.iter().map(Vec::len).collect(), sections, rng)
     }
 
-    /// The parts as blocks, with running heads and now and then a page that is not numbered.
+    // Joins the parts, with running heads and sometimes an unnumbered page.
     fn bind(
         &self,
         lengths: Vec<usize>,
@@ -222,7 +222,7 @@ impl AnnualReport<'_> {
             size,
         );
         if rng.chance(40) {
-            // Letter spacing that a reader takes for a blank.
+            // Letter spacing that readers take for a space.
             sub[0].heading.printed = Some(vec!["OVERVI EW".into()]);
         }
         sub[1].own.push(table(
@@ -389,7 +389,7 @@ impl AnnualReport<'_> {
     }
 }
 
-/// From the page after its heading on, an Item stands in the running head.
+// An Item is in the running head from the page after its heading.
 fn continue_head(item: &mut PlannedSection) {
     let head: String = item.heading.title.chars().take(60).collect();
     item.own

@@ -1,5 +1,5 @@
-//! Several agreements bound into one file: each with a title, often contents, articles and sections that count from 1,
-//! and an annex of its own. A current report and exhibit lines may stand before them, or nothing may.
+//! Several agreements in one file: each with a title, often contents, articles and sections that count from
+//! 1, and its own annex. A current report and exhibit lines may precede them.
 
 use super::{Registrant, english_typography, prose_capacity};
 use crate::Spec;
@@ -79,24 +79,24 @@ const ARTICLES: [(&str, [&str; 4]); 6] = [
     ),
 ];
 
-/// How one bundle is put together.
+// Layout of one bundle.
 struct BundleLayout {
     look: Typography,
     exhibits: bool,
-    /// Where its exhibit lines and titles stand on one page.
+    // Exhibit lines and titles share a page.
     joined: bool,
-    /// Level of the titles.
+    // Level of the titles.
     level: u16,
 }
 
-/// How the sections of one agreement are printed.
+// How the sections of one agreement are printed.
 #[derive(Clone, Copy)]
 struct AgreementForm {
     word: &'static str,
-    /// The text begins in the line of the title.
+    // The text begins on the line of the title.
     runs_in: bool,
     articles: bool,
-    /// `ARTICLE I` on a line of its own.
+    // `ARTICLE I` is on a line of its own.
     split: bool,
 }
 
@@ -170,7 +170,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     }
 }
 
-/// The Items of the report, which mention nothing that is not there.
+// The Items of the report. They mention only what is in the bundle.
 fn current(size: f32) -> Vec<PlannedSection> {
     let item = |number: &str, name: &str, text: &str| {
         let heading =
@@ -193,7 +193,8 @@ fn current(size: f32) -> Vec<PlannedSection> {
 }
 
 impl BundleLayout {
-    /// The front of an agreement (exhibit line, title, contents) and its sections below a heading that is not printed.
+    // The front of an agreement (exhibit line, title, contents), and its sections under a heading that is not
+    // printed.
     fn agreement(
         &self,
         n: usize,
@@ -345,7 +346,7 @@ impl BundleLayout {
         section
     }
 
-    /// A form or a schedule attached to the agreement.
+    // A form or schedule attached to the agreement.
     fn annex(&self, n: usize, rng: &mut Rng) -> PlannedSection {
         let size = self.look.size;
         let level = self.level + 1;

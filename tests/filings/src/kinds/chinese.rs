@@ -140,7 +140,7 @@ fn plant_table(sections: &mut [PlannedSection], rng: &mut Rng) {
     }
 }
 
-/// `第一节`, `一、`, `（一）`, `1.`; planned depth is at most four.
+// `第一节`, `一、`, `（一）`, `1.`. Planned depth is at most four.
 fn number(sections: &mut [PlannedSection], level: u16) {
     for (n, section) in sections.iter_mut().enumerate() {
         let digits = chinese_number(n + 1);

@@ -1,4 +1,4 @@
-//! An integrated annual report: sections in an order of its own, and an index that says where the Items are answered.
+//! An integrated annual report: sections in its own order, and an index of the pages that answer the Items.
 
 use super::statements::{note_count, notes, statements};
 use super::{Registrant, children, english_typography, prose_capacity, sub_heading};
@@ -8,7 +8,7 @@ use crate::plan::{PlannedSection, ProseFormat, fill, into_blocks, paragraph_with
 use crate::random::Rng;
 use crate::words::{self, UniqueTitles};
 
-/// Item, its title, and where it is answered: keys of sections, or words that say why nowhere.
+// Item, title, and where it is answered: keys of sections, or the reason why it is not.
 const ITEMS: [(&str, &str, &str); 19] = [
     ("Item 1.", "Business", "@our business, @people"),
     ("Item 1A.", "Risk Factors", "@risk"),
@@ -66,7 +66,7 @@ const ITEMS: [(&str, &str, &str); 19] = [
         "@shareholders",
     ),
 ];
-/// PARTs, before the Item of this index.
+// PARTs, each before the Item with this index.
 const PARTS: [(usize, &str); 4] = [
     (0, "Part I"),
     (6, "Part II"),
@@ -177,7 +177,7 @@ fn report(registrant: &Registrant, spec: &Spec, size: f32, rng: &mut Rng) -> Vec
     ]
 }
 
-/// The index: a table of Items and pages with footnotes.
+// A table of Items and pages with footnotes.
 fn index(size: f32, rng: &mut Rng) -> PlannedSection {
     let title = rng.pick(&[
         "FORM 10-K CROSS-REFERENCE INDEX",

@@ -1,4 +1,4 @@
-//! Financial statements, notes, signatures and exhibits: what annual and quarterly reports share.
+//! Financial statements, notes, signatures and exhibits, shared by annual and quarterly reports.
 
 use crate::manuscript::{Block, FigureTable, ManuscriptHeading, TextStyle};
 use crate::plan::{PlannedSection, paragraph_with_mentions};
@@ -86,7 +86,7 @@ const NOTES: [&str; 24] = [
     "Subsequent Events",
 ];
 
-/// How many notes a document of this size has.
+/// Number of notes in a document of this size.
 pub(super) fn note_count(pages: u32) -> usize {
     (6 + pages as usize / 12).min(NOTES.len())
 }
@@ -103,7 +103,7 @@ pub(super) fn table(labels: &[&str], heads: &[String], rng: &mut Rng) -> Block {
     })
 }
 
-/// The statements at `level`; `pages`: each starts one.
+/// The statements at `level`. `pages`: each one starts a page.
 pub(super) fn statements(
     prefix: &str,
     heads: &[String],
@@ -140,7 +140,7 @@ pub(super) fn statements(
     each.into()
 }
 
-/// The notes 1 to `count` at `level`, with mentions of each other.
+/// The notes 1 to `count` at `level`. They mention each other.
 pub(super) fn notes(
     count: usize,
     level: u16,
@@ -186,7 +186,6 @@ pub(super) fn notes(
         .collect()
 }
 
-/// The signature page.
 pub(super) fn signatures(registrant: &str, date: &str, size: f32) -> PlannedSection {
     let line = |text: String| Block::Line(text, TextStyle::plain(size));
     let mut own = vec![Block::Prose(
@@ -216,7 +215,6 @@ pub(super) fn signatures(registrant: &str, date: &str, size: f32) -> PlannedSect
     PlannedSection::new(heading, 0).with_content(own)
 }
 
-/// The exhibit list.
 pub(super) fn exhibits() -> Block {
     let list = [
         (

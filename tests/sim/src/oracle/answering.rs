@@ -1,23 +1,23 @@
-//! What the oracle answers: lines of the passages that were shown, quoted as they stand there; of pages on which the answer
-//! is known to stand first.
+//! Answers of the oracle: verbatim lines from the shown passages, first from pages that are known to hold the
+//! answer.
 
 use serde_json::{Value, json};
 
-use super::search::{Gold, likeness, names, normalize_whitespace};
+use super::search::{Gold, block_text, likeness, names, normalize_whitespace};
 use crate::question::{PromptBlock, PromptRequest};
 
-/// Claims of an answer.
+// Most claims per answer.
 const MAX_CLAIMS: usize = 2;
-/// Characters of a quote.
+// Longest quote in characters.
 const QUOTE_CHARS: usize = 180;
-/// The share of the question's words that a line has to have, where nothing is known of the answer.
+// Smallest share of the question's words in a line, if the answer is not known.
 const MIN_LIKENESS: f64 = 0.25;
-/// What a tool is called when nothing more is needed.
+// The tool that ends the search.
 const FINAL_TOOL: &str = "answer";
 
 /// The answer from the passages of a question.
 pub(super) fn answer(golds: &[Gold], question: &PromptRequest) -> Value {
-    let text_of_question = question_text(question);
+    let text_of_question = block_text(question, "Question");
     let gold = golds
         .iter()
         .find(|gold| normalize_whitespace(&gold.question) == text_of_question);
@@ -47,7 +47,7 @@ pub(super) fn answer(golds: &[Gold], question: &PromptRequest) -> Value {
     json!({ "answerable": !claims.is_empty(), "claims": claims, "confidence": 0.9 })
 }
 
-/// The question as it is understood behind the one before it.
+/// A question made independent of earlier turns.
 pub(super) fn restate(question: &PromptRequest) -> Value {
     let last = question
         .blocks_named("Earlier")
@@ -81,24 +81,11 @@ pub(super) fn choose_tool(question: &PromptRequest) -> Value {
     })
 }
 
-/// A careful reader's verdict: an answer is right when it has the numbers of the reference, or, where that has none, most of its
-/// words.
+/// Judges like a careful reader: an answer is correct if it has the figures of the reference, or most of its
+/// words if the reference has no figures.
 pub(super) fn judge(question: &PromptRequest) -> Value {
-    let text = |name: &str| {
-        question
-            .blocks_named(name)
-            .next()
-            .map(|block| normalize_whitespace(&block.text))
-            .unwrap_or_default()
-    };
-    let reference = text("Reference answer");
-    let answer = text("Answer");
-    let figures = |text: &str| -> Vec<String> {
-        text.split_whitespace()
-            .filter(|word: &&str| word.chars().any(|c| c.is_ascii_digit()))
-            .map(|word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned())
-            .collect()
-    };
+    let reference = block_text(question, "Reference answer");
+    let answer = block_text(question, "Answer");
     let expected = figures(&reference);
     let actual = figures(&answer);
     let right = match expected.is_empty() {
@@ -116,15 +103,15 @@ pub(super) fn judge(question: &PromptRequest) -> Value {
     json!({ "judged_why": "its figures and words were compared", "judged_verdict": verdict })
 }
 
-fn question_text(question: &PromptRequest) -> String {
-    question
-        .blocks_named("Question")
-        .next()
-        .map(|block| normalize_whitespace(&block.text))
-        .unwrap_or_default()
+// Words with digits, without punctuation.
+fn figures(text: &str) -> Vec<String> {
+    text.split_whitespace()
+        .filter(|word| word.chars().any(|c| c.is_ascii_digit()))
+        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned())
+        .collect()
 }
 
-/// Whether a passage is of a page on which the answer stands; its first line says from where it is.
+// Whether a passage is from a page with the answer. Its first line names its source.
 fn is_of(passage: &PromptBlock, gold: &Gold) -> bool {
     let heading = passage.text.lines().next().unwrap_or_default();
     let page = heading

@@ -1,4 +1,4 @@
-//! Where headings stand: windows, places, verdicts.
+//! Answers about headings: windows, positions, verdicts.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -11,15 +11,12 @@ use crate::titles::{NormalizedTitle, align, split_number, squash};
 use crate::toc;
 use crate::truth::KnownDocument;
 
-/// What a section on one of the pages shown is worth more than one like it elsewhere.
+// A section on a shown page wins over an equal one elsewhere.
 const SHOWN_PAGE_BONUS: f64 = 0.01;
-/// Words of a line that may be a heading, in documents that nothing is known of.
+// Longest heading in words, in unknown documents.
 const HEADING_WORDS: usize = 14;
 
-#[expect(
-    clippy::unwrap_used,
-    reason = "a pattern that does not change; a test uses it"
-)]
+#[expect(clippy::unwrap_used, reason = "constant pattern, covered by a test")]
 static HEADING: LazyLock<Regex> = LazyLock::new(|| {
     let named = "(?i:part|item|note|section|chapter|appendix|exhibit|article|annex)\\s+(?:[0-9]+[.0-9]*[A-C]?|[IVXL]+|[A-Z])\\b";
     Regex::new(&format!(
@@ -33,7 +30,7 @@ impl QuestionContext<'_> {
         self.pages.iter().filter(|page| page.block.name == "Page")
     }
 
-    /// Sections of truth that start in a block of text.
+    // Known sections that start in a block of text.
     fn sections_starting(&self, document: &KnownDocument, page: &PageBlock<'_>) -> Vec<usize> {
         match page.page {
             Some(number) => document
@@ -47,7 +44,7 @@ impl QuestionContext<'_> {
         }
     }
 
-    /// All sections that start on the pages shown, with the number of the page.
+    /// All sections that start on the shown pages, with the number of the page.
     pub(super) fn read_window(&self) -> Value {
         let mut sections = Vec::new();
         for page in self.blocks() {
@@ -98,7 +95,7 @@ impl QuestionContext<'_> {
         json!({ "page": page.unwrap_or(0) })
     }
 
-    /// The number of the page on which each of the titles stands; the titles are in the order of their document.
+    // The page number of each title. Titles are in document order.
     fn find(&self, titles: &[NormalizedTitle]) -> Vec<Option<u64>> {
         let shown_pages: BTreeSet<u32> = self.blocks().filter_map(|page| page.page).collect();
         let nodes = self.document.map_or(Vec::new(), |document| {
@@ -131,7 +128,7 @@ impl QuestionContext<'_> {
             .collect()
     }
 
-    /// Whether a title that truth does not know stands here on lines of its own, and not in a row of contents.
+    // Whether a title unknown to the truth is on lines of its own here, and not in a contents row.
     fn reads_as_heading(&self, title: &NormalizedTitle, page: &PageBlock<'_>) -> bool {
         let contents = match (self.document, page.page) {
             (Some(document), Some(number)) => document.contents.contains(&number),
@@ -185,7 +182,7 @@ impl QuestionContext<'_> {
         )
     }
 
-    /// Whether nothing but other headings stands above a line of a page on which these sections start.
+    // Whether only other headings precede a line on the page where these sections start.
     fn starts_page(&self, page: &PageBlock<'_>, here: &[usize], line: usize) -> bool {
         let headings: Vec<String> = self
             .document
@@ -210,7 +207,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Lines that look like headings, with a level: marked as such, numbered, or in capitals.
+// Lines that look like headings, with a level: markup, numbers or capitals.
 fn by_shape(text: &str) -> impl Iterator<Item = (&str, u32)> {
     text.lines().filter_map(|line| {
         let line = line.trim();

@@ -1,6 +1,7 @@
-//! The oracle: the right answer, as far as it stands in the text of a question and in what is known of documents.
+//! The oracle: the correct answer, as far as the question text and the known documents determine it.
 //!
-//! It is told nothing but the question: the stage by the shape of its answer, the document by the words of its pages.
+//! It sees the question only: it infers the stage from the schema, and the document from the words of its
+//! pages.
 
 mod answering;
 mod headings;
@@ -20,14 +21,14 @@ pub use search::Gold;
 pub use summaries::is_whole;
 pub(crate) use summaries::summary;
 
-/// Answers rightly, by a library of documents.
+/// Answers correctly from a library of documents.
 #[derive(Debug, Clone, Default)]
 pub struct Oracle {
     library: Library,
     golds: Vec<Gold>,
 }
 
-/// A question with what is known about its pages.
+// A question, and what is known of its pages.
 struct QuestionContext<'a> {
     question: &'a PromptRequest,
     document: Option<&'a KnownDocument>,
@@ -35,16 +36,16 @@ struct QuestionContext<'a> {
     reads: TocReading,
 }
 
-/// A page as a question shows it.
+// A page in a question.
 struct PageBlock<'a> {
     block: &'a PromptBlock,
-    /// The physical page it is, where that is known.
+    // The physical page, if known.
     page: Option<u32>,
     lines: Vec<String>,
 }
 
 impl Oracle {
-    /// An oracle that knows these documents; of others it reads what any careful reader can.
+    /// An oracle for these documents. Unknown documents are read by their shape.
     pub fn new(library: Library) -> Self {
         Self {
             library,
@@ -52,14 +53,14 @@ impl Oracle {
         }
     }
 
-    /// The same, knowing where these questions are answered.
+    /// Adds questions whose answer pages are known.
     #[must_use]
     pub fn with_golds(self, golds: Vec<Gold>) -> Self {
         Self { golds, ..self }
     }
 
-    /// What it says about sections and documents that may answer a question, each score moved by at most `noise`; `None` where
-    /// something else is asked.
+    /// Scores sections and documents for a question, each with an error of at most `noise`; `None` for other
+    /// kinds of questions.
     pub(crate) fn judge(&self, question: &PromptRequest, noise: f64, seed: u64) -> Option<Value> {
         question
             .stage
@@ -67,7 +68,7 @@ impl Oracle {
             .then(|| search::answer(&self.golds, question, noise, seed))
     }
 
-    /// The right answer, of the shape that is asked for.
+    /// The correct answer, matching the schema.
     pub fn answer(&self, question: &PromptRequest, reads: TocReading) -> Value {
         let reading = self.question_context(question, reads);
         match question.stage {
@@ -171,7 +172,7 @@ impl QuestionContext<'_> {
         if self.reads == TocReading::Truth
             && self.document.is_some_and(|document| !document.complete)
         {
-            // What is no table of contents to it has no entries.
+            // A page that is not accepted as a table of contents has no entries.
             rows.clear();
         }
         let listed = rows.into_iter().filter(|row| {

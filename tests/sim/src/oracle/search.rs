@@ -1,8 +1,9 @@
-//! What the oracle says about sections that may answer a question: it knows the pages on which the answer stands.
+//! Scores sections by their relevance for a question. The oracle knows the pages of the answer.
 //!
-//! A section is worth the more the fewer pages it has beside those of the answer; one without them is worth what its words
-//! have in common with the question: look-alikes are plausible, but less than the answer. Noise moves every score by its own
-//! throw, which depends on the section, the question and what was shown of it: new evidence is a new throw.
+//! A section with the answer scores higher the fewer other pages it has. A section without it scores by the
+//! words it shares with the question, so look-alikes are plausible but lower. Noise moves every score by a
+//! random amount that depends on the section, the question and the shown evidence: new evidence gives a new
+//! amount.
 
 use std::collections::HashSet;
 
@@ -11,38 +12,37 @@ use serde_json::{Value, json};
 use crate::question::{PromptRequest, RequestStage};
 use crate::seeded::SeededRng;
 
-/// The score from which on a section is named where only the good ones are.
+// Sections with a lower score are not named if only good ones are asked for.
 const MIN_GOOD_SCORE: f64 = 0.5;
-/// Sections that are named at most, of a whole tree.
+// Most sections named of a whole tree.
 const MAX_SECTIONS: usize = 10;
 
-/// A question whose answer is known.
+/// A question whose answer pages are known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gold {
-    /// The question.
     pub question: String,
-    /// The name of the document, without its ending.
+    /// File name of the document without extension.
     pub doc: String,
-    /// The physical pages on which the answer stands, from 1.
+    /// Physical pages of the answer, 1-based.
     pub pages: Vec<u32>,
 }
 
-/// A section as a listing shows it.
+// A section in a listing.
 struct ListingEntry {
     id: String,
-    /// First and last page; 0 where it has none.
+    // First and last page; 0 if it has none.
     pages: (u32, u32),
     words: String,
 }
 
-/// What is known of a question.
+// What is known of a question.
 struct QuestionFacts<'a> {
     question: String,
     document: String,
     gold: Option<&'a Gold>,
 }
 
-/// The answer to a question about sections or documents; noise is in its scores.
+/// Answers a question about sections or documents, with noisy scores.
 pub(super) fn answer(golds: &[Gold], question: &PromptRequest, noise: f64, seed: u64) -> Value {
     let facts = question_facts(golds, question);
     let score = |key: &str, truth: f64| {
@@ -53,7 +53,7 @@ pub(super) fn answer(golds: &[Gold], question: &PromptRequest, noise: f64, seed:
     match question.stage {
         RequestStage::Analyze => analysis(&facts),
         RequestStage::RouteDocuments => {
-            let one = |block: &crate::question::PromptBlock| {
+            let documents = question.blocks_named("Document").map(|block| {
                 let is_gold = facts.gold.is_some_and(|gold| names(&block.text, &gold.doc));
                 let truth = if is_gold {
                     0.95
@@ -61,15 +61,17 @@ pub(super) fn answer(golds: &[Gold], question: &PromptRequest, noise: f64, seed:
                     0.4 * likeness(&facts.question, &block.text)
                 };
                 json!({ "document": block.number, "score": score(&block.number.to_string(), truth), "reason": "as it is" })
-            };
-            json!({ "documents": question.blocks_named("Document").map(one).collect::<Vec<_>>() })
+            });
+            json!({ "documents": documents.collect::<Vec<_>>() })
         }
         RequestStage::RouteFilter => json!({ "conditions": conditions(&facts, question) }),
         RequestStage::ChooseRules => {
-            let fits = |block: &&crate::question::PromptBlock| {
-                likeness(&facts.question, &block.text) > 0.2
-            };
-            json!({ "rules": question.blocks_named("Rule").filter(fits).map(|block| block.number).collect::<Vec<_>>() })
+            let rules: Vec<u64> = question
+                .blocks_named("Rule")
+                .filter(|block| likeness(&facts.question, &block.text) > 0.2)
+                .map(|block| block.number)
+                .collect();
+            json!({ "rules": rules })
         }
         _ => {
             let entries = entries(question);
@@ -88,16 +90,18 @@ pub(super) fn answer(golds: &[Gold], question: &PromptRequest, noise: f64, seed:
     }
 }
 
+/// The text of the first block of a name; empty if there is none.
+pub(super) fn block_text(question: &PromptRequest, name: &str) -> String {
+    question
+        .blocks_named(name)
+        .next()
+        .map(|block| normalize_whitespace(&block.text))
+        .unwrap_or_default()
+}
+
 fn question_facts<'a>(golds: &'a [Gold], question: &PromptRequest) -> QuestionFacts<'a> {
-    let text = |name| {
-        question
-            .blocks_named(name)
-            .next()
-            .map(|block| normalize_whitespace(&block.text))
-            .unwrap_or_default()
-    };
-    let text_of_question = text("Question");
-    let document = text("Document");
+    let text_of_question = block_text(question, "Question");
+    let document = block_text(question, "Document");
     let gold = golds
         .iter()
         .find(|gold| normalize_whitespace(&gold.question) == text_of_question);
@@ -108,7 +112,7 @@ fn question_facts<'a>(golds: &'a [Gold], question: &PromptRequest) -> QuestionFa
     }
 }
 
-/// 0–1: how much a section is the place of the answer.
+// How likely a section holds the answer, 0–1.
 fn relevance(facts: &QuestionFacts<'_>, entry: &ListingEntry) -> f64 {
     let (first, last) = entry.pages;
     let gold = facts.gold.filter(|gold| names(&facts.document, &gold.doc));
@@ -120,7 +124,7 @@ fn relevance(facts: &QuestionFacts<'_>, entry: &ListingEntry) -> f64 {
     0.1 + 0.4 * likeness(&facts.question, &entry.words)
 }
 
-/// Share of the longer words of a question that a text has.
+/// Share of the longer words of a question that occur in a text.
 pub(super) fn likeness(question: &str, text: &str) -> f64 {
     let words = |text: &str| -> HashSet<String> {
         let words = text
@@ -133,12 +137,12 @@ pub(super) fn likeness(question: &str, text: &str) -> f64 {
     question.intersection(&text).count() as f64 / question.len().max(1) as f64
 }
 
-/// Whether a text begins with, or names, a document.
+/// Whether a text begins with or contains the name of a document.
 pub(super) fn names(text: &str, doc: &str) -> bool {
     text.to_lowercase().contains(&doc.to_lowercase())
 }
 
-/// The lines of a listing, each with the lines of its excerpt.
+// The lines of a listing, each with its excerpt.
 fn entries(question: &PromptRequest) -> Vec<ListingEntry> {
     let mut entries: Vec<ListingEntry> = Vec::new();
     let text = question
@@ -169,7 +173,7 @@ fn entries(question: &PromptRequest) -> Vec<ListingEntry> {
     entries
 }
 
-/// `p 4-10`.
+// `p 4-10`.
 fn pages(place: &str) -> (u32, u32) {
     let Some(numbers) = place.strip_prefix("p ") else {
         return (0, 0);
@@ -200,7 +204,7 @@ fn analysis(facts: &QuestionFacts<'_>) -> Value {
     })
 }
 
-/// Values of facets that the question names.
+// Facet values that the question names.
 fn conditions(facts: &QuestionFacts<'_>, question: &PromptRequest) -> Vec<Value> {
     let text = question
         .blocks_named("Facets")

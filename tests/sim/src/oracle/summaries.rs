@@ -1,7 +1,7 @@
-//! What the oracle writes: summaries and descriptions that depend on the text they are of and on nothing else.
+//! Summaries and descriptions that depend on their text alone.
 //!
-//! A summary names itself: it begins with a word made of the whole text, and ends with a word made of all before it. So one
-//! that was cut, joined or mixed up on its way is known when it is seen again ([`is_whole`]).
+//! A summary carries checksums: its first word is made from the whole text, its last word from everything
+//! before it. A summary that was truncated, joined or mixed up can be recognized later ([`is_whole`]).
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::question::PromptRequest;
 
-/// Words of the text that a summary quotes.
+// Longest quote in words.
 const MAX_QUOTED_WORDS: usize = 24;
 
 /// The summary of a text.
@@ -32,7 +32,7 @@ pub(crate) fn summary(text: &str) -> String {
     )
 }
 
-/// Whether a text is a summary as the oracle wrote it.
+/// Whether a text is a complete summary of the oracle.
 pub fn is_whole(summary: &str) -> bool {
     let parts = summary
         .strip_suffix(')')
@@ -40,7 +40,7 @@ pub fn is_whole(summary: &str) -> bool {
     parts.is_some_and(|(text_before_checksum, word)| word == syllable_hash(text_before_checksum))
 }
 
-/// A word that can be spoken, made of a text: its FNV-1a hash in syllables.
+// A pronounceable FNV-1a hash.
 fn syllable_hash(text: &str) -> String {
     const CONSONANTS: &[u8; 16] = b"bdfghjklmnprstvz";
     const VOWELS: &[u8; 4] = b"aiou";
@@ -55,26 +55,21 @@ fn syllable_hash(text: &str) -> String {
         .collect()
 }
 
-/// One summary per section; a lone one where the shape asks for a lone one.
+/// One summary per section, or a single one if the schema asks for it.
 pub(super) fn summarize(question: &PromptRequest) -> Value {
-    let sections = || question.blocks_named("Section");
+    let mut sections = question.blocks_named("Section");
     if !question.schema["properties"]["summary"].is_null() {
-        return json!({ "summary": summary(sections().next().map_or("", |block| &block.text)) });
+        return json!({ "summary": summary(sections.next().map_or("", |block| &block.text)) });
     }
-    let one = |(number, text): (u64, &str)| json!({ "section": number, "summary": summary(text) });
-    json!({ "summaries": sections().map(|block| one((block.number, &block.text))).collect::<Vec<_>>() })
+    let summaries =
+        sections.map(|block| json!({ "section": block.number, "summary": summary(&block.text) }));
+    json!({ "summaries": summaries.collect::<Vec<_>>() })
 }
 
-#[expect(
-    clippy::unwrap_used,
-    reason = "patterns that do not change; a test uses them"
-)]
+#[expect(clippy::unwrap_used, reason = "constant pattern, covered by a test")]
 static FORM: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?i)\bform\s+(10-[KQ](?:/A)?|8-K(?:/A)?|20-F|6-K)").unwrap());
-#[expect(
-    clippy::unwrap_used,
-    reason = "patterns that do not change; a test uses them"
-)]
+#[expect(clippy::unwrap_used, reason = "constant pattern, covered by a test")]
 static ENDED: LazyLock<Regex> = LazyLock::new(|| {
     let months =
         "January|February|March|April|May|June|July|August|September|October|November|December";
@@ -84,7 +79,7 @@ static ENDED: LazyLock<Regex> = LazyLock::new(|| {
     .unwrap()
 });
 
-/// What the cover says.
+/// The facts of the cover.
 pub(super) fn describe(question: &PromptRequest) -> Value {
     let text = question
         .blocks

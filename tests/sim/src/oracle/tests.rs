@@ -1,4 +1,4 @@
-//! The oracle, asked by hand about a small filing.
+//! The oracle with questions about a small filing.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::truth::{KnownOutline, KnownSection, PageTexts};
 const CONTENTS: &str = "TABLE OF CONTENTS\nPART I\nItem 1. Business 1\nItem 1A. Risk Factors 2\nItem 2. Properties 4\nPART II\n\
                         Item 5. Market for Registrant's Common\nEquity 5\nItem 6. Selected Data 6";
 
-/// Page 1 is a cover, page 2 the contents.
+// Page 1 is a cover, page 2 the contents.
 fn pages() -> Vec<String> {
     let prose = |n: u32| {
         (0..30)
@@ -173,7 +173,7 @@ fn windows_list_starting_sections_by_page_number() {
             .collect::<Vec<_>>(),
         [1, 3, 3, 3]
     );
-    // Of the lower part of a page only what stands there.
+    // The lower part of a page shows only the sections that start in it.
     let lower = pages[5].split_once('\n').unwrap().1;
     assert_eq!(
         ask(&["sections"], &[("Page 1", lower)])["sections"]

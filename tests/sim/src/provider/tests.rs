@@ -1,4 +1,4 @@
-//! The provider, asked over the wire.
+//! The provider over the wire.
 
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
@@ -6,7 +6,7 @@ use tokio::io::AsyncReadExt;
 use super::*;
 use crate::behavior::{Latency, LimitHeaders, Outage, ReplyFaults, SimulatedLimits};
 
-/// Status, head and body of the reply; status 0 where the connection broke.
+// Status, head and body of the reply; status 0 if the connection broke.
 async fn post(provider: &Provider, path: &str, body: &Value) -> (u16, String, Value) {
     let body = body.to_string();
     let request = format!(

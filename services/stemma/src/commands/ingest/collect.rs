@@ -8,7 +8,7 @@ use stemma_document::{Digest, Origin};
 use stemma_engine::FailureRecord;
 use stemma_pipeline::Submission;
 use stemma_pipeline::sources::{file_path, file_uri};
-use stemma_query::Archive;
+use stemma_archive::Archive;
 
 use crate::discover::{DiscoveredFile, Discovery, digest};
 use crate::error::CommandError;

@@ -1,4 +1,5 @@
-//! Documents in buckets of a real S3 server. `STEMMA_TEST_S3` names it: `http://127.0.0.1:PORT ACCESS SECRET`.
+//! Reads documents from buckets of a real S3 server. `STEMMA_TEST_S3` names it: `http://127.0.0.1:PORT ACCESS
+//! SECRET`.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use stemma_engine::s3::{BucketReader, S3, S3Credentials, S3Settings};
 use stemma_pipeline::Submission;
 use stemma_pipeline::sources::{SchemeRouter, SourceStore};
 
-/// A server, and a bucket of it that no other run has.
+// A bucket that no other run uses.
 async fn server() -> Option<(S3Settings, S3, String)> {
     let Ok(address) = std::env::var("STEMMA_TEST_S3") else {
         println!("skipped: no S3 server (tests/run starts one)");
@@ -42,7 +43,6 @@ async fn server() -> Option<(S3Settings, S3, String)> {
     Some((settings, s3, bucket))
 }
 
-/// The version that a submission becomes.
 fn version(submission: Submission) -> DocumentVersion {
     let Submission {
         uri,

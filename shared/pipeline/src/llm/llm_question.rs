@@ -1,0 +1,169 @@
+//! A question to a model: its prompt, its schema, and the call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use stemma_document::Digest;
+use stemma_engine::stage::TaskContext;
+use stemma_engine::{Failure, TaskKeyBuilder};
+use stemma_llm::client::ModelClient;
+use stemma_llm::request::{LlmRequest, OutputSchema};
+use stemma_llm::structured::complete_structured;
+use stemma_llm::untrusted::DATA_ONLY;
+
+use super::call_log::TaskCallLog;
+use super::questions::StructureAnswer;
+use super::usage::StageUsage;
+use crate::FilingFlow;
+use crate::settings::{ModelSettings, Purpose, RunSettings};
+
+// How long a task is postponed if this worker does not have its model.
+const REDELIVERY_DELAY: Duration = Duration::from_secs(5);
+// Outcomes travel through the ledger, so longer lists are asked for in parts.
+const MAX_ANSWER_BYTES: usize = 56 * 1024;
+
+/// A kind of question.
+pub(crate) struct LlmQuestion {
+    /// The stage that asks; also the name of the schema.
+    pub(crate) stage: &'static str,
+    /// Determines which model is asked.
+    pub(crate) purpose: Purpose,
+    /// Used unless the run brings its own instructions.
+    pub(crate) instructions: &'static str,
+    /// JSON schemas of the properties of the reply.
+    pub(crate) properties: fn() -> Value,
+    /// Limit of the reply in tokens.
+    pub(crate) max_tokens: fn(&ModelSettings) -> u32,
+    /// Rises along the flow. Calls near the end of a document go first, so that it is published before others
+    /// begin.
+    pub(crate) urgency: u8,
+}
+
+impl LlmQuestion {
+    /// Hashes everything besides the text on which an answer depends.
+    pub(crate) fn identify(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
+        let model = settings.model.as_ref();
+        identity.text(model.map_or("", |model| model.name_for(self.purpose)));
+        identity.number(u64::from(model.map_or(0, self.max_tokens)));
+        identity
+            .text(&self.system_prompt(settings))
+            .text(&(self.properties)().to_string());
+    }
+
+    // Identical for all questions of a kind, so that providers can cache it.
+    fn system_prompt(&self, settings: &RunSettings) -> String {
+        let instructions = settings
+            .instructions
+            .get(self.stage)
+            .map_or(self.instructions, String::as_str);
+        format!("{instructions}\n\n{DATA_ONLY}")
+    }
+
+    /// Asks about `user` until `check` accepts a reply. The model sees the error of `check`, so the error
+    /// must name the problem without quoting the reply. An invalid reply is a failure, never a default.
+    pub(crate) async fn complete<T: DeserializeOwned, U>(
+        &self,
+        task: &TaskContext<'_, FilingFlow>,
+        user: String,
+        check: impl Fn(T) -> Result<U, String>,
+    ) -> Result<LlmAnswer<U>, Failure> {
+        let (model, client) = self.model_client(task)?;
+        let request = self.build_request(task.settings, model, user);
+        let tokens = request.prompt_tokens();
+        let most = model.max_prompt_tokens_for(self.purpose);
+        if tokens > most {
+            let message = format!(
+                "the prompt of {} has {tokens} tokens, more than {most}",
+                self.stage
+            );
+            return Err(Failure::permanent("model.prompt_too_large", message)
+                .with_next("raise model.max_prompt_tokens, if the model accepts longer prompts"));
+        }
+        let log = TaskCallLog::for_task(task, self.stage);
+        let answer = match complete_structured(client, &request, task.class, &log, check).await {
+            Ok(answer) => answer,
+            Err(failure) => return Err(log.handle_failure(failure).await),
+        };
+        let records = answer
+            .replies
+            .iter()
+            .map(|reply| log.record(&request, reply, true))
+            .collect::<Result<_, _>>()?;
+        Ok(LlmAnswer {
+            value: answer.value,
+            usage: answer.usage.into(),
+            records,
+        })
+    }
+
+    pub(super) fn build_request(
+        &self,
+        settings: &RunSettings,
+        model: &ModelSettings,
+        user: String,
+    ) -> LlmRequest {
+        LlmRequest {
+            model: model.name_for(self.purpose).into(),
+            system: self.system_prompt(settings),
+            user,
+            schema: OutputSchema::strict(self.stage, &(self.properties)()),
+            max_output_tokens: (self.max_tokens)(model),
+            follow_up: None,
+            urgency: self.urgency,
+        }
+    }
+
+    /// The model of the run and its client. A worker without the model leaves the task to others.
+    pub(super) fn model_client<'a>(
+        &self,
+        task: &TaskContext<'a, FilingFlow>,
+    ) -> Result<(&'a ModelSettings, &'a Arc<ModelClient>), Failure> {
+        let Some(model) = &task.settings.model else {
+            return Err(Failure::permanent(
+                "model.none",
+                format!("the settings of {} have no model", self.stage),
+            ));
+        };
+        let name = model.name_for(self.purpose);
+        match task.tools.models.get(name) {
+            Some(client) => Ok((model, client)),
+            None => {
+                let message = format!("this worker has no model `{name}`");
+                Err(Failure::throttled(
+                    "model.elsewhere",
+                    message,
+                    REDELIVERY_DELAY,
+                ))
+            }
+        }
+    }
+}
+
+/// Rejects lists that do not fit in an outcome.
+pub(crate) fn check_size(answer: StructureAnswer) -> Result<StructureAnswer, String> {
+    match serde_json::to_vec(&answer).map(|json| json.len()) {
+        Ok(bytes) if bytes <= MAX_ANSWER_BYTES => Ok(answer),
+        Ok(bytes) => Err(format!("the list has {bytes} bytes")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Fails if the text differs from the one that the key names.
+pub(crate) fn check_digest(stage: &str, read: Digest, key: Digest) -> Result<(), Failure> {
+    if read == key {
+        return Ok(());
+    }
+    Err(Failure::permanent(
+        "model.text_mismatch",
+        format!("{stage}: the text is not the one that its key names"),
+    ))
+}
+
+pub(crate) struct LlmAnswer<T> {
+    pub(crate) value: T,
+    pub(crate) usage: StageUsage,
+    pub(crate) records: Vec<(String, Bytes)>,
+}

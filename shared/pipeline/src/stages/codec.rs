@@ -1,0 +1,34 @@
+//! Reads and writes the blobs of stages.
+
+use std::fmt::Display;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use stemma_document::Source;
+use stemma_engine::Failure;
+use stemma_extract::EncodedSource;
+
+pub(super) fn parse_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(json).map_err(json_error)
+}
+
+pub(super) fn to_json<T: Serialize>(value: &T) -> Result<Bytes, Failure> {
+    serde_json::to_vec(value)
+        .map(Bytes::from)
+        .map_err(json_error)
+}
+
+fn json_error(error: serde_json::Error) -> Failure {
+    Failure::permanent("structure.json", error.to_string())
+}
+
+pub(super) fn decode_source(packed: Bytes) -> Result<Source, Failure> {
+    EncodedSource::open(packed)
+        .and_then(EncodedSource::decode)
+        .map_err(source_error)
+}
+
+pub(super) fn source_error(error: impl Display) -> Failure {
+    Failure::permanent("structure.source", error.to_string())
+}

@@ -1,0 +1,152 @@
+//! Reads the answers of a run from their artifacts, as the flow has them in its ledger.
+//!
+//! A task that failed in this run counts as failed even if another run has written its artifact since. The
+//! stage must see exactly what the flow saw, or its key would name other answers.
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use stemma_engine::blobs::list_all;
+use stemma_engine::key::failures_prefix;
+use stemma_engine::port_error::with_retry;
+use stemma_engine::stage::{Stage, TaskContext};
+use stemma_engine::{Failure, FailureRecord, TaskKey, artifact};
+
+use super::{
+    Describe, DetectToc, Locate, ReadContents, ReadWindow, Repair, Summarize, VerifyTitle,
+};
+use crate::FilingFlow;
+use crate::llm::{
+    QuestionId, QuestionKind, QuestionRef, ReplyResult, SectionAnswers, StageUsage, StructureReply,
+    SummaryPlan, SummaryRef,
+};
+
+const MAX_CONCURRENT_READS: usize = 32;
+
+/// The replies to the questions of one round, in their order.
+pub(super) async fn read_replies(
+    task: &TaskContext<'_, FilingFlow>,
+    source: TaskKey,
+    round: TaskKey,
+    questions: Vec<QuestionId>,
+) -> Result<Vec<(QuestionId, ReplyResult<StructureReply>)>, Failure> {
+    let failed = &failed_tasks(task).await?;
+    stream::iter(questions.into_iter().enumerate())
+        .map(|(index, question): (usize, QuestionId)| async move {
+            let at = QuestionRef {
+                reads: question.reads,
+                source,
+                round,
+                at: u32::try_from(index).unwrap_or(u32::MAX),
+            };
+            let reply = match question.kind {
+                QuestionKind::DetectToc => read_reply(task, failed, &DetectToc::new(at)).await?,
+                QuestionKind::ReadContents => {
+                    read_reply(task, failed, &ReadContents::new(at)).await?
+                }
+                QuestionKind::ReadWindow => read_reply(task, failed, &ReadWindow::new(at)).await?,
+                QuestionKind::Locate => read_reply(task, failed, &Locate::new(at)).await?,
+                QuestionKind::VerifyTitle => {
+                    read_reply(task, failed, &VerifyTitle::new(at)).await?
+                }
+                QuestionKind::Repair => read_reply(task, failed, &Repair::new(at)).await?,
+            };
+            Ok::<_, Failure>((question, reply.1))
+        })
+        .buffered(MAX_CONCURRENT_READS)
+        .try_collect()
+        .await
+}
+
+/// All answers about the sections of a document, and what each task cost.
+pub(super) async fn read_section_answers(
+    task: &TaskContext<'_, FilingFlow>,
+    plan: &SummaryPlan,
+) -> Result<(SectionAnswers, BTreeMap<TaskKey, StageUsage>), Failure> {
+    let failed = &failed_tasks(task).await?;
+    let mut answers = SectionAnswers {
+        summaries: vec![None; plan.summaries.len()],
+        description: None,
+    };
+    // The tasks of a wave depend on the answers of the waves below it.
+    for wave in 0..plan.summaries.waves() {
+        let tasks = plan.summaries.wave_tasks(wave, &answers.summaries);
+        let read: Vec<(usize, (TaskKey, ReplyResult<SummaryRef>))> = stream::iter(tasks)
+            .map(|(index, summary)| async move {
+                Ok::<_, Failure>((index, read_reply(task, failed, &Summarize(summary)).await?))
+            })
+            .buffered(MAX_CONCURRENT_READS)
+            .try_collect()
+            .await?;
+        for (index, answer) in read {
+            answers.summaries[index] = Some(answer);
+        }
+    }
+    if let Some(description) = plan.summaries.description_task(&answers.summaries) {
+        answers.description = Some(read_reply(task, failed, &Describe(description)).await?);
+    }
+    let all = answers.summaries.iter().chain([&answers.description]);
+    let usage = all
+        .flatten()
+        .filter_map(|(key, answer)| Some((*key, answer.as_ref().ok()?.usage)))
+        .collect();
+    Ok((answers, usage))
+}
+
+// The key of a task, with its outcome or the code of its failure in this run.
+async fn read_reply<S: Stage<Work = FilingFlow>>(
+    task: &TaskContext<'_, FilingFlow>,
+    failed: &BTreeMap<TaskKey, String>,
+    stage: &S,
+) -> Result<(TaskKey, ReplyResult<S::Outcome>), Failure> {
+    let key = stage.key(task.settings);
+    match failed.get(&key) {
+        Some(code) => Ok((key, Err(code.clone()))),
+        None => Ok((key, Ok(task_outcome::<S>(task, &key).await?))),
+    }
+}
+
+async fn failed_tasks(
+    task: &TaskContext<'_, FilingFlow>,
+) -> Result<BTreeMap<TaskKey, String>, Failure> {
+    let blobs = task.ports.blobs.as_ref();
+    let prefix = failures_prefix(&task.run.run);
+    let mut failed = BTreeMap::new();
+    for name in with_retry(task.env, || list_all(blobs, &prefix)).await? {
+        let key = name
+            .rsplit('/')
+            .next()
+            .and_then(|name| name.strip_suffix(".json")?.parse::<TaskKey>().ok());
+        let (Some(key), Some(json)) = (key, with_retry(task.env, || blobs.get(&name)).await?)
+        else {
+            continue;
+        };
+        let record = serde_json::from_slice(&json).map(|record: FailureRecord| record.code);
+        failed.insert(
+            key,
+            record.unwrap_or_else(|_| "engine.failure_unreadable".into()),
+        );
+    }
+    Ok(failed)
+}
+
+async fn task_outcome<S: Stage<Work = FilingFlow>>(
+    task: &TaskContext<'_, FilingFlow>,
+    key: &TaskKey,
+) -> Result<S::Outcome, Failure> {
+    let blobs = task.ports.blobs.as_ref();
+    let json = with_retry(task.env, || artifact::outcome(blobs, &task.run.scope, key)).await?;
+    // The flow has seen the outcome, so a missing one was torn by a crash: a retry makes it again.
+    let json = json.ok_or_else(|| {
+        Failure::transient(
+            "model.answer_missing",
+            format!("the outcome of {} {key} is missing", S::NAME),
+        )
+    })?;
+    serde_json::from_slice(&json).map_err(|error| {
+        Failure::permanent(
+            "engine.outcome_unreadable",
+            format!("{} {key}: {error}", S::NAME),
+        )
+    })
+}

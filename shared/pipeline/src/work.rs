@@ -1,0 +1,68 @@
+//! The type of work for the engine, and the dependencies that workers bring.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use stemma_engine::jobs::BudgetRegistry;
+use stemma_engine::stage::Work;
+use stemma_extract::Extractor;
+use stemma_llm::client::ModelClient;
+
+use crate::llm::{Batcher, TextCache};
+use crate::settings::RunSettings;
+use crate::sources::SourceStore;
+
+/// The work of Stemma: turning filings into section trees.
+pub struct FilingFlow;
+
+impl Work for FilingFlow {
+    type Settings = RunSettings;
+    type Tools = WorkerDeps;
+}
+
+/// Dependencies of stages besides the ports. They are local to a worker and never part of a key.
+pub struct WorkerDeps {
+    pub sources: Arc<dyn SourceStore>,
+    /// Parses untrusted documents.
+    pub extractor: Arc<dyn Extractor>,
+    /// Tried on encrypted documents that the empty password does not open. Never stored.
+    pub password: Option<Password>,
+    /// Clients of the configured models, by model name.
+    pub models: BTreeMap<String, Arc<ModelClient>>,
+    pub budgets: Arc<BudgetRegistry>,
+    pub text_cache: TextCache,
+    pub batcher: Batcher,
+}
+
+impl WorkerDeps {
+    /// Dependencies without a password and without models.
+    pub fn new(sources: Arc<dyn SourceStore>, extractor: Arc<dyn Extractor>) -> Self {
+        let (models, budgets, text_cache, batcher) = Default::default();
+        Self {
+            sources,
+            extractor,
+            password: None,
+            models,
+            budgets,
+            text_cache,
+            batcher,
+        }
+    }
+
+    #[must_use]
+    pub fn with_password(self, password: Option<Password>) -> Self {
+        Self { password, ..self }
+    }
+
+    #[must_use]
+    pub fn with_models(self, clients: impl IntoIterator<Item = Arc<ModelClient>>) -> Self {
+        let models = clients
+            .into_iter()
+            .map(|client| (client.model().to_string(), client))
+            .collect();
+        Self { models, ..self }
+    }
+}
+
+/// Has neither `Debug` nor `Serialize`, so that it cannot reach a log or a store by accident.
+pub struct Password(pub String);
