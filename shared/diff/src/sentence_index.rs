@@ -1,18 +1,18 @@
-//! In which sections the sentences of the other document stand.
+//! Finds the sections in which sentences of the other document occur.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use super::features::DocumentFeatures;
 
-/// Words from which a sentence says where it comes from.
+// Shorter sentences occur anywhere and do not tell their origin.
 const MIN_SENTENCE_WORDS: usize = 6;
 
-/// The sections of one document by their sentences.
+// The section of each sentence key.
 pub(super) struct SentenceIndex(HashMap<u32, u32>);
 
 impl SentenceIndex {
-    /// Each sentence of a document with the first section it stands in.
+    // A repeated sentence belongs to the first section that has it.
     pub(super) fn new(side: &DocumentFeatures<'_>) -> Self {
         let mut homes = HashMap::new();
         for (at, key) in side.keys.iter().enumerate() {
@@ -23,7 +23,7 @@ impl SentenceIndex {
         Self(homes)
     }
 
-    /// The section in which at least half of the own words of a section of the other document stand, and how many.
+    // The section that has at least half of the own words of a section of the other document, and how many.
     pub(super) fn main_section(
         &self,
         side: &DocumentFeatures<'_>,

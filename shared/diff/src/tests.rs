@@ -1,4 +1,4 @@
-//! Properties that hold for any two documents, and what became of sections of small ones.
+//! Properties of alignments of arbitrary documents, and examples of small ones.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use stemma_document::{
 
 use super::*;
 
-/// A section as written: level, title, lines.
+// Level, title, lines.
 type WrittenSection = (u16, String, Vec<String>);
 
 fn document(sections: &[WrittenSection]) -> (SectionTree, SourceBody) {
@@ -70,7 +70,7 @@ fn aligned(left: &(SectionTree, SourceBody), right: &(SectionTree, SourceBody)) 
     compared(right)
 }
 
-/// `0001=0002 modified renamed moved`, a line for each pair.
+// One line per pair: `0001=0002 modified renamed moved`.
 fn pair_lines(alignment: &Alignment) -> Vec<String> {
     let id = |id: Option<SectionId>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
     alignment
@@ -272,7 +272,7 @@ fn sections_of_one_document_can_be_aligned() {
     );
 }
 
-/// A document of about 5,000 sections; `salt` makes its words its own.
+// A document of about 5,000 sections; its words depend on `salt`.
 fn large(
     sections: usize,
     salt: usize,
@@ -308,7 +308,7 @@ fn large(
     )
 }
 
-/// Tests are not optimized and share the machine: an answer in so much time is one in a tenth of it elsewhere.
+// Generous, because tests are not optimized and share the machine. An optimized build takes a tenth of it.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
@@ -423,7 +423,7 @@ proptest! {
         prop_assert_eq!(ids, left.0.walk().map(|(_, section)| section.id).collect::<Vec<_>>());
         let ids: Vec<SectionId> = alignment.pairs.iter().filter_map(|pair| pair.right).collect();
         prop_assert_eq!(ids, right.0.walk().map(|(_, section)| section.id).collect::<Vec<_>>());
-        // The words behind the heading, as one would compare them by hand.
+        // The words after the heading, split independently of the code under test.
         let words = |document: &(SectionTree, SourceBody), id: SectionId| {
             let section = document.0.section(id).unwrap();
             let text = stemma_document::text::own_text(section, &document.1);
@@ -439,7 +439,7 @@ proptest! {
 
     #[test]
     fn a_telling_text_that_both_have_never_counts_as_new(left in sections(), at in 0usize..14) {
-        // One section with a text of its own is put elsewhere under another title.
+        // Move one section with a text of its own, under another title.
         let telling = "The committee resolved to sell the foundry in Lübeck to its former manager, who pays in yearly \
                        rates until 2041 and takes over all of its pension obligations.";
         let (mut before, mut after) = (left.clone(), left);
