@@ -152,7 +152,7 @@ impl SnapshotAnswerer {
         let question = question.clone();
         let producer = Arc::clone(&log);
         let answering = async move {
-            let answered = AssertUnwindSafe(over.answer_with_timeout(&question, &producer))
+            let answered = AssertUnwindSafe(over.answer_with_timeout(&id, &question, &producer))
                 .catch_unwind()
                 .await;
             let ended = answered.unwrap_or_else(|_| {
@@ -169,12 +169,13 @@ impl SnapshotAnswerer {
     /// The answer, or the end of its time: who asked may have gone, and an agent could go on for long.
     async fn answer_with_timeout(
         &self,
+        id: &str,
         question: &AskRequest,
         log: &EventLog,
     ) -> Result<Answer, AnswerError> {
         let seconds = self.settings.seconds;
-        match tokio::time::timeout(Duration::from_secs(seconds), self.generate(question, log)).await
-        {
+        let generating = self.generate(id, question, log);
+        match tokio::time::timeout(Duration::from_secs(seconds), generating).await {
             Ok(answered) => answered,
             Err(_) => {
                 let late = AnswerError::Timeout { seconds };
@@ -188,15 +189,23 @@ impl SnapshotAnswerer {
         }
     }
 
-    async fn generate(&self, question: &AskRequest, log: &EventLog) -> Result<Answer, AnswerError> {
+    async fn generate(
+        &self,
+        id: &str,
+        question: &AskRequest,
+        log: &EventLog,
+    ) -> Result<Answer, AnswerError> {
         let mut sink = log;
         if question.mode != AnswerMode::Agent {
-            return self.cached_answerer(None).answer(question, &mut sink).await;
+            return self
+                .cached_answerer(None)
+                .answer_as(id, question, &mut sink)
+                .await;
         }
         let inside = Arc::new(self.archive.restricted(&question.within, &question.filter));
         let tools = AgentTools::new(self.env.clone(), inside, question.item.clone());
         self.cached_answerer(Some(&tools))
-            .answer(question, &mut sink)
+            .answer_as(id, question, &mut sink)
             .await
     }
 }
