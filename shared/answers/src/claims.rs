@@ -13,6 +13,7 @@ use super::quote::{QuoteCheck, check_quote};
 use super::quote_target::TargetLines;
 use super::request::CitationPolicy;
 use super::verify_claim::{ClaimEvidence, is_supported};
+use crate::tree_search::one_line;
 use stemma_catalog::locator::page_locator;
 
 const MAX_CITATIONS: usize = 12;
@@ -64,7 +65,10 @@ pub(super) fn compose_answer(
                 Err(CitationError::EmptyQuote) => composed.rejected.empty_quotes += 1,
             }
         }
-        let statement = one_line(&claim.statement);
+        // Brackets become parentheses, so that they cannot be taken for citation marks.
+        let statement = one_line(&claim.statement)
+            .replace('[', "(")
+            .replace(']', ")");
         let unsupported = unsupported_numbers(&statement, &cited, context);
         let stands =
             !cited.is_empty() && cited.iter().all(|one| one.citation.verified.is_verbatim());
@@ -334,16 +338,4 @@ fn with_citation_marks(claim: &Claim) -> String {
     let marks: String = claim.citations.iter().map(|id| format!("[{id}]")).collect();
     let (statement, stop) = claim.split_final_stop();
     format!("{statement} {marks}{stop}")
-}
-
-// Brackets become parentheses, so that they cannot be taken for citation marks.
-fn one_line(text: &str) -> String {
-    let words = text
-        .split(|c: char| c.is_whitespace() || c.is_control())
-        .filter(|word| !word.is_empty());
-    words
-        .collect::<Vec<_>>()
-        .join(" ")
-        .replace('[', "(")
-        .replace(']', ")")
 }

@@ -562,10 +562,8 @@ fn truncate_around(line: &str, size: u32, room: u32, words: &BTreeSet<String>) -
             })
             .unwrap_or(0)
             .min(line.len().saturating_sub(length));
-        let (start, end) = (
-            line.ceil_char_boundary(start),
-            line.floor_char_boundary(start + length),
-        );
+        let end = line.floor_char_boundary(start + length);
+        let start = line.ceil_char_boundary(start);
         let excerpt = line.get(start..end).unwrap_or_default();
         let marked = format!(
             "{}{excerpt}{}",
@@ -625,7 +623,7 @@ mod tests {
                 && text.starts_with('…')
                 && text.ends_with('…')
         );
-        // Without words of the question, its beginning; without room, nothing.
+        // Without question words, the beginning of the line; without room, nothing.
         let blind = fit_lines(
             [(7, line.clone(), size)].into_iter(),
             TEXT_TOKENS,
@@ -659,7 +657,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_cut_fits(text in ".{0,400}", room in 20u32..60) {
+        fn truncated_lines_fit(text in ".{0,400}", room in 20u32..60) {
             let size = tokens::count(&text);
             if size > room {
                 proptest::prop_assert!(tokens::count(&truncate_around(&text, size, room, &words("of the a b c 1 2"))) <= room.max(20));

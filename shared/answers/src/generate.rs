@@ -19,7 +19,7 @@ use super::request::{AnswerMode, AskRequest, RetrievalStrategy};
 use super::scope;
 use super::store::degraded_id;
 use super::tools::{self, AgentStep, DONE_TOOL, ToolSet};
-use crate::tree_search::accounted::Accounted;
+use crate::tree_search::metered_search::MeteredSearch;
 use crate::tree_search::{LlmSession, QuestionBudget, SessionError};
 use stemma_catalog::locator::Locator;
 use stemma_retrieval::search::{
@@ -87,11 +87,14 @@ impl AnswerBuilder<'_, '_> {
     // The model's draft; `None` when no model answered.
     pub(super) async fn generate(&mut self) -> Result<Option<DraftAnswer>, AnswerError> {
         let sources = self.answerer.sources;
-        let bare = scope::unreadable_documents(self.question, sources.catalog)?;
-        if !bare.is_empty() {
+        let without_tree = scope::unreadable_documents(self.question, sources.catalog)?;
+        if !without_tree.is_empty() {
             self.step(
                 StepKind::Plan,
-                format!("not searched, for there is no tree: {}", bare.join(", ")),
+                format!(
+                    "not searched, for there is no tree: {}",
+                    without_tree.join(", ")
+                ),
             );
         }
         let text = self.standalone_question().await;
@@ -266,7 +269,7 @@ impl AnswerBuilder<'_, '_> {
     async fn search(&mut self, query: &Query) -> Result<SearchResults, SearchError> {
         let search = self.answerer.sources.search;
         match &self.session {
-            Some(session) => Accounted { search, session }.search(query).await,
+            Some(session) => MeteredSearch { search, session }.search(query).await,
             None => search.search(query).await,
         }
     }
@@ -431,7 +434,7 @@ impl AnswerBuilder<'_, '_> {
         tools: &dyn ToolSet,
     ) -> Result<AgentStep, AnswerError> {
         let described = tools.descriptions();
-        let is_known_tool = described
+        let known_tool = described
             .iter()
             .find(|(name, _)| *name == call.tool)
             .map(|(name, _)| *name);
@@ -453,7 +456,7 @@ impl AnswerBuilder<'_, '_> {
             truncate_argument(&call.tool),
             arguments.join(", ")
         );
-        let reply = match is_known_tool {
+        let reply = match known_tool {
             None => rejected_call("there is no such tool"),
             Some(_) if !self.may_open(&call.document) => rejected_call(
                 "refused: neither the question names this document nor has a tool found it",
@@ -490,7 +493,7 @@ impl AnswerBuilder<'_, '_> {
         Ok(AgentStep {
             summary: format!(
                 "{}: {}; {read}",
-                is_known_tool.unwrap_or("no tool"),
+                known_tool.unwrap_or("no tool"),
                 reply.summary
             ),
             data: format!("{what}\n{}\n{places}", reply.data),
@@ -516,13 +519,13 @@ impl AnswerBuilder<'_, '_> {
     // An empty or unknown name is allowed: the tool itself reports what does not exist.
     fn may_open(&self, document: &str) -> bool {
         // A name, a locator, or one of our resource URIs: `stemma://DOC/section/0007`.
-        let bare = document
+        let target = document
             .trim()
             .split_once("://")
             .map_or(document.trim(), |(_, rest)| {
                 rest.split('/').next().unwrap_or_default()
             });
-        let name = Locator::parse(bare).document;
+        let name = Locator::parse(target).document;
         let catalog = self.answerer.sources.catalog;
         let is_reachable = name
             .parse::<DocId>()

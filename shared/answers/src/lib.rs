@@ -25,6 +25,7 @@ mod citation;
 mod claims;
 mod context;
 mod decompose;
+mod document_scope;
 mod event;
 mod generate;
 mod normalize;

@@ -530,7 +530,7 @@ mod tests {
         );
     }
 
-    fn stands(claim: &str, cited: &str, page: &str) -> bool {
+    fn supported(claim: &str, cited: &str, page: &str) -> bool {
         let claimed = numbers(claim);
         let quoted = QuotedNumbers::new(cited, page);
         let gain = mentions_gain(claim);
@@ -626,7 +626,7 @@ mod tests {
             ("It cost 5 million dollars.", "$5 million", "", true),
         ] {
             assert_eq!(
-                stands(claim, cited, page),
+                supported(claim, cited, page),
                 expected,
                 "{claim} / {cited} / {page}"
             );
@@ -641,11 +641,11 @@ mod tests {
         }
 
         #[test]
-        fn another_number_is_another(value in 1_000u32..900_000, more in 1u32..5_000) {
+        fn a_different_number_is_not_supported(value in 1_000u32..900_000, more in 1u32..5_000) {
             let grouped = |n: u32| format!("{},{:03}", n / 1_000, n % 1_000);
             let claim = format!("It was {}.", grouped(value));
-            proptest::prop_assert!(stands(&claim, &grouped(value), ""));
-            proptest::prop_assert!(!stands(&claim, &grouped(value + more), ""));
+            proptest::prop_assert!(supported(&claim, &grouped(value), ""));
+            proptest::prop_assert!(!supported(&claim, &grouped(value + more), ""));
         }
     }
 }

@@ -363,28 +363,28 @@ mod tests {
             split in 1usize..59,
             from in 0usize..50,
             length in 1usize..20,
-            loud in proptest::bool::ANY,
+            is_upper_case in proptest::bool::ANY,
         ) {
-            let (split, from) = (split.min(words.len() - 1), from.min(words.len() - 1));
+            let split = split.min(words.len() - 1);
+            let from = from.min(words.len() - 1);
             let to = (from + length).min(words.len());
             let lines = |words: &[String]| words.chunks(7).map(|line| line.join(" ")).collect::<Vec<_>>();
-            let (one, two) = (lines(&words[..split]), lines(&words[split..]));
-            let pages = [one, two].map(|lines| page(&lines.iter().map(String::as_str).collect::<Vec<_>>()));
-            let sheets = if from < split { vec![QuoteTarget::page(1, &pages[0]), QuoteTarget::page(2, &pages[1])] } else { vec![QuoteTarget::page(2, &pages[1])] };
-            let quote = words[from..to].join(if loud { "\n" } else { "  " });
-            let checked = check_quote(&if loud { quote.to_uppercase() } else { quote }, &sheets);
+            let pages = [lines(&words[..split]), lines(&words[split..])].map(|lines| page(&lines.iter().map(String::as_str).collect::<Vec<_>>()));
+            let targets = if from < split { vec![QuoteTarget::page(1, &pages[0]), QuoteTarget::page(2, &pages[1])] } else { vec![QuoteTarget::page(2, &pages[1])] };
+            let quote = words[from..to].join(if is_upper_case { "\n" } else { "  " });
+            let checked = check_quote(&if is_upper_case { quote.to_uppercase() } else { quote }, &targets);
             proptest::prop_assert!(checked.matched.is_verbatim());
             // The same words may occur further up; then that place is reported.
             let begins = checked.start.unwrap();
-            let first = sheets[begins.0].number;
+            let first = targets[begins.0].number;
             let mut number = if from < split { 0 } else { split };
             let mut boxes = Vec::new();
             for (index, page) in pages.iter().enumerate().filter(|(index, _)| from < split || *index == 1) {
-                let sheet = QuoteTarget::page(index as u32 + 1, page);
+                let target = QuoteTarget::page(index as u32 + 1, page);
                 for (at, line) in page.lines.iter().enumerate() {
                     for word in &line.words {
                         if (from..to).contains(&number) {
-                            boxes.extend(sheet.rects(at, word.start as usize, word.end as usize));
+                            boxes.extend(target.rects(at, word.start as usize, word.end as usize));
                         }
                         number += 1;
                     }

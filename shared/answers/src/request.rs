@@ -50,13 +50,13 @@ impl AskRequest {
     /// # Errors
     /// [`AnswerError::Question`] when it has no words, more than [`MAX_QUESTION_CHARS`] characters, or limits above `most`.
     pub fn check(&self, most: &AnswerLimits) -> Result<(), AnswerError> {
-        let wrong = |code, message| Err(AnswerError::Question { code, message });
+        let invalid = |code, message| Err(AnswerError::Question { code, message });
         if !self.text.chars().any(char::is_alphanumeric) {
-            return wrong("answer.question", "the question is empty".into());
+            return invalid("answer.question", "the question is empty".into());
         }
         let chars = self.text.trim().chars().count();
         if chars > MAX_QUESTION_CHARS {
-            return wrong(
+            return invalid(
                 "answer.too_long",
                 format!(
                     "the question has {chars} characters; at most {MAX_QUESTION_CHARS} are allowed"
@@ -68,10 +68,10 @@ impl AskRequest {
             let message = format!(
                 "an answer needs at least 1 section and {MIN_CONTEXT_TOKENS} context tokens"
             );
-            return wrong("answer.limits", message);
+            return invalid("answer.limits", message);
         }
         match limits.first_exceeded(most) {
-            Some((name, requested, most)) => wrong(
+            Some((name, requested, most)) => invalid(
                 "answer.limits",
                 format!(
                     "{name} is {requested}: at most {most} are allowed here (answer.limits of the configuration)"
@@ -264,13 +264,14 @@ mod tests {
             limits,
             ..AskRequest::new("capex")
         };
-        let dear = refused(&asks(AnswerLimits {
+        let excessive = refused(&asks(AnswerLimits {
             turns: 4_000_000_000,
             ..AnswerLimits::default()
         }));
         assert!(
-            dear.code() == "answer.limits" && dear.to_string().contains("turns is 4000000000"),
-            "{dear}"
+            excessive.code() == "answer.limits"
+                && excessive.to_string().contains("turns is 4000000000"),
+            "{excessive}"
         );
         assert_eq!(
             refused(&asks(AnswerLimits {
@@ -306,10 +307,8 @@ mod tests {
             let finding = RetrievalStrategy::from_name(name).unwrap();
             assert_eq!(finding.as_str(), name);
             let json = serde_json::to_string(&finding).unwrap();
-            assert_eq!(
-                (json.clone(), serde_json::from_str(&json).ok()),
-                (format!("\"{name}\""), Some(finding))
-            );
+            assert_eq!(json.clone(), format!("\"{name}\""));
+            assert_eq!(serde_json::from_str(&json).ok(), Some(finding));
         }
         assert_eq!(RetrievalStrategy::from_name("guess"), None);
         assert!(

@@ -1,42 +1,17 @@
 //! Checks that there is something to answer from: documents in scope, their trees, and the requested Item.
 
-use std::collections::HashSet;
-
 use super::AnswerError;
+use super::document_scope::documents_in_scope;
 use super::request::AskRequest;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 use stemma_catalog::items;
-use stemma_document::DocId;
-use stemma_retrieval::search::{DocumentScope, ItemRef};
+use stemma_retrieval::search::ItemRef;
 
 // Documents listed in an error message.
 const MAX_LISTED_DOCUMENTS: usize = 5;
 // Trees opened to look for an Item. In a larger scope the Item is assumed to exist.
 const MAX_OPENED_DOCUMENTS: usize = 100;
-
-/// The documents of a scope as a set; `None` for all documents.
-pub(super) fn scope_set(scope: &DocumentScope) -> Option<HashSet<DocId>> {
-    match scope {
-        DocumentScope::All => None,
-        DocumentScope::Documents(docs) => Some(docs.iter().copied().collect()),
-    }
-}
-
-// Includes documents whose tree is not published yet.
-fn documents_in_scope<'c>(question: &AskRequest, catalog: &'c Catalog) -> Vec<&'c CatalogDocument> {
-    let scope = scope_set(&question.within);
-    catalog
-        .documents()
-        .iter()
-        .filter(|document| {
-            scope
-                .as_ref()
-                .is_none_or(|docs| docs.contains(&document.doc()))
-        })
-        .filter(|document| question.filter.matches(document))
-        .collect()
-}
 
 /// Labels of the documents in scope that have no tree, with the reason, at most a few; empty when all have one.
 ///
@@ -46,7 +21,8 @@ pub(super) fn unreadable_documents(
     question: &AskRequest,
     catalog: &Catalog,
 ) -> Result<Vec<String>, AnswerError> {
-    let in_scope = documents_in_scope(question, catalog);
+    let in_scope: Vec<&CatalogDocument> =
+        documents_in_scope(catalog, &question.within, &question.filter).collect();
     if in_scope.is_empty() {
         let message = "there are no documents here to answer from".into();
         return Err(AnswerError::Question {
@@ -102,7 +78,8 @@ pub(super) async fn check_item(
     let Some(item) = &question.item else {
         return Ok(());
     };
-    let in_scope = documents_in_scope(question, catalog);
+    let in_scope: Vec<&CatalogDocument> =
+        documents_in_scope(catalog, &question.within, &question.filter).collect();
     if in_scope.len() > MAX_OPENED_DOCUMENTS {
         return Ok(());
     }

@@ -6,6 +6,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::io::BufWriter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -308,8 +309,10 @@ impl AnswerReferences {
 /// `a-` and the first 16 hexadecimal digits of the digest of `parts` as JSON. Ids are names in the store: the JSON must not change.
 pub(super) fn answer_id(parts: &impl Serialize) -> String {
     let mut hasher = blake3::Hasher::new();
-    // Neither the hasher nor plain strings can fail here.
-    drop(serde_json::to_writer(&mut hasher, parts));
+    // Parts are written in small pieces, which the hasher takes slowly. Neither it nor plain text can fail.
+    let mut writer = BufWriter::new(&mut hasher);
+    drop(serde_json::to_writer(&mut writer, parts));
+    drop(writer);
     format!("a-{}", &hasher.finalize().to_hex()[..ID_DIGITS])
 }
 
@@ -368,7 +371,7 @@ mod tests {
             ..first.clone()
         };
         assert_eq!(other.save(second, &first.id).await, first);
-        // What it costs now is no part of it.
+        // The cost of this generation is not stored.
         assert_eq!(other.get(&first.id).await.unwrap(), Some(first));
         for bad in [
             "",
@@ -464,7 +467,7 @@ mod tests {
             ..full.clone()
         };
         answers().save(degraded_answer.clone(), &full.id).await;
-        // Another replica, or this one after a restart.
+        // As on another replica, or after a restart.
         assert_eq!(
             answers().get_promised(&full.id).await.unwrap(),
             Some(degraded_answer.clone())

@@ -279,7 +279,7 @@ mod tests {
     const PLACE: &str =
         "BOEING 2022 10K.pdf The Boeing Company 10-K 2022 Item 7 Management's Discussion";
 
-    fn carried(statement: &str, quotes: &[&str], line: &str) -> bool {
+    fn supported(statement: &str, quotes: &[&str], line: &str) -> bool {
         let evidence = ClaimEvidence {
             quotes: quotes.iter().map(|quote| (*quote).to_owned()).collect(),
             lines: line.into(),
@@ -348,7 +348,10 @@ mod tests {
                 "Effective tax rate 21.5 %",
             ),
         ] {
-            assert!(carried(statement, &[quote], line), "{statement} / {quote}");
+            assert!(
+                supported(statement, &[quote], line),
+                "{statement} / {quote}"
+            );
         }
     }
 
@@ -426,7 +429,7 @@ mod tests {
             ),
         ] {
             assert!(
-                !carried(statement, &quotes, line),
+                !supported(statement, &quotes, line),
                 "{statement} / {quotes:?}"
             );
         }
@@ -434,18 +437,18 @@ mod tests {
 
     #[test]
     fn unspaced_scripts_are_checked_by_word() {
-        assert!(carried(
+        assert!(supported(
             "营业收入增长主要由于销量增加",
             &["营业收入增长主要由于销量增加"],
             ""
         ));
-        assert!(!carried("公司已经破产", &["公司"], ""));
+        assert!(!supported("公司已经破产", &["公司"], ""));
     }
 
     proptest::proptest! {
         #[test]
-        fn a_statement_carries_itself(statement in "[a-z]{2,9}( [a-z]{2,9}){0,12}") {
-            proptest::prop_assert!(carried(&statement, &[&statement], ""));
+        fn a_statement_supports_itself(statement in "[a-z]{2,9}( [a-z]{2,9}){0,12}") {
+            proptest::prop_assert!(supported(&statement, &[&statement], ""));
         }
     }
 }

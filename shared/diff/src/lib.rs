@@ -320,7 +320,7 @@ impl AlignmentBuilder<'_> {
     fn build(&self, moved: &[bool], swapped: bool) -> Alignment {
         let left_keys = self.sentence_keys(self.left);
         let right_keys = self.sentence_keys(self.right);
-        let homes = [
+        let sentence_indexes = [
             SentenceIndex::new(self.left),
             SentenceIndex::new(self.right),
         ];
@@ -335,7 +335,7 @@ impl AlignmentBuilder<'_> {
                     one,
                     DiffStatus::Removed,
                     &right_keys,
-                    &homes[1],
+                    &sentence_indexes[1],
                     self.right,
                 ),
                 (None, Some(other)) => self.unmatched_pair(
@@ -343,7 +343,7 @@ impl AlignmentBuilder<'_> {
                     other,
                     DiffStatus::Added,
                     &left_keys,
-                    &homes[0],
+                    &sentence_indexes[0],
                     self.left,
                 ),
                 (None, None) => continue,
@@ -407,7 +407,7 @@ impl AlignmentBuilder<'_> {
         at: u32,
         outcome: DiffStatus,
         elsewhere: &HashSet<u32>,
-        homes: &SentenceIndex,
+        others_index: &SentenceIndex,
         others: &DocumentFeatures<'_>,
     ) -> Pair {
         let node = &side.nodes[at as usize];
@@ -422,9 +422,9 @@ impl AlignmentBuilder<'_> {
         } else {
             (Vec::new(), sentences_shown)
         };
-        let stands_in = homes
+        let stands_in = others_index
             .main_section(side, at)
-            .map(|(home, _)| others.nodes[home as usize].section.id);
+            .map(|(section, _)| others.nodes[section as usize].section.id);
         let renamed = false;
         let moved = false;
         let similarity = None;

@@ -108,24 +108,23 @@ fn match_contained(
     right: &DocumentFeatures<'_>,
     matched: &mut SectionMatches,
 ) {
-    let homes = (SentenceIndex::new(left), SentenceIndex::new(right));
+    let left_index = SentenceIndex::new(left);
+    let right_index = SentenceIndex::new(right);
     let above_left = matched_ancestors(left, &matched.left);
     let above_right = matched_ancestors(right, &matched.right);
     let mut candidates = Vec::new();
     for at in (0..left.nodes.len() as u32).filter(|at| matched.left[*at as usize].is_none()) {
         candidates.extend(
-            homes
-                .1
+            right_index
                 .main_section(left, at)
-                .map(|(home, words)| (words, at, home)),
+                .map(|(section, words)| (words, at, section)),
         );
     }
     for at in (0..right.nodes.len() as u32).filter(|at| matched.right[*at as usize].is_none()) {
         candidates.extend(
-            homes
-                .0
+            left_index
                 .main_section(right, at)
-                .map(|(home, words)| (words, home, at)),
+                .map(|(section, words)| (words, section, at)),
         );
     }
     candidates
@@ -227,16 +226,17 @@ fn candidates(
         (&terms_left, &terms_right, 6),
         (&titles_left, &titles_right, 4),
     ] {
-        let forth = similarity::nearest(these, others, words, most);
-        let back = similarity::nearest(others, these, words, most);
+        let forward = similarity::nearest(these, others, words, most);
+        let backward = similarity::nearest(others, these, words, most);
         pairs.extend(
-            forth
+            forward
                 .iter()
                 .enumerate()
                 .flat_map(|(at, near)| near.iter().map(move |other| (at as u32, *other))),
         );
         pairs.extend(
-            back.iter()
+            backward
+                .iter()
                 .enumerate()
                 .flat_map(|(at, near)| near.iter().map(move |other| (*other, at as u32))),
         );

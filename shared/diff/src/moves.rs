@@ -100,28 +100,28 @@ pub(super) fn pair_order(
     } else {
         (&matched.left, &matched.right)
     };
-    let mut behind: HashMap<Option<u32>, Vec<u32>> = HashMap::new();
+    let mut unmatched_after: HashMap<Option<u32>, Vec<u32>> = HashMap::new();
     let mut last = None;
     for (at, partner) in from.iter().enumerate() {
         match partner {
             Some(other) => last = Some(*other),
-            None => behind.entry(last).or_default().push(at as u32),
+            None => unmatched_after.entry(last).or_default().push(at as u32),
         }
     }
     let mut pairs = Vec::with_capacity(from.len() + to.len());
-    let mut gone = |pairs: &mut Vec<_>, at: Option<u32>| {
+    let mut push_unmatched = |pairs: &mut Vec<_>, at: Option<u32>| {
         pairs.extend(
-            behind
+            unmatched_after
                 .remove(&at)
                 .into_iter()
                 .flatten()
                 .map(|one| (Some(one), None)),
         );
     };
-    gone(&mut pairs, None);
+    push_unmatched(&mut pairs, None);
     for (at, partner) in to.iter().enumerate() {
         pairs.push((*partner, Some(at as u32)));
-        gone(&mut pairs, Some(at as u32));
+        push_unmatched(&mut pairs, Some(at as u32));
     }
     if swapped {
         pairs

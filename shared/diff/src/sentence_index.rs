@@ -14,13 +14,15 @@ pub(super) struct SentenceIndex(HashMap<u32, u32>);
 impl SentenceIndex {
     // A repeated sentence belongs to the first section that has it.
     pub(super) fn new(side: &DocumentFeatures<'_>) -> Self {
-        let mut homes = HashMap::new();
+        let mut section_of_key = HashMap::new();
         for (at, key) in side.keys.iter().enumerate() {
             if side.sentence(at as u32).len() >= MIN_SENTENCE_WORDS {
-                homes.entry(*key).or_insert(side.section_of_sentence[at]);
+                section_of_key
+                    .entry(*key)
+                    .or_insert(side.section_of_sentence[at]);
             }
         }
-        Self(homes)
+        Self(section_of_key)
     }
 
     // The section that has at least half of the own words of a section of the other document, and how many.
@@ -35,13 +37,13 @@ impl SentenceIndex {
         for sentence in first..last {
             let length = side.sentence(sentence).len();
             all += length;
-            if let Some(home) = self.0.get(&side.keys[sentence as usize]) {
-                *words.entry(*home).or_default() += length;
+            if let Some(section) = self.0.get(&side.keys[sentence as usize]) {
+                *words.entry(*section).or_default() += length;
             }
         }
-        let (home, most) = words
+        let (section, most) = words
             .into_iter()
-            .max_by_key(|(home, words)| (*words, Reverse(*home)))?;
-        (most * 2 >= all).then_some((home, most))
+            .max_by_key(|(section, words)| (*words, Reverse(*section)))?;
+        (most * 2 >= all).then_some((section, most))
     }
 }

@@ -14,18 +14,18 @@ const LEADERS: [&str; 14] = [
 // kept as it is.
 pub(super) fn title_key(title: &str) -> Vec<String> {
     let bare = strip_number(title);
-    let mut named: Vec<String> = content_words(bare)
+    let mut words: Vec<String> = content_words(bare)
         .into_iter()
         .filter(|word: &String| word.chars().any(char::is_alphabetic) && !is_month(word))
         .collect();
-    let only_numbered = named.len() <= 1
+    let only_numbered = words.len() <= 1
         && LEADERS
             .iter()
             .any(|leader| first_word(title).eq_ignore_ascii_case(leader));
-    if named.is_empty() || only_numbered && bare == title.trim() {
-        named = tokenize(title);
+    if words.is_empty() || only_numbered && bare == title.trim() {
+        words = tokenize(title);
     }
-    named
+    words
 }
 
 fn is_month(word: &str) -> bool {
@@ -56,8 +56,8 @@ pub(super) fn strip_number(title: &str) -> &str {
         }
     } else if is_numbering(first) {
         rest = after_word(rest, first);
-    } else if let Some(behind) = after_ideographic_number(rest) {
-        rest = behind;
+    } else if let Some(after) = after_ideographic_number(rest) {
+        rest = after;
     }
     let rest = rest.trim_start_matches(|c: char| {
         c.is_whitespace() || matches!(c, '-' | '–' | '—' | ':' | '.' | '、')

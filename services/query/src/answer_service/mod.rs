@@ -8,7 +8,7 @@ pub(crate) mod tests;
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -100,6 +100,7 @@ impl AnswererFactory for AnswerService {
             archive: Arc::clone(archive),
             answers: self.collection_answers(&archive.collection),
             settings,
+            id: OnceLock::new(),
         })
     }
 }
@@ -110,6 +111,8 @@ struct SnapshotAnswerer {
     archive: Arc<Archive>,
     answers: Arc<CollectionAnswers>,
     settings: AnswerSettings,
+    // A request asks for the id of its question and then for the answer. Computing the id reads the whole scope.
+    id: OnceLock<(AskRequest, String)>,
 }
 
 impl SnapshotAnswerer {
@@ -147,6 +150,7 @@ impl SnapshotAnswerer {
             archive: Arc::clone(&self.archive),
             answers: Arc::clone(&self.answers),
             settings,
+            id: OnceLock::new(),
         };
         let id = id.to_owned();
         let question = question.clone();
@@ -270,7 +274,15 @@ impl Answerer for SnapshotAnswerer {
     }
 
     fn answer_id(&self, question: &AskRequest) -> String {
-        self.cached_answerer(None).answer_id(question)
+        let answerer = self.cached_answerer(None);
+        let (memoized, id) = self
+            .id
+            .get_or_init(|| (question.clone(), answerer.answer_id(question)));
+        if memoized == question {
+            id.clone()
+        } else {
+            answerer.answer_id(question)
+        }
     }
 
     fn is_in_flight(&self, id: &str) -> bool {

@@ -4,14 +4,14 @@
 //! - [`budget`]: what a question may cost, and its usage.
 //! - [`routing`]: which documents to walk; [`knowledge`]: expert rules about where answers are.
 //! - [`searcher`]: from a question to sections by one of the strategies; [`result`]: sections and trace.
-//! - [`accounted`]: charges the cost of searches to the question.
+//! - `metered_search`: charges the cost of searches to the question.
 //! - [`settings`]: every parameter and its default.
 
-pub mod accounted;
 mod analysis;
 pub mod budget;
 pub mod knowledge;
 mod llm_session;
+pub(crate) mod metered_search;
 mod model;
 mod response_cache;
 pub mod result;
@@ -36,5 +36,6 @@ pub use llm_session::{LlmClient, LlmClientSettings, LlmSession, Prompt, SessionE
 pub use model::AnswerModel;
 pub use response_cache::expired_replies;
 pub use result::{Note, TreeSearchResult, TreeSearchStrategy, TreeSearchTrace};
+pub(crate) use search_tree::one_line;
 pub use searcher::{TreeSearchSources, TreeSearcher};
 pub use settings::TreeSearchSettings;

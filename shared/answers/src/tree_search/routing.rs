@@ -14,7 +14,7 @@ use super::llm_session::{LlmSession, Prompt, SessionError};
 use super::result::Note;
 
 use super::search_tree::{one_line, truncate};
-use crate::scope::scope_set;
+use crate::document_scope::documents_in_scope;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 
@@ -311,19 +311,10 @@ fn matching_documents(filter: &Filter, scope: &[&CatalogDocument]) -> Option<Vec
 pub(super) fn in_scope<'a>(
     catalog: &'a Catalog,
     within: &stemma_retrieval::DocumentScope,
-    filter: &Filter,
+    filter: &'a Filter,
 ) -> Vec<&'a CatalogDocument> {
-    let docs = scope_set(within);
-    catalog
-        .documents()
-        .iter()
-        .filter(|document| {
-            docs.as_ref()
-                .is_none_or(|docs| docs.contains(&document.doc()))
-        })
-        .filter(|document: &&CatalogDocument| {
-            document.entry().is_some() && filter.matches(document)
-        })
+    documents_in_scope(catalog, within, filter)
+        .filter(|document| document.entry().is_some())
         .collect()
 }
 

@@ -252,7 +252,7 @@ fn search_node(section: &Section, depth: usize, parent: Option<usize>) -> Search
 }
 
 // Listings have one section per line.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_whitespace() || c.is_control())
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()

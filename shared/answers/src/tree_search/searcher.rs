@@ -5,10 +5,10 @@ use std::sync::Arc;
 use futures::stream::{StreamExt, TryStreamExt};
 use stemma_document::DocId;
 
-use super::accounted::Accounted;
 use super::analysis;
 use super::knowledge::Knowledge;
 use super::llm_session::{LlmClient, LlmSession, SessionError};
+use super::metered_search::MeteredSearch;
 use super::result::{
     Note, TraceSection, TraceStep, TreeSearchResult, TreeSearchStrategy, TreeSearchTrace,
 };
@@ -96,12 +96,12 @@ impl TreeSearcher {
             rectangles: false,
             ..query.clone()
         };
-        let accounted = Accounted {
+        let metered = MeteredSearch {
             search: sources.search,
             session,
         };
         let sources = TreeSearchSources {
-            search: &accounted,
+            search: &metered,
             ..sources
         };
         let mut trace = TreeSearchTrace {

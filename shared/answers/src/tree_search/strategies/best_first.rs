@@ -66,10 +66,11 @@ impl SectionQueue {
 
     // A child's priority blends its parent's model score with the best lexical score below it.
     fn open(&mut self, context: &SearchContext<'_>, at: usize, score: f32) {
-        let words = context.settings.best_first.lexical;
+        let lexical_weight = context.settings.best_first.lexical;
         for child in &context.tree.nodes[at].children {
             self.push(
-                (1.0 - words) * score + words * context.tree.nodes[*child].best_below,
+                (1.0 - lexical_weight) * score
+                    + lexical_weight * context.tree.nodes[*child].best_below,
                 *child,
             );
         }

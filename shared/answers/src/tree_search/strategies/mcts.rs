@@ -1,6 +1,6 @@
 //! `mcts`: Monte Carlo tree search with batched evaluation.
 //!
-//! A round selects a batch of leaves by PUCT, with lexical scores as the prior. Instead of a random playout, each selection ends
+//! A round selects a batch of leaves by PUCT, with lexical scores as the prior. Instead of a random playout, each selection leaves
 //! at the descendant with the best lexical score. The model scores the batch in one call, by title and summary, and the
 //! scores are propagated to the ancestors. The last call reads excerpts of the best sections, which is new evidence rather
 //! than the same score again.
@@ -20,14 +20,14 @@ pub(in crate::tree_search) async fn walk(
     let rounds = settings.calls.saturating_sub(1).max(1);
     let mut search = MctsState::new(context);
     for _ in 0..rounds {
-        let ends = search.select_leaves();
-        if ends.is_empty() {
+        let leaves = search.select_leaves();
+        if leaves.is_empty() {
             break;
         }
         let values = context
-            .score_sections(ScoringTask::SCORE, &ends, settings.summary_chars, trace)
+            .score_sections(ScoringTask::SCORE, &leaves, settings.summary_chars, trace)
             .await?;
-        search.update(&ends, &values);
+        search.update(&leaves, &values);
     }
     let best = search.worth_reading();
     if rounds < settings.calls && !best.is_empty() {
@@ -76,12 +76,12 @@ impl<'a> MctsState<'a> {
     fn new(context: &'a SearchContext<'a>) -> Self {
         let count = context.tree.nodes.len();
         // Until the model was asked, the lexical score counts with its weight alone.
-        let words = context.settings.mcts.lexical;
+        let lexical_weight = context.settings.mcts.lexical;
         let blended = context
             .tree
             .nodes
             .iter()
-            .map(|node| words * node.lexical)
+            .map(|node| lexical_weight * node.lexical)
             .collect();
         Self {
             context,
@@ -96,25 +96,25 @@ impl<'a> MctsState<'a> {
     fn select_leaves(&mut self) -> Vec<usize> {
         let batch = self.context.settings.mcts.batch;
         // Half of the first batch are the best lexical hits.
-        let mut ends = if self.playouts == 0 {
+        let mut leaves = if self.playouts == 0 {
             self.context.tree.best_lexical(batch / 2)
         } else {
             Vec::new()
         };
-        ends.iter().for_each(|end| self.add_visit(*end));
-        while ends.len() < batch {
-            let Some(end) = self.select_leaf(&ends) else {
+        leaves.iter().for_each(|leaf| self.add_visit(*leaf));
+        while leaves.len() < batch {
+            let Some(leaf) = self.select_leaf(&leaves) else {
                 break;
             };
-            self.add_visit(end);
-            ends.push(end);
+            self.add_visit(leaf);
+            leaves.push(leaf);
         }
-        ends
+        leaves
     }
 
-    fn add_visit(&mut self, end: usize) {
+    fn add_visit(&mut self, leaf: usize) {
         self.playouts += 1;
-        for above in self.context.tree.with_ancestors(end) {
+        for above in self.context.tree.with_ancestors(leaf) {
             self.visits[above] += 1;
         }
     }
@@ -177,8 +177,8 @@ impl<'a> MctsState<'a> {
         let above = nodes[at]
             .parent
             .map_or(self.playouts, |above| self.visits[above]);
-        let seldom = (above.max(1) as f32).sqrt() / (1 + self.visits[at]) as f32;
-        value + self.context.settings.mcts.exploration * prior * seldom
+        let exploration_bonus = (above.max(1) as f32).sqrt() / (1 + self.visits[at]) as f32;
+        value + self.context.settings.mcts.exploration * prior * exploration_bonus
     }
 
     // The best sections so far, for the last call.
@@ -198,15 +198,15 @@ impl<'a> MctsState<'a> {
 
     // A section that the model left out scores 0.
     fn update(&mut self, sections: &[usize], values: &[(usize, f32)]) {
-        let words = self.context.settings.mcts.lexical;
+        let lexical_weight = self.context.settings.mcts.lexical;
         for at in sections {
             let model_score = values
                 .iter()
                 .find(|(section, _)| section == at)
                 .map_or(0.0, |(_, score)| *score);
             self.model_scores[*at] = Some(model_score);
-            self.blended[*at] =
-                (1.0 - words) * model_score + words * self.context.tree.nodes[*at].lexical;
+            self.blended[*at] = (1.0 - lexical_weight) * model_score
+                + lexical_weight * self.context.tree.nodes[*at].lexical;
         }
     }
 }

@@ -5,14 +5,14 @@ use stemma_retrieval::search::{Query, SearchError, SearchResults, SearchService}
 
 use super::llm_session::LlmSession;
 
-pub(crate) struct Accounted<'a> {
+pub(crate) struct MeteredSearch<'a> {
     pub(crate) search: &'a dyn SearchService,
 
     pub(crate) session: &'a LlmSession,
 }
 
 #[async_trait]
-impl SearchService for Accounted<'_> {
+impl SearchService for MeteredSearch<'_> {
     async fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
         let query = Query {
             run: Some(self.session.id().clone()),
