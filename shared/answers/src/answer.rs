@@ -1,4 +1,4 @@
-//! An answer: what is said, what it rests on, what was looked at and what it cost. Stored once, never changed.
+//! A stored answer: claims, citations, what was read, and what it cost. Written once, never changed.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,44 +6,36 @@ use super::citation::Citation;
 use super::event::{AnswerEvent, AnswerStep, EventSink};
 use stemma_retrieval::search::AppliedFilter;
 
-/// Characters of a text that are told at once, about.
+// Approximate characters of one text delta.
 const CHUNK_CHARS: usize = 80;
 
-/// An answer to a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// `a-` and 16 hexadecimal digits: a digest of question, scope, trees, model, prompts and knowledge.
     pub id: String,
-    /// The question.
     pub question: String,
-    /// What came of it.
     pub outcome: AnswerOutcome,
     /// The claims as one text, each with the numbers of its citations: `It was $1,749 million [1].`
     pub text: String,
-    /// What is claimed, in order.
     pub claims: Vec<Claim>,
-    /// What the claims rest on, in order of their ids.
     pub citations: Vec<Citation>,
-    /// How sure the model says it is (0–1), never more than the share of claims that is verified.
+    /// The model's confidence (0–1), never more than the share of verified claims.
     pub confidence: Option<f64>,
-    /// The model that answered; `None` where none did.
+    /// The model that answered; `None` when none did.
     pub model: Option<String>,
-    /// Why the answer is less than it could be; `None` where nothing was left out.
+    /// Why the answer is incomplete.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[serde(rename = "degraded")]
     pub degradation: Option<Degradation>,
-    /// Where was looked.
     pub searched: SearchSummary,
-    /// Sections that were put before the model, in order; without a model, what was found.
+    /// Sections that were read, in order; without a model, what the search found.
     pub sections: Vec<ReadSection>,
-    /// How it came to be, in order.
     pub steps: Vec<AnswerStep>,
-    /// What the model said that is not shown.
+    /// Parts of the model's reply that failed the checks.
     #[serde(rename = "dropped")]
     pub rejected: RejectedCounts,
-    /// What it took to make.
     pub usage: GenerationUsage,
-    /// Whether it was made before and only read again: no call was made for it now. Never stored.
+    /// Whether this answer was read from the store and no LLM call was made. Never stored.
     #[serde(skip_serializing_if = "is_false", default)]
     #[serde(rename = "replayed")]
     pub is_replay: bool,
@@ -58,14 +50,14 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Answer {
-    /// All that is told of it, in the order in which it was told first: the position of an event in a stream never changes.
+    /// All events of the answer, in their original order: the position of an event in a stream never changes.
     pub fn events(&self) -> Vec<AnswerEvent> {
         let mut events = Vec::new();
         self.replay(&mut events);
         events
     }
 
-    /// Tells the whole of it again.
+    // Sends all events of the answer again.
     pub(super) fn replay(&self, events: &mut dyn EventSink) {
         events.send(AnswerEvent::Route(self.searched.without_names()));
         for (index, step) in self.steps.iter().enumerate() {
@@ -80,8 +72,7 @@ impl Answer {
         self.send_content(events);
     }
 
-    /// Tells what is part of the answer, as it is stored: its text, piece by piece, each citation before the piece that
-    /// names it first, what it took, and the whole.
+    // Sends the stored content: text deltas, each citation before the first delta that names it, usage, and the whole answer.
     pub(super) fn send_content(&self, events: &mut dyn EventSink) {
         let mut sent_citations: Vec<&str> = Vec::new();
         for piece in text_chunks(&self.text) {
@@ -97,22 +88,22 @@ impl Answer {
                 text: piece.to_owned(),
             });
         }
-        let untold = self
-            .citations
-            .iter()
-            .filter(|citation| !sent_citations.contains(&citation.id.as_str()));
-        untold.for_each(|citation| events.send(AnswerEvent::Citation(citation.clone())));
+        // Citations that the text does not name still belong to the answer.
+        for citation in &self.citations {
+            if !sent_citations.contains(&citation.id.as_str()) {
+                events.send(AnswerEvent::Citation(citation.clone()));
+            }
+        }
         events.send(AnswerEvent::Usage(self.usage));
         events.send(AnswerEvent::Done(Box::new(self.clone())));
     }
 
-    /// The citation of this id.
     pub fn citation(&self, id: &str) -> Option<&Citation> {
         self.citations.iter().find(|citation| citation.id == id)
     }
 }
 
-/// A text as it is told: in pieces that end behind a space; together they are the text.
+/// Splits a text into deltas that end after a space; joined, they are the text.
 pub fn text_chunks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -129,36 +120,33 @@ pub fn text_chunks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What came of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerOutcome {
-    /// It is answered.
     Answered,
     /// The documents that were searched do not say.
     NotInDocuments,
-    /// No model answered: `sections` are what a search without a model found.
+    /// No model answered: `sections` lists what a search without a model found.
     SearchOnly,
 }
 
-/// One thing that is claimed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// The statement, without marks of citations.
+    /// Without citation marks.
     pub text: String,
-    /// Ids of the citations it rests on.
+    /// Ids of its citations.
     pub citations: Vec<String>,
-    /// Whether the quote of each of its citations stands on the cited page, and every number of the statement in the cited text; a
-    /// claim without a citation never is.
+    /// Whether the quote of each citation is on the cited page and every number of the statement is in the cited text. Always false
+    /// without a citation.
     pub verified: bool,
-    /// Numbers of the statement that stand in none of the cited texts.
+    /// Numbers of the statement that are in none of the cited texts.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[serde(rename = "unfounded")]
     pub unsupported_numbers: Vec<String>,
 }
 
 impl Claim {
-    /// The statement, and the stop that ends it in a text: what is said of it, marks of citations above all, stands between them.
+    /// Splits off the final full stop, so that citation marks can go between.
     pub fn split_final_stop(&self) -> (&str, &str) {
         match self.text.strip_suffix(['.', '!', '?', '。']) {
             Some(statement) => (statement, &self.text[statement.len()..]),
@@ -168,38 +156,33 @@ impl Claim {
     }
 }
 
-/// Why an answer is less than it could be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Degradation {
     /// Stable code: `model.absent`, `model.breaker_open`, `answer.limit` …
     pub code: String,
-    /// One sentence.
     pub message: String,
-    /// What to do.
     pub next: Option<String>,
 }
 
-/// Where was looked.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchSummary {
-    /// Documents that scope and filter allow.
+    /// Documents that pass scope and filter.
     pub documents_in_scope: usize,
-    /// Documents that were searched.
     pub documents: usize,
-    /// Sections of all documents searched.
+    /// Sections of all searched documents.
     pub sections: usize,
-    /// What the question itself said about where to look.
+    /// Filters that were derived from the question itself.
     #[serde(rename = "routed")]
     pub applied_filters: Vec<AppliedFilter>,
-    /// What was searched for: the question, and each part of it that was looked for by itself.
+    /// The question, then each sub-question that was searched for.
     pub queries: Vec<String>,
     /// Names of the documents that were read, at most ten.
     pub names: Vec<String>,
 }
 
 impl SearchSummary {
-    /// What was known before anything was read.
+    // The state before anything was read, which the `route` event carries.
     pub(super) fn without_names(&self) -> Self {
         let queries = self.queries.iter().take(1).cloned().collect();
         Self {
@@ -210,61 +193,53 @@ impl SearchSummary {
     }
 }
 
-/// A section that was read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadSection {
-    /// The document's id.
     pub doc_id: String,
-    /// The document's file name.
     pub name: String,
-    /// The section.
     pub section_id: String,
-    /// The section, to paste back.
+    /// Locator of the section.
     pub locator: String,
-    /// Titles from the top down to it.
+    /// Titles from the root down to the section.
     pub path: Vec<String>,
-    /// Physical pages of it that were read; empty in a text without pages.
+    /// Physical pages (1-based) that were read; empty in a document without pages.
     pub pages: Vec<u32>,
-    /// First and last line that were read, in a text without pages.
+    /// First and last line (1-based, inclusive) that were read, in a document without pages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lines: Option<(u32, u32)>,
-    /// Tokens of what was read (o200k).
+    /// Tokens of the text that was read (o200k).
     pub tokens: u32,
-    /// How well it fits; comparable within one answer.
+    /// Comparable within one answer only.
     pub score: f64,
-    /// Why it was read.
+    /// Why the section was read.
     pub why: String,
-    /// Whether a citation names it.
+    /// Whether a citation points into it.
     pub cited: bool,
-    /// The step that read it: index in [`Answer::steps`].
+    /// Index in [`Answer::steps`] of the step that read it.
     pub step: usize,
 }
 
-/// What a model said that is not shown.
+/// Counts of what a model said that is not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RejectedCounts {
-    /// Citations of passages it was not shown.
+    /// Citations of passages the model was not shown.
     pub unknown_passages: u32,
-    /// Citations without a quote, or further ones of what is cited already.
+    /// Citations without a quote, and duplicates.
     pub empty_quotes: u32,
-    /// Citations that stand nowhere, where only verified ones are kept.
+    /// Citations whose quote was not found, when only verified ones are kept.
     pub unverified: u32,
-    /// Calls of tools that are not allowed, or beyond the scope of the question.
+    /// Tool calls that are not allowed, or outside the scope of the question.
     pub tool_calls: u32,
 }
 
-/// What an answer took to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GenerationUsage {
-    /// Calls of a model.
     pub calls: u32,
-    /// Tokens of their prompts.
     pub prompt_tokens: u64,
-    /// Tokens of their replies.
     pub output_tokens: u64,
-    /// What that costs now, in billionths of a dollar, where prices are known. Never stored: prices change no answer.
+    /// Cost at current prices in billionths of a dollar, when prices are known. Never stored, since prices change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nanodollars: Option<u64>,
 }

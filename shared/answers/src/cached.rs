@@ -1,11 +1,14 @@
-//! Who answers: gives again what was answered before, or makes an answer and keeps it.
+//! Looks an answer up by its id, or generates and stores it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stemma_document::Collection;
+use serde::{Serialize, Serializer};
+use stemma_document::{Collection, DocId};
 
 use super::answer::Answer;
+use super::document_scope::documents_in_scope;
 use super::event::{AnswerEvent, EventSink};
 use super::generate::AnswerBuilder;
 use super::prompt;
@@ -14,47 +17,54 @@ use super::store::{AnswerStore, answer_id};
 use super::tools::ToolSet;
 use super::{AnswerError, Answerer};
 use crate::tree_search::{TreeSearchSources, TreeSearcher};
+use stemma_catalog::catalog::Catalog;
 use stemma_retrieval::search::DocumentScope;
 
-/// Changes whenever answers are made in another way, so that older ones are not taken for new.
+// Bump it when answers are generated differently, so that stored answers of older code are not reused.
 const REVISION: &str = "2";
 
-/// Answers from one collection as it is now. Cheap to make: one for each question.
+/// Answers over one snapshot of a collection. Cheap to build: one per question.
 pub struct CachedAnswerer<'a> {
-    /// The collection.
     pub collection: &'a Collection,
-    /// Search, trees, texts, and the documents there are.
     pub sources: TreeSearchSources<'a>,
-    /// The model, and how trees are walked with it; `None`: none is configured, and answers are those of search.
+    /// `None`: no model is configured, and answers list search results only.
     pub tree_searcher: Option<Arc<TreeSearcher>>,
-    /// What an agent may call; `None`: a question for an agent is answered by searching.
+    /// Tools of the agent mode; `None`: a question in agent mode is answered by search.
     pub tools: Option<&'a dyn ToolSet>,
-    /// The answers that were given.
     pub store: &'a AnswerStore,
-    /// What one answer may cost at most, whatever its question says.
+    /// Upper bound for the limits of every question.
     pub max_limits: AnswerLimits,
 }
 
-impl CachedAnswerer<'_> {
-    /// The versions of all trees that a question may be answered from.
-    fn tree_versions(&self, question: &AskRequest) -> String {
-        let document = self
-            .sources
-            .catalog
-            .documents()
-            .iter()
-            .filter(|document| document.entry().is_some());
-        let inside = |doc| match &question.within {
-            DocumentScope::All => true,
-            DocumentScope::Documents(docs) => docs.contains(&doc),
-        };
-        let fitting =
-            document.filter(|document| inside(document.doc()) && question.filter.matches(document));
-        let mut trees: Vec<String> = fitting
-            .map(|document| format!("{}:{}", document.doc(), document.version().seq))
-            .collect();
-        trees.sort_unstable();
-        trees.join(" ")
+/// The versions of the trees that a question may be answered from, by document id. Formats as `doc:seq doc:seq …`.
+struct TreeVersions(Vec<(DocId, u64)>);
+
+impl TreeVersions {
+    fn in_scope(catalog: &Catalog, question: &AskRequest) -> Self {
+        let mut versions: Vec<(DocId, u64)> =
+            documents_in_scope(catalog, &question.within, &question.filter)
+                .filter(|document| document.entry().is_some())
+                .map(|document| (document.doc(), document.version().seq))
+                .collect();
+        versions.sort_unstable();
+        Self(versions)
+    }
+}
+
+impl fmt::Display for TreeVersions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (doc, seq)) in self.0.iter().enumerate() {
+            let separator = if at == 0 { "" } else { " " };
+            write!(f, "{separator}{doc}:{seq}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for TreeVersions {
+    // Streams the text into the digest: a scope may hold tens of thousands of documents.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -65,23 +75,8 @@ impl Answerer for CachedAnswerer<'_> {
         question: &AskRequest,
         events: &mut dyn EventSink,
     ) -> Result<Answer, AnswerError> {
-        let question = self.normalized(question);
-        let answered = match question.check(&self.max_limits) {
-            Ok(()) => self.get_or_generate(&question, events).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = &answered {
-            let message = if error.code() == "store.unreadable" {
-                "the store cannot be read".into()
-            } else {
-                error.to_string()
-            };
-            events.send(AnswerEvent::Error {
-                code: error.code().into(),
-                message,
-            });
-        }
-        answered
+        self.answer_as(&self.answer_id(question), question, events)
+            .await
     }
 
     fn check(&self, question: &AskRequest) -> Result<(), AnswerError> {
@@ -101,16 +96,15 @@ impl Answerer for CachedAnswerer<'_> {
             .as_ref()
             .map(|searcher| searcher.fingerprint())
             .unwrap_or_default();
-        let trees = self.tree_versions(&question);
-        answer_id(&[
+        answer_id(&(
             REVISION,
-            &question_json,
+            question_json,
             model,
             prompt::INSTRUCTIONS,
-            &schema,
-            &trace,
-            &trees,
-        ])
+            schema,
+            trace,
+            TreeVersions::in_scope(self.sources.catalog, &question),
+        ))
     }
 
     async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError> {
@@ -119,7 +113,37 @@ impl Answerer for CachedAnswerer<'_> {
 }
 
 impl CachedAnswerer<'_> {
-    /// The question as it is answered: white space folded, the last turns alone, documents in order, money within what it may cost.
+    /// Like [`Answerer::answer`], for a caller that has already computed [`Answerer::answer_id`] of this question: the id is a
+    /// digest over every document in scope.
+    ///
+    /// # Errors
+    /// Those of [`Answerer::answer`].
+    pub async fn answer_as(
+        &self,
+        id: &str,
+        question: &AskRequest,
+        events: &mut dyn EventSink,
+    ) -> Result<Answer, AnswerError> {
+        let question = self.normalized(question);
+        let answered = match question.check(&self.max_limits) {
+            Ok(()) => self.get_or_generate(id, &question, events).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &answered {
+            let message = if error.code() == "store.unreadable" {
+                "the store cannot be read".into()
+            } else {
+                error.to_string()
+            };
+            events.send(AnswerEvent::Error {
+                code: error.code().into(),
+                message,
+            });
+        }
+        answered
+    }
+
+    // Equal questions get equal ids: white space folded, only the last turns, documents sorted, the default budget filled in.
     fn normalized(&self, question: &AskRequest) -> AskRequest {
         let mut normalized = question.clone();
         normalized.text = question
@@ -145,11 +169,11 @@ impl CachedAnswerer<'_> {
 
     async fn get_or_generate(
         &self,
+        id: &str,
         question: &AskRequest,
         events: &mut dyn EventSink,
     ) -> Result<Answer, AnswerError> {
-        let id = self.answer_id(question);
-        if let Some(stored) = self.store.get(&id).await? {
+        if let Some(stored) = self.store.get(id).await? {
             let stored = Answer {
                 is_replay: true,
                 ..stored
@@ -157,11 +181,30 @@ impl CachedAnswerer<'_> {
             stored.replay(events);
             return Ok(stored);
         }
-        let mut making = AnswerBuilder::new(self, question, events);
-        let draft = making.generate().await?;
-        let answer = making.finish(&id, draft.as_ref());
-        let saved = self.store.save(answer, &id).await;
+        let mut builder = AnswerBuilder::new(self, question, events);
+        let draft = builder.generate().await?;
+        let answer = builder.finish(id, draft.as_ref());
+        let saved = self.store.save(answer, id).await;
         saved.send_content(events);
         Ok(saved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answer_id_of_streamed_versions_equals_joined_text() {
+        let collection = Collection::default();
+        let docs = [1, 2].map(|n| DocId::new(&collection, &format!("file:///{n}")));
+        let versions = TreeVersions(docs.iter().copied().zip([3, 14]).collect());
+        let joined = format!("{}:3 {}:14", docs[0], docs[1]);
+        assert_eq!(versions.to_string(), joined);
+        assert_eq!(answer_id(&("2", versions)), answer_id(&["2", &joined]));
+        // Ids are keys in the store: they must stay the digest of this JSON.
+        let json = format!(r#"["2","{joined}"]"#);
+        let digest = stemma_document::Digest::from_content(json.as_bytes()).to_string();
+        assert_eq!(answer_id(&["2", &joined]), format!("a-{}", &digest[..16]));
     }
 }

@@ -1,76 +1,68 @@
-//! The citation object: the same on every surface (interfaces par. 3).
+//! The citation object, the same in every interface.
 
 use serde::{Deserialize, Serialize};
 
-/// A place in a document that a claim rests on.
+/// A place in a document that supports a claim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Citation {
-    /// Its number in the answer, from "1": `[1]` in the text means it.
+    /// Its number in the answer, from "1": `[1]` in the text refers to it.
     pub id: String,
-    /// The document's id.
     pub doc_id: String,
-    /// The document's file name, for display.
+    /// The document's file name.
     pub name: String,
-    /// The version of its tree.
+    /// The version of the document's tree.
     pub version: u64,
-    /// The section, in that version.
     pub section_id: String,
-    /// Titles from the top down to the section; the last is its own.
+    /// Titles from the root down to the section, which is the last.
     pub path: Vec<String>,
-    /// Physical page on which the quote begins, from 1; `None` in a text without pages.
+    /// Physical page on which the quote begins (1-based); `None` in a document without pages.
     pub page: Option<u32>,
-    /// What is printed on the page as its number, where that differs.
+    /// The page number printed on the page, when it differs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub page_label: Option<String>,
-    /// Line on which the quote begins, from 1, in a text without pages.
+    /// Line on which the quote begins (1-based), in a document without pages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub line: Option<u32>,
-    /// The words cited: as they stand on the page where they were found there, else as the model gave them.
+    /// The words as they are on the page; as the model gave them when they were not found.
     pub quote: String,
-    /// Where the quote stands, one rectangle per line, over one page or two; empty where it was not found, or in a text.
+    /// One rectangle per line, over one page or two; empty when the quote was not found, or in a document without pages.
     pub rects: Vec<CitedRect>,
-    /// Width and height of the page in points; `None` in a text without pages.
+    /// Width and height of the page in points; `None` in a document without pages.
     pub page_size: Option<[f64; 2]>,
-    /// Whether the quote stands there.
     pub verified: QuoteMatch,
-    /// Where the page can be read: a path of the HTTP interface, `/v1/documents/{doc}/pages?range=47`.
+    /// A path of the HTTP API that reads the page: `/v1/documents/{doc}/pages?range=47`.
     pub url: String,
-    /// The same place to paste back: `3M_2022_10K#p=47`.
+    /// The same place as a locator: `3M_2022_10K#p=47`.
     pub locator: String,
 }
 
-/// A place on a page, 0–1 of its width and height, origin at the top left, rounded to 0.0001.
+/// A rectangle on a page in shares (0–1) of its width and height, origin at the top left, rounded to 0.0001.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CitedRect {
-    /// Physical page, from 1.
+    /// Physical page (1-based).
     pub page: u32,
-    /// Left edge.
     pub x: f64,
-    /// Top edge.
     pub y: f64,
-    /// Width.
     pub w: f64,
-    /// Height.
     pub h: f64,
 }
 
-/// What the check of a quote against the text of its page said.
+/// Result of comparing a quote with the text of its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuoteMatch {
-    /// It stands there, character for character.
+    /// Found character for character.
     Exact,
-    /// It stands there but for white space, hyphens at line ends, quotation marks, and case (NFKC).
+    /// Found after folding white space, hyphens at line ends, quotation marks and case (NFKC).
     #[serde(rename = "normalised")]
     Normalized,
-    /// Its words do not stand there together, but every number in it does.
+    /// The words were not found together, but every number of the quote was.
     Number,
-    /// It does not stand there: shown crossed out, or dropped.
+    /// Not found: shown crossed out, or dropped.
     None,
 }
 
 impl QuoteMatch {
-    /// The stable word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -80,7 +72,7 @@ impl QuoteMatch {
         }
     }
 
-    /// Whether the words themselves stand there.
+    /// Whether the words themselves were found.
     pub fn is_verbatim(self) -> bool {
         matches!(self, Self::Exact | Self::Normalized)
     }

@@ -1,4 +1,4 @@
-//! From what a model says to what is shown: citations of passages it was shown, quotes and numbers compared with pages.
+//! Checks a draft answer: citations must name passages the model was shown, quotes and numbers are compared with their pages.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,17 @@ use stemma_document::{Collection, PageNo};
 use super::answer::{Claim, RejectedCounts};
 use super::citation::{Citation, QuoteMatch};
 use super::context::{AnswerContext, Passage};
-use super::numbers::{NumberMention, NumberRole, QuotedNumbers, mentions_gain, numbers};
+use super::numbers::{NumberRole, QuotedNumbers, mentions_gain, numbers};
 use super::prompt::{DraftAnswer, DraftCitation};
 use super::quote::{QuoteCheck, check_quote};
 use super::quote_target::TargetLines;
 use super::request::CitationPolicy;
 use super::verify_claim::{ClaimEvidence, is_supported};
+use crate::tree_search::one_line;
 use stemma_catalog::locator::page_locator;
 
-/// Citations of one claim; more are left out.
 const MAX_CITATIONS: usize = 12;
 
-/// What is shown of an answer.
 #[derive(Debug, Default)]
 pub(super) struct ComposedAnswer {
     pub(super) claims: Vec<Claim>,
@@ -28,17 +27,15 @@ pub(super) struct ComposedAnswer {
     pub(super) confidence: f64,
 }
 
-/// A citation with what a claim's numbers are compared with.
 struct CheckedCitation<'a> {
     citation: Citation,
     passage: &'a Passage,
     numbers: QuotedNumbers,
-    /// The lines the quote stands on.
+    // The whole lines that the quote is on.
     lines: String,
     page_text: String,
 }
 
-/// Compares all that a draft claims with the pages it was made from.
 pub(super) fn compose_answer(
     draft: &DraftAnswer,
     context: &AnswerContext,
@@ -68,15 +65,18 @@ pub(super) fn compose_answer(
                 Err(CitationError::EmptyQuote) => composed.rejected.empty_quotes += 1,
             }
         }
-        let statement = one_line(&claim.statement);
-        let unfounded = unsupported_numbers(&statement, &cited, context);
+        // Brackets become parentheses, so that they cannot be taken for citation marks.
+        let statement = one_line(&claim.statement)
+            .replace('[', "(")
+            .replace(']', ")");
+        let unsupported = unsupported_numbers(&statement, &cited, context);
         let stands =
             !cited.is_empty() && cited.iter().all(|one| one.citation.verified.is_verbatim());
         let figures = numbers(&statement)
             .iter()
             .any(|number| number.role == NumberRole::Amount);
         let verified = stands
-            && unfounded.is_empty()
+            && unsupported.is_empty()
             && is_supported(&statement, figures, &claim_evidence(&cited, context));
         let ids = cited
             .into_iter()
@@ -86,7 +86,7 @@ pub(super) fn compose_answer(
             text: statement,
             citations: ids,
             verified,
-            unsupported_numbers: unfounded,
+            unsupported_numbers: unsupported,
         });
     }
     composed.text = composed
@@ -111,7 +111,7 @@ pub(super) fn compose_answer(
 }
 
 impl ComposedAnswer {
-    /// The id of a citation: that of the same one before, or the next number.
+    // Equal citations share an id.
     fn citation_id(&mut self, citation: Citation) -> String {
         if let Some(existing) = self
             .citations
@@ -130,25 +130,19 @@ impl ComposedAnswer {
 }
 
 fn is_same(one: &Citation, other: &Citation) -> bool {
-    let key = |citation: &Citation| {
-        (
-            citation.doc_id.clone(),
-            citation.page,
-            citation.line,
-            citation.quote.clone(),
-        )
-    };
-    key(one) == key(other)
+    one.doc_id == other.doc_id
+        && one.page == other.page
+        && one.line == other.line
+        && one.quote == other.quote
 }
 
-/// Why a citation is not shown.
 enum CitationError {
     UnknownPassage,
     EmptyQuote,
 }
 
-/// The citation a model makes, checked. One that names a passage it was not shown is none; a quote that does not stand in the passage
-/// it names, and does in another of the same document that was shown, is cited from there.
+// Checks one citation. A quote that is not in the passage it names, but is in another passage of the same document, is
+// attributed to that one: models often mix up passage numbers.
 fn check_citation<'a>(
     draft: &DraftCitation,
     context: &'a AnswerContext,
@@ -269,8 +263,8 @@ fn page_url(passage: &Passage, collection: &Collection) -> String {
     format!("{place}{joint}collection={collection}")
 }
 
-/// Numbers of a statement that nothing cited bears out: what measures has to stand in a quote that does, what names (a year, a
-/// note) on the page, in its path, or in what the document is.
+// Amounts must be in a verified quote. Labels (a year, a note) may also be on the page, in the section path, or in the
+// description of the document.
 fn unsupported_numbers(
     statement: &str,
     cited: &[CheckedCitation<'_>],
@@ -286,31 +280,27 @@ fn unsupported_numbers(
         .split(|c: char| !c.is_alphanumeric())
         .map(str::to_lowercase)
         .collect();
-    let stands = |number: &NumberMention| match number.is_label() {
-        true => number.spellings().iter().any(|name| names.contains(name)),
-        false => cited
-            .iter()
-            .filter(|one| one.citation.verified.is_verbatim())
-            .any(|one| number.is_supported_by(&one.numbers, gain)),
-    };
-    let mut unfounded: Vec<String> = Vec::new();
-    for number in numbers(statement)
-        .into_iter()
-        .filter(|number| !stands(number))
-    {
-        if !unfounded.contains(&number.text) {
-            unfounded.push(number.text);
+    let mut unsupported: Vec<String> = Vec::new();
+    for number in numbers(statement) {
+        let is_supported = if number.is_label() {
+            number.spellings().iter().any(|name| names.contains(name))
+        } else {
+            cited
+                .iter()
+                .filter(|one| one.citation.verified.is_verbatim())
+                .any(|one| number.is_supported_by(&one.numbers, gain))
+        };
+        if !is_supported && !unsupported.contains(&number.text) {
+            unsupported.push(number.text);
         }
     }
-    unfounded
+    unsupported
 }
 
-/// The page, where it is and of what.
 fn page_context(cited: &CheckedCitation<'_>, context: &AnswerContext) -> String {
     format!("{}\n{}", cited.page_text, location(cited, context))
 }
 
-/// Where a quote stands, and in what.
 fn location(cited: &CheckedCitation<'_>, context: &AnswerContext) -> String {
     let what = context
         .document(cited.passage)
@@ -323,22 +313,24 @@ fn location(cited: &CheckedCitation<'_>, context: &AnswerContext) -> String {
     )
 }
 
-/// What of the citations speaks for a statement: the quotes that stand.
+// Only quotes that were found count as evidence.
 fn claim_evidence(cited: &[CheckedCitation<'_>], context: &AnswerContext) -> ClaimEvidence {
-    let standing = || {
-        cited
-            .iter()
-            .filter(|one| one.citation.verified.is_verbatim())
-    };
-    let joined = |texts: Vec<String>| texts.join("\n");
+    let verbatim: Vec<&CheckedCitation<'_>> = cited
+        .iter()
+        .filter(|one| one.citation.verified.is_verbatim())
+        .collect();
+    let lines: Vec<&str> = verbatim.iter().map(|one| one.lines.as_str()).collect();
+    let locations: Vec<String> = verbatim.iter().map(|one| location(one, context)).collect();
     ClaimEvidence {
-        quotes: standing().map(|one| one.citation.quote.clone()).collect(),
-        lines: joined(standing().map(|one| one.lines.clone()).collect()),
-        location: joined(standing().map(|one| location(one, context)).collect()),
+        quotes: verbatim
+            .iter()
+            .map(|one| one.citation.quote.clone())
+            .collect(),
+        lines: lines.join("\n"),
+        location: locations.join("\n"),
     }
 }
 
-/// `It was 5 [1][2].`
 fn with_citation_marks(claim: &Claim) -> String {
     if claim.citations.is_empty() {
         return claim.text.clone();
@@ -346,16 +338,4 @@ fn with_citation_marks(claim: &Claim) -> String {
     let marks: String = claim.citations.iter().map(|id| format!("[{id}]")).collect();
     let (statement, stop) = claim.split_final_stop();
     format!("{statement} {marks}{stop}")
-}
-
-/// White space and control characters folded; brackets that would look like marks of ours are round.
-fn one_line(text: &str) -> String {
-    let words = text
-        .split(|c: char| c.is_whitespace() || c.is_control())
-        .filter(|word| !word.is_empty());
-    words
-        .collect::<Vec<_>>()
-        .join(" ")
-        .replace('[', "(")
-        .replace(']', ")")
 }

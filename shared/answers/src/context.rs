@@ -1,4 +1,4 @@
-//! Text put before a model: parts of pages under numbers of their own, with what is needed to check quotes from them.
+//! The passages put before a model: parts of pages, numbered, with what is needed to check quotes from them.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,32 +19,29 @@ use stemma_catalog::locator::section_locator;
 use stemma_retrieval::search::SectionHit;
 use stemma_retrieval::tokenizer::{content_words, for_each_word};
 
-/// Pages of one section that are read, where it has more.
+// Pages of one section that are read when it has more.
 const PAGES_OF_SECTION: usize = 3;
-/// Tokens of a section of a text without pages that are read at once.
+// Tokens read at once from a section of a document without pages.
 const TEXT_TOKENS: u32 = 1_500;
-/// What the frame of a passage takes beside its text.
+// Tokens of a passage's heading and delimiters.
 const PASSAGE_OVERHEAD_TOKENS: u32 = 40;
-/// Less room than this is left empty.
+// With less room than this no passage is started.
 const MIN_TOKENS: u32 = 120;
 
-/// A section to be read, and which pages of it.
+/// A section to read, and which of its pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SectionRequest {
-    /// The document.
     pub doc: DocId,
-    /// The section; `None`: whichever stands on the pages.
+    /// `None`: the section that the pages belong to.
     pub section: Option<SectionId>,
-    /// Physical pages, best first; empty: the first of the section.
+    /// Physical pages (1-based), best first; empty: the first pages of the section.
     pub pages: Vec<u32>,
-    /// How well it fits.
     pub score: f32,
-    /// Why.
     pub why: String,
 }
 
 impl SectionRequest {
-    /// What a search found: a short section whole, of others the pages that fit best.
+    /// A short section is read whole; of a longer one, the pages that fit best.
     pub fn from_hit(hit: &SectionHit) -> Self {
         let best: Vec<u32> = hit
             .best_pages
@@ -73,14 +70,14 @@ impl SectionRequest {
     }
 }
 
-/// A part of a page, or lines of a text, as a model is shown it.
+/// Part of a page, or lines of a document without pages, as the model sees it.
 #[derive(Debug, Clone)]
 pub(super) struct Passage {
     pub(super) doc: DocId,
     pub(super) section: SectionId,
-    /// Physical page, or number of the first line in a text.
+    // Physical page, or the first line in a document without pages; both 1-based.
     pub(super) number: u32,
-    /// The last line, in a text.
+    // Set in a document without pages only.
     pub(super) last_line: Option<u32>,
     pub(super) text: String,
     pub(super) tokens: u32,
@@ -88,38 +85,35 @@ pub(super) struct Passage {
     why: String,
 }
 
-/// A document that was opened.
 pub(super) struct OpenDoc {
     pub(super) name: String,
     pub(super) label: String,
     pub(super) version: u64,
-    /// What it is, for the model: issuer, form, fiscal year.
+    // Issuer, form and fiscal year, for the prompt.
     pub(super) description: String,
     tree: Arc<SectionTree>,
     pages: BTreeMap<u32, Page>,
     lines: Option<Arc<TextLines>>,
 }
 
-/// All that was read for a question.
 #[derive(Default)]
 pub(super) struct AnswerContext {
     pub(super) passages: Vec<Passage>,
     documents: HashMap<DocId, OpenDoc>,
-    /// Lines that are shown already, by document and page.
+    // Indexes of lines that are in a passage already, by document and page.
     included_lines: HashMap<(DocId, u32), BTreeSet<usize>>,
     used_tokens: u32,
-    /// The words of the question: of what is too long, the part with most of them is read.
+    // Where a text is too long, the part with most of these words is read.
     question_words: BTreeSet<String>,
 }
 
 impl AnswerContext {
-    /// Says what is looked for.
     pub(super) fn set_question(&mut self, question: &str) {
         self.question_words = content_words(question).into_iter().collect();
     }
 
-    /// Reads as much of `wanted`, in order, as `room` tokens hold; what is there already is not read again. Returns the indexes of the
-    /// passages that came.
+    /// Reads requests in order until `room` tokens are used; text that is in a passage already is not added again. Returns the
+    /// indexes of the new passages.
     pub(super) async fn read(
         &mut self,
         store: &dyn DocumentStore,
@@ -248,12 +242,11 @@ impl AnswerContext {
         }
     }
 
-    /// The document of a passage.
     pub(super) fn document(&self, passage: &Passage) -> Option<&OpenDoc> {
         self.documents.get(&passage.doc)
     }
 
-    /// What quotes from a passage are looked for on: its page and the next, or its lines.
+    // The texts a quote is searched in: the passage's page and the next, or its lines.
     pub(super) fn quote_targets(&self, passage: &Passage) -> Vec<QuoteTarget<'_>> {
         let Some(open_doc) = self.documents.get(&passage.doc) else {
             return Vec::new();
@@ -279,14 +272,14 @@ impl AnswerContext {
             .collect()
     }
 
-    /// The section a quote that begins on line `line` of a page stands in: the deepest that was shown with that page.
+    // Titles from the root down to the section of a passage.
     pub(super) fn section_path(&self, passage: &Passage) -> Vec<String> {
         self.document(passage)
             .map(|open_doc| open_doc.path(passage.section))
             .unwrap_or_default()
     }
 
-    /// What was read, section by section, in order.
+    // What was read, by section, in order.
     pub(super) fn read_sections(&self, passages: Range<usize>, step: usize) -> Vec<ReadSection> {
         let mut sections: Vec<ReadSection> = Vec::new();
         for passage in &self.passages[passages] {
@@ -329,10 +322,10 @@ impl AnswerContext {
     }
 }
 
-/// Lines of a section on one page, or of a text: index, text, tokens.
+// Lines of a section: index, text, tokens.
 struct TextExcerpt {
     section: SectionId,
-    /// Page; 0 in a text.
+    // The page; 0 in a document without pages.
     key: u32,
     lines: Vec<(usize, String, u32)>,
 }
@@ -363,7 +356,6 @@ impl OpenDoc {
         }
     }
 
-    /// Titles from the top down.
     pub(super) fn path(&self, id: SectionId) -> Vec<String> {
         self.tree
             .path_to(id)
@@ -372,7 +364,6 @@ impl OpenDoc {
             .collect()
     }
 
-    /// The page of this number, where it was read.
     pub(super) fn page(&self, number: u32) -> Option<&Page> {
         self.pages.get(&number)
     }
@@ -426,7 +417,7 @@ impl OpenDoc {
         })
     }
 
-    /// The last section, deepest first, that begins on a page or before and goes on there.
+    // The section that a page opens with.
     fn deepest_section(&self, page: u32) -> Option<&Section> {
         let sections: Vec<&Section> = self
             .tree
@@ -437,7 +428,7 @@ impl OpenDoc {
                 span.is_some_and(|span| span.start().get() <= page && page <= span.end().get())
             })
             .collect();
-        // In pre-order the first that begins before the page and has no section on it below is the one the page opens with.
+        // In pre-order, the last section that begins before the page and reaches it is the deepest one at its top.
         let opens = sections.iter().rev().find(|section| {
             section
                 .span
@@ -447,7 +438,7 @@ impl OpenDoc {
         opens.or(sections.first()).copied()
     }
 
-    /// Lines of a section of a text: as many as are read at once, from where most words of the question stand.
+    // The stretch with most question words, as long as is read at once.
     fn line_excerpts(
         &self,
         request: &SectionRequest,
@@ -490,7 +481,7 @@ impl OpenDoc {
     }
 }
 
-/// As many lines, in order, as fit into `room`. One that is longer than what is left is cut to it, around words of the question.
+// A line longer than the room left is truncated around question words.
 fn fit_lines(
     lines: impl Iterator<Item = (usize, String, u32)>,
     room: u32,
@@ -514,7 +505,7 @@ fn fit_lines(
     fitting
 }
 
-/// Where the words of a question stand in a text: bytes, in order.
+// Byte ranges of question words in a text, in order.
 fn word_hits(text: &str, words: &BTreeSet<String>) -> Vec<Range<usize>> {
     let mut hits = Vec::new();
     for_each_word(text, |word, at| {
@@ -525,7 +516,7 @@ fn word_hits(text: &str, words: &BTreeSet<String>) -> Vec<Range<usize>> {
     hits
 }
 
-/// The index from which `room` holds the most of what `worth` counts; the first where nothing counts, or all fits.
+// Sliding window: the first index from which `room` tokens hold the most worth; 0 when all fits or nothing counts.
 fn densest_start(sizes: &[u32], worth: impl Fn(usize) -> usize, room: u32) -> usize {
     if sizes.iter().map(|size| u64::from(*size)).sum::<u64>() <= u64::from(room) {
         return 0;
@@ -537,7 +528,7 @@ fn densest_start(sizes: &[u32], worth: impl Fn(usize) -> usize, room: u32) -> us
     let mut window_tokens = 0_u64;
     let mut sum = 0;
     for start in 0..sizes.len() {
-        // One that is larger than the room counts: it is cut.
+        // A single line larger than the room still counts, since it is truncated later.
         while end < sizes.len()
             && (end == start || window_tokens + u64::from(sizes[end]) <= u64::from(room))
         {
@@ -554,12 +545,12 @@ fn densest_start(sizes: &[u32], worth: impl Fn(usize) -> usize, room: u32) -> us
     best
 }
 
-/// A line of `size` tokens cut to at most `room`, around the most words of the question; `…` stands for what is left out.
+// `…` marks what is left out.
 fn truncate_around(line: &str, size: u32, room: u32, words: &BTreeSet<String>) -> String {
     let places = word_hits(line, words);
     let mut length = (line.len() as u64 * u64::from(room) / u64::from(size.max(1))) as usize;
     loop {
-        // From a quarter of the room before a word: what it is about often stands before it.
+        // Begin a quarter of the room before a word: its subject often comes before it.
         let starts = places.iter().map(|at| at.start.saturating_sub(length / 4));
         let start = starts
             .rev()
@@ -571,10 +562,8 @@ fn truncate_around(line: &str, size: u32, room: u32, words: &BTreeSet<String>) -
             })
             .unwrap_or(0)
             .min(line.len().saturating_sub(length));
-        let (start, end) = (
-            line.ceil_char_boundary(start),
-            line.floor_char_boundary(start + length),
-        );
+        let end = line.floor_char_boundary(start + length);
+        let start = line.ceil_char_boundary(start);
         let excerpt = line.get(start..end).unwrap_or_default();
         let marked = format!(
             "{}{excerpt}{}",
@@ -588,7 +577,7 @@ fn truncate_around(line: &str, size: u32, room: u32, words: &BTreeSet<String>) -
     }
 }
 
-/// Lines of a page that are a section's, sub-sections included.
+// Includes the lines of sub-sections.
 fn lines_on(section: &Section, page: u32, count: usize) -> Range<usize> {
     let SectionSpan::Pages { from, to, .. } = section.span else {
         return 0..0;
@@ -634,7 +623,7 @@ mod tests {
                 && text.starts_with('…')
                 && text.ends_with('…')
         );
-        // Without words of the question, its beginning; without room, nothing.
+        // Without question words, the beginning of the line; without room, nothing.
         let blind = fit_lines(
             [(7, line.clone(), size)].into_iter(),
             TEXT_TOKENS,
@@ -668,7 +657,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_cut_fits(text in ".{0,400}", room in 20u32..60) {
+        fn truncated_lines_fit(text in ".{0,400}", room in 20u32..60) {
             let size = tokens::count(&text);
             if size > room {
                 proptest::prop_assert!(tokens::count(&truncate_around(&text, size, room, &words("of the a b c 1 2"))) <= room.max(20));

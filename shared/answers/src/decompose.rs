@@ -1,27 +1,27 @@
-//! Where a question that compares is answered: one part for each filing it asks about, found by itself.
+//! Splits a question that compares filings into one sub-question per filing.
 //!
-//! "Risk factors of 3M and Boeing, 2022 vs 2023" is four parts, each with the sections of its filing. What a question
-//! names is read from its words and from how search routed it; no model decides where is looked.
+//! "Risk factors of 3M and Boeing, 2022 vs 2023" becomes four sub-questions, each searched in its own filing. The split follows
+//! from the words of the question and the filters that search derived; no model is involved.
 
 use std::collections::BTreeSet;
 
 use stemma_document::DocId;
 
+use super::document_scope::scope_set;
 use super::request::AskRequest;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_retrieval::aliases::{aliases, issuer_identity};
-use stemma_retrieval::parsed_query::ParsedQuery as Read;
+use stemma_retrieval::parsed_query::ParsedQuery;
 use stemma_retrieval::search::{AppliedFilter, DocumentScope, ItemRef, SearchResults};
 
-/// Parts of one question at most: the newest years, the first companies.
+// Later sub-questions are cut off.
 const MAX_PARTS: usize = 8;
-/// Years that a question may span.
+// A longer span of years is not expanded.
 const MAX_YEARS: u16 = 6;
-/// Documents that a scope may name one by one to be compared.
+// A scope of at most this many documents is compared document by document.
 const MAX_SCOPE_DOCUMENTS: usize = 6;
 
-/// Words of comparison.
 const COMPARISON_WORDS: [&str; 20] = [
     " vs",
     "versus",
@@ -45,7 +45,7 @@ const COMPARISON_WORDS: [&str; 20] = [
     "respectively",
 ];
 
-/// Sections by the names that people give them, and their Items in annual reports.
+// Sections by their common names, with their Items in annual reports.
 const SECTIONS: [(&str, &str); 9] = [
     ("risk factor", "1A"),
     ("legal proceeding", "3"),
@@ -58,35 +58,31 @@ const SECTIONS: [(&str, &str); 9] = [
     ("unresolved staff comments", "1B"),
 ];
 
-/// A part of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SubQuestion {
-    /// What it is about: `3M COMPANY 2022`; empty for the whole.
+    /// For display: `3M COMPANY 2022`; empty for the whole question.
     pub(super) subject: String,
-    /// Where is looked.
     pub(super) documents: DocumentScope,
-    /// In which Item.
     pub(super) item: Option<ItemRef>,
 }
 
-/// How a question is divided.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Decomposition {
-    /// In order; one that is the whole question where it compares nothing.
+    /// In order; a single whole question when nothing is compared.
     pub(super) parts: Vec<SubQuestion>,
-    /// What the question asks about and no document is: `3M COMPANY 2021`.
+    /// What the question asks about without a document here: `3M COMPANY 2021`.
     pub(super) missing: Vec<String>,
 }
 
-/// Divides a question, by what a first search said.
 pub(super) fn decompose(
     question: &AskRequest,
     text: &str,
     first: &SearchResults,
     catalog: &Catalog,
 ) -> Decomposition {
-    let read = Read::parse(text, &[]);
-    let years = named_years(text, &read.years);
+    let parsed = ParsedQuery::parse(text, &[]);
+
+    let years = named_years(text, &parsed.years);
     let companies: Vec<Company<'_>> = first
         .applied_filters
         .iter()
@@ -108,7 +104,8 @@ pub(super) fn decompose(
                     || company.name.to_owned(),
                     |year| format!("{} {year}", company.name),
                 );
-                let docs = company.filings_for(year, read.form.as_deref());
+
+                let docs = company.filings_for(year, parsed.form.as_deref());
                 if docs.is_empty() {
                     missing.push(what);
                 } else {
@@ -157,7 +154,7 @@ fn named_section(text: &str) -> Option<ItemRef> {
     item.parse().ok()
 }
 
-/// The years a question names, those between the ends of a span too.
+// The years a question names. A span (`2019 to 2022`) includes the years between.
 fn named_years(text: &str, mentioned: &[u16]) -> Vec<u16> {
     let lower = text.to_lowercase();
     if let [from, to] = mentioned
@@ -171,7 +168,7 @@ fn named_years(text: &str, mentioned: &[u16]) -> Vec<u16> {
     mentioned.to_vec()
 }
 
-/// `2019 to 2022`, `2019–2022`; with `and` only behind `between`.
+// `2019 to 2022`, `2019–2022`; `and` counts only after `between`.
 fn is_year_span(lower: &str, from: u16, word: &str, to: u16) -> bool {
     let glued = ["", " "].map(|space| format!("{from}{space}{word}{space}"));
     let until = [
@@ -191,20 +188,16 @@ fn is_year_span(lower: &str, from: u16, word: &str, to: u16) -> bool {
     is_span && (word != "and" || lower.contains("between"))
 }
 
-/// A company that a question names, with its filings within the scope of the question.
 struct Company<'a> {
-    /// As its filings state it, else as the question does.
+    // As its filings state it, else as the question does.
     name: &'a str,
     filings: Vec<&'a CatalogDocument>,
 }
 
 impl<'a> Company<'a> {
-    /// The company of what search routed by: its name there is folded, or what its files are called.
+    // The filter holds a normalized name or an alias from file names.
     fn from_filter(filter: &'a AppliedFilter, question: &AskRequest, catalog: &'a Catalog) -> Self {
-        let inside: Option<BTreeSet<DocId>> = match &question.within {
-            DocumentScope::All => None,
-            DocumentScope::Documents(docs) => Some(docs.iter().copied().collect()),
-        };
+        let scope = scope_set(&question.within);
         let with_trees = || {
             catalog
                 .documents()
@@ -231,7 +224,7 @@ impl<'a> Company<'a> {
             .iter()
             .find_map(|document| FacetField::Company.values(document).first().copied())
             .unwrap_or(&filter.from);
-        // Filings under a former name are its filings, too.
+        // Filings under a former name belong to the same issuer.
         let numbers: BTreeSet<String> = filings
             .iter()
             .flat_map(|document| issuer_numbers(document))
@@ -247,16 +240,16 @@ impl<'a> Company<'a> {
                             .any(|number| numbers.contains(number))
                 })
                 .filter(|document: &&CatalogDocument| {
-                    inside
+                    scope
                         .as_ref()
-                        .is_none_or(|inside| inside.contains(&document.doc()))
+                        .is_none_or(|docs| docs.contains(&document.doc()))
                         && question.filter.matches(document)
                 })
                 .collect(),
         }
     }
 
-    /// Its filings about a year: of the form that is named, else the annual reports, else what there is.
+    // Filings about a year: of the named form, else annual reports, else all.
     fn filings_for(&self, year: Option<u16>, form: Option<&str>) -> Vec<DocId> {
         let year = year.map(|year| year.to_string());
         let is_of = |document: &CatalogDocument, facet: FacetField, expected: &str| {
@@ -282,7 +275,7 @@ impl<'a> Company<'a> {
         if chosen.is_empty() {
             chosen = all;
         }
-        // Of a company without a year, the newest of them speaks.
+        // Without a year, only the newest filing counts.
         if year.is_none() {
             chosen.sort_by(|a, b| {
                 FacetField::Period
@@ -296,7 +289,6 @@ impl<'a> Company<'a> {
     }
 }
 
-/// What its issuer keeps under another name.
 fn issuer_numbers(document: &CatalogDocument) -> Vec<String> {
     document
         .entry()
@@ -304,7 +296,6 @@ fn issuer_numbers(document: &CatalogDocument) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The values of a filing, as values are compared.
 fn facet_values(document: &CatalogDocument, facet: FacetField) -> impl Iterator<Item = String> {
     facet
         .values(document)
@@ -385,12 +376,10 @@ mod tests {
         let parts = |text: &str, companies: &[&str]| planned(&AskRequest::new(text), companies);
         let (sub_questions, missing) = parts("3M's risk factors 2022 vs 2023", &["3M"]);
         assert_eq!(
-            (sub_questions, missing.len()),
-            (
-                vec!["3M_2022_10-K 1A".to_owned(), "3M_2023_10-K 1A".to_owned()],
-                0
-            )
+            sub_questions,
+            vec!["3M_2022_10-K 1A".to_owned(), "3M_2023_10-K 1A".to_owned()]
         );
+        assert_eq!(missing.len(), 0);
         let (sub_questions, missing) = parts(
             "How did revenue of 3M and Boeing differ from 2021 to 2023?",
             &["3M", "BOEING"],
@@ -417,10 +406,10 @@ mod tests {
             parts("Tesla's margins, 2023 vs 2024", &["Tesla"]).1,
             ["as asked 2023", "as asked 2024"]
         );
-        // One year of one company, or none that is named, is one question.
+        // One year of one company is one question, and so is a question without a company.
         assert_eq!(parts("3M capex in 2022", &["3M"]).0, ["all"]);
         assert_eq!(parts("capex 2021 vs 2022", &[]).0, ["all"]);
-        // Half of a comparison is the whole question.
+        // With filings for one half of the comparison only, the question stays whole.
         assert_eq!(
             parts("Boeing revenue 2021 vs 2022", &["BOEING"]),
             (
@@ -457,7 +446,7 @@ mod tests {
             ("2022 vs 2019", vec![2019, 2022]),
         ] {
             assert_eq!(
-                named_years(text, &Read::parse(text, &[]).years),
+                named_years(text, &ParsedQuery::parse(text, &[]).years),
                 expected,
                 "{text}"
             );

@@ -1,4 +1,4 @@
-//! One answer while it is made: found, read, asked for, and written down.
+//! Generates one answer: search, read, ask the model, check its citations.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,23 +19,21 @@ use super::request::{AnswerMode, AskRequest, RetrievalStrategy};
 use super::scope;
 use super::store::degraded_id;
 use super::tools::{self, AgentStep, DONE_TOOL, ToolSet};
-use crate::tree_search::accounted::Accounted;
+use crate::tree_search::metered_search::MeteredSearch;
 use crate::tree_search::{LlmSession, QuestionBudget, SessionError};
 use stemma_catalog::locator::Locator;
 use stemma_retrieval::search::{
     self, DocumentScope, MAX_QUERY_CHARS, Query, SearchError, SearchResults, SearchService as _,
 };
 
-/// Hits of the search that says what a question names.
+// Hits of the first search, which also tells what the question names.
 const FIRST_HITS: usize = 20;
-/// Names of documents that an answer repeats.
 const MAX_NAMES: usize = 10;
-/// The code of an answer that stopped at what it may cost.
+// Characters of a tool's argument in a step.
+const MAX_ARGUMENT_CHARS: usize = 80;
 const LIMIT_CODE: &str = "answer.limit";
-/// What to do about a model that stays away.
 const RETRY_LATER: &str = "ask again later; stemma doctor says how the model is";
 
-/// An answer that is being made.
 pub(super) struct AnswerBuilder<'a, 'e> {
     answerer: &'a CachedAnswerer<'a>,
     question: &'a AskRequest,
@@ -47,8 +45,8 @@ pub(super) struct AnswerBuilder<'a, 'e> {
     sections: Vec<ReadSection>,
     degradation: Option<Degradation>,
     rejected_calls: u32,
-    /// Documents that an agent may open: those the question names, and those that searches and tools of this question found.
-    /// A name that stands in a title alone is none of them.
+    // Documents an agent may open: those the question names, and those that searches and tools of this question found. A name
+    // that occurs only in a title does not count: a document must not be able to send the agent elsewhere.
     reachable: BTreeSet<DocId>,
 }
 
@@ -70,7 +68,7 @@ impl<'a, 'e> AnswerBuilder<'a, 'e> {
             .as_ref()
             .map(|searcher| searcher.client());
         Self {
-            answerer: answerer,
+            answerer,
             question,
             session: client.map(|client| client.start_session(client.new_run_id("ask"), budget)),
             events,
@@ -86,14 +84,17 @@ impl<'a, 'e> AnswerBuilder<'a, 'e> {
 }
 
 impl AnswerBuilder<'_, '_> {
-    /// What a model says; `None` where none does.
+    // The model's draft; `None` when no model answered.
     pub(super) async fn generate(&mut self) -> Result<Option<DraftAnswer>, AnswerError> {
         let sources = self.answerer.sources;
-        let bare = scope::unreadable_documents(self.question, sources.catalog)?;
-        if !bare.is_empty() {
+        let without_tree = scope::unreadable_documents(self.question, sources.catalog)?;
+        if !without_tree.is_empty() {
             self.step(
                 StepKind::Plan,
-                format!("not searched, for there is no tree: {}", bare.join(", ")),
+                format!(
+                    "not searched, for there is no tree: {}",
+                    without_tree.join(", ")
+                ),
             );
         }
         let text = self.standalone_question().await;
@@ -126,13 +127,13 @@ impl AnswerBuilder<'_, '_> {
         }
     }
 
-    /// The question as it can be understood without what was said before.
+    // Rewrites a follow-up so that it can be understood without the turns before.
     async fn standalone_question(&mut self) -> String {
         let text = self.question.text.clone();
         let Some(last) = self.question.earlier.last() else {
             return text;
         };
-        // Without a model the words of both are looked for.
+        // Without a model both questions are searched for.
         let both = format!("{text} ({})", last.question);
         let Some(session) = self.session.clone() else {
             return both;
@@ -161,7 +162,7 @@ impl AnswerBuilder<'_, '_> {
         }
     }
 
-    /// What a question names, and what a first search finds; told as the route.
+    // One search for the whole question. It tells what the question names, and is sent as the route.
     async fn first_search(&mut self, text: &str) -> Result<SearchResults, AnswerError> {
         let query = self.search_query(text, &self.question.within, FIRST_HITS);
         let results = self.search(&query).await?;
@@ -173,7 +174,7 @@ impl AnswerBuilder<'_, '_> {
             queries: vec![text.to_owned()],
             names: Vec::new(),
         };
-        // Told before anything is read: what was read is in the record alone.
+        // Sent before anything is read: the names of the documents are known only later.
         self.events.send(AnswerEvent::Route(self.search.clone()));
         Ok(results)
     }
@@ -219,7 +220,7 @@ impl AnswerBuilder<'_, '_> {
         plan.parts
     }
 
-    /// The sections of a part that answer it, best first.
+    // Sections that answer a sub-question, best first.
     async fn find_sections(
         &mut self,
         text: &str,
@@ -237,7 +238,7 @@ impl AnswerBuilder<'_, '_> {
             RetrievalStrategy::Search(_) if whole && limit <= FIRST_HITS => first.clone(),
             RetrievalStrategy::Search(_) => self.search(&query).await?,
         };
-        // The Item was taken from how sections are called: where it has nothing, the question has to do without.
+        // The Item was guessed from a section's usual name. Where that finds nothing, search without it.
         if requests.hits.is_empty() && query.item != self.question.item {
             query.item.clone_from(&self.question.item);
             requests = self.search(&query).await?;
@@ -264,18 +265,11 @@ impl AnswerBuilder<'_, '_> {
         Ok(requests.hits.iter().map(SectionRequest::from_hit).collect())
     }
 
-    /// Searches without a model, on the account of the question.
+    // Search without an LLM, charged to the session: it may pay for an embedding of the query.
     async fn search(&mut self, query: &Query) -> Result<SearchResults, SearchError> {
         let search = self.answerer.sources.search;
         match &self.session {
-            Some(consultation) => {
-                Accounted {
-                    finder: search,
-                    consultation,
-                }
-                .search(query)
-                .await
-            }
+            Some(session) => MeteredSearch { search, session }.search(query).await,
             None => search.search(query).await,
         }
     }
@@ -302,7 +296,7 @@ impl AnswerBuilder<'_, '_> {
         }
         for note in &result.trace.notes {
             match SessionError::CODES.contains(&note.code.as_str()) {
-                // What a walk could not ask, it found by words: another answer may come when it can.
+                // A step that the model could not do was done by search; a later answer may be better.
                 true if SessionError::LIMITS.contains(&note.code.as_str()) => {
                     self.degrade(LIMIT_CODE, &note.message, "allow more calls or tokens");
                 }
@@ -350,7 +344,7 @@ impl AnswerBuilder<'_, '_> {
         Ok(read)
     }
 
-    /// What the model answers from what was read; `None` where it stays away, or may not be asked any more.
+    // `None` when the model is unavailable or the budget is exhausted.
     async fn ask_model(&mut self, text: &str) -> Option<DraftAnswer> {
         if self.context.passages.is_empty() {
             self.step(StepKind::Ask, "nothing was found to read".into());
@@ -381,7 +375,7 @@ impl AnswerBuilder<'_, '_> {
         }
     }
 
-    /// Lets the model call tools until what was read answers the question. Who chooses never sees text of pages.
+    // The model calls tools until what was read answers the question. The prompt that chooses a tool never contains page text.
     async fn run_agent(
         &mut self,
         text: &str,
@@ -404,7 +398,7 @@ impl AnswerBuilder<'_, '_> {
             let call = match session.complete(&prompt, tools::validate_call).await {
                 Ok(call) => call,
                 Err(error) => {
-                    // What was read can still be answered from, where the model comes back; a budget does not.
+                    // What was read so far can still be answered from, if the model comes back; an exhausted budget does not.
                     self.degrade_after(&error, "no further tool was called");
                     break;
                 }
@@ -430,7 +424,7 @@ impl AnswerBuilder<'_, '_> {
         if tried != self.context.passages.len() {
             last = self.ask_model(text).await;
         }
-        // Who could not look on does not know that nothing is there.
+        // A search that was cut short cannot claim that the documents do not say.
         Ok(last.filter(|draft| draft.answerable || self.degradation.is_none()))
     }
 
@@ -440,11 +434,10 @@ impl AnswerBuilder<'_, '_> {
         tools: &dyn ToolSet,
     ) -> Result<AgentStep, AnswerError> {
         let described = tools.descriptions();
-        let is_known_tool = described
+        let known_tool = described
             .iter()
             .find(|(name, _)| *name == call.tool)
             .map(|(name, _)| *name);
-        let truncated = |text: &str| text.chars().take(80).collect::<String>();
         let arguments = [
             &call.query,
             &call.document,
@@ -456,19 +449,18 @@ impl AnswerBuilder<'_, '_> {
         let arguments: Vec<String> = arguments
             .into_iter()
             .filter(|text| !text.is_empty())
-            .map(|text| truncated(text))
+            .map(|text| truncate_argument(text))
             .collect();
-        let what = format!("{}({})", truncated(&call.tool), arguments.join(", "));
-        let refused = |message: &str| tools::ToolReply {
-            summary: message.into(),
-            is_rejected: true,
-            ..tools::ToolReply::default()
-        };
-        let reply = match is_known_tool {
-            None => refused("there is no such tool"),
-            Some(_) if !self.may_open(&call.document) => {
-                refused("refused: neither the question names this document nor has a tool found it")
-            }
+        let what = format!(
+            "{}({})",
+            truncate_argument(&call.tool),
+            arguments.join(", ")
+        );
+        let reply = match known_tool {
+            None => rejected_call("there is no such tool"),
+            Some(_) if !self.may_open(&call.document) => rejected_call(
+                "refused: neither the question names this document nor has a tool found it",
+            ),
             Some(_) => tools.call(call).await,
         };
         let kind = if reply.is_rejected {
@@ -480,7 +472,7 @@ impl AnswerBuilder<'_, '_> {
         self.push_step(AnswerStep {
             kind,
             what: what.clone(),
-            thinking: truncated(&call.why),
+            thinking: truncate_argument(&call.why),
         });
         let used: u32 = self
             .context
@@ -488,7 +480,7 @@ impl AnswerBuilder<'_, '_> {
             .iter()
             .map(|passage| passage.tokens)
             .sum();
-        // What is asked for by an agent may take as much again as what was found first.
+        // Sections that tools ask for may take as much room again as those of the first search.
         let room = self
             .question
             .limits
@@ -501,14 +493,14 @@ impl AnswerBuilder<'_, '_> {
         Ok(AgentStep {
             summary: format!(
                 "{}: {}; {read}",
-                is_known_tool.unwrap_or("no tool"),
+                known_tool.unwrap_or("no tool"),
                 reply.summary
             ),
             data: format!("{what}\n{}\n{places}", reply.data),
         })
     }
 
-    /// Takes up what the question itself names, and all of a scope that lists documents.
+    // The documents that the question names, and all of a scope that lists documents.
     fn collect_reachable(&mut self, text: &str) {
         let catalog = self.answerer.sources.catalog;
         let named_documents = text
@@ -524,17 +516,16 @@ impl AnswerBuilder<'_, '_> {
         }
     }
 
-    /// Whether an agent may open what it names: nothing, or a document that the question or a tool named. What there is not, the tool
-    /// says itself.
+    // An empty or unknown name is allowed: the tool itself reports what does not exist.
     fn may_open(&self, document: &str) -> bool {
-        // A name, a locator, or an address of ours: `stemma://DOC/section/0007`.
-        let bare = document
+        // A name, a locator, or one of our resource URIs: `stemma://DOC/section/0007`.
+        let target = document
             .trim()
             .split_once("://")
             .map_or(document.trim(), |(_, rest)| {
                 rest.split('/').next().unwrap_or_default()
             });
-        let name = Locator::parse(bare).document;
+        let name = Locator::parse(target).document;
         let catalog = self.answerer.sources.catalog;
         let is_reachable = name
             .parse::<DocId>()
@@ -544,7 +535,6 @@ impl AnswerBuilder<'_, '_> {
         document.trim().is_empty() || doc.is_none_or(|doc| self.reachable.contains(&doc))
     }
 
-    /// What was read: how much, and of what.
     fn describe_reading(&self, read: Range<usize>) -> (String, String) {
         let sections = self.context.read_sections(read, 0);
         let what = if sections.is_empty() {
@@ -571,7 +561,7 @@ impl AnswerBuilder<'_, '_> {
         )
     }
 
-    /// Whether nothing more may be spent; said where it is so.
+    // Records the degradation when it is.
     fn is_budget_exhausted(&mut self, session: &LlmSession) -> bool {
         let limit = self.question.limits.nanodollars;
         let usage = session.usage();
@@ -590,7 +580,7 @@ impl AnswerBuilder<'_, '_> {
         self.degrade_after(error, "these are the sections a search found");
     }
 
-    /// Says that the model did less than it was asked for, why, and what was done instead.
+    // Records that the model did less than asked, why, and what was done instead.
     fn degrade_after(&mut self, error: &SessionError, instead: &str) {
         match error {
             SessionError::BudgetExhausted { message } => {
@@ -640,7 +630,6 @@ impl AnswerBuilder<'_, '_> {
         self.steps.push(step);
     }
 
-    /// The answer as it is kept.
     pub(super) fn finish(mut self, id: &str, draft: Option<&DraftAnswer>) -> Answer {
         let AnswerBuilder {
             question, answerer, ..
@@ -686,8 +675,7 @@ impl AnswerBuilder<'_, '_> {
             .map(LlmSession::usage)
             .unwrap_or_default();
         let answered = outcome != AnswerOutcome::SearchOnly;
-        // What was answered without the model, or with less of it than was asked for, is answered again when it is back: it has an
-        // id of its own.
+        // A degraded answer gets its own id, so that the question is answered again when the model is back.
         let id = self
             .degradation
             .as_ref()
@@ -738,5 +726,17 @@ impl AnswerBuilder<'_, '_> {
         format!(
             "Not in these documents: {documents} of {documents_in_scope} were searched, {read}."
         )
+    }
+}
+
+fn truncate_argument(text: &str) -> String {
+    text.chars().take(MAX_ARGUMENT_CHARS).collect()
+}
+
+fn rejected_call(message: &str) -> tools::ToolReply {
+    tools::ToolReply {
+        summary: message.into(),
+        is_rejected: true,
+        ..tools::ToolReply::default()
     }
 }

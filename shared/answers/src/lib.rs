@@ -1,23 +1,23 @@
-//! Answers whose every claim can be clicked and checked.
+//! Question answering whose every claim carries a citation that can be checked.
 //!
-//! A [`AskRequest`] goes to an [`Answerer`], an [`Answer`] comes back: claims, each with [`Citation`]s of pages that were
-//! read, each checked against the text of its page without a model. While it is made, a [`EventSink`] hears [`AnswerEvent`]s; those
-//! that are part of the answer (deltas, citations, the end) are told only when it is stored, so that a stream, the stored
-//! answer and every other surface say the same under the same ids.
+//! An [`AskRequest`] goes to an [`Answerer`] and an [`Answer`] comes back: claims with [`Citation`]s of the pages that were read.
+//! Each citation is compared with the text of its page without a model. During generation an [`EventSink`] receives
+//! [`AnswerEvent`]s. Text, citations and the end are sent only after the answer is stored, so that a stream, the stored answer
+//! and every interface show the same content under the same ids.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-//! use stemma_answers::{Answerer, Event, Question, Scripted};
-//! let scripted = Scripted::default().says("capital expenditure", "It was $1,749 million [1].");
-//! let mut heard: Vec<Event> = Vec::new();
-//! let answer = scripted.answer(&Question::of("What was capital expenditure?"), &mut heard).await.unwrap();
+//! use stemma_answers::{AnswerEvent, Answerer, AskRequest, ScriptedAnswerer};
+//! let answerer = ScriptedAnswerer::default().with_reply("capital expenditure", "It was $1,749 million [1].");
+//! let mut events: Vec<AnswerEvent> = Vec::new();
+//! let answer = answerer.answer(&AskRequest::new("What was capital expenditure?"), &mut events).await.unwrap();
 //! assert_eq!(answer.text, "It was $1,749 million [1].");
-//! assert_eq!(heard.last(), Some(&Event::Done(Box::new(answer))));
+//! assert_eq!(events.last(), Some(&AnswerEvent::Done(Box::new(answer))));
 //! # });
 //! ```
 //!
-//! What it refuses to do: show a claim as verified that no cited page bears out, cite what a model was not shown, or look
-//! beyond the scope of a question because a model, or a document, says so.
+//! It never marks a claim as verified that no cited page supports, never cites what the model was not shown, and never leaves
+//! the scope of a question because a model or a document says so.
 
 mod answer;
 mod cached;
@@ -25,6 +25,7 @@ mod citation;
 mod claims;
 mod context;
 mod decompose;
+mod document_scope;
 mod event;
 mod generate;
 mod normalize;
@@ -66,37 +67,37 @@ use stemma_retrieval::SearchError;
 /// Answers questions over one collection.
 #[async_trait]
 pub trait Answerer: Send + Sync {
-    /// Answers a question, and tells `events` of it on the way. The last event is [`AnswerEvent::Done`] with the same answer, or
-    /// [`AnswerEvent::Error`]. The same question over the same trees, settings and knowledge gives the same answer under the
-    /// same id, without a call of a model.
+    /// Answers a question and sends progress to `events`. The last event is [`AnswerEvent::Done`] with the same answer, or
+    /// [`AnswerEvent::Error`]. The same question over the same trees, settings and knowledge returns the stored answer under the
+    /// same id, without an LLM call.
     ///
-    /// A model that stays away is no error: the answer then lists what a search without a model found, and says so.
+    /// An unavailable model is not an error: the answer then lists what a search without a model found, and says so.
     ///
     /// # Errors
-    /// [`AnswerError`] when there is nothing to answer, or the store or index could not say.
+    /// [`AnswerError`] when there are no documents to answer from, or the store or index cannot be read.
     async fn answer(
         &self,
         question: &AskRequest,
         events: &mut dyn EventSink,
     ) -> Result<Answer, AnswerError>;
 
-    /// Whether a question can be asked here; [`Answerer::answer`] refuses the same.
+    /// Checks a question without answering it, by the rules of [`Answerer::answer`].
     ///
     /// # Errors
-    /// [`AnswerError::AskRequest`]: it is empty, too long, or asks for more than an answer may cost.
+    /// [`AnswerError::Question`] when it is empty, too long, or asks for more than an answer may cost.
     fn check(&self, question: &AskRequest) -> Result<(), AnswerError> {
         question.check(&AnswerLimits::MAX)
     }
 
-    /// The id under which a question is answered over the trees as they are, where the model is not away.
+    /// The id under which a complete answer over the current trees is stored. A degraded answer gets another id.
     fn answer_id(&self, question: &AskRequest) -> String;
 
-    /// Whether an answer of this id is being made here.
+    /// Whether this process is generating the answer with this id.
     fn is_in_flight(&self, _id: &str) -> bool {
         false
     }
 
-    /// Tells all that is told of the answer of this id that is being made here, from its beginning to its end; `None` where none is.
+    /// Sends all events of an answer that this process is generating, from the first to the last; `None` when it is not in flight.
     async fn follow(
         &self,
         _id: &str,
@@ -105,40 +106,34 @@ pub trait Answerer: Send + Sync {
         None
     }
 
-    /// The stored answer of this id; `None` where there is none.
+    /// The stored answer with this id.
     ///
     /// # Errors
-    /// [`AnswerError`] when the store could not say.
+    /// [`AnswerError`] when the store cannot be read.
     async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError>;
 }
 
-/// Why there is no answer.
+/// Why a question has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AnswerError {
-    /// The question cannot be looked for.
+    // The query cannot be searched for.
     #[error(transparent)]
     Search(#[from] SearchError),
-    /// It is no question that can be asked, or not here.
+    // The request is invalid, or cannot be answered in this scope.
     #[error("{message}")]
     Question {
         /// Stable code: `answer.request`, `answer.too_long`, `answer.limits`, `answer.no_documents`, `document.no_tree`, `locator.item`.
         code: &'static str,
-        /// What is wrong with it.
         message: String,
     },
-    /// It was not made in the time that answers have.
     #[error("the answer was not made within {seconds} s")]
-    Timeout {
-        /// How long it had.
-        seconds: u64,
-    },
-    /// Stemma is at fault; what it met is in the log.
+    Timeout { seconds: u64 },
+    /// A bug or a panic; the cause is in the log.
     #[error("the answer could not be made")]
     Internal,
 }
 
 impl AnswerError {
-    /// Stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Search(SearchError::NoWords { .. }) => "search.no_words",

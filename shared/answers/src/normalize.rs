@@ -1,38 +1,36 @@
-//! Text as quotes are compared with it, and where each letter of it stands.
+//! Text normalized for quote matching, with the position of each character in the original.
 //!
 //! Folded are: compatibility forms (NFKC), case, white space, typographic quotation marks and dashes, hyphens between
-//! letters (at a line's end or not), and spaces that only tables have (`$ 1,749`, `( 5 )`). Nothing that makes another
-//! number is: `1 749` stays two words, `-5` keeps its sign, and a match never begins or ends inside a word or number.
+//! letters (at a line's end or not), and spaces that only tables have (`$ 1,749`, `( 5 )`). Nothing that would change a
+//! number is folded: `1 749` stays two words, `-5` keeps its sign, and a match never begins or ends inside a word or number.
 
 use unicode_normalization::UnicodeNormalization;
 
 use super::quote_target::QuoteTarget;
 
-/// Where a letter stands.
+/// Position of a character in the targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CharPosition {
-    /// Which sheet.
+    // Index of the target.
     pub(super) target: usize,
-    /// Which of its lines.
+    // Index of its line.
     pub(super) line: usize,
-    /// Bytes of the line.
+    /// Byte range in the line; `end` is exclusive.
     pub(super) start: usize,
-    /// The byte behind it.
     pub(super) end: usize,
 }
 
-/// A text, folded.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NormalizedText {
     chars: Vec<char>,
     positions: Vec<CharPosition>,
 }
 
-/// Letters `start..finish` of a folded text.
+// Characters of a normalized text, end exclusive.
 pub(super) type MatchRange = std::ops::Range<usize>;
 
 impl NormalizedText {
-    /// The text of sheets, one behind the other; without running heads where `body` is all that counts.
+    // Joins the text of all targets; `body` leaves out running heads and feet.
     pub(super) fn from_targets(targets: &[QuoteTarget<'_>], body: bool) -> Self {
         let mut folding = Normalizer::default();
         for (at, target) in targets.iter().enumerate() {
@@ -51,7 +49,7 @@ impl NormalizedText {
         folding.finish()
     }
 
-    /// A text that stands nowhere.
+    // A text without positions, such as a quote.
     pub(super) fn from_text(text: &str) -> Self {
         let mut folding = Normalizer::default();
         text.lines().for_each(|line| {
@@ -68,28 +66,24 @@ impl NormalizedText {
         folding.finish()
     }
 
-    /// Whether nothing is left of it.
     pub(super) fn is_empty(&self) -> bool {
         self.chars.is_empty()
     }
 
-    /// Whether it has a letter or digit.
     pub(super) fn has_words(&self) -> bool {
         self.chars.iter().any(|c| c.is_alphanumeric())
     }
 
-    /// Its letters.
     #[cfg(test)]
     pub(super) fn text(&self) -> String {
         self.chars.iter().collect()
     }
 
-    /// Where the letters of a match stand.
     pub(super) fn positions(&self, range: &MatchRange) -> &[CharPosition] {
         &self.positions[range.clone()]
     }
 
-    /// Where `wanted` stands as whole words, at or behind letter `from`.
+    // The first whole-word match at or after character `from`.
     pub(super) fn find(&self, needle: &NormalizedText, from: usize) -> Option<MatchRange> {
         let length = needle.chars.len();
         let first = *needle.chars.first()?;
@@ -101,7 +95,7 @@ impl NormalizedText {
         Some(at..at + length)
     }
 
-    /// Whether a match begins and ends where words and numbers do.
+    // A match must not cut a word or number at either end.
     fn is_whole(&self, range: &MatchRange) -> bool {
         let char = |at: Option<usize>| at.and_then(|at| self.chars.get(at)).copied();
         let first = char(Some(range.start));
@@ -125,14 +119,14 @@ impl NormalizedText {
     }
 }
 
-/// Writing without spaces: any letter may begin a quote.
+// Scripts without spaces between words: a quote may begin at any letter.
 fn is_unspaced_script(c: char) -> bool {
     matches!(c, '\u{2E80}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3134F}')
 }
 
 #[derive(Default)]
 struct Normalizer {
-    /// Letters with single spaces between words.
+    // Words are separated by single spaces.
     chars: Vec<(char, CharPosition)>,
 }
 
@@ -207,7 +201,7 @@ fn is_letter(c: Option<char>) -> bool {
     c.is_some_and(char::is_alphabetic)
 }
 
-/// Whether a space between these means nothing: behind `$` and `(`, before `)`, `%` and what ends a clause.
+// Such a space is an artifact of table layout: after `$` and `(`, before `)`, `%` and closing punctuation.
 fn is_table_space(before: Option<char>, after: Option<char>, beyond: Option<char>) -> bool {
     match (before, after) {
         (None | Some('$' | '('), _) | (_, Some(')' | '%')) => true,
@@ -216,7 +210,6 @@ fn is_table_space(before: Option<char>, after: Option<char>, beyond: Option<char
     }
 }
 
-/// Quotation marks and dashes as they are typed.
 fn plain_char(c: char) -> char {
     match c {
         '\u{2018}'..='\u{201B}' | '\u{2032}' | '`' | '\u{B4}' => '\'',

@@ -1,4 +1,4 @@
-//! Numbers as filings write them: value, scale, sign, unit; and whether a claim's number stands in a cited text.
+//! Parses numbers as filings write them (value, scale, sign, unit), and checks whether a quote supports a number of a claim.
 
 use std::ops::RangeInclusive;
 
@@ -6,79 +6,71 @@ use stemma_document::english_words::{self, MONTHS, NUMBER_WORDS};
 
 use stemma_retrieval::tokenizer::is_stop_word;
 
-/// A number in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NumberMention {
     /// As written: `$1.7 billion`.
     pub text: String,
-    /// Its digits alone: `1.7`.
+    /// Digits only: `1.7`.
     pub digits: String,
-    /// Its value without scale; never negative.
+    // Without scale; never negative.
     value: f64,
-    /// Digits behind the point.
+    // Digits after the decimal point.
     decimals: i32,
-    /// What it is in, where that is said beside it: a million.
+    // A scale word beside the number, such as million.
     scale: Option<f64>,
-    /// Whether it is written as negative: `(5)`, `-5`.
+    // Written as negative: `(5)`, `-5`.
     is_negative: bool,
     is_percent: bool,
     is_currency: bool,
-    /// Whether it counts things that are named behind it: `31 stores`.
+    // Counts the things named after it: `31 stores`.
     is_count: bool,
-    /// What it is to the text it stands in.
     pub role: NumberRole,
 }
 
-/// What a number is to the text it stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberRole {
-    /// It measures: a figure.
+    /// A measured figure.
     Amount,
-    /// It counts, and is written as a word or tied to one: `three`, `5-year`. No money, and no share of anything.
+    /// A count written as a word or tied to one: `three`, `5-year`. Neither money nor a share.
     Count,
-    /// It is a year.
     Year,
-    /// It names: a day, a note, an Item, a place in an order.
+    /// A name: a day, a note, an Item, an ordinal.
     Name,
 }
 
-/// The numbers of words that are quoted, and what the page they stand on says about its numbers.
+/// The numbers of a quote, and what its page says about them.
 #[derive(Debug, Clone, Default)]
 pub struct QuotedNumbers {
     numbers: Vec<NumberMention>,
-    /// What numbers of the page are in: `(in millions)`.
+    // Scales that the page declares: `(in millions)`.
     scales: Vec<f64>,
-    /// Whether the quote speaks of percent.
     mentions_percent: bool,
-    /// Whether the page speaks of money.
     mentions_money: bool,
 }
 
 impl QuotedNumbers {
-    /// Reads a quote and its page.
     pub fn new(quote: &str, page: &str) -> Self {
         let quote_lower = quote.to_lowercase();
         let lower = page.to_lowercase();
-        let speaks = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
         let scales = scales(page);
-        let mentions_money =
-            !scales.is_empty() || speaks(&lower, &MONEY) || speaks(&quote_lower, &MONEY);
+        let mentions_money = !scales.is_empty()
+            || contains_any(&lower, &MONEY)
+            || contains_any(&quote_lower, &MONEY);
         Self {
             numbers: numbers(quote),
             scales,
-            mentions_percent: speaks(&quote_lower, &["%", "percent"]),
+            mentions_percent: contains_any(&quote_lower, &["%", "percent"]),
             mentions_money,
         }
     }
 }
 
-/// What says that a page speaks of money.
 const MONEY: [&str; 8] = ["$", "€", "£", "¥", "dollar", "euro", "usd", "rmb"];
-/// Currencies as words beside numbers.
+// Currencies as words beside a number.
 const CURRENCIES: [&str; 9] = [
     "dollar", "dollars", "euro", "euros", "usd", "eur", "gbp", "rmb", "yen",
 ];
-/// Words behind a number that are looked at for what it counts.
+// Words after a number that may name what it counts.
 const COUNTED_WORDS: usize = 3;
 
 const SCALES: [(&str, f64); 12] = [
@@ -96,17 +88,17 @@ const SCALES: [(&str, f64); 12] = [
     ("trillion", 1e12),
 ];
 
-/// Words before numbers that name something.
+// Words before a number that make it a label.
 const LABELS: [&str; 21] = [
     "item", "items", "note", "notes", "page", "pages", "part", "exhibit", "section", "form",
     "table", "figure", "quarter", "chapter", "number", "no", "rule", "topic", "level", "tier",
     "phase",
 ];
 
-/// Numbers that are written as words: `one` names nothing.
+// Number words that are parsed. `one` is left out: it is mostly a pronoun.
 const SPELLED: RangeInclusive<u32> = 2..=20;
 
-/// Words with which a number that is written as negative cannot be meant.
+// When a claim has one of these, a number written as negative cannot support it ...
 const GAINS: [&str; 12] = [
     "income",
     "profit",
@@ -121,7 +113,7 @@ const GAINS: [&str; 12] = [
     "growth",
     "inflow",
 ];
-/// Words with which it can all the same.
+// ... unless the claim also has one of these.
 const LOSSES: [&str; 14] = [
     "loss",
     "losses",
@@ -139,7 +131,7 @@ const LOSSES: [&str; 14] = [
     "down",
 ];
 
-/// The numbers of a text, in order. What is part of a name (`3M`, `10-K`, `Q2`, `F-12`) is none.
+/// The numbers of a text, in order. Parts of names (`3M`, `10-K`, `Q2`, `F-12`) are skipped.
 pub fn numbers(text: &str) -> Vec<NumberMention> {
     let chars: Vec<char> = text.chars().map(plain_char).collect();
     let mut numbers = Vec::new();
@@ -161,46 +153,51 @@ pub fn numbers(text: &str) -> Vec<NumberMention> {
     numbers
 }
 
-/// What numbers of a page are in, as it says itself: `(in millions)`.
+/// The scales that a page declares for its numbers: `(in millions)`.
 pub fn scales(page: &str) -> Vec<f64> {
     let lower = page.to_lowercase();
-    let declared = |word: &str| {
-        [
-            format!("in {word}"),
-            format!("({word}"),
-            format!("$ {word}"),
-            format!("{word} of dollars"),
-            format!("{word}, except"),
-        ]
-        .iter()
-        .any(|form| lower.contains(form.as_str()))
-    };
     [("thousands", 1e3), ("millions", 1e6), ("billions", 1e9)]
         .into_iter()
-        .filter(|(word, _)| declared(word))
+        .filter(|(word, _)| declares_scale(&lower, word))
         .map(|(_, scale)| scale)
         .collect()
 }
 
-/// Whether the claim speaks of a gain, which no number written as negative is.
+fn contains_any(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
+}
+
+fn declares_scale(lower: &str, word: &str) -> bool {
+    [
+        format!("in {word}"),
+        format!("({word}"),
+        format!("$ {word}"),
+        format!("{word} of dollars"),
+        format!("{word}, except"),
+    ]
+    .iter()
+    .any(|form| lower.contains(form.as_str()))
+}
+
+/// Whether a claim speaks of a gain, which a number written as negative cannot support.
 pub fn mentions_gain(claim: &str) -> bool {
     let words: Vec<String> = claim
         .split(|c: char| !c.is_alphanumeric())
         .map(str::to_lowercase)
         .collect();
-    let any = |all: &[&str]| words.iter().any(|word| all.contains(&word.as_str()));
-    any(&GAINS) && !any(&LOSSES)
+    words.iter().any(|word| GAINS.contains(&word.as_str()))
+        && !words.iter().any(|word| LOSSES.contains(&word.as_str()))
 }
 
 impl NumberMention {
-    /// Whether it names something, or a year, and measures nothing.
+    /// Whether the number is a year or a name, not a quantity.
     pub fn is_label(&self) -> bool {
         matches!(self.role, NumberRole::Year | NumberRole::Name)
     }
 
-    /// Whether this number of a claim is one of those quoted. A claim may round, and may leave out the sign where it does not speak
-    /// of a gain; it may not leave out the scale of an amount of money. Only what can be the same kind of number bears it out:
-    /// no year, day or note, no number of other things, no money for a share.
+    /// Whether one of the quoted numbers supports this number of a claim. A claim may round, and may drop the sign unless it speaks
+    /// of a gain (`gain`); it may not drop the scale of money. The kinds must be compatible: no year, day or note for an
+    /// amount, no count of other things, no money for a share.
     pub fn is_supported_by(&self, quoted: &QuotedNumbers, gain: bool) -> bool {
         quoted.numbers.iter().any(|other| {
             self.has_same_kind(other, quoted) && self.equals(other, &quoted.scales, gain)
@@ -235,20 +232,20 @@ impl NumberMention {
         let value = self.value * self.scale.unwrap_or(1.0);
         let unit = exponent * self.scale.unwrap_or(1.0);
         let bare = cited.scale.is_none() && !cited.is_percent;
-        // Money in a table whose numbers are in millions is in millions, but for what has cents.
+        // In a table declared in millions, money is in millions, except amounts with cents (per share).
         let scaled_only = bare && !scales.is_empty() && self.is_currency && cited.decimals != 2;
         let as_written = Some(cited.scale.unwrap_or(1.0)).filter(|_| !scaled_only);
         let declared = scales.iter().copied().filter(|_| bare && !self.is_percent);
         as_written.into_iter().chain(declared).any(|scale| {
             let theirs = cited.value * scale;
             let step = 10_f64.powi(-cited.decimals) * scale;
-            // Rounded is what has less digits than there are.
+            // A number with fewer digits is rounded; half a unit of its last digit is allowed.
             let slack = if unit > step { unit * 0.5 } else { 0.0 };
             (value - theirs).abs() <= slack + value.abs() * 1e-9
         })
     }
 
-    /// How it may be written where it names: as it is, and as a word.
+    /// The digits, and the word where there is one: a label may be spelled out.
     pub fn spellings(&self) -> Vec<String> {
         let word = SPELLED
             .zip(&NUMBER_WORDS[1..])
@@ -274,34 +271,37 @@ fn run_end(chars: &[char], start: usize) -> usize {
         .map_or(chars.len(), |length| start + length)
 }
 
-/// Behind digits with groups of thousands and a point.
+fn is_digit(chars: &[char], at: usize) -> bool {
+    chars.get(at).is_some_and(char::is_ascii_digit)
+}
+
+// The end of the digits, with groups of thousands and a decimal point.
 fn digits_end(chars: &[char], start: usize) -> usize {
-    let digit = |at: usize| chars.get(at).is_some_and(char::is_ascii_digit);
     let mut end = start;
-    while digit(end) {
+    while is_digit(chars, end) {
         end += 1;
     }
     while chars.get(end) == Some(&',')
-        && digit(end + 1)
-        && digit(end + 2)
-        && digit(end + 3)
-        && !digit(end + 4)
+        && is_digit(chars, end + 1)
+        && is_digit(chars, end + 2)
+        && is_digit(chars, end + 3)
+        && !is_digit(chars, end + 4)
     {
         end += 4;
     }
-    if chars.get(end) == Some(&'.') && digit(end + 1) {
+    if chars.get(end) == Some(&'.') && is_digit(chars, end + 1) {
         end += 1;
-        while digit(end) {
+        while is_digit(chars, end) {
             end += 1;
         }
     }
     end
 }
 
-/// The number whose digits are `start..end`, unless it is part of a name; and where to go on.
+// The number whose digits are `start..end`, unless it is part of a name; and the index to continue at.
 fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMention>, usize) {
     let before = |back: usize| start.checked_sub(back).map(|at| chars[at]);
-    // `F-12`, `Q-2`; a dash between numbers is none.
+    // `F-12`, `Q-2`; a dash between numbers does not count.
     let named_before = before(1) == Some('-') && before(2).is_some_and(char::is_alphabetic);
     let suffix_end = run_end(chars, end);
     let suffix: String = chars[end..suffix_end]
@@ -396,8 +396,8 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
     )
 }
 
-/// Whether words behind a number name things in the plural: `31 stores`, `92,000 full-time employees`. A table goes on with
-/// another number or a label, a sentence with a word that says nothing.
+// Whether the words after a number name things in the plural: `31 stores`, `92,000 full-time employees`. In a table, a number is
+// followed by another number or a label, in a sentence by a stop word.
 fn counts_things(chars: &[char], at: usize) -> bool {
     let mut at = at;
     for _ in 0..COUNTED_WORDS {
@@ -422,17 +422,17 @@ fn counts_things(chars: &[char], at: usize) -> bool {
     false
 }
 
-/// Where the sign of a currency stands before a number, with or without a space.
+// The index of a currency sign before a number, with or without a space.
 fn currency_start(chars: &[char], start: usize) -> Option<usize> {
-    let is = |at: usize| matches!(chars.get(at), Some('$' | '€' | '£' | '¥'));
     let before = start.checked_sub(1)?;
-    match chars[before] {
-        ' ' => before.checked_sub(1).filter(|at| is(*at)),
-        _ => Some(before).filter(|at| is(*at)),
-    }
+    let at = match chars[before] {
+        ' ' => before.checked_sub(1)?,
+        _ => before,
+    };
+    matches!(chars[at], '$' | '€' | '£' | '¥').then_some(at)
 }
 
-/// The word behind `at` and one space or hyphen, lower case, and where it ends.
+// The word after `at` and one space or hyphen, in lower case, and its end.
 fn next_word(chars: &[char], at: usize) -> (String, usize) {
     let start = if matches!(chars.get(at), Some(' ' | '-')) {
         at + 1
@@ -449,7 +449,6 @@ fn next_word(chars: &[char], at: usize) -> (String, usize) {
     )
 }
 
-/// The word before `at`, lower case.
 fn previous_word(chars: &[char], at: usize) -> String {
     let trimmed = chars[..at]
         .iter()
@@ -465,7 +464,6 @@ fn previous_word(chars: &[char], at: usize) -> String {
         .to_lowercase()
 }
 
-/// Whether a number behind this word, in lower case, names something.
 fn is_label(word: &str) -> bool {
     LABELS.contains(&word) || MONTHS.contains(&word)
 }
@@ -532,7 +530,7 @@ mod tests {
         );
     }
 
-    fn stands(claim: &str, cited: &str, page: &str) -> bool {
+    fn supported(claim: &str, cited: &str, page: &str) -> bool {
         let claimed = numbers(claim);
         let quoted = QuotedNumbers::new(cited, page);
         let gain = mentions_gain(claim);
@@ -575,7 +573,7 @@ mod tests {
             ("Sales rose 5%.", "$5", "", false),
             ("It has 92,000 employees.", "92,000", millions, true),
             ("It has 92,000 employees.", "92,100", "", false),
-            // A year, a day, a note and a number of things are no amounts.
+            // A year, a day, a note and a count are not amounts.
             (
                 "Revenues were $2,022 million.",
                 "December 31, 2022",
@@ -628,7 +626,7 @@ mod tests {
             ("It cost 5 million dollars.", "$5 million", "", true),
         ] {
             assert_eq!(
-                stands(claim, cited, page),
+                supported(claim, cited, page),
                 expected,
                 "{claim} / {cited} / {page}"
             );
@@ -643,11 +641,11 @@ mod tests {
         }
 
         #[test]
-        fn another_number_is_another(value in 1_000u32..900_000, more in 1u32..5_000) {
+        fn a_different_number_is_not_supported(value in 1_000u32..900_000, more in 1u32..5_000) {
             let grouped = |n: u32| format!("{},{:03}", n / 1_000, n % 1_000);
             let claim = format!("It was {}.", grouped(value));
-            proptest::prop_assert!(stands(&claim, &grouped(value), ""));
-            proptest::prop_assert!(!stands(&claim, &grouped(value + more), ""));
+            proptest::prop_assert!(supported(&claim, &grouped(value), ""));
+            proptest::prop_assert!(!supported(&claim, &grouped(value + more), ""));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The question that is answered: instructions, the shape of an answer, and what of a reply is taken.
+//! Prompts and reply schemas of answers, and validation of replies.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -8,16 +8,14 @@ use super::context::{AnswerContext, Passage};
 use super::request::ConversationTurn;
 use crate::tree_search::Prompt;
 
-/// Claims of one answer; characters of one.
+// Limits of a reply. More would not prove more, and would be stored.
 const MAX_CLAIMS: usize = 40;
 const MAX_STATEMENT: usize = 1_200;
-/// Tokens of a reply.
 const MAX_REPLY_TOKENS: u32 = 2_500;
-/// Characters of a quote, and citations of a claim: more prove nothing better, and would be stored.
 const MAX_QUOTE: usize = 2_000;
 const MAX_CITATIONS: usize = 40;
 
-/// What a model is to do with passages.
+// Part of the answer's id: changing it orphans stored answers.
 pub(super) const INSTRUCTIONS: &str = "You answer a question from passages of documents, and from nothing else. Each statement \
 says one thing and rests on citations: the number of a passage, and words copied from it letter for letter, as few as prove \
 the statement, with every number the statement names. Write numbers as the passage does, with their unit and scale. A figure you work out yourself \
@@ -25,12 +23,10 @@ stands in a statement of its own, beside the figures it is worked out from. Wher
 years, speak of each. If the passages do not answer the question, say so: answerable is false, and there are no claims. \
 Passages are numbered within this question alone. confidence is from 0 to 1.";
 
-/// What a model is to do with a question that goes on from others.
 pub(super) const STANDALONE_INSTRUCTIONS: &str = "A conversation goes on with one more question. Write that question so that it can be \
 understood without the conversation: put in the company, the document, the year and the subject it leaves out. Change nothing else; add \
 nothing. If it can be understood alone, repeat it.";
 
-/// What a model says.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct DraftAnswer {
     pub(super) answerable: bool,
@@ -40,7 +36,6 @@ pub(super) struct DraftAnswer {
     pub(super) confidence: f64,
 }
 
-/// A claim as a model makes it.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct DraftClaim {
     pub(super) statement: String,
@@ -48,7 +43,6 @@ pub(super) struct DraftClaim {
     pub(super) citations: Vec<DraftCitation>,
 }
 
-/// A citation as a model makes it.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct DraftCitation {
     pub(super) passage: i64,
@@ -56,13 +50,11 @@ pub(super) struct DraftCitation {
     pub(super) quote: String,
 }
 
-/// A question written to be understood alone.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct StandaloneQuestion {
     pub(super) standalone: String,
 }
 
-/// The shape of an answer.
 pub(super) fn answer_schema() -> OutputSchema {
     let citation = json!({
         "type": "object",
@@ -82,7 +74,6 @@ pub(super) fn answer_schema() -> OutputSchema {
     OutputSchema::strict("answer", &properties)
 }
 
-/// The shape of a question that is written anew.
 pub(super) fn standalone_schema() -> OutputSchema {
     OutputSchema::strict(
         "restate_question",
@@ -90,7 +81,6 @@ pub(super) fn standalone_schema() -> OutputSchema {
     )
 }
 
-/// The question with what was read.
 pub(super) fn answer_prompt(
     question: &str,
     earlier: &[ConversationTurn],
@@ -109,7 +99,6 @@ pub(super) fn answer_prompt(
     })
 }
 
-/// A question that goes on from others.
 pub(super) fn standalone_prompt(question: &str, earlier: &[ConversationTurn]) -> Prompt {
     with_earlier(
         Prompt::new(STANDALONE_INSTRUCTIONS, standalone_schema())
@@ -131,7 +120,7 @@ fn with_earlier(prompt: Prompt, earlier: &[ConversationTurn]) -> Prompt {
         })
 }
 
-/// What a passage is from: `3M_2022_10K.pdf · 3M COMPANY · 10-K · FY2022 · Item 8 › Cash Flows · page 60`.
+// `3M_2022_10K.pdf · 3M COMPANY · 10-K · FY2022 · Item 8 › Cash Flows · page 60`.
 fn passage_heading(context: &AnswerContext, passage: &Passage) -> String {
     let open_doc = context.document(passage);
     let place = match passage.last_line {
@@ -150,10 +139,7 @@ fn passage_heading(context: &AnswerContext, passage: &Passage) -> String {
         .join(" · ")
 }
 
-/// What of a reply can be an answer.
-///
-/// # Errors
-/// What is wrong with it, for the model.
+// Errors go back to the model, which gets another try.
 pub(super) fn validate_draft(draft: DraftAnswer) -> Result<DraftAnswer, String> {
     if !draft.answerable {
         return Ok(DraftAnswer {

@@ -1,30 +1,28 @@
-//! Whether a quote stands on its page, how surely, and where.
+//! Locates quotes on their pages and rates how well they match.
 
 use super::citation::{CitedRect, QuoteMatch};
 use super::normalize::{CharPosition, MatchRange, NormalizedText};
 use super::numbers::{NumberRole, numbers};
 use super::quote_target::QuoteTarget;
 
-/// Parts of a quote that leaves something out; more are ignored.
+// Later parts of a quote with omissions (`…`) are ignored.
 const MAX_PARTS: usize = 8;
 
-/// What the check of a quote says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuoteCheck {
-    /// How surely it stands there.
     pub matched: QuoteMatch,
-    /// The words as they stand there; as quoted where they do not.
+    /// The words as they are on the page; as quoted when they were not found.
     pub quote: String,
-    /// Index of the sheet, and of its line, where it begins; `None` where it stands nowhere.
+    /// Index of the target and of its line where the quote begins; `None` when it was not found.
     pub start: Option<(usize, usize)>,
-    /// Where it stands, in reading order.
+    /// In reading order.
     pub rects: Vec<CitedRect>,
-    /// The lines it stands on, whole: of a table the row with its label.
+    /// The whole lines that the quote is on: in a table, the row with its label.
     pub lines: String,
 }
 
-/// Looks for a quote on the first of `sheets`; where there is a second, also across the border between them. A quote that leaves
-/// something out (`…`) stands where its parts do, in order.
+/// Searches the first target, and the border to the second when there is one. A quote with omissions (`…`) matches where its
+/// parts are found in order.
 pub fn check_quote(quote: &str, targets: &[QuoteTarget<'_>]) -> QuoteCheck {
     let trimmed = strip_quote_marks(quote);
     let parts: Vec<NormalizedText> = quote_parts(trimmed)
@@ -65,14 +63,17 @@ pub fn check_quote(quote: &str, targets: &[QuoteTarget<'_>]) -> QuoteCheck {
     }
 }
 
-/// The quote without the marks and dots that stand around it.
+// Removes quotation marks and dots around the quote.
 fn strip_quote_marks(quote: &str) -> &str {
-    let around = |c: char| c.is_whitespace() || matches!(c, '"' | '…' | '“' | '”' | '*' | '`');
-    let bare = quote.trim_matches(around);
+    let bare = quote.trim_matches(is_around_quote);
     bare.strip_prefix("...")
         .unwrap_or(bare)
         .trim_end_matches("...")
-        .trim_matches(around)
+        .trim_matches(is_around_quote)
+}
+
+fn is_around_quote(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '…' | '“' | '”' | '*' | '`')
 }
 
 fn quote_parts(quote: &str) -> impl Iterator<Item = &str> {
@@ -80,7 +81,7 @@ fn quote_parts(quote: &str) -> impl Iterator<Item = &str> {
     dots.flat_map(|part| part.split("[]")).take(MAX_PARTS)
 }
 
-/// Where all parts stand, one behind the other: on the first sheet, or from there across the border to the second.
+// All parts in order: in the first target, or from there across the border to the next.
 fn locate_parts(
     parts: &[NormalizedText],
     targets: &[QuoteTarget<'_>],
@@ -107,7 +108,7 @@ fn locate_parts(
         })
 }
 
-/// Where each number of the quote stands, when all do.
+// The position of each amount in the quote, when all are found.
 fn locate_numbers(quote: &str, page: &NormalizedText) -> Option<Vec<MatchRange>> {
     let numbers: Vec<String> = numbers(quote)
         .into_iter()
@@ -164,13 +165,14 @@ fn located_quote(
     }
 }
 
-/// The stretch of each line.
+// Merges positions into one range per line.
 fn by_line(places: &[CharPosition]) -> Vec<CharPosition> {
     let mut lines: Vec<CharPosition> = Vec::new();
     for at in places.iter().filter(|at| at.start < at.end) {
         match lines.last_mut() {
             Some(last) if (last.target, last.line) == (at.target, at.line) => {
-                (last.start, last.end) = (last.start.min(at.start), last.end.max(at.end));
+                last.start = last.start.min(at.start);
+                last.end = last.end.max(at.end);
             }
             _ => lines.push(*at),
         }
@@ -178,7 +180,7 @@ fn by_line(places: &[CharPosition]) -> Vec<CharPosition> {
     lines
 }
 
-/// The words as they stand there, lines put together.
+// The text at the positions, lines joined.
 fn text_at(places: &[CharPosition], targets: &[QuoteTarget<'_>]) -> String {
     let mut written = String::new();
     let mut hyphen = false;
@@ -188,7 +190,7 @@ fn text_at(places: &[CharPosition], targets: &[QuoteTarget<'_>]) -> String {
             written.push(' ');
         }
         written.push_str(line.get(at.start..at.end).unwrap_or_default().trim());
-        // A word that was cut at the line's end goes on in the next.
+        // A word hyphenated at the end of a line goes on in the next.
         hyphen = line
             .get(at.end..)
             .is_some_and(|rest| matches!(rest.trim(), "-" | "\u{2010}" | "\u{AD}"));
@@ -196,7 +198,6 @@ fn text_at(places: &[CharPosition], targets: &[QuoteTarget<'_>]) -> String {
     written.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether the quote is what stands there, letter for letter.
 fn is_exact(quote: &str, places: &[CharPosition], targets: &[QuoteTarget<'_>]) -> bool {
     let lines: Vec<&str> = by_line(places)
         .iter()
@@ -216,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// A page of these lines, each letter 5 points wide and 10 high, on 600 × 800.
+    /// Page size 600 × 800; each letter is 5 points wide and 10 high.
     pub(crate) fn page(lines: &[&str]) -> Page {
         let lines = lines
             .iter()
@@ -290,8 +291,10 @@ mod tests {
         }
         let checked = check_quote("plant and equipment (PP&E) (1,749)", &targets);
         assert_eq!(checked.quote, "plant and equipment (PP&E) (1,749)");
-        // Columns have rectangles of their own.
-        assert_eq!((checked.start, checked.rects.len()), (Some((0, 0)), 3));
+        // Each column has its own rectangle.
+
+        assert_eq!(checked.start, Some((0, 0)));
+        assert_eq!(checked.rects.len(), 3);
     }
 
     #[test]
@@ -305,13 +308,13 @@ mod tests {
             QuoteTarget::page(13, &second),
         ];
         let checked = check_quote("may fail to retain our people", &targets);
-        assert_eq!(
-            (checked.matched, checked.quote.as_str()),
-            (QuoteMatch::Normalized, "may fail to retain our people")
-        );
+        assert_eq!(checked.matched, QuoteMatch::Normalized);
+        assert_eq!(checked.quote, "may fail to retain our people");
         let pages: Vec<u32> = checked.rects.iter().map(|rect| rect.page).collect();
-        assert_eq!((pages, checked.start), (vec![12, 13], Some((0, 0))));
-        // What stands on the second page alone is no quote of the first.
+
+        assert_eq!(pages, [12, 13]);
+        assert_eq!(checked.start, Some((0, 0)));
+        // Text of the second page alone is not a quote of the first.
         assert_eq!(
             check_quote("retain our people", &targets).matched,
             QuoteMatch::None
@@ -330,14 +333,12 @@ mod tests {
             "rose".to_owned(),
         ];
         let checked = check_quote("Net sales rose", &[QuoteTarget::text(7, &lines)]);
-        assert_eq!(
-            (checked.matched, checked.start),
-            (QuoteMatch::Normalized, Some((0, 1)))
-        );
+        assert_eq!(checked.matched, QuoteMatch::Normalized);
+        assert_eq!(checked.start, Some((0, 1)));
         assert!(checked.rects.is_empty());
     }
 
-    /// Area that both cover, over area that either covers; along one line, whose height they share.
+    // Intersection over union of areas.
     fn iou(rects: &[CitedRect], words: &[CitedRect]) -> f64 {
         let cells = |all: &[CitedRect]| {
             let mut cells = std::collections::BTreeSet::new();
@@ -362,28 +363,28 @@ mod tests {
             split in 1usize..59,
             from in 0usize..50,
             length in 1usize..20,
-            loud in proptest::bool::ANY,
+            is_upper_case in proptest::bool::ANY,
         ) {
-            let (split, from) = (split.min(words.len() - 1), from.min(words.len() - 1));
+            let split = split.min(words.len() - 1);
+            let from = from.min(words.len() - 1);
             let to = (from + length).min(words.len());
             let lines = |words: &[String]| words.chunks(7).map(|line| line.join(" ")).collect::<Vec<_>>();
-            let (one, two) = (lines(&words[..split]), lines(&words[split..]));
-            let pages = [one, two].map(|lines| page(&lines.iter().map(String::as_str).collect::<Vec<_>>()));
-            let sheets = if from < split { vec![QuoteTarget::page(1, &pages[0]), QuoteTarget::page(2, &pages[1])] } else { vec![QuoteTarget::page(2, &pages[1])] };
-            let quote = words[from..to].join(if loud { "\n" } else { "  " });
-            let checked = check_quote(&if loud { quote.to_uppercase() } else { quote }, &sheets);
+            let pages = [lines(&words[..split]), lines(&words[split..])].map(|lines| page(&lines.iter().map(String::as_str).collect::<Vec<_>>()));
+            let targets = if from < split { vec![QuoteTarget::page(1, &pages[0]), QuoteTarget::page(2, &pages[1])] } else { vec![QuoteTarget::page(2, &pages[1])] };
+            let quote = words[from..to].join(if is_upper_case { "\n" } else { "  " });
+            let checked = check_quote(&if is_upper_case { quote.to_uppercase() } else { quote }, &targets);
             proptest::prop_assert!(checked.matched.is_verbatim());
-            // The same words may stand further up: then those are shown.
+            // The same words may occur further up; then that place is reported.
             let begins = checked.start.unwrap();
-            let first = sheets[begins.0].number;
+            let first = targets[begins.0].number;
             let mut number = if from < split { 0 } else { split };
             let mut boxes = Vec::new();
             for (index, page) in pages.iter().enumerate().filter(|(index, _)| from < split || *index == 1) {
-                let sheet = QuoteTarget::page(index as u32 + 1, page);
+                let target = QuoteTarget::page(index as u32 + 1, page);
                 for (at, line) in page.lines.iter().enumerate() {
                     for word in &line.words {
                         if (from..to).contains(&number) {
-                            boxes.extend(sheet.rects(at, word.start as usize, word.end as usize));
+                            boxes.extend(target.rects(at, word.start as usize, word.end as usize));
                         }
                         number += 1;
                     }

@@ -1,32 +1,28 @@
-//! A page, or a part of a text without pages, as quotes are looked for on it.
+//! A page, or lines of a document without pages, in which quotes are searched.
 
 use stemma_document::{Line, Page};
 
 use super::citation::CitedRect;
 
-/// A gap between words that is wider than so many heights of the line parts columns.
+// A gap between words wider than this many line heights separates columns.
 const COLUMN_GAP: f32 = 0.8;
 
-/// A page, or lines of a text.
 #[derive(Debug, Clone, Copy)]
 pub struct QuoteTarget<'a> {
-    /// Physical page, or the number of the first line in a text; both from 1.
+    /// Physical page, or the first line in a document without pages; both 1-based.
     pub number: u32,
-    /// What it holds.
     pub lines: TargetLines<'a>,
 }
 
-/// What a sheet holds.
 #[derive(Debug, Clone, Copy)]
 pub enum TargetLines<'a> {
-    /// A page with places.
+    /// A page with coordinates.
     Page(&'a Page),
     /// Lines without.
     Text(&'a [String]),
 }
 
 impl<'a> QuoteTarget<'a> {
-    /// A page.
     pub fn page(number: u32, page: &'a Page) -> Self {
         Self {
             number,
@@ -34,7 +30,7 @@ impl<'a> QuoteTarget<'a> {
         }
     }
 
-    /// Lines of a text, the first of which has this number.
+    /// Lines of a document without pages; `first` is the number of the first (1-based).
     pub fn text(first: u32, lines: &'a [String]) -> Self {
         Self {
             number: first,
@@ -42,7 +38,7 @@ impl<'a> QuoteTarget<'a> {
         }
     }
 
-    /// Its lines with their index; without running heads where `body` is all that counts.
+    // Lines with their index; `body` leaves out running heads and feet.
     pub(super) fn lines(&self, body: bool) -> Box<dyn Iterator<Item = (usize, &'a str)> + 'a> {
         match self.lines {
             TargetLines::Page(page) => {
@@ -62,7 +58,6 @@ impl<'a> QuoteTarget<'a> {
         }
     }
 
-    /// The text of a line.
     pub(super) fn line(&self, at: usize) -> &'a str {
         match self.lines {
             TargetLines::Page(page) => page.lines.get(at).map_or("", |line| line.text.as_str()),
@@ -70,7 +65,6 @@ impl<'a> QuoteTarget<'a> {
         }
     }
 
-    /// Its whole text.
     pub(super) fn full_text(&self) -> String {
         self.lines(false)
             .map(|(_, line)| line)
@@ -78,7 +72,7 @@ impl<'a> QuoteTarget<'a> {
             .join("\n")
     }
 
-    /// Where bytes `start..end` of a line stand: one rectangle, or one for each column; none in a text.
+    // Bytes `start..end` of a line: one rectangle per column; none without coordinates.
     pub(super) fn rects(&self, at: usize, start: usize, end: usize) -> Vec<CitedRect> {
         let TargetLines::Page(page) = self.lines else {
             return Vec::new();
@@ -90,22 +84,19 @@ impl<'a> QuoteTarget<'a> {
         let height = page.height.points().max(1.0);
         word_spans(line, start, end)
             .into_iter()
-            .map(|(left, right): (f32, f32)| {
-                let share = |value: f32, of: f32| f64::from((value / of).clamp(0.0, 1.0));
-                CitedRect {
-                    page: self.number,
-                    x: round_coordinate(share(left, width)),
-                    y: round_coordinate(share(line.rect.y0.points(), height)),
-                    w: round_coordinate(share(right - left, width)),
-                    h: round_coordinate(share(line.rect.height(), height)),
-                }
+            .map(|(left, right): (f32, f32)| CitedRect {
+                page: self.number,
+                x: relative_coordinate(left, width),
+                y: relative_coordinate(line.rect.y0.points(), height),
+                w: relative_coordinate(right - left, width),
+                h: relative_coordinate(line.rect.height(), height),
             })
             .collect()
     }
 }
 
-/// Left and right edges of the words that have some of bytes `start..end`, put together where they stand side by side; the whole
-/// line where its words have no places.
+// Left and right edges of the words that overlap bytes `start..end`, merged within a column. A line whose words have no
+// coordinates counts whole.
 fn word_spans(line: &Line, start: usize, end: usize) -> Vec<(f32, f32)> {
     let inside = line
         .words
@@ -118,7 +109,8 @@ fn word_spans(line: &Line, start: usize, end: usize) -> Vec<(f32, f32)> {
         let right = word.x1.points();
         match stretches.last_mut() {
             Some((from, to)) if left - *to <= gap && right >= *from => {
-                (*from, *to) = (from.min(left), to.max(right));
+                *from = from.min(left);
+                *to = to.max(right);
             }
             _ => stretches.push((left, right)),
         }
@@ -129,6 +121,7 @@ fn word_spans(line: &Line, start: usize, end: usize) -> Vec<(f32, f32)> {
     stretches
 }
 
-fn round_coordinate(share: f64) -> f64 {
+fn relative_coordinate(value: f32, size: f32) -> f64 {
+    let share = f64::from((value / size).clamp(0.0, 1.0));
     (share * 10_000.0).round() / 10_000.0
 }

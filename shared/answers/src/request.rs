@@ -1,4 +1,4 @@
-//! What is asked, where, and what it may cost.
+//! A question, its scope, and what its answer may cost.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,41 +7,37 @@ use crate::tree_search;
 use stemma_catalog::filter::Filter;
 use stemma_retrieval::search::{self, DocumentScope, ItemRef, MAX_QUERY_CHARS};
 
-/// Turns of a conversation that are looked at: the last ones.
+/// Earlier turns of a conversation that are used: the last ones.
 pub const MAX_EARLIER: usize = 8;
-/// Characters of an earlier question that are looked at, its last, and of an earlier answer, its first.
+// Characters of an earlier turn that are used: the end of a question, the beginning of an answer.
 pub(super) const EARLIER_CHARS: usize = 1_500;
-/// Characters of a question, on every surface. A longer one is refused: cut, it would be another question.
+/// Characters of a question, in every interface. A longer one is refused, since truncating would change it.
 pub const MAX_QUESTION_CHARS: usize = MAX_QUERY_CHARS;
-/// Tokens of text below which nothing can be answered from.
+// With less text than this no question can be answered.
 const MIN_CONTEXT_TOKENS: u32 = 500;
 
-/// A question to an archive.
+/// A question over a collection.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AskRequest {
-    /// The question, in any words.
     pub text: String,
-    /// Which documents it may be answered from. Nothing that a model or a document says makes it wider.
+    /// Which documents it may be answered from. Neither a model nor a document can widen it.
     pub within: DocumentScope,
-    /// What must be true of them.
     pub filter: Filter,
-    /// Only from this Item, its sub-sections included.
+    /// Only from this Item, including its sub-sections.
     pub item: Option<ItemRef>,
-    /// What was said before, oldest first; only the last [`MAX_EARLIER`] turns are looked at.
+    /// Earlier turns, oldest first; only the last [`MAX_EARLIER`] are used.
     pub earlier: Vec<ConversationTurn>,
     /// How sections are found.
     pub strategy: RetrievalStrategy,
-    /// How the model comes to what it reads.
+    /// How the model gets its passages.
     pub mode: AnswerMode,
-    /// What it may cost.
     pub limits: AnswerLimits,
-    /// Which citations the answer keeps.
     pub citations: CitationPolicy,
 }
 
 impl AskRequest {
-    /// A question to all documents.
+    /// A question over all documents.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -49,35 +45,36 @@ impl AskRequest {
         }
     }
 
-    /// Whether it can be asked, where answers may cost `most`: looked at before anything is told or paid.
+    /// Validates the question; `most` bounds its limits. Called before anything is sent or paid for.
     ///
     /// # Errors
-    /// [`AnswerError::AskRequest`]: it has no words, more than [`MAX_QUESTION_CHARS`] characters, or asks for more than it may cost.
+    /// [`AnswerError::Question`] when it has no words, more than [`MAX_QUESTION_CHARS`] characters, or limits above `most`.
     pub fn check(&self, most: &AnswerLimits) -> Result<(), AnswerError> {
-        let wrong = |code, message| Err(AnswerError::Question { code, message });
+        let invalid = |code, message| Err(AnswerError::Question { code, message });
         if !self.text.chars().any(char::is_alphanumeric) {
-            return wrong("answer.question", "the question is empty".into());
+            return invalid("answer.question", "the question is empty".into());
         }
         let chars = self.text.trim().chars().count();
         if chars > MAX_QUESTION_CHARS {
-            return wrong(
+            return invalid(
                 "answer.too_long",
                 format!(
-                    "the question has {chars} characters; at most {MAX_QUESTION_CHARS} are read"
+                    "the question has {chars} characters; at most {MAX_QUESTION_CHARS} are allowed"
                 ),
             );
         }
         let limits = &self.limits;
         if limits.sections == 0 || limits.context_tokens < MIN_CONTEXT_TOKENS {
-            let message =
-                format!("an answer reads a section and {MIN_CONTEXT_TOKENS} tokens at least");
-            return wrong("answer.limits", message);
+            let message = format!(
+                "an answer needs at least 1 section and {MIN_CONTEXT_TOKENS} context tokens"
+            );
+            return invalid("answer.limits", message);
         }
         match limits.first_exceeded(most) {
-            Some((name, asked, most)) => wrong(
+            Some((name, requested, most)) => invalid(
                 "answer.limits",
                 format!(
-                    "{name} is {asked}: at most {most} are allowed here (answer.limits of the configuration)"
+                    "{name} is {requested}: at most {most} are allowed here (answer.limits of the configuration)"
                 ),
             ),
             None => Ok(()),
@@ -85,13 +82,11 @@ impl AskRequest {
     }
 }
 
-/// How sections are found: by search without a model, or by walking trees with one.
+/// How sections are found: by search without a model, or by searching section trees with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RetrievalStrategy {
-    /// Without a model.
     Search(search::RankingStrategy),
-    /// With one.
     TreeSearch(tree_search::TreeSearchStrategy),
 }
 
@@ -102,7 +97,6 @@ impl Default for RetrievalStrategy {
 }
 
 impl RetrievalStrategy {
-    /// The stable word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Search(strategy) => strategy.as_str(),
@@ -110,14 +104,12 @@ impl RetrievalStrategy {
         }
     }
 
-    /// The one of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         search::RankingStrategy::from_name(name)
             .map(Self::Search)
             .or_else(|| tree_search::TreeSearchStrategy::from_name(name).map(Self::TreeSearch))
     }
 
-    /// All names.
     pub fn names() -> Vec<&'static str> {
         let search = search::RankingStrategy::ALL.map(search::RankingStrategy::as_str);
         search
@@ -129,18 +121,16 @@ impl RetrievalStrategy {
     }
 }
 
-/// A question that was asked before, and what was answered.
+/// An earlier question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConversationTurn {
-    /// The question.
     pub question: String,
-    /// The text of the answer.
     pub answer: String,
 }
 
 impl ConversationTurn {
-    /// Leaves what is looked at: of a question its end, where people ask, of an answer its beginning.
+    // People put the request at the end of a long message, and the result at the beginning of an answer.
     pub(super) fn shorten(&mut self) {
         let over = self.question.chars().count().saturating_sub(EARLIER_CHARS);
         self.question = self.question.chars().skip(over).collect();
@@ -148,22 +138,20 @@ impl ConversationTurn {
     }
 }
 
-/// How the model comes to what it reads.
+/// How the model gets its passages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerMode {
-    /// Search first, then one answer from what was found.
+    /// One search, then one answer from its results.
     #[default]
     Search,
-    /// The model calls tools until it knows enough: the same tools as over MCP, in the same scope.
+    /// The model calls tools until it knows enough: the tools of the MCP server, in the same scope.
     Agent,
 }
 
 impl AnswerMode {
-    /// All, by their words.
     pub const ALL: [AnswerMode; 2] = [AnswerMode::Search, AnswerMode::Agent];
 
-    /// The stable word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             AnswerMode::Search => "search",
@@ -171,27 +159,26 @@ impl AnswerMode {
         }
     }
 
-    /// The mode of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == name)
     }
 }
 
-/// What an answer may cost at most. Part of the question: another limit may come to another answer.
+/// Upper bounds for one answer. Part of its id: another limit may lead to another answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerLimits {
-    /// Calls of a model.
+    /// LLM calls.
     pub calls: u32,
-    /// Tokens of prompts and replies together.
+    /// Prompt and output tokens together.
     pub tokens: u32,
-    /// Billionths of a dollar, where prices are known; 0: no limit but the others.
+    /// Billionths of a dollar, when prices are known; 0: no limit of its own.
     pub nanodollars: u64,
     /// Tokens of document text in one prompt (o200k).
     pub context_tokens: u32,
-    /// Sections that are read.
+    /// Sections to read.
     pub sections: usize,
-    /// Turns of the agent: calls of tools.
+    /// Tool calls of the agent.
     pub turns: u32,
 }
 
@@ -209,7 +196,7 @@ impl Default for AnswerLimits {
 }
 
 impl AnswerLimits {
-    /// What one answer may cost at most where an operator says nothing else: a caller can ask for less.
+    /// The default upper bound for the limits of any question. An operator may set another, a caller only lower ones.
     pub const MAX: Self = Self {
         calls: 200,
         tokens: 2_000_000,
@@ -219,9 +206,8 @@ impl AnswerLimits {
         turns: 50,
     };
 
-    /// The first that is beyond `most`: its name, what is asked for, what is allowed. Money without a limit is less than none.
+    // Name, requested and allowed value of the first limit above `most`. `most.nanodollars == 0` means no limit.
     fn first_exceeded(&self, most: &Self) -> Option<(&'static str, u64, u64)> {
-        let sections = |limits: &Self| u64::try_from(limits.sections).unwrap_or(u64::MAX);
         let pairs = [
             ("calls", u64::from(self.calls), u64::from(most.calls)),
             ("tokens", u64::from(self.tokens), u64::from(most.tokens)),
@@ -230,7 +216,7 @@ impl AnswerLimits {
                 u64::from(self.context_tokens),
                 u64::from(most.context_tokens),
             ),
-            ("sections", sections(self), sections(most)),
+            ("sections", self.sections as u64, most.sections as u64),
             ("turns", u64::from(self.turns), u64::from(most.turns)),
         ];
         let money =
@@ -242,14 +228,13 @@ impl AnswerLimits {
     }
 }
 
-/// Which citations an answer keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CitationPolicy {
-    /// All, each with what its check said.
+    /// Each with the result of its check.
     #[default]
     All,
-    /// Those that stand on their page.
+    /// Only verified ones: `QuoteMatch` other than `None`.
     Verified,
 }
 
@@ -279,13 +264,14 @@ mod tests {
             limits,
             ..AskRequest::new("capex")
         };
-        let dear = refused(&asks(AnswerLimits {
+        let excessive = refused(&asks(AnswerLimits {
             turns: 4_000_000_000,
             ..AnswerLimits::default()
         }));
         assert!(
-            dear.code() == "answer.limits" && dear.to_string().contains("turns is 4000000000"),
-            "{dear}"
+            excessive.code() == "answer.limits"
+                && excessive.to_string().contains("turns is 4000000000"),
+            "{excessive}"
         );
         assert_eq!(
             refused(&asks(AnswerLimits {
@@ -321,10 +307,8 @@ mod tests {
             let finding = RetrievalStrategy::from_name(name).unwrap();
             assert_eq!(finding.as_str(), name);
             let json = serde_json::to_string(&finding).unwrap();
-            assert_eq!(
-                (json.clone(), serde_json::from_str(&json).ok()),
-                (format!("\"{name}\""), Some(finding))
-            );
+            assert_eq!(json.clone(), format!("\"{name}\""));
+            assert_eq!(serde_json::from_str(&json).ok(), Some(finding));
         }
         assert_eq!(RetrievalStrategy::from_name("guess"), None);
         assert!(

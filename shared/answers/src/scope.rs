@@ -1,58 +1,50 @@
-//! Whether there is anything to answer from: documents in the scope, their trees, and the Item that is asked for.
+//! Checks that there is something to answer from: documents in scope, their trees, and the requested Item.
 
 use super::AnswerError;
+use super::document_scope::documents_in_scope;
 use super::request::AskRequest;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 use stemma_catalog::items;
-use stemma_retrieval::search::{DocumentScope, ItemRef};
+use stemma_retrieval::search::ItemRef;
 
-/// Documents that are named in a refusal.
+// Documents listed in an error message.
 const MAX_LISTED_DOCUMENTS: usize = 5;
-/// Documents whose trees are looked at for an Item; in more of them it is taken to be.
+// Trees opened to look for an Item. In a larger scope the Item is assumed to exist.
 const MAX_OPENED_DOCUMENTS: usize = 100;
 
-/// The documents of a question that have a tree or are to have one.
-fn documents_in_scope<'c>(question: &AskRequest, catalog: &'c Catalog) -> Vec<&'c CatalogDocument> {
-    catalog
-        .documents()
-        .iter()
-        .filter(|document: &&CatalogDocument| match &question.within {
-            DocumentScope::All => true,
-            DocumentScope::Documents(docs) => docs.contains(&document.doc()),
-        })
-        .filter(|document| question.filter.matches(document))
-        .collect()
-}
-
-/// Documents in the scope that have no tree, and why, cut to some; none where all have one.
+/// Labels of the documents in scope that have no tree, with the reason, at most a few; empty when all have one.
 ///
 /// # Errors
-/// [`AnswerError::AskRequest`] where no document is there, or none has a tree: nobody knows what is in them.
+/// [`AnswerError::Question`] when the scope is empty, or no document in it has a tree.
 pub(super) fn unreadable_documents(
     question: &AskRequest,
     catalog: &Catalog,
 ) -> Result<Vec<String>, AnswerError> {
-    let inside = documents_in_scope(question, catalog);
-    if inside.is_empty() {
+    let in_scope: Vec<&CatalogDocument> =
+        documents_in_scope(catalog, &question.within, &question.filter).collect();
+    if in_scope.is_empty() {
         let message = "there are no documents here to answer from".into();
         return Err(AnswerError::Question {
             code: "answer.no_documents",
             message,
         });
     }
-    let bare = || inside.iter().filter(|listed| listed.entry().is_none());
-    let mut labels: Vec<String> = bare()
-        .take(MAX_LISTED_DOCUMENTS)
-        .map(|listed| status_text(listed))
+    let without_tree: Vec<&CatalogDocument> = in_scope
+        .iter()
+        .copied()
+        .filter(|document| document.entry().is_none())
         .collect();
-    let more = bare().count().saturating_sub(MAX_LISTED_DOCUMENTS);
+    let mut labels: Vec<String> = without_tree
+        .iter()
+        .take(MAX_LISTED_DOCUMENTS)
+        .map(|document| status_text(document))
+        .collect();
+    let more = without_tree.len().saturating_sub(MAX_LISTED_DOCUMENTS);
     labels.extend((more > 0).then(|| format!("and {more} more")));
-    if bare().count() == inside.len() {
-        let message = format!(
-            "nothing here can be read, for there is no tree: {}",
-            labels.join(", ")
-        );
+
+    if without_tree.len() == in_scope.len() {
+        let message = format!("no document here has a tree yet: {}", labels.join(", "));
         return Err(AnswerError::Question {
             code: "document.no_tree",
             message,
@@ -74,10 +66,10 @@ fn status_text(document: &CatalogDocument) -> String {
     }
 }
 
-/// Looks for the Item of a question where nothing was found.
+/// Checks that a document in scope has the Item of the question. Called when the search found nothing.
 ///
 /// # Errors
-/// [`AnswerError::AskRequest`] where no document in the scope has it; or the store could not say.
+/// [`AnswerError::Question`] when no document in scope has it, or the error of the store.
 pub(super) async fn check_item(
     question: &AskRequest,
     catalog: &Catalog,
@@ -86,15 +78,16 @@ pub(super) async fn check_item(
     let Some(item) = &question.item else {
         return Ok(());
     };
-    let inside = documents_in_scope(question, catalog);
-    if inside.len() > MAX_OPENED_DOCUMENTS {
+    let in_scope: Vec<&CatalogDocument> =
+        documents_in_scope(catalog, &question.within, &question.filter).collect();
+    if in_scope.len() > MAX_OPENED_DOCUMENTS {
         return Ok(());
     }
-    for catalog_document in inside
+    for document in in_scope
         .into_iter()
-        .filter(|catalog_document| catalog_document.entry().is_some())
+        .filter(|document| document.entry().is_some())
     {
-        let Some(tree) = store.tree(catalog_document).await? else {
+        let Some(tree) = store.tree(document).await? else {
             continue;
         };
         if items::section_items(&tree)

@@ -1,16 +1,18 @@
-//! Answers that were given: created once, read by their ids, never changed.
+//! Stored answers: created once, read by id, never changed.
 //!
-//! They lie at `c/{collection}/answers/{id}.json`. Whoever loses a race for an id reads the winner (I-2), so that two who ask
-//! the same get the same citations. Where the store may not be written, this process keeps what it answered lately. They stay as
-//! long as what they rest on does ([`orphaned_answers`]).
+//! The key is `c/{collection}/answers/{id}.json`. A writer that loses the race for an id returns the winner's answer (I-2), so
+//! that equal questions get equal citations. Without write permission, recent answers are kept in memory only. An answer is
+//! deleted when a document it cites is ([`orphaned_answers`]).
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::io::BufWriter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use serde::Deserialize;
+
+use serde::{Deserialize, Serialize};
 use stemma_document::{Collection, Digest, DocId, TreeObject, blob_keys};
 use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
 use stemma_engine::env::Millis;
@@ -20,16 +22,13 @@ use stemma_engine::{Env, PortError};
 use super::answer::{Answer, GenerationUsage};
 use stemma_retrieval::cache::Cache;
 
-/// Answers held in memory: bytes, and for how long.
 const CACHE_BYTES: usize = 32 << 20;
 const CACHE_MS: Millis = 24 * 3_600_000;
-/// Hexadecimal digits of an id.
 const ID_DIGITS: usize = 16;
-/// The last of them, in which the ids of answers with and without the model differ.
+// The last digits of an id tell complete and degraded answers apart; the others are equal.
 const DEGRADED_DIGITS: usize = 4;
-/// Answers whose ids begin alike that are looked at; there are as many as reasons why a model stays away.
+// Degraded variants of an id to look at. There is one per reason why a model is unavailable.
 const MAX_DEGRADED: usize = 16;
-/// Ids that are remembered: bytes.
 const DEGRADED_CACHE_BYTES: usize = 1 << 20;
 
 /// The answers of one collection. One per process and collection.
@@ -38,31 +37,28 @@ pub struct AnswerStore {
     blobs: Arc<dyn Blobs>,
     prefix: String,
     cache: Cache<String, Arc<Answer>>,
-    /// Ids of answers that were given in the place of those promised, by the ids of these.
+    // By the id of the complete answer, the id of the degraded one stored in its place.
     degraded_ids: Cache<String, String>,
     is_read_only: AtomicBool,
 }
 
 impl AnswerStore {
-    /// The answers of `collection` in `blobs`.
     pub fn new(env: Env, blobs: Arc<dyn Blobs>, collection: &Collection) -> Self {
         let prefix = blob_keys::answers_prefix(collection);
-        let cache = Cache::new(CACHE_BYTES, CACHE_MS);
-        let degraded_ids = Cache::new(DEGRADED_CACHE_BYTES, CACHE_MS);
         Self {
             env,
             blobs,
             prefix,
-            cache: cache,
-            degraded_ids: degraded_ids,
+            cache: Cache::new(CACHE_BYTES, CACHE_MS),
+            degraded_ids: Cache::new(DEGRADED_CACHE_BYTES, CACHE_MS),
             is_read_only: AtomicBool::new(false),
         }
     }
 
-    /// The answer of this id; `None` where there is none, or it is no id.
+    /// The answer with this id; `None` when there is none, or `id` is malformed.
     ///
     /// # Errors
-    /// [`PortError`] when the store could not say.
+    /// [`PortError`] when the store cannot be read.
     pub async fn get(&self, id: &str) -> Result<Option<Answer>, PortError> {
         if !is_answer_id(id) {
             return Ok(None);
@@ -70,11 +66,11 @@ impl AnswerStore {
         self.read(id).await
     }
 
-    /// The answer of this id, or the one that was given in its place: where the model stayed away, or a limit was reached, an answer
-    /// has an id of its own, which begins like the one that was promised. Any replica finds it, at any time.
+    /// The answer with this id, or the degraded answer given in its place. A degraded answer has an id of its own with the same
+    /// prefix, so that any replica finds it.
     ///
     /// # Errors
-    /// [`PortError`] when the store could not say.
+    /// [`PortError`] when the store cannot be read.
     pub async fn get_promised(&self, id: &str) -> Result<Option<Answer>, PortError> {
         if let Some(answer) = self.get(id).await? {
             return Ok(Some(answer));
@@ -109,7 +105,7 @@ impl AnswerStore {
         Ok(None)
     }
 
-    /// Reads an answer. One that is torn was never told: it is a miss, and is made again.
+    // A torn answer was never sent to anyone. It counts as a miss and is generated again.
     async fn read(&self, id: &str) -> Result<Option<Answer>, PortError> {
         if let Some(cached) = self.cache.get(&id.to_owned(), self.env.now_ms()) {
             return Ok(Some(Answer::clone(&cached)));
@@ -124,14 +120,14 @@ impl AnswerStore {
                 Ok(Some(answer))
             }
             Err(error) => {
-                tracing::warn!(key, %error, "an answer that was kept cannot be read; it is made again");
+                tracing::warn!(key, %error, "a stored answer cannot be parsed; it is generated again");
                 Ok(None)
             }
         }
     }
 
-    /// Keeps an answer to a question that was promised one under `promised`, and returns the one that is kept under its id:
-    /// another, where someone else was faster.
+    // Stores an answer under its own id and returns what is stored there: another writer's answer, when that one was first.
+    // `promised` is the id the caller was told before generation; it differs when the answer is degraded.
     pub(super) async fn save(&self, answer: Answer, promised: &str) -> Answer {
         if answer.id != promised {
             let promised = promised.to_owned();
@@ -160,7 +156,7 @@ impl AnswerStore {
                 }
                 Ok(None) => self.repair(&saved.id, json.clone().into()).await,
                 Err(error) => {
-                    tracing::warn!(id = saved.id, %error, "the answer that was given before cannot be read")
+                    tracing::warn!(id = saved.id, %error, "the answer stored by another writer cannot be read")
                 }
             },
             Ok(_) => {}
@@ -180,23 +176,24 @@ impl AnswerStore {
             .map(Some)
     }
 
-    /// Puts an answer in the place of one that is torn.
+    // Replaces a torn answer.
     async fn repair(&self, id: &str, json: Bytes) {
         let key = self.key(id);
-        let mended = async {
+
+        let replaced = async {
             self.blobs.delete(&key).await?;
             self.create(id, json).await
         };
-        if let Err(error) = mended.await {
-            tracing::warn!(key, %error, "an answer that cannot be read could not be replaced");
+        if let Err(error) = replaced.await {
+            tracing::warn!(key, %error, "an unreadable answer could not be replaced");
         }
     }
 
     fn on_write_error(&self, error: &PortError) {
         if error.transient {
-            tracing::warn!(%error, "an answer was not kept in the store");
+            tracing::warn!(%error, "an answer could not be stored");
         } else if !self.is_read_only.swap(true, Ordering::Relaxed) {
-            tracing::warn!(%error, "the store keeps no answers of this process: give it the right to write below answers/");
+            tracing::warn!(%error, "answers of this process are not stored: grant write permission below answers/");
         }
     }
 
@@ -214,48 +211,53 @@ impl AnswerStore {
     }
 }
 
-/// Answers that rest on what is not there any more: a document that was removed, or a version whose tree is gone or among
-/// `going`, the keys that are being removed. What cannot be read as an answer is not judged.
+/// Keys of answers that cite a removed document, or a version whose tree is gone or about to be: `going` holds the keys of trees
+/// that are being deleted. Objects that cannot be parsed as answers are skipped.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store cannot be read.
 pub async fn orphaned_answers(
     blobs: &dyn Blobs,
     collection: &Collection,
     going: &HashSet<&str>,
 ) -> Result<Vec<String>, PortError> {
     let mut versions_by_doc = HashMap::new();
-    let mut unfounded = Vec::new();
+
+    let mut orphaned = Vec::new();
     for key in list_all(blobs, &blob_keys::answers_prefix(collection)).await? {
         let Some(json) = blobs.get(&key).await? else {
             continue;
         };
-        let Ok(grounds) = serde_json::from_slice::<AnswerReferences>(&json) else {
+
+        let Ok(references) = serde_json::from_slice::<AnswerReferences>(&json) else {
             continue;
         };
-        for (doc, version) in grounds.all() {
+
+        for (doc, version) in references.all() {
             let Ok(doc) = doc.parse::<DocId>() else {
                 continue;
             };
-            let there = match versions_by_doc.entry(doc) {
-                Entry::Occupied(versions_by_doc) => versions_by_doc.into_mut(),
-                Entry::Vacant(place) => {
-                    place.insert(remaining_versions(blobs, collection, doc, going).await?)
+            let versions = match versions_by_doc.entry(doc) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => {
+                    unknown.insert(remaining_versions(blobs, collection, doc, going).await?)
                 }
             };
-            if !there
+
+            if !versions
                 .as_ref()
                 .is_some_and(|trees| version.is_none_or(|version| trees.contains(&version)))
             {
-                unfounded.push(key);
+                orphaned.push(key);
                 break;
             }
         }
     }
-    Ok(unfounded)
+
+    Ok(orphaned)
 }
 
-/// The versions of a document whose trees stay; `None` where it was removed.
+// `None` when the document was removed.
 async fn remaining_versions(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -273,13 +275,15 @@ async fn remaining_versions(
     if matches!(newest, Some(TreeObject::Removed)) {
         return Ok(None);
     }
-    let stays = keys.iter().filter(|key| !going.contains(key.as_str()));
     Ok(Some(
-        stays.filter_map(|key| blob_keys::parse_seq(key)).collect(),
+        keys.iter()
+            .filter(|key| !going.contains(key.as_str()))
+            .filter_map(|key| blob_keys::parse_seq(key))
+            .collect(),
     ))
 }
 
-/// What an answer rests on.
+// The fields of a stored answer that decide whether it is orphaned.
 #[derive(Deserialize)]
 struct AnswerReferences {
     citations: Vec<DocumentReference>,
@@ -294,7 +298,6 @@ struct DocumentReference {
 }
 
 impl AnswerReferences {
-    /// Documents, and the versions of those that are quoted.
     fn all(&self) -> impl Iterator<Item = (&str, Option<u64>)> {
         self.citations
             .iter()
@@ -303,17 +306,17 @@ impl AnswerReferences {
     }
 }
 
-/// The id of what these parts determine: `a-` and 16 hexadecimal digits.
-pub(super) fn answer_id(parts: &[&str]) -> String {
-    let json = serde_json::to_vec(parts).unwrap_or_default();
-    format!(
-        "a-{}",
-        &Digest::from_content(&json).to_string()[..ID_DIGITS]
-    )
+/// `a-` and the first 16 hexadecimal digits of the digest of `parts` as JSON. Ids are names in the store: the JSON must not change.
+pub(super) fn answer_id(parts: &impl Serialize) -> String {
+    let mut hasher = blake3::Hasher::new();
+    // Parts are written in small pieces, which the hasher takes slowly. Neither it nor plain text can fail.
+    let mut writer = BufWriter::new(&mut hasher);
+    drop(serde_json::to_writer(&mut writer, parts));
+    drop(writer);
+    format!("a-{}", &hasher.finalize().to_hex()[..ID_DIGITS])
 }
 
-/// The id of an answer that is less than the one with this id was to be, for the reason of this code: whoever was promised the one
-/// finds the other.
+/// The id of a degraded answer, from the id of the complete one and the reason: [`AnswerStore::get_promised`] finds one by the other.
 pub(super) fn degraded_id(id: &str, code: &str) -> String {
     let digest = Digest::from_content(format!("{id} {code}").as_bytes()).to_string();
     format!(
@@ -368,7 +371,7 @@ mod tests {
             ..first.clone()
         };
         assert_eq!(other.save(second, &first.id).await, first);
-        // What it costs now is no part of it.
+        // The cost of this generation is not stored.
         assert_eq!(other.get(&first.id).await.unwrap(), Some(first));
         for bad in [
             "",
@@ -464,7 +467,7 @@ mod tests {
             ..full.clone()
         };
         answers().save(degraded_answer.clone(), &full.id).await;
-        // Another replica, or this one after a restart.
+        // As on another replica, or after a restart.
         assert_eq!(
             answers().get_promised(&full.id).await.unwrap(),
             Some(degraded_answer.clone())

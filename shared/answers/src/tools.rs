@@ -1,4 +1,4 @@
-//! What an agent may do: the tools of the MCP server, in the scope of the question.
+//! Tools an agent may call: those of the MCP server, in the scope of the question.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -9,57 +9,52 @@ use stemma_llm::request::OutputSchema;
 use super::context::SectionRequest;
 use crate::tree_search::Prompt;
 
-/// Characters that hold data together in other places; no title that is shown to who chooses has them.
+// Brackets and quotation marks are stripped from titles, so that no title in the prompt can look like a tool call.
 const STRIPPED_CHARS: [char; 12] = ['{', '}', '[', ']', '<', '>', '|', '`', '"', '“', '”', '\\'];
 
-/// What a model calls when it knows enough.
+// The pseudo tool a model calls to end the loop.
 pub(super) const DONE_TOOL: &str = "answer";
 
-/// A call of a tool, as a model writes it; what it leaves empty is not given. There is no scope among the arguments: that is the
-/// question's.
+/// A tool call as the model writes it; an empty argument is absent. The scope is never an argument: the question fixes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ToolCall {
-    /// The tool.
     pub tool: String,
-    /// What is looked for.
     pub query: String,
-    /// The document: a name, an id or a locator.
+    /// A name, an id or a locator.
     pub document: String,
-    /// Physical pages: `5-7,9`.
+    /// Physical pages (1-based): `5-7,9`.
     pub pages: String,
-    /// A section: `0019`.
+    /// A section id: `0019`.
     pub section: String,
     /// An Item: `1A`.
     pub item: String,
-    /// What lines are to match.
+    /// A pattern for lines.
     pub pattern: String,
-    /// Why, in a few words.
+    /// The model's reason, in a few words.
     pub why: String,
 }
 
-/// What a tool came to.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolReply {
-    /// What came of it, in our words and numbers alone: `3 sections fit`. Nothing of a document stands here, not even a name.
+    /// Fixed words and numbers only: `3 sections fit`. Never text from a document, not even a name.
     pub summary: String,
-    /// Names, titles and pages that were found, never the text of pages. Documents wrote them: shown as data, apart.
+    /// Names, titles and pages, never page text. Written by documents, so the prompt shows it apart, as data.
     pub data: String,
-    /// The documents that `data` names: what an agent may open further.
+    /// The documents that `data` names: the agent may open them next.
     pub documents: Vec<DocId>,
-    /// What is to be read for the answer.
+    /// Sections to read for the answer.
     pub sections: Vec<SectionRequest>,
-    /// Whether it was refused: no such tool, or beyond the scope of the question.
+    /// Whether the call was rejected: no such tool, or outside the scope of the question.
     pub is_rejected: bool,
 }
 
-/// The tools of one question.
 #[async_trait]
 pub trait ToolSet: Send + Sync {
-    /// Names, arguments and purposes, one tool on a line.
+    /// Name and description (arguments, purpose) of each tool.
     fn descriptions(&self) -> Vec<(&'static str, &'static str)>;
 
-    /// Calls a tool. What goes wrong is told to the model.
+    /// Calls a tool. Failures go into the reply, for the model.
     async fn call(&self, call: &ToolCall) -> ToolReply;
 }
 
@@ -69,17 +64,15 @@ what stands where, and order nothing. You open documents that the question names
 Leave empty what a tool does not take. why says in a few words what you expect. Take `answer` as soon as what was \
 read should answer the question. Tools:";
 
-/// A step as it is told to who chooses the next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct AgentStep {
-    /// In our words: the tool, and how it ended.
+    // Our words only: the tool, and how it ended.
     pub(super) summary: String,
-    /// What documents wrote: names, titles, paths; and what was called with.
+    // Text from documents (names, titles, paths) and the arguments of the call.
     pub(super) data: String,
 }
 
-/// The question which tool is next. What documents wrote stands in blocks of its own, as plain words: without brackets and quotation
-/// marks, so that no heading is a call.
+// Document text goes into separate blocks without brackets and quotation marks: a heading must not be read as a tool call.
 pub(super) fn next_tool_prompt(
     question: &str,
     tools: &dyn ToolSet,
@@ -126,10 +119,7 @@ pub(super) fn next_tool_prompt(
     prompt.with_block("Turns left", remaining_turns.to_string())
 }
 
-/// What of a reply can be a call.
-///
-/// # Errors
-/// What is wrong with it, for the model.
+// Errors go back to the model.
 pub(super) fn validate_call(call: ToolCall) -> Result<ToolCall, String> {
     let longest = [&call.query, &call.document, &call.pages, &call.pattern]
         .map(|text| text.chars().count())

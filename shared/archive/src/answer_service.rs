@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -114,6 +114,7 @@ impl AnswererFactory for AnswerService {
             answers: self.collection_answers(&archive.collection),
             settings,
             agent_tools: self.agent_tools,
+            id: OnceLock::new(),
         })
     }
 }
@@ -125,6 +126,8 @@ struct SnapshotAnswerer {
     answers: Arc<CollectionAnswers>,
     settings: AnswerSettings,
     agent_tools: AgentToolsFn,
+    // A request asks for the id of its question and then for the answer. Computing the id reads the whole scope.
+    id: OnceLock<(AskRequest, String)>,
 }
 
 impl SnapshotAnswerer {
@@ -163,12 +166,13 @@ impl SnapshotAnswerer {
             answers: Arc::clone(&self.answers),
             settings,
             agent_tools: self.agent_tools,
+            id: OnceLock::new(),
         };
         let id = id.to_owned();
         let question = question.clone();
         let producer = Arc::clone(&log);
         let answering = async move {
-            let answered = AssertUnwindSafe(over.answer_with_timeout(&question, &producer))
+            let answered = AssertUnwindSafe(over.answer_with_timeout(&id, &question, &producer))
                 .catch_unwind()
                 .await;
             let ended = answered.unwrap_or_else(|_| {
@@ -185,12 +189,13 @@ impl SnapshotAnswerer {
     /// The answer, or the end of its time: who asked may have gone, and an agent could go on for long.
     async fn answer_with_timeout(
         &self,
+        id: &str,
         question: &AskRequest,
         log: &EventLog,
     ) -> Result<Answer, AnswerError> {
         let seconds = self.settings.seconds;
-        match tokio::time::timeout(Duration::from_secs(seconds), self.generate(question, log)).await
-        {
+        let generating = self.generate(id, question, log);
+        match tokio::time::timeout(Duration::from_secs(seconds), generating).await {
             Ok(answered) => answered,
             Err(_) => {
                 let late = AnswerError::Timeout { seconds };
@@ -204,15 +209,23 @@ impl SnapshotAnswerer {
         }
     }
 
-    async fn generate(&self, question: &AskRequest, log: &EventLog) -> Result<Answer, AnswerError> {
+    async fn generate(
+        &self,
+        id: &str,
+        question: &AskRequest,
+        log: &EventLog,
+    ) -> Result<Answer, AnswerError> {
         let mut sink = log;
         if question.mode != AnswerMode::Agent {
-            return self.cached_answerer(None).answer(question, &mut sink).await;
+            return self
+                .cached_answerer(None)
+                .answer_as(id, question, &mut sink)
+                .await;
         }
         let inside = Arc::new(self.archive.restricted(&question.within, &question.filter));
         let tools = (self.agent_tools)(self.env.clone(), inside, question.item.clone());
         self.cached_answerer(Some(tools.as_ref()))
-            .answer(question, &mut sink)
+            .answer_as(id, question, &mut sink)
             .await
     }
 }
@@ -277,7 +290,15 @@ impl Answerer for SnapshotAnswerer {
     }
 
     fn answer_id(&self, question: &AskRequest) -> String {
-        self.cached_answerer(None).answer_id(question)
+        let answerer = self.cached_answerer(None);
+        let (memoized, id) = self
+            .id
+            .get_or_init(|| (question.clone(), answerer.answer_id(question)));
+        if memoized == question {
+            id.clone()
+        } else {
+            answerer.answer_id(question)
+        }
     }
 
     fn is_in_flight(&self, id: &str) -> bool {

@@ -1,4 +1,4 @@
-//! How much of the words of each Item changed.
+//! How much of the text of each Item changed.
 
 use serde::Serialize;
 use stemma_document::SectionId;
@@ -8,33 +8,42 @@ use super::matching::SectionMatches;
 use super::sentence_diff::diff_sentences;
 use super::sentences::Lexicon;
 
-/// Items of one answer.
 const MAX_ITEMS: usize = 100;
 
-/// How much of a text changed. A sentence that only stands elsewhere in it did not.
+/// How much of a text changed. A sentence that only moved within it did not change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Churn {
-    /// Words of the left.
     pub left_words: u64,
-    /// Words of the right.
     pub right_words: u64,
-    /// Share of the words of both that only one of them has, 0 to 1; `None` where a text is not known.
+    /// Share of the words of both that only one of them has, 0 to 1; `None` when a text is not available.
     pub changed: Option<f32>,
 }
 
-/// How much of an Item changed, all below it included.
+impl Churn {
+    fn oriented(self, swapped: bool) -> Self {
+        if !swapped {
+            return self;
+        }
+        Self {
+            left_words: self.right_words,
+            right_words: self.left_words,
+            ..self
+        }
+    }
+}
+
+/// How much of an Item changed, including its descendants.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ItemChurn {
-    /// Its section in the left; `None` where it was added.
+    /// `None` when the Item was added.
     pub left: Option<SectionId>,
-    /// Its section in the right; `None` where it was removed.
+    /// `None` when the Item was removed.
     pub right: Option<SectionId>,
-    /// How much changed.
     #[serde(flatten)]
     pub churn: Churn,
 }
 
-/// The churn of each Item, and of everything. Items inside Items are part of them. `swapped`: as seen from the right.
+// Churn per outermost Item, and of everything. `swapped`: the caller's left is the right here.
 pub(super) fn churn(
     left: &DocumentFeatures<'_>,
     right: &DocumentFeatures<'_>,
@@ -43,12 +52,6 @@ pub(super) fn churn(
     swapped: bool,
 ) -> (Vec<ItemChurn>, Churn) {
     let has_text = left.has_text && right.has_text;
-    let turned = |churn: Churn| Churn {
-        left_words: churn.right_words,
-        right_words: churn.left_words,
-        ..churn
-    };
-    let turn = |churn: Churn| if swapped { turned(churn) } else { churn };
     let mut pairs = item_pairs(left, right, matched);
     pairs.sort_by_key(|(one, other)| {
         let (first, then) = if swapped {
@@ -63,31 +66,20 @@ pub(super) fn churn(
         .map(|(one, other): (Option<u32>, Option<u32>)| {
             let from = one.map_or((0, 0), |at| left.subtree_sentences(at));
             let to = other.map_or((0, 0), |at| right.subtree_sentences(at));
-            let churn = turn(churn_of(left, from, right, to, lexicon, has_text));
-            let id = |side: &DocumentFeatures<'_>, at: Option<u32>| {
-                at.map(|at| side.nodes[at as usize].section.id)
-            };
-            let one = id(left, one);
-            let other = id(right, other);
+            let churn = churn_of(left, from, right, to, lexicon, has_text).oriented(swapped);
+            let one = one.map(|at| left.nodes[at as usize].section.id);
+            let other = other.map(|at| right.nodes[at as usize].section.id);
             let (left, right) = if swapped { (other, one) } else { (one, other) };
             ItemChurn { left, right, churn }
         })
         .collect();
-    let whole = |side: &DocumentFeatures<'_>| (0, side.sentences.len() as u32);
-    (
-        items,
-        turn(churn_of(
-            left,
-            whole(left),
-            right,
-            whole(right),
-            lexicon,
-            has_text,
-        )),
-    )
+    let all_left = (0, left.sentences.len() as u32);
+    let all_right = (0, right.sentences.len() as u32);
+    let all = churn_of(left, all_left, right, all_right, lexicon, has_text);
+    (items, all.oriented(swapped))
 }
 
-/// The Items of both sides, each with its partner, whether that is an Item or not.
+// The Items of both documents with their partners, which need not be Items.
 fn item_pairs(
     left: &DocumentFeatures<'_>,
     right: &DocumentFeatures<'_>,

@@ -1,4 +1,4 @@
-//! A document as it is aligned: its sections in reading order with their words, titles and Items as numbers.
+//! A document prepared for alignment: sections in reading order, with words, titles and Items interned as numbers.
 
 use std::collections::HashMap;
 
@@ -10,55 +10,52 @@ use super::titles;
 use super::{AlignError, AlignInput};
 use stemma_catalog::items;
 
-/// Sections of one document that are aligned.
+/// Maximum sections per document.
 pub const MAX_SECTIONS: usize = 50_000;
-/// Words of one document that are compared.
+/// Maximum words per document.
 pub const MAX_WORDS: usize = 8_000_000;
-/// Lines read beyond those a document has: sections of an imported tree may lie over each other.
+// Lines read beyond those of the document: sections of an imported tree may overlap.
 const MAX_EXTRA_LINES: usize = 200_000;
 
-/// One section.
 pub(super) struct SectionFeatures<'a> {
     pub(super) section: &'a Section,
-    /// The section above it, by its place.
+    // Index of the parent.
     pub(super) parent: Option<u32>,
-    /// The place behind its last descendant.
+    // Index after the last descendant.
     pub(super) end: u32,
-    /// Its title without numbers and dates.
+    // Interned title without numbers and dates.
     pub(super) title: u32,
-    /// Its title with the titles above it.
+    // Interned titles from the root down.
     pub(super) path: u32,
-    /// What it is among the Items of its form.
+    // Interned key of its Item.
     pub(super) item: Option<u32>,
-    /// Its own text without its heading, in the words of its side.
+    // Own text without the heading: range in `DocumentFeatures::words`.
     pub(super) words: (u32, u32),
-    /// The sentences of that text, in those of its side.
+    // Range in `DocumentFeatures::sentences`.
     pub(super) sentences: (u32, u32),
-    /// Its own text as one number: equal for equal words.
+    // Interned own text: equal for equal words.
     pub(super) body: u32,
-    /// Its text and all below it as one number.
+    // Interned title, own text and children.
     pub(super) subtree: u32,
-    /// Whether its heading stands in the document.
+    // Whether the heading is printed in the document.
     pub(super) is_heading: bool,
     lines: Vec<BodyLine<'a>>,
 }
 
-/// One document.
 pub(super) struct DocumentFeatures<'a> {
     pub(super) nodes: Vec<SectionFeatures<'a>>,
     pub(super) words: Vec<Word>,
     pub(super) sentences: Vec<SentenceSpan>,
-    /// Each sentence as one number: equal for equal words.
+    // Interned sentences: equal for equal words.
     pub(super) keys: Vec<u32>,
-    /// The section each sentence stands in.
+    // Index of the section of each sentence.
     pub(super) section_of_sentence: Vec<u32>,
-    /// Whether its text is known.
     pub(super) has_text: bool,
-    /// Words of each title that say something.
+    // Interned words of each title key.
     pub(super) title_words: Vec<Vec<Word>>,
 }
 
-/// What is numbered over both documents.
+// Shared by both documents, so that equal things get equal numbers.
 #[derive(Default)]
 pub(super) struct Interner {
     pub(super) lexicon: Lexicon,
@@ -73,7 +70,6 @@ fn intern<K: std::hash::Hash + Eq>(numbers: &mut HashMap<K, u32>, key: K) -> u32
 }
 
 impl<'a> DocumentFeatures<'a> {
-    /// Reads a document.
     pub(super) fn new(
         compared: &AlignInput<'a>,
         form: &str,
@@ -111,7 +107,7 @@ impl<'a> DocumentFeatures<'a> {
             )?;
             above.push(at);
         }
-        // Descendants stand behind their ancestors: from the last on, each end is known before it is handed up.
+        // Descendants come after their ancestors: going backwards, each end is final before it is passed up.
         for at in (0..side.nodes.len()).rev() {
             let end = side.nodes[at].end;
             let parent = side.nodes[at].parent;
@@ -204,25 +200,21 @@ impl<'a> DocumentFeatures<'a> {
         }
     }
 
-    /// The words of a section's own text.
     pub(super) fn body_words(&self, node: &SectionFeatures<'_>) -> &[Word] {
         &self.words[node.words.0 as usize..node.words.1 as usize]
     }
 
-    /// The words of a sentence.
     pub(super) fn sentence(&self, at: u32) -> &[Word] {
         let (start, end) = self.sentences[at as usize].words;
         &self.words[start as usize..end as usize]
     }
 
-    /// The sentences of a section and all below it.
     pub(super) fn subtree_sentences(&self, at: u32) -> (u32, u32) {
         let node = &self.nodes[at as usize];
         let last = &self.nodes[node.end as usize - 1];
         (node.sentences.0, last.sentences.1)
     }
 
-    /// How many words those have.
     pub(super) fn subtree_words(&self, at: u32) -> u64 {
         let (first, last) = self.subtree_sentences(at);
         (first..last)
@@ -230,7 +222,7 @@ impl<'a> DocumentFeatures<'a> {
             .sum()
     }
 
-    /// A sentence as it stands in the document, white space folded, and the line it starts on.
+    // A sentence as printed, white space folded, and the line it starts on.
     pub(super) fn quote(&self, at: u32, most_chars: usize) -> (String, Option<BodyLine<'a>>) {
         let sentence = &self.sentences[at as usize];
         let lines = &self.nodes[self.section_of_sentence[at as usize] as usize].lines;
@@ -268,7 +260,7 @@ impl<'a> DocumentFeatures<'a> {
     }
 }
 
-/// Numbers sentences, texts and sub-trees alike on both sides where their words are alike.
+// Gives equal sentences, texts and subtrees of both documents equal numbers.
 pub(super) fn number_texts(left: &mut DocumentFeatures<'_>, right: &mut DocumentFeatures<'_>) {
     let mut keys_left = Vec::new();
     let mut keys_right = Vec::new();
@@ -294,7 +286,7 @@ pub(super) fn number_texts(left: &mut DocumentFeatures<'_>, right: &mut Document
     right.number_subtrees(keys_right, &bodies_right, &mut wholes);
 }
 
-/// The sections from `root` down, or all, with their depth below it.
+// The sections from `root` down, or all, with their depth relative to it.
 fn sections_within(
     tree: &SectionTree,
     root: Option<SectionId>,
@@ -316,8 +308,8 @@ fn lines_in(body: &SourceBody) -> usize {
     }
 }
 
-/// Whether a line at the edge of a page belongs to the page, not to the text, and was not seen as such when the page was
-/// read: a page number, a link back to the contents, a heading `(continued)`.
+// Lines at the edge of a page that extraction did not recognize as furniture: a page number, a link back to the contents, a
+// heading `(continued)`.
 fn is_page_furniture(line: &BodyLine<'_>, pages: &[Page]) -> bool {
     let Some(page) = line.page.and_then(|page| pages.get(page.index())) else {
         return false;
@@ -341,7 +333,7 @@ fn is_page_furniture(line: &BodyLine<'_>, pages: &[Page]) -> bool {
     numbered || first && (text.eq_ignore_ascii_case("table of contents") || continued)
 }
 
-/// How many of the first words of a text are its heading.
+// How many words at the beginning of a section's text are its heading.
 fn heading_words(title: &str, text: &[Word], lexicon: &mut Lexicon) -> u32 {
     let line = |text| BodyLine {
         text,
@@ -352,7 +344,7 @@ fn heading_words(title: &str, text: &[Word], lexicon: &mut Lexicon) -> u32 {
     };
     let mut heading = Vec::new();
     split_sentences(&[line(title)], lexicon, &mut heading);
-    // The number of an Item may stand in the text and not in the title, or the other way round.
+    // The Item number may be in the text and not in the title, or the reverse.
     let bare = titles::strip_number(title);
     let mut title_words = Vec::new();
     split_sentences(&[line(bare)], lexicon, &mut title_words);
@@ -365,7 +357,7 @@ fn heading_words(title: &str, text: &[Word], lexicon: &mut Lexicon) -> u32 {
     ahead.map_or(0, |skip| (skip + title_words.len()) as u32)
 }
 
-/// What the sections of a tree are among Items: a word that is the same on forms that ask for the same.
+// Keys of the sections that are Items; equal Items of different forms share a key.
 fn item_keys(tree: &SectionTree, form: &str) -> HashMap<SectionId, String> {
     let mut item_keys: HashMap<SectionId, String> = HashMap::new();
     for item in items::section_items(tree) {

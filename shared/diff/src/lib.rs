@@ -1,22 +1,23 @@
-//! Which section of one document is which of another, and what became of it: last year's risk factors beside this year's.
+//! Compares two filings section by section: last year's risk factors beside this year's.
 //!
-//! Sections are matched by their Item, their title without number and date, and their words (weighed by how few sections
-//! have them); sections above and beside a pair speak for it. Each section then is unchanged, modified, added or removed,
-//! and may besides have another title or stand elsewhere. No model is asked; the same two documents give the same answer,
-//! and the other way round its mirror image. Time grows with the size of both, not with their product.
+//! Sections are matched by Item, by title without number and date, and by their words weighted by rarity; matched parents and
+//! neighbors support a pair. Each section is then unchanged, modified, added or removed, and may also be renamed or moved. No
+//! model is involved. The result is deterministic, and swapping the documents mirrors it. Time grows with the size of both
+//! documents, not with their product.
 //!
 //! ```
 //! # fn show(left: &stemma_document::SectionTree, right: &stemma_document::SectionTree) -> Result<(), stemma_diff::AlignError> {
-//! use stemma_diff::{Compared, Options, align};
-//! let alignment = align(&Compared::of(left, None), &Compared::of(right, None), &Options::default())?;
+//! use stemma_diff::{AlignInput, AlignOptions, align};
+//! let alignment = align(&AlignInput::new(left, None), &AlignInput::new(right, None), &AlignOptions::default())?;
 //! for pair in &alignment.pairs {
-//!     println!("{:?} {:?}: {}", pair.left, pair.right, pair.outcome.as_str());
+
+//!     println!("{:?} {:?}: {}", pair.left, pair.right, pair.status.as_str());
 //! }
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! What it refuses to do: call a text unchanged that it does not have, or one whose words are not the same.
+//! A text is never called unchanged when it is not available, or when its words differ.
 
 mod churn;
 mod features;
@@ -46,24 +47,22 @@ use sentence_index::SentenceIndex;
 use sentences::Lexicon;
 use similarity::TermWeights;
 
-/// Characters of a sentence that are shown.
+// Longer quoted sentences are cut.
 const SENTENCE_CHARS: usize = 400;
-/// Words with letters that a sentence has to be worth showing.
+// Shorter sentences are not worth quoting.
 const MIN_QUOTED_WORDS: usize = 6;
 
-/// A document, or a section of it with all below, to be aligned.
+/// A document, or one of its sections with all descendants, to be aligned.
 #[derive(Debug, Clone, Copy)]
 pub struct AlignInput<'a> {
-    /// Its tree.
     pub tree: &'a SectionTree,
-    /// Its text; `None` where it is not known, as of an imported tree.
+    /// `None` when the text is not available, as for an imported tree.
     pub body: Option<&'a SourceBody>,
-    /// Only this section and all below it.
+    /// Only this section and its descendants.
     pub within: Option<SectionId>,
 }
 
 impl<'a> AlignInput<'a> {
-    /// All of a document.
     pub fn new(tree: &'a SectionTree, body: Option<&'a SourceBody>) -> Self {
         Self {
             tree,
@@ -73,10 +72,9 @@ impl<'a> AlignInput<'a> {
     }
 }
 
-/// What to tell besides the pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AlignOptions {
-    /// Sentences of each sort that are told of each pair: added, removed, reworded.
+    /// Maximum quoted sentences per pair and kind: added, removed, reworded.
     pub sentences: usize,
 }
 
@@ -86,16 +84,15 @@ impl Default for AlignOptions {
     }
 }
 
-/// Why two documents are not aligned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AlignError {
-    /// One of them has too many sections.
+    /// One document has too many sections.
     #[error("a document of more than {most} sections is not aligned")]
     TooManySections {
         /// [`MAX_SECTIONS`].
         most: usize,
     },
-    /// One of them has too much text, or sections that lie over each other.
+    /// One document has too much text, or overlapping sections.
     #[error("a document of more than {most} words is not aligned")]
     TooManyWords {
         /// [`MAX_WORDS`].
@@ -103,47 +100,46 @@ pub enum AlignError {
     },
 }
 
-/// Two documents side by side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Alignment {
-    /// Every section of both exactly once: in the order of the right; a section of the left alone behind the one it
+    /// Every section of both documents exactly once, in the order of the right. A section of the left alone comes after the one it
     /// followed there.
     pub pairs: Vec<Pair>,
-    /// How much of each Item changed, all below it included, in the order of the right.
+    /// Changes per Item, including its descendants, in the order of the right.
     pub items: Vec<ItemChurn>,
-    /// How much of everything changed.
+    /// Changes of the whole document.
     pub all: Churn,
 }
 
-/// A section with its partner, or a section without one.
+/// A section with its partner, or without one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pair {
-    /// The section of the left; `None` where it was added.
+    /// `None` when the section was added.
     pub left: Option<SectionId>,
-    /// The section of the right; `None` where it was removed.
+    /// `None` when the section was removed.
     pub right: Option<SectionId>,
-    /// What became of its own text.
+    /// What happened to the section's own text.
     #[serde(rename = "outcome")]
     pub status: DiffStatus,
-    /// Whether its title has other words. Numbers and dates do not count.
+    /// Whether the words of the title changed. Numbers and dates do not count.
     pub renamed: bool,
-    /// Whether it stands below another section, or in another order among its siblings.
+    /// Whether the section has another parent, or another position among its siblings.
     pub moved: bool,
-    /// Share of the words of its own text that both have, 0 to 1; `None` where there is nothing to compare.
+    /// Share of the words of both own texts that both have, 0 to 1; `None` when there is nothing to compare.
     pub similarity: Option<f32>,
-    /// The section of the other side in whose own text most of its words stand, where it has no partner: it was divided
-    /// off, or merged into it.
+    /// For a section without a partner: the section of the other document that has most of its words, when it was split off or
+    /// merged.
     pub stands_in: Option<SectionId>,
-    /// Sentences of the left alone.
+    /// Sentences of the left only.
     pub removed: Vec<QuotedSentence>,
-    /// Sentences of the right alone.
+    /// Sentences of the right only.
     pub added: Vec<QuotedSentence>,
-    /// Sentences that stayed with other words.
+    /// Sentences that changed words.
     pub reworded: Vec<SentenceRewording>,
 }
 
 impl Pair {
-    /// The same seen from the other side.
+    // The same pair with left and right swapped.
     fn mirrored(self) -> Self {
         let outcome = match self.status {
             DiffStatus::Added => DiffStatus::Removed,
@@ -174,24 +170,23 @@ impl Pair {
     }
 }
 
-/// What became of a section's own text.
+/// What happened to a section's own text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiffStatus {
-    /// Word by word the same.
+    /// The same words.
     Unchanged,
-    /// Other words.
     Modified,
     /// Only the right has the section.
     Added,
-    /// Only the left has it.
+    /// Only the left has the section.
     Removed,
-    /// Both have it, and the text of one is not known.
+    /// Both have it, but a text is not available.
     Unknown,
 }
 
 impl DiffStatus {
-    /// All, in the order of an account.
+    /// All, in display order.
     pub const ALL: [DiffStatus; 5] = [
         DiffStatus::Modified,
         DiffStatus::Added,
@@ -200,7 +195,6 @@ impl DiffStatus {
         DiffStatus::Unknown,
     ];
 
-    /// The stable word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             DiffStatus::Unchanged => "unchanged",
@@ -212,54 +206,44 @@ impl DiffStatus {
     }
 }
 
-/// A sentence as it stands in its document.
+/// A sentence quoted from its document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QuotedSentence {
-    /// The sentence, white space folded; at most 400 characters.
+    /// White space folded; at most 400 characters.
     pub text: String,
-    /// The physical page it begins on; `None` in texts without pages.
+    /// Physical page (1-based) it begins on; `None` in documents without pages.
     pub page: Option<u32>,
-    /// The line it begins on, on its page or in the text, from 1.
+    /// Line (1-based) it begins on, of its page or of the text.
     pub line: u32,
 }
 
-/// A sentence before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SentenceRewording {
-    /// As the left has it.
     pub left: QuotedSentence,
-    /// As the right has it.
     pub right: QuotedSentence,
 }
 
 /// Aligns two documents.
 ///
 /// # Errors
-/// [`AlignError`] when one of them is too large.
+/// [`AlignError`] when a document is too large.
 pub fn align(
     left: &AlignInput<'_>,
     right: &AlignInput<'_>,
     options: &AlignOptions,
 ) -> Result<Alignment, AlignError> {
-    // All is done in one order of the two, whichever is called left: so the other way round is the mirror image.
+    // Always work in one order of the two, whatever is called left: swapped arguments then give the mirrored result.
     let swapped = document_order(left, right).is_gt();
     let (one, other) = if swapped {
         (right, left)
     } else {
         (left, right)
     };
-    let form = |compared: &AlignInput<'_>| {
-        compared
-            .tree
-            .facts
-            .form
-            .as_ref()
-            .map(|fact| fact.value.clone())
-    };
-    let forms = (form(one), form(other));
-    // A form that is not known is taken for the other's.
-    let one_form = titles::form_family(forms.0.as_deref().or(forms.1.as_deref()));
-    let other_form = titles::form_family(forms.1.as_deref().or(forms.0.as_deref()));
+    let one_own_form = form_of(one);
+    let other_own_form = form_of(other);
+    // An unknown form is assumed to be the other's.
+    let one_form = titles::form_family(one_own_form.as_deref().or(other_own_form.as_deref()));
+    let other_form = titles::form_family(other_own_form.as_deref().or(one_own_form.as_deref()));
     let mut numbered = Interner::default();
     let mut one = DocumentFeatures::new(one, one_form, &mut numbered)?;
     let mut other = DocumentFeatures::new(other, other_form, &mut numbered)?;
@@ -280,7 +264,16 @@ pub fn align(
     Ok(builder.build(&moved, swapped))
 }
 
-/// An order of documents by what they say.
+fn form_of(input: &AlignInput<'_>) -> Option<String> {
+    input
+        .tree
+        .facts
+        .form
+        .as_ref()
+        .map(|fact| fact.value.clone())
+}
+
+// A total order of documents by content.
 fn document_order(one: &AlignInput<'_>, other: &AlignInput<'_>) -> std::cmp::Ordering {
     fn lines<'a>(compared: &AlignInput<'a>) -> impl Iterator<Item = &'a str> {
         compared
@@ -302,25 +295,17 @@ fn document_order(one: &AlignInput<'_>, other: &AlignInput<'_>) -> std::cmp::Ord
             (depth, section.title.as_str(), page, line)
         })
     }
-    let form = |compared: &AlignInput<'_>| {
-        compared
-            .tree
-            .facts
-            .form
-            .as_ref()
-            .map(|fact| fact.value.clone())
-    };
-    let form_order = (one.within, one.body.is_some(), form(one)).cmp(&(
+
+    let form_order = (one.within, one.body.is_some(), form_of(one)).cmp(&(
         other.within,
         other.body.is_some(),
-        form(other),
+        form_of(other),
     ));
     form_order
         .then_with(|| sections(one).cmp(sections(other)))
         .then_with(|| lines(one).cmp(lines(other)))
 }
 
-/// Puts what was found into words.
 struct AlignmentBuilder<'t> {
     left: &'t DocumentFeatures<'t>,
     right: &'t DocumentFeatures<'t>,
@@ -331,11 +316,11 @@ struct AlignmentBuilder<'t> {
 }
 
 impl AlignmentBuilder<'_> {
-    /// `swapped`: the left is to be called right, and the other way round.
+    // `swapped`: the caller's left is the right here.
     fn build(&self, moved: &[bool], swapped: bool) -> Alignment {
         let left_keys = self.sentence_keys(self.left);
         let right_keys = self.sentence_keys(self.right);
-        let homes = [
+        let sentence_indexes = [
             SentenceIndex::new(self.left),
             SentenceIndex::new(self.right),
         ];
@@ -350,7 +335,7 @@ impl AlignmentBuilder<'_> {
                     one,
                     DiffStatus::Removed,
                     &right_keys,
-                    &homes[1],
+                    &sentence_indexes[1],
                     self.right,
                 ),
                 (None, Some(other)) => self.unmatched_pair(
@@ -358,7 +343,7 @@ impl AlignmentBuilder<'_> {
                     other,
                     DiffStatus::Added,
                     &left_keys,
-                    &homes[0],
+                    &sentence_indexes[0],
                     self.left,
                 ),
                 (None, None) => continue,
@@ -422,7 +407,7 @@ impl AlignmentBuilder<'_> {
         at: u32,
         outcome: DiffStatus,
         elsewhere: &HashSet<u32>,
-        homes: &SentenceIndex,
+        others_index: &SentenceIndex,
         others: &DocumentFeatures<'_>,
     ) -> Pair {
         let node = &side.nodes[at as usize];
@@ -437,9 +422,9 @@ impl AlignmentBuilder<'_> {
         } else {
             (Vec::new(), sentences_shown)
         };
-        let stands_in = homes
+        let stands_in = others_index
             .main_section(side, at)
-            .map(|(home, _)| others.nodes[home as usize].section.id);
+            .map(|(section, _)| others.nodes[section as usize].section.id);
         let renamed = false;
         let moved = false;
         let similarity = None;
@@ -458,7 +443,7 @@ impl AlignmentBuilder<'_> {
         }
     }
 
-    /// The sentences that say most, in reading order; none that stands elsewhere in the other document.
+    // The sentences with the highest term weight, in reading order, except those that occur elsewhere in the other document.
     fn top_sentences(
         &self,
         side: &DocumentFeatures<'_>,
@@ -470,13 +455,9 @@ impl AlignmentBuilder<'_> {
             .iter()
             .filter_map(|at: &u32| {
                 let words = side.sentence(*at);
-                let lettered = words
-                    .iter()
-                    .filter(|word| lexicon.has_letter(**word))
-                    .count();
                 let weight: f32 = words.iter().map(|word| self.weights.weight(*word)).sum();
-                let enough = lettered >= MIN_QUOTED_WORDS && lettered * 3 >= words.len() * 2;
-                (enough && !elsewhere.contains(&side.keys[*at as usize])).then_some((weight, *at))
+                let is_new = !elsewhere.contains(&side.keys[*at as usize]);
+                (is_new && is_quotable(words, lexicon)).then_some((weight, *at))
             })
             .collect();
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -488,7 +469,7 @@ impl AlignmentBuilder<'_> {
             .collect()
     }
 
-    /// The sentences of which most words changed, in reading order; rows of tables are left out.
+    // The sentences with most changed words, in reading order, without table rows.
     fn top_reworded(&self, changes: &SentenceDiff) -> Vec<SentenceRewording> {
         let lexicon = self.lexicon;
         let mut candidates: Vec<(usize, u32, u32)> = changes
@@ -497,13 +478,9 @@ impl AlignmentBuilder<'_> {
             .filter_map(|(one, other, common): &(u32, u32, u32)| {
                 let left = self.left.sentence(*one);
                 let right = self.right.sentence(*other);
-                let lettered = left
-                    .iter()
-                    .filter(|word| lexicon.has_letter(**word))
-                    .count();
-                let telling = lettered >= MIN_QUOTED_WORDS && lettered * 3 >= left.len() * 2;
                 let changed = left.len() + right.len() - 2 * (*common as usize);
-                telling.then_some((changed, *one, *other))
+
+                is_quotable(left, lexicon).then_some((changed, *one, *other))
             })
             .collect();
         candidates.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -519,6 +496,14 @@ impl AlignmentBuilder<'_> {
     }
 }
 
+// At least six words with letters, which make up two thirds: table rows say nothing without their column headings.
+fn is_quotable(words: &[sentences::Word], lexicon: &Lexicon) -> bool {
+    let lettered = words
+        .iter()
+        .filter(|word| lexicon.has_letter(**word))
+        .count();
+    lettered >= MIN_QUOTED_WORDS && lettered * 3 >= words.len() * 2
+}
 fn quote_sentence(side: &DocumentFeatures<'_>, at: u32) -> QuotedSentence {
     let (text, line) = side.quote(at, SENTENCE_CHARS);
     let page = line.and_then(|line| line.page).map(|page| page.get());

@@ -1,8 +1,8 @@
-//! Which section of one document is which of the other.
+//! Matches the sections of two documents.
 //!
-//! Pairs that could be are gathered from equal texts, equal titles, equal Items and shared words, a bounded number for
-//! each section. They are scored, and taken from the surest down, in rounds: what a round has settled speaks for or
-//! against the pairs below it in the next.
+//! Candidate pairs come from equal texts, equal titles, equal Items and shared words, a bounded number per section. They are
+//! scored and accepted from the best down, in rounds with decreasing thresholds: pairs accepted in one round raise or
+//! lower the scores of pairs around them in the next.
 
 use std::collections::HashMap;
 
@@ -11,26 +11,25 @@ use super::sentence_index::SentenceIndex;
 use super::sentences::Word;
 use super::similarity::{self, TermWeights, Terms};
 
-/// Scores from which pairs are taken, round by round.
+// Minimum scores, round by round. Sure pairs come first, since they decide the context of doubtful ones.
 const ROUNDS: [f32; 4] = [0.92, 0.75, 0.6, 0.42];
-/// Sections of one title, or one text, that are all compared with all.
+// Up to this many sections with equal keys are compared pairwise.
 const MAX_FULL_COMPARE: usize = 8;
-/// How far the place among equals may differ where there are more.
+// With more, only sections at about the same rank among them are compared.
 const MAX_RANK_DISTANCE: usize = 2;
-/// Words from which an equal text is no accident.
+// An equal text of at least this many words is no coincidence.
 const MIN_DISTINCTIVE_WORDS: usize = 16;
 
-/// A pair that could be.
 struct PairCandidate {
     left: u32,
     right: u32,
-    /// How sure it is, whatever the sections around it are.
+    // Score regardless of context.
     base: f32,
-    /// How far apart the two stand in their documents, 0 to 1.
+    // Difference of the relative positions in the documents, 0 to 1.
     distance: f32,
 }
 
-/// Partners of the sections of both sides.
+// Index of the partner, for the sections of each document.
 pub(super) struct SectionMatches {
     pub(super) left: Vec<Option<u32>>,
     pub(super) right: Vec<Option<u32>>,
@@ -54,7 +53,7 @@ impl SectionMatches {
     }
 }
 
-/// Finds the partners. `same_form`: Items are told apart by their numbers.
+// `same_form`: both documents use the same Item numbers.
 pub(super) fn match_sections(
     left: &DocumentFeatures<'_>,
     right: &DocumentFeatures<'_>,
@@ -68,24 +67,27 @@ pub(super) fn match_sections(
     for least in ROUNDS {
         let above_left = matched_ancestors(left, &matched.left);
         let above_right = matched_ancestors(right, &matched.right);
-        let context = |candidate: &PairCandidate| {
-            let one = above_left[candidate.left as usize];
-            let other = above_right[candidate.right as usize];
-            let agrees = match (one, other) {
-                (Some(one), Some(other)) => matched.left[one as usize] == Some(other),
-                (one, other) => one.is_none() && other.is_none(),
-            };
-            let beside = has_matched_neighbor(left, right, &matched, candidate);
-            candidate.base + if agrees { 0.08 } else { -0.12 } + if beside { 0.05 } else { 0.0 }
-                - 0.03 * candidate.distance
-        };
         let mut sure: Vec<(f32, &PairCandidate)> = candidates
             .iter()
-            .filter(|one| {
-                matched.left[one.left as usize].is_none()
-                    && matched.right[one.right as usize].is_none()
+            .filter(|candidate| {
+                matched.left[candidate.left as usize].is_none()
+                    && matched.right[candidate.right as usize].is_none()
             })
-            .map(|candidate| (context(candidate), candidate))
+            .map(|candidate| {
+                let one = above_left[candidate.left as usize];
+                let other = above_right[candidate.right as usize];
+                let parents_match = match (one, other) {
+                    (Some(one), Some(other)) => matched.left[one as usize] == Some(other),
+                    (one, other) => one.is_none() && other.is_none(),
+                };
+                let has_neighbor = has_matched_neighbor(left, right, &matched, candidate);
+                // Fitted weights: a wrong parent costs more than a right one gains, position only breaks ties.
+                let score = candidate.base
+                    + if parents_match { 0.08 } else { -0.12 }
+                    + if has_neighbor { 0.05 } else { 0.0 }
+                    - 0.03 * candidate.distance;
+                (score, candidate)
+            })
             .filter(|(score, _)| *score >= least)
             .collect();
         sure.sort_by(|(a, one), (b, other)| {
@@ -100,30 +102,29 @@ pub(super) fn match_sections(
     matched
 }
 
-/// Sections without a partner of which one has most of the other's sentences: it grew, or shrank, under another title.
+// Pairs unmatched sections when one has most of the other's sentences: a section that grew or shrank under a new title.
 fn match_contained(
     left: &DocumentFeatures<'_>,
     right: &DocumentFeatures<'_>,
     matched: &mut SectionMatches,
 ) {
-    let homes = (SentenceIndex::new(left), SentenceIndex::new(right));
+    let left_index = SentenceIndex::new(left);
+    let right_index = SentenceIndex::new(right);
     let above_left = matched_ancestors(left, &matched.left);
     let above_right = matched_ancestors(right, &matched.right);
     let mut candidates = Vec::new();
     for at in (0..left.nodes.len() as u32).filter(|at| matched.left[*at as usize].is_none()) {
         candidates.extend(
-            homes
-                .1
+            right_index
                 .main_section(left, at)
-                .map(|(home, words)| (words, at, home)),
+                .map(|(section, words)| (words, at, section)),
         );
     }
     for at in (0..right.nodes.len() as u32).filter(|at| matched.right[*at as usize].is_none()) {
         candidates.extend(
-            homes
-                .0
+            left_index
                 .main_section(right, at)
-                .map(|(home, words)| (words, home, at)),
+                .map(|(section, words)| (words, section, at)),
         );
     }
     candidates
@@ -140,7 +141,7 @@ fn match_contained(
     }
 }
 
-/// Sections that are the same with all below them, under the same titles: the first with the first, and so on.
+// Subtrees equal in text and titles are matched in order. Nothing else could fit them better.
 fn match_identical_subtrees(
     left: &DocumentFeatures<'_>,
     right: &DocumentFeatures<'_>,
@@ -159,7 +160,7 @@ fn match_identical_subtrees(
     }
 }
 
-/// The nearest section above each that has a partner.
+// The nearest ancestor of each section that has a partner.
 pub(super) fn matched_ancestors(
     side: &DocumentFeatures<'_>,
     partners: &[Option<u32>],
@@ -177,7 +178,7 @@ pub(super) fn matched_ancestors(
     above
 }
 
-/// Whether the sections just before, or just behind, are partners.
+// Whether the sections just before, or just after, are partners.
 fn has_matched_neighbor(
     left: &DocumentFeatures<'_>,
     right: &DocumentFeatures<'_>,
@@ -225,16 +226,17 @@ fn candidates(
         (&terms_left, &terms_right, 6),
         (&titles_left, &titles_right, 4),
     ] {
-        let forth = similarity::nearest(these, others, words, most);
-        let back = similarity::nearest(others, these, words, most);
+        let forward = similarity::nearest(these, others, words, most);
+        let backward = similarity::nearest(others, these, words, most);
         pairs.extend(
-            forth
+            forward
                 .iter()
                 .enumerate()
                 .flat_map(|(at, near)| near.iter().map(move |other| (at as u32, *other))),
         );
         pairs.extend(
-            back.iter()
+            backward
+                .iter()
                 .enumerate()
                 .flat_map(|(at, near)| near.iter().map(move |other| (*other, at as u32))),
         );
@@ -265,7 +267,7 @@ fn candidates(
         .collect()
 }
 
-/// Pairs of sections that are equal by `key`: all of few, of many those at about the same place among their equals.
+// Pairs of sections with equal keys: all when there are few, else those at about the same rank.
 fn equal_pairs(
     left: &DocumentFeatures<'_>,
     right: &DocumentFeatures<'_>,
@@ -300,7 +302,7 @@ fn equal_pairs(
     }
 }
 
-/// The words of titles, weighed by how few titles have them.
+// TF-IDF vectors of title words, of length 1.
 fn title_terms(
     left: &DocumentFeatures<'_>,
     right: &DocumentFeatures<'_>,
@@ -308,43 +310,50 @@ fn title_terms(
 ) -> (Vec<Terms>, Vec<Terms>) {
     let mut having = vec![0u32; words];
     let all = left.nodes.len() + right.nodes.len();
-    let sorted = |side: &DocumentFeatures<'_>| -> Vec<Vec<Word>> {
-        let each = side.title_words.iter().map(|title| {
-            let mut title = title.clone();
-            title.sort_unstable();
-            title.dedup();
-            title
-        });
-        each.collect()
-    };
-    let left = sorted(left);
-    let right = sorted(right);
+    let left = distinct_title_words(left);
+    let right = distinct_title_words(right);
     left.iter()
         .chain(&right)
         .flatten()
         .for_each(|word| having[*word as usize] += 1);
-    let weigh = |titles: Vec<Vec<Word>>| -> Vec<Terms> {
-        let weight = |word: Word| (1.0 + all as f32 / having[word as usize].max(1) as f32).ln();
-        titles
-            .into_iter()
-            .map(|title: Vec<Word>| {
-                let length = title
-                    .iter()
-                    .map(|word| weight(*word).powi(2))
-                    .sum::<f32>()
-                    .sqrt()
-                    .max(f32::MIN_POSITIVE);
-                title
-                    .into_iter()
-                    .map(|word| (word, weight(word) / length))
-                    .collect()
-            })
-            .collect()
-    };
-    (weigh(left), weigh(right))
+    let weights: Vec<f32> = having
+        .into_iter()
+        .map(|count| (1.0 + all as f32 / count.max(1) as f32).ln())
+        .collect();
+    (weigh_titles(left, &weights), weigh_titles(right, &weights))
 }
 
-/// How sure a pair is by itself. `text` is `None` where neither side has any to compare.
+fn distinct_title_words(side: &DocumentFeatures<'_>) -> Vec<Vec<Word>> {
+    side.title_words
+        .iter()
+        .map(|title| {
+            let mut title = title.clone();
+            title.sort_unstable();
+            title.dedup();
+            title
+        })
+        .collect()
+}
+
+fn weigh_titles(titles: Vec<Vec<Word>>, weights: &[f32]) -> Vec<Terms> {
+    titles
+        .into_iter()
+        .map(|title| {
+            let length = title
+                .iter()
+                .map(|word| weights[*word as usize].powi(2))
+                .sum::<f32>()
+                .sqrt()
+                .max(f32::MIN_POSITIVE);
+            title
+                .into_iter()
+                .map(|word| (word, weights[word as usize] / length))
+                .collect()
+        })
+        .collect()
+}
+
+// Score of a pair regardless of context; the constants are fitted. `text` is `None` when neither side has text.
 fn pair_score(
     left: &SectionFeatures<'_>,
     right: &SectionFeatures<'_>,
@@ -353,11 +362,11 @@ fn pair_score(
     same_form: bool,
 ) -> f32 {
     let same_title = left.title == right.title;
-    let words = |node: &SectionFeatures<'_>| (node.words.1 - node.words.0) as usize;
-    let same_text = left.body == right.body && words(left) >= MIN_DISTINCTIVE_WORDS;
+    let left_words = (left.words.1 - left.words.0) as usize;
+    let same_text = left.body == right.body && left_words >= MIN_DISTINCTIVE_WORDS;
     let items = match (left.item, right.item) {
         (Some(one), Some(other)) if one == other => 0.3,
-        // On one form another number is another thing; on two forms numbers that have no partner say little.
+        // On one form, another Item number is another subject; across forms, numbers without a shared key say less.
         (Some(_), Some(_)) => {
             if same_form {
                 -0.35
@@ -381,7 +390,7 @@ fn pair_score(
         None if same_title => 0.8,
         None => 0.7 * title,
     };
-    // What is the same Item is the same section, though all of it were new.
+    // The same Item is the same section, even with an entirely new text.
     let likeness = if items > 0.0 {
         likeness.max(0.35)
     } else {

@@ -1,13 +1,13 @@
-//! What became of sections: whether a partner stands elsewhere, and in which order pairs are told.
+//! Detects moved sections, and orders pairs for output.
 
 use std::collections::HashMap;
 
 use super::features::DocumentFeatures;
 use super::matching::{SectionMatches, matched_ancestors};
 
-/// Which sections of the left, by their places, stand elsewhere in the right: below another section, or among their
-/// siblings in another order. As few as possible are called moved; where that leaves a choice, the shorter ones.
-/// Items of two forms never are: where they stand is given by the form.
+// Which sections of the left are moved: another parent, or another order among their siblings. As few sections as possible are
+// called moved; among equal choices, those with the least text. Items on different forms never count as moved: the form
+// dictates their position.
 pub(super) fn moved_sections(
     left: &DocumentFeatures<'_>,
     right: &DocumentFeatures<'_>,
@@ -36,10 +36,13 @@ pub(super) fn moved_sections(
         }
     }
     for family in families.into_values() {
-        let weight = |at: u32| (1 << 40) + left.subtree_words(at).min((1 << 20) - 1);
+        // The number of sections counts first, their words (capped) break ties.
         let weighed: Vec<(u32, u64)> = family
             .iter()
-            .map(|(at, other)| (*other, weight(*at)))
+            .map(|(at, other)| {
+                let words = left.subtree_words(*at).min((1 << 20) - 1);
+                (*other, (1 << 40) + words)
+            })
             .collect();
         let in_order = longest_increasing(&weighed);
         family
@@ -50,11 +53,11 @@ pub(super) fn moved_sections(
     moved
 }
 
-/// Which of these stay where their places are to increase and their weights are to be the most.
+// The increasing subsequence with the most weight, in O(n log n): its members stay, the others moved.
 fn longest_increasing(places: &[(u32, u64)]) -> Vec<bool> {
     let mut ranks: Vec<u32> = places.iter().map(|(place, _)| *place).collect();
     ranks.sort_unstable();
-    // The best chain that ends at or below each rank: a Fenwick tree of maxima.
+    // Best chain that ends at or below each rank: a Fenwick tree of prefix maxima.
     let mut best: Vec<(u64, Option<usize>)> = vec![(0, None); ranks.len() + 1];
     let mut chains: Vec<(u64, Option<usize>)> = Vec::with_capacity(places.len());
     for (at, (place, weight)) in places.iter().enumerate() {
@@ -86,8 +89,8 @@ fn longest_increasing(places: &[(u32, u64)]) -> Vec<bool> {
     in_sequence
 }
 
-/// All sections of both sides in the order of the right; what is only left stands behind what it followed there.
-/// `swapped`: in the order of the left, and the other way round.
+// All sections of both documents in the order of the right; a section of the left alone follows its predecessor there.
+// `swapped`: in the order of the left instead.
 pub(super) fn pair_order(
     matched: &SectionMatches,
     swapped: bool,
@@ -97,28 +100,28 @@ pub(super) fn pair_order(
     } else {
         (&matched.left, &matched.right)
     };
-    let mut behind: HashMap<Option<u32>, Vec<u32>> = HashMap::new();
+    let mut unmatched_after: HashMap<Option<u32>, Vec<u32>> = HashMap::new();
     let mut last = None;
     for (at, partner) in from.iter().enumerate() {
         match partner {
             Some(other) => last = Some(*other),
-            None => behind.entry(last).or_default().push(at as u32),
+            None => unmatched_after.entry(last).or_default().push(at as u32),
         }
     }
     let mut pairs = Vec::with_capacity(from.len() + to.len());
-    let mut gone = |pairs: &mut Vec<_>, at: Option<u32>| {
+    let mut push_unmatched = |pairs: &mut Vec<_>, at: Option<u32>| {
         pairs.extend(
-            behind
+            unmatched_after
                 .remove(&at)
                 .into_iter()
                 .flatten()
                 .map(|one| (Some(one), None)),
         );
     };
-    gone(&mut pairs, None);
+    push_unmatched(&mut pairs, None);
     for (at, partner) in to.iter().enumerate() {
         pairs.push((*partner, Some(at as u32)));
-        gone(&mut pairs, Some(at as u32));
+        push_unmatched(&mut pairs, Some(at as u32));
     }
     if swapped {
         pairs

@@ -1,4 +1,4 @@
-//! The filing to compare with when none is named: the same issuer's one before, on the same form.
+//! Finds the filing to compare with when none is named: the issuer's previous one on the same form.
 
 use std::collections::HashSet;
 
@@ -7,66 +7,59 @@ use stemma_document::{CatalogEntry, DocId, Fact, FilingFacts};
 use super::titles::form_family;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 
-/// Filings named in a refusal.
+// Filings listed in an error.
 const MAX_CANDIDATES: usize = 5;
 
-/// Why there is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PriorFilingError {
-    /// The document does not say whose it is, or on which form, or for which period.
-    #[error("`{document}` does not say its {missing}, so which filing came before it is not known")]
+    /// The document lacks the facts that identify its predecessor.
+
+    #[error(
+        "`{document}` does not state its {missing}, so the filing before it is unknown; name it"
+    )]
     NotAFiling {
-        /// Its label.
         document: String,
-        /// What is missing: `issuer`, `form`, `period`.
+        /// `issuer`, `form` or `period`.
         missing: &'static str,
-        /// Labels of documents that could be meant.
+        /// Labels of possible filings.
         candidates: Vec<String>,
     },
-    /// The collection has none.
+    /// The collection has no earlier filing.
     #[error("no {form} of {issuer} before {period} is in the collection")]
     None {
-        /// The form.
         form: String,
-        /// Whose filings.
         issuer: String,
-        /// The period of the document.
+        /// Period of the document.
         period: String,
         /// Labels of the issuer's other filings, the nearest in time first.
         candidates: Vec<String>,
     },
-    /// There are several for the same period.
+    /// Several filings have the same period.
     #[error("{count} filings of {issuer} are for {period}")]
     Several {
-        /// Whose filings.
         issuer: String,
-        /// Their period.
         period: String,
-        /// How many.
         count: usize,
-        /// Their labels.
         candidates: Vec<String>,
     },
-    /// A company has none for a year.
+    /// The company has no filing for the year.
     #[error("no {form} of {issuer} for {year} is in the collection")]
     NoYear {
-        /// The form, or `filing` where any will do.
+        /// `filing` when no form was given.
         form: String,
-        /// Whose filings.
         issuer: String,
-        /// The fiscal year.
         year: String,
         /// Labels of its filings.
         candidates: Vec<String>,
     },
 }
 
-/// The filing before `listed`: of the same issuer and form, for the latest period that ended before its own; of a quarter
-/// the same quarter of an earlier year, where there is one. An amendment comes after the filing it amends, and none is
-/// compared with an amendment.
+/// The filing before `catalog_document`: same issuer and form, the latest period that ended before its own. For a quarter, the
+/// same quarter of an earlier year if there is one. An amendment follows the filing it amends, and is never itself the
+/// filing to compare with.
 ///
 /// # Errors
-/// [`PriorFilingError`] when there is none or more than one, with what could be meant.
+/// [`PriorFilingError`] when there is no such filing or more than one, with candidates.
 pub fn prior_filing<'c>(
     catalog: &'c Catalog,
     catalog_document: &CatalogDocument,
@@ -88,10 +81,11 @@ pub fn prior_filing<'c>(
     let Some(form) = fact_value(&facts.form) else {
         return Err(lacking("form", labels(&same)));
     };
-    let Some(period) = period(facts) else {
+
+    let Some(period) = period_text(facts) else {
         return Err(lacking("period", labels(&same)));
     };
-    // A quarter is compared with the same quarter of the year before, where that is there.
+    // A quarter is compared with the same quarter of the year before: business is seasonal.
     let quarter = fact_value(&facts.fiscal_period).filter(|_| form_family(Some(form)) == "10-Q");
     let amends = form.ends_with("/A");
     let all: Vec<&CatalogDocument> = same
@@ -150,11 +144,11 @@ pub fn prior_filing<'c>(
     }
 }
 
-/// The filing of a fiscal year among `filings`; `form` where only one will do. Without a form an annual report is meant
-/// before others; amendments only where they are named.
+/// The filing of a fiscal year among `filings`, on `form` if given. Without a form an annual report is preferred; amendments count
+/// only when `form` names them.
 ///
 /// # Errors
-/// [`PriorFilingError`] when there is none or more than one.
+/// [`PriorFilingError`] when there is no such filing or more than one.
 pub fn filing_for_year<'c>(
     filings: &[&'c CatalogDocument],
     form: Option<&str>,
@@ -167,18 +161,9 @@ pub fn filing_for_year<'c>(
         })
         .copied()
         .collect();
-    let on = |form: &str| -> Vec<&'c CatalogDocument> {
-        of_year
-            .iter()
-            .copied()
-            .filter(|document: &&CatalogDocument| {
-                facts_of(document).and_then(|facts| fact_value(&facts.form)) == Some(form)
-            })
-            .collect()
-    };
     let best_matches = match form {
-        Some(form) => on(form),
-        None => Some(on("10-K"))
+        Some(form) => on_form(&of_year, form),
+        None => Some(on_form(&of_year, "10-K"))
             .filter(|annual| !annual.is_empty())
             .unwrap_or_else(|| of_year.clone()),
     };
@@ -212,8 +197,17 @@ pub fn filing_for_year<'c>(
     }
 }
 
-/// The filings of the issuers of `named`, under whatever names they filed: `ADOBE SYSTEMS INCORPORATED` is `ADOBE INC.` of
-/// an earlier year where both have one file number.
+fn on_form<'c>(filings: &[&'c CatalogDocument], form: &str) -> Vec<&'c CatalogDocument> {
+    filings
+        .iter()
+        .copied()
+        .filter(|document| {
+            facts_of(document).and_then(|facts| fact_value(&facts.form)) == Some(form)
+        })
+        .collect()
+}
+
+/// All filings of the issuers of `filings`, under any name: `ADOBE SYSTEMS INCORPORATED` and `ADOBE INC.` share a file number.
 pub fn filings_of_issuers<'c>(
     catalog: &'c Catalog,
     filings: &[&CatalogDocument],
@@ -228,19 +222,17 @@ pub fn filings_of_issuers<'c>(
         .documents()
         .iter()
         .filter(|document: &&CatalogDocument| {
-            let same = || {
-                facts_of(document).is_some_and(|facts| {
+            docs.contains(&document.doc())
+                || facts_of(document).is_some_and(|facts| {
                     registrant_numbers(facts)
                         .iter()
                         .any(|number| registrant_ids.contains(number))
                 })
-            };
-            docs.contains(&document.doc()) || same()
         })
         .collect()
 }
 
-/// The numbers an issuer has with authorities, each with what it is.
+// CIK, SEC file number and tax number, each with its kind.
 fn registrant_numbers(facts: &FilingFacts) -> Vec<String> {
     let numbered_facts = [
         ("cik", &facts.cik),
@@ -272,25 +264,24 @@ fn fact_value(fact: &Option<Fact>) -> Option<&str> {
     fact.as_ref().map(|fact| fact.value.as_str())
 }
 
-/// By its key at the commission, its file number or tax number, or its name without the ending that says its legal form.
+// By CIK, else by file number, tax number, or name without its legal form.
 fn is_issued_by(other: &&CatalogDocument, facts: &FilingFacts) -> bool {
     let Some(theirs) = facts_of(other) else {
         return false;
     };
-    let same = |one: &Option<Fact>, other: &Option<Fact>| match (fact_value(one), fact_value(other))
-    {
-        (Some(one), Some(other)) => Some(digits(one) == digits(other)),
-        _ => None,
-    };
-    same(&facts.cik, &theirs.cik)
-        .or_else(|| same(&facts.file_number, &theirs.file_number).filter(|same| *same))
-        .or_else(|| same(&facts.irs_number, &theirs.irs_number).filter(|same| *same))
+    same_number(&facts.cik, &theirs.cik)
+        .or_else(|| same_number(&facts.file_number, &theirs.file_number).filter(|same| *same))
+        .or_else(|| same_number(&facts.irs_number, &theirs.irs_number).filter(|same| *same))
         .unwrap_or_else(
             || match (fact_value(&facts.issuer), fact_value(&theirs.issuer)) {
                 (Some(one), Some(other)) => issuer_name(one) == issuer_name(other),
                 _ => false,
             },
         )
+}
+
+fn same_number(one: &Option<Fact>, other: &Option<Fact>) -> Option<bool> {
+    Some(digits(fact_value(one)?) == digits(fact_value(other)?))
 }
 
 fn digits(number: &str) -> String {
@@ -327,12 +318,8 @@ fn issuer_name(issuer: &str) -> String {
         .join(" ")
 }
 
+// End of the period, else the fiscal year. ISO dates and years compare as text.
 fn period_text(facts: &FilingFacts) -> Option<String> {
-    period(facts)
-}
-
-/// The end of its period, or its fiscal year: both compare as text.
-fn period(facts: &FilingFacts) -> Option<String> {
     fact_value(&facts.period_end)
         .or_else(|| fact_value(&facts.fiscal_year))
         .map(str::to_owned)
@@ -346,17 +333,20 @@ fn labels(document: &[&CatalogDocument]) -> Vec<String> {
         .collect()
 }
 
-/// Those nearest in time first.
+fn leading_year(text: &str) -> i64 {
+    text.get(..4)
+        .and_then(|year| year.parse::<i64>().ok())
+        .unwrap_or(0)
+}
+
 fn nearest_labels(document: &[&CatalogDocument], period: &str) -> Vec<String> {
-    let year = |text: &str| {
-        text.get(..4)
-            .and_then(|year| year.parse::<i64>().ok())
-            .unwrap_or(0)
-    };
     let mut sorted = document.to_vec();
     sorted.sort_by_key(|other| {
         let theirs = facts_of(other).and_then(period_text).unwrap_or_default();
-        (year(&theirs).abs_diff(year(period)), other.label.clone())
+        (
+            leading_year(&theirs).abs_diff(leading_year(period)),
+            other.label.clone(),
+        )
     });
     labels(&sorted)
 }
@@ -463,10 +453,8 @@ mod tests {
         );
         let of =
             |form, year| filing_for_year(&all, form, year).map(|document| document.label.clone());
-        assert_eq!(
-            (of(None, "2019"), of(None, "2021")),
-            (Ok("old".into()), Ok("k21".into()))
-        );
+        assert_eq!(of(None, "2019"), Ok("old".into()));
+        assert_eq!(of(None, "2021"), Ok("k21".into()));
         assert_eq!(of(None, "2022"), Ok("q1".into()));
         assert!(matches!(
             of(Some("10-K"), "2022"),

@@ -1,39 +1,36 @@
-//! What became of the words of a text: how many stayed, and which sentences came, went or were reworded.
+//! Compares the sentences of two texts: words in common, and added, removed and reworded sentences.
 //!
-//! Sentences of equal words are the same one wherever they stand; of those left, rows of a table with equal labels are the
-//! same row with other figures, and sentences that share at least half their words, in order, are the same one reworded.
+//! Equal sentences match wherever they are. Of the rest, table rows with equal labels are the same row with other figures, and
+//! sentences that share at least half of their words, in order, are the same sentence reworded.
 
 use std::collections::{HashMap, HashSet};
 
 use super::features::DocumentFeatures;
 use super::sentences::{Lexicon, Word};
 
-/// Sentences a word may stand in so that it finds a reworded one.
+// More common words are not used to find reworded sentences. They would make the search quadratic.
 const MAX_POSTINGS: usize = 24;
-/// Reworded sentences that are looked at for each.
+// Candidates that are compared per sentence.
 const MAX_COMPARED: usize = 3;
-/// Share of words in common from which a sentence is the same one, reworded.
+// Minimum share of common words of a reworded sentence.
 const MIN_REWORDED_SHARE: f32 = 0.5;
 
-/// What two texts have in common.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct SentenceDiff {
-    /// Words of the left text.
     pub(super) left_words: u64,
-    /// Words of the right text.
     pub(super) right_words: u64,
-    /// Words that both have, in order within sentences.
+    // Common words, in order within each sentence.
     pub(super) common_words: u64,
-    /// Sentences of the left text alone, by their places.
+    // Indexes of sentences of the left only.
     pub(super) removed: Vec<u32>,
-    /// Sentences of the right text alone.
+    // Indexes of sentences of the right only.
     pub(super) added: Vec<u32>,
-    /// Sentences of both, with the words they share.
+    // Sentences of left and right, and their common words.
     pub(super) reworded: Vec<(u32, u32, u32)>,
 }
 
 impl SentenceDiff {
-    /// Twice the words in common over all words; 1 for two empty texts.
+    // Dice coefficient: twice the common words over all words; 1 for two empty texts.
     pub(super) fn similarity(&self) -> f32 {
         match self.left_words + self.right_words {
             0 => 1.0,
@@ -42,18 +39,15 @@ impl SentenceDiff {
     }
 }
 
-/// Compares the sentences `from` of the left with those `to` of the right.
+// Compares the sentences in range `from` of the left with those in `to` of the right.
 pub(super) fn diff_sentences(
     (left, from): (&DocumentFeatures<'_>, (u32, u32)),
     (right, to): (&DocumentFeatures<'_>, (u32, u32)),
     lexicon: &Lexicon,
 ) -> SentenceDiff {
-    let count = |side: &DocumentFeatures<'_>, (first, last): (u32, u32)| -> u64 {
-        (first..last).map(|at| side.sentence(at).len() as u64).sum()
-    };
     let mut changes = SentenceDiff {
-        left_words: count(left, from),
-        right_words: count(right, to),
+        left_words: count_words(left, from),
+        right_words: count_words(right, to),
         ..SentenceDiff::default()
     };
     let ones = (from.0..from.1).collect();
@@ -93,9 +87,13 @@ pub(super) fn diff_sentences(
     changes
 }
 
+fn count_words(side: &DocumentFeatures<'_>, (first, last): (u32, u32)) -> u64 {
+    (first..last).map(|at| side.sentence(at).len() as u64).sum()
+}
+
 type SentenceIndices = Vec<u32>;
 
-/// Pairs the first with the first of each key, the second with the second; the rest of both, in order.
+// Pairs sentences with equal keys in order, and returns the rest of both.
 fn pair_by_key<K: std::hash::Hash + Eq>(
     (left, ones): (&DocumentFeatures<'_>, SentenceIndices),
     (right, others): (&DocumentFeatures<'_>, SentenceIndices),
@@ -127,7 +125,7 @@ fn pair_by_key<K: std::hash::Hash + Eq>(
     (pairs, rest, others)
 }
 
-/// The words of a row without its figures; `None` for what is no row.
+// The words of a table row without its figures; `None` for other sentences.
 fn row_label(sentence: &[Word], lexicon: &Lexicon) -> Option<Vec<Word>> {
     let words: Vec<Word> = sentence
         .iter()
@@ -137,10 +135,10 @@ fn row_label(sentence: &[Word], lexicon: &Lexicon) -> Option<Vec<Word>> {
     (!words.is_empty() && words.len() < sentence.len()).then_some(words)
 }
 
-/// Pairs sentences that share at least half their words, the most alike first.
+// Pairs sentences that share at least half of their words, the most similar first.
 fn pair_similar(
-    (left, ones): (&DocumentFeatures<'_>, SentenceIndices),
-    (right, others): (&DocumentFeatures<'_>, SentenceIndices),
+    (left, mut ones): (&DocumentFeatures<'_>, SentenceIndices),
+    (right, mut others): (&DocumentFeatures<'_>, SentenceIndices),
     lexicon: &Lexicon,
 ) -> (Vec<(u32, u32, u32)>, SentenceIndices, SentenceIndices) {
     let mut postings: HashMap<Word, SentenceIndices> = HashMap::new();
@@ -194,13 +192,9 @@ fn pair_similar(
             pairs.push((one, other, common));
         }
     }
-    let rest = |places: SentenceIndices, paired: &HashSet<u32>| {
-        places
-            .into_iter()
-            .filter(|at| !paired.contains(at))
-            .collect()
-    };
-    (pairs, rest(ones, &paired[0]), rest(others, &paired[1]))
+    ones.retain(|at| !paired[0].contains(at));
+    others.retain(|at| !paired[1].contains(at));
+    (pairs, ones, others)
 }
 
 fn distinct_words(sentence: &[Word], lexicon: &Lexicon) -> Vec<Word> {
@@ -214,7 +208,7 @@ fn distinct_words(sentence: &[Word], lexicon: &Lexicon) -> Vec<Word> {
     words
 }
 
-/// The length of the longest common subsequence of two sentences; a bit for each word of the first (Hyyrö 2004).
+// Bit-parallel longest common subsequence, one bit per word of `one` (Hyyrö 2004).
 pub(super) fn common_subsequence_len(one: &[Word], other: &[Word]) -> u32 {
     let one = &one[..one.len().min(128)];
     let mut places: Vec<(Word, u128)> = Vec::with_capacity(one.len());

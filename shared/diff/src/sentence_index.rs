@@ -1,29 +1,31 @@
-//! In which sections the sentences of the other document stand.
+//! Finds the sections in which sentences of the other document occur.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use super::features::DocumentFeatures;
 
-/// Words from which a sentence says where it comes from.
+// Shorter sentences occur anywhere and do not tell their origin.
 const MIN_SENTENCE_WORDS: usize = 6;
 
-/// The sections of one document by their sentences.
+// The section of each sentence key.
 pub(super) struct SentenceIndex(HashMap<u32, u32>);
 
 impl SentenceIndex {
-    /// Each sentence of a document with the first section it stands in.
+    // A repeated sentence belongs to the first section that has it.
     pub(super) fn new(side: &DocumentFeatures<'_>) -> Self {
-        let mut homes = HashMap::new();
+        let mut section_of_key = HashMap::new();
         for (at, key) in side.keys.iter().enumerate() {
             if side.sentence(at as u32).len() >= MIN_SENTENCE_WORDS {
-                homes.entry(*key).or_insert(side.section_of_sentence[at]);
+                section_of_key
+                    .entry(*key)
+                    .or_insert(side.section_of_sentence[at]);
             }
         }
-        Self(homes)
+        Self(section_of_key)
     }
 
-    /// The section in which at least half of the own words of a section of the other document stand, and how many.
+    // The section that has at least half of the own words of a section of the other document, and how many.
     pub(super) fn main_section(
         &self,
         side: &DocumentFeatures<'_>,
@@ -35,13 +37,13 @@ impl SentenceIndex {
         for sentence in first..last {
             let length = side.sentence(sentence).len();
             all += length;
-            if let Some(home) = self.0.get(&side.keys[sentence as usize]) {
-                *words.entry(*home).or_default() += length;
+            if let Some(section) = self.0.get(&side.keys[sentence as usize]) {
+                *words.entry(*section).or_default() += length;
             }
         }
-        let (home, most) = words
+        let (section, most) = words
             .into_iter()
-            .max_by_key(|(home, words)| (*words, Reverse(*home)))?;
-        (most * 2 >= all).then_some((home, most))
+            .max_by_key(|(section, words)| (*words, Reverse(*section)))?;
+        (most * 2 >= all).then_some((section, most))
     }
 }

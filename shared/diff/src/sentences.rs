@@ -1,44 +1,43 @@
-//! The words and sentences of sections as they are compared.
+//! Words and sentences of sections, normalized for comparison.
 //!
-//! Unlike the words of the index they are not stemmed: what is called unchanged must be so word by word. Line ends, case,
-//! punctuation and hyphens do not count; the sign, the decimals and the percent mark of a number do. A table row is a
-//! sentence of its own, so that a new row does not change its neighbors.
+//! Unlike in the search index, words are not stemmed: unchanged text must have the same words. Line ends, case, punctuation and
+//! hyphens do not count; the sign, the decimals and the percent sign of a number do. A table row is a sentence of its own,
+//! so that a new row does not change its neighbors.
 
 use std::collections::HashMap;
 
 use stemma_document::text::BodyLine;
 use unicode_normalization::UnicodeNormalization;
 
-/// A word, by its place in the [`Lexicon`].
+// Index of a word in the [`Lexicon`].
 pub(super) type Word = u32;
 
-/// Most words of a sentence: one machine word pair of [`super::changes::in_common`].
+// `common_subsequence_len` has one bit per word in a `u128`.
 pub(super) const MAX_SENTENCE_WORDS: usize = 120;
-/// After so many words a sentence may be cut where its own words say so.
+// A longer sentence is cut after certain words, see `SentenceSplitter::is_long`.
 const LONG_SENTENCE_WORDS: usize = 60;
-/// Longest run of characters that is looked at as a word, in bytes.
+// Longer runs of characters are cut, in bytes.
 const MAX_WORD_BYTES: usize = 128;
-/// Tokens behind whose full stop a sentence goes on.
+// A full stop after these does not end a sentence.
 const ABBREVIATIONS: [&str; 22] = [
     "inc", "corp", "co", "no", "nos", "mr", "mrs", "ms", "dr", "vs", "e.g", "i.e", "st", "ltd",
     "jr", "sr", "approx", "fig", "u.s", "cf", "al", "etc",
 ];
 
-/// All words of two documents, numbered in the order in which they were first met.
+// All words of both documents, numbered by first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct Lexicon {
     ids: HashMap<Box<str>, Word>,
     kinds: Vec<WordKind>,
 }
 
-/// What sort of word it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WordKind {
-    /// It has a letter.
+    // Has a letter.
     Alphabetic,
-    /// A figure of so many digits that it hardly stands for two things.
+    // Has enough digits that it hardly stands for two different things.
     Figure,
-    /// A year, a small number.
+    // A year or a small number.
     Number,
 }
 
@@ -55,7 +54,6 @@ impl WordKind {
 }
 
 impl Lexicon {
-    /// The number of a word.
     pub(super) fn intern(&mut self, word: &str) -> Word {
         if let Some(id) = self.ids.get(word) {
             return *id;
@@ -66,12 +64,10 @@ impl Lexicon {
         id
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.kinds.len()
     }
 
-    /// Whether a word has a letter.
     pub(super) fn has_letter(&self, word: Word) -> bool {
         self.kind(word) == WordKind::Alphabetic
     }
@@ -84,7 +80,7 @@ impl Lexicon {
             .unwrap_or(WordKind::Number)
     }
 
-    /// The words of a piece of text between white space.
+    // Words of a piece of text without white space.
     fn tokenize(&mut self, raw: &str, into: &mut Vec<Word>) {
         let mut rest = raw;
         while !rest.is_empty() {
@@ -111,7 +107,7 @@ impl Lexicon {
     }
 }
 
-/// Each ideograph and syllable is a word: such text has no spaces.
+// Each ideograph or syllable is a word, since these scripts have no spaces.
 fn split_ideographs(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -130,7 +126,7 @@ fn split_ideographs(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Writes the word as it is compared; nothing where it has neither letter nor digit.
+// Writes the normalized word; nothing when it has neither letter nor digit.
 fn normalize_word(raw: &str, word: &mut String) {
     let first = raw.find(char::is_alphanumeric);
     let Some(first) = first else { return };
@@ -153,18 +149,17 @@ fn normalize_word(raw: &str, word: &mut String) {
     }
 }
 
-/// A sentence: its words, and the lines and bytes it stands on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SentenceSpan {
-    /// First word and the one behind the last, in the words of its side.
+    // Range in the words of its document, end exclusive.
     pub(super) words: (u32, u32),
-    /// Line, by its place in the lines of its section, and byte where it starts.
+    // Index of the line in its section, and byte.
     pub(super) start: (u32, u32),
-    /// Line and byte behind its end.
+    // Line and byte after the end.
     pub(super) end: (u32, u32),
 }
 
-/// Appends the words of `lines` to `words`, and returns their sentences.
+// Appends the words of `lines` to `words`.
 pub(super) fn split_sentences(
     lines: &[BodyLine<'_>],
     lexicon: &mut Lexicon,
@@ -223,7 +218,6 @@ pub(super) fn split_sentences(
     cutter.sentences
 }
 
-/// Where sentences begin and end.
 struct SentenceSplitter {
     open: Option<SentenceSpan>,
     sentences: Vec<SentenceSpan>,
@@ -246,7 +240,7 @@ impl SentenceSplitter {
         }
     }
 
-    /// A long sentence ends behind a word that says so by itself: the same words are cut at the same places.
+    // The cut depends on the words alone, so that the same text is cut at the same places in both documents.
     fn is_long(&self, words: &[Word]) -> bool {
         let Some(open) = &self.open else { return false };
         let length = words.len() - open.words.0 as usize;
@@ -261,7 +255,7 @@ impl SentenceSplitter {
             return;
         };
         open.words.1 = words as u32;
-        // A token of many ideographs is many words.
+        // One token of many ideographs may exceed the limit.
         while (open.words.1 - open.words.0) as usize > MAX_SENTENCE_WORDS {
             let cut = open.words.0 + MAX_SENTENCE_WORDS as u32;
             self.sentences.push(SentenceSpan {
@@ -276,14 +270,14 @@ impl SentenceSplitter {
     }
 }
 
-/// The pieces of a line between white space, and the bytes they begin at.
+// With their byte offsets.
 fn whitespace_tokens(line: &str) -> impl Iterator<Item = (usize, &str)> {
     let base = line.as_ptr() as usize;
     line.split_whitespace()
         .map(move |token| (token.as_ptr() as usize - base, token))
 }
 
-/// Whether a line is a row of a table: at least two figures, and not fewer figures than words.
+// At least two figures, and at least half as many figures as words.
 fn is_table_row(line: &str) -> bool {
     let mut figures = 0;
     let mut words = 0;

@@ -1,25 +1,25 @@
-//! How alike sections are in words: vectors of what each says that others do not say.
+//! TF-IDF vectors of sections, and nearest neighbors among them.
 
 use super::features::DocumentFeatures;
 use super::sentences::{Lexicon, Word, WordKind};
 
-/// Words of a section, with all below it, by which it is compared.
+// Terms of a section and its descendants that are kept.
 const MAX_TERMS: usize = 256;
-/// Sections a word may stand in so that it finds others.
+// More common words are not used to find neighbors. They would make the search quadratic.
 const MAX_POSTINGS: usize = 40;
-/// Words by which a section looks for others.
+// Terms of a section that are used to find neighbors.
 const SEARCHED_TERMS: usize = 16;
 
-/// What a figure of both documents says beside a word: the year after repeats it as the one of the year before.
+// Weight of a figure that both documents have: a filing repeats the figures of the year before.
 const FIGURE_WEIGHT: f32 = 0.7;
 
-/// How much a word says: less, the more sections of both documents have it.
+// Inverse document frequency over the sections of both documents.
 pub(super) struct TermWeights {
     weights: Vec<f32>,
 }
 
 impl TermWeights {
-    /// Counts in how many sections' own texts words stand. A figure that only one document has says nothing.
+    // Figures that only one document has get no weight: they cannot connect sections.
     pub(super) fn new(sides: [&DocumentFeatures<'_>; 2], lexicon: &Lexicon) -> Self {
         let mut sections = [vec![0u32; lexicon.len()], vec![0u32; lexicon.len()]];
         let mut last_section = vec![u32::MAX; lexicon.len()];
@@ -53,16 +53,15 @@ impl TermWeights {
         }
     }
 
-    /// The weight of a word.
     pub(super) fn weight(&self, word: Word) -> f32 {
         self.weights.get(word as usize).copied().unwrap_or(0.0)
     }
 }
 
-/// A section's words with their weights, by word; of length 1, or empty.
+// Weights by word, sorted by word; the vector has length 1 or is empty.
 pub(super) type Terms = Vec<(Word, f32)>;
 
-/// The words of each section with all below it.
+// Vectors of all sections, each with its descendants.
 pub(super) fn terms(side: &DocumentFeatures<'_>, weights: &TermWeights) -> Vec<Terms> {
     let mut counts: Vec<Terms> = side
         .nodes
@@ -98,11 +97,14 @@ fn scaled_weight(count: f32, weight: f32) -> f32 {
     (1.0 + count.ln()) * weight
 }
 
-/// The words that say most, where there are too many; in order of words.
+// Keeps the terms with the highest weights, sorted by word.
 fn heaviest(mut counts: Terms, weights: &TermWeights) -> Terms {
     if counts.len() > MAX_TERMS {
-        let weight = |(word, count): &(Word, f32)| scaled_weight(*count, weights.weight(*word));
-        counts.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then(a.0.cmp(&b.0)));
+        counts.sort_by(|a, b| {
+            let weight_a = scaled_weight(a.1, weights.weight(a.0));
+            let weight_b = scaled_weight(b.1, weights.weight(b.0));
+            weight_b.total_cmp(&weight_a).then(a.0.cmp(&b.0))
+        });
         counts.truncate(MAX_TERMS);
         counts.sort_unstable_by_key(|(word, _)| *word);
     }
@@ -111,20 +113,21 @@ fn heaviest(mut counts: Terms, weights: &TermWeights) -> Terms {
 
 fn merge(one: &[(Word, f32)], other: &[(Word, f32)]) -> Terms {
     let mut merged = Vec::with_capacity(one.len() + other.len());
-    let mut i = 0;
-    let mut j = 0;
-    while i < one.len() && j < other.len() {
-        match one[i].0.cmp(&other[j].0) {
-            std::cmp::Ordering::Less => (merged.push(one[i]), i += 1).1,
-            std::cmp::Ordering::Greater => (merged.push(other[j]), j += 1).1,
+    let mut one = one.iter().copied().peekable();
+    let mut other = other.iter().copied().peekable();
+    while let (Some((word, count)), Some((other_word, other_count))) = (one.peek(), other.peek()) {
+        match word.cmp(other_word) {
+            std::cmp::Ordering::Less => merged.extend(one.next()),
+            std::cmp::Ordering::Greater => merged.extend(other.next()),
             std::cmp::Ordering::Equal => {
-                merged.push((one[i].0, one[i].1 + other[j].1));
-                (i, j) = (i + 1, j + 1);
+                merged.push((*word, count + other_count));
+                one.next();
+                other.next();
             }
         }
     }
-    merged.extend_from_slice(&one[i..]);
-    merged.extend_from_slice(&other[j..]);
+    merged.extend(one);
+    merged.extend(other);
     merged
 }
 
@@ -144,7 +147,7 @@ fn normalized(counts: Terms, weights: &TermWeights) -> Terms {
     terms
 }
 
-/// The cosine of two sections, 0 to 1.
+// Both vectors have length 1, so the dot product is the cosine; 0 to 1.
 pub(super) fn cosine(one: &[(Word, f32)], other: &[(Word, f32)]) -> f32 {
     let mut i = 0;
     let mut j = 0;
@@ -155,14 +158,16 @@ pub(super) fn cosine(one: &[(Word, f32)], other: &[(Word, f32)]) -> f32 {
             std::cmp::Ordering::Greater => j += 1,
             std::cmp::Ordering::Equal => {
                 sum += one[i].1 * other[j].1;
-                (i, j) = (i + 1, j + 1);
+
+                i += 1;
+                j += 1;
             }
         }
     }
     sum.min(1.0)
 }
 
-/// For each section of one side those of the other that share most of what it says, at most `most` each.
+// For each of `these`, the `most` of `others` that share the most weight, by an inverted index of rare words.
 pub(super) fn nearest(
     these: &[Terms],
     others: &[Terms],

@@ -1,34 +1,33 @@
-//! Titles and Items as they are compared from year to year.
+//! Titles and Items normalized for comparison across years.
 
 use stemma_document::english_words::{self, MONTHS};
 
 use stemma_retrieval::tokenizer::{content_words, tokenize};
 
-/// Words a number stands behind at the head of a title.
+// Words that introduce a number at the beginning of a title.
 const LEADERS: [&str; 14] = [
     "item", "items", "note", "notes", "part", "article", "section", "chapter", "schedule", "annex",
     "appendix", "exhibit", "step", "§",
 ];
 
-/// The words of a title that stay the same when sections are numbered anew and a year has passed: without number, dates
-/// and years, stemmed. A title that is nothing but a number is kept as it is.
+// The stemmed words of a title without number, dates and years, which change every year. A title that is only a number is
+// kept as it is.
 pub(super) fn title_key(title: &str) -> Vec<String> {
     let bare = strip_number(title);
-    let mut named: Vec<String> = content_words(bare)
+    let mut words: Vec<String> = content_words(bare)
         .into_iter()
         .filter(|word: &String| word.chars().any(char::is_alphabetic) && !is_month(word))
         .collect();
-    let only_numbered = named.len() <= 1
+    let only_numbered = words.len() <= 1
         && LEADERS
             .iter()
             .any(|leader| first_word(title).eq_ignore_ascii_case(leader));
-    if named.is_empty() || only_numbered && bare == title.trim() {
-        named = tokenize(title);
+    if words.is_empty() || only_numbered && bare == title.trim() {
+        words = tokenize(title);
     }
-    named
+    words
 }
 
-/// A month as it is stemmed.
 fn is_month(word: &str) -> bool {
     word != "may"
         && MONTHS
@@ -36,8 +35,8 @@ fn is_month(word: &str) -> bool {
             .any(|month| word.len() >= 3 && month.starts_with(word.trim_end_matches('i')))
 }
 
-/// A title without the number before it: `Item 1A. Risk Factors`, `NOTE 12 — Leases`, `(a) Exhibits`, `第三节 公司治理`.
-/// Where nothing else stands in it, all of it.
+// Removes the number of a title: `Item 1A. Risk Factors`, `NOTE 12 — Leases`, `(a) Exhibits`, `第三节 公司治理`. A title that is
+// only a number is returned whole.
 pub(super) fn strip_number(title: &str) -> &str {
     let title = title.trim();
     let mut rest = title;
@@ -57,8 +56,8 @@ pub(super) fn strip_number(title: &str) -> &str {
         }
     } else if is_numbering(first) {
         rest = after_word(rest, first);
-    } else if let Some(behind) = after_ideographic_number(rest) {
-        rest = behind;
+    } else if let Some(after) = after_ideographic_number(rest) {
+        rest = after;
     }
     let rest = rest.trim_start_matches(|c: char| {
         c.is_whitespace() || matches!(c, '-' | '–' | '—' | ':' | '.' | '、')
@@ -88,7 +87,7 @@ fn is_joining_word(word: &str) -> bool {
     )
 }
 
-/// `12.`, `1A`, `31.1`, `II`, `ONE`, `(a)`: a number behind a word that announces one.
+// A number after an introducing word: `12.`, `1A`, `31.1`, `II`, `ONE`, `(a)`.
 fn is_number(word: &str) -> bool {
     let bare = word
         .trim_matches(|c: char| matches!(c, '.' | ',' | ':' | ';' | '(' | ')' | '-' | '–' | '—'));
@@ -103,7 +102,7 @@ fn is_number(word: &str) -> bool {
     numbered || roman || letter || english_words::parse_number_word(bare).is_some()
 }
 
-/// `1.`, `4.2`, `IV.`, `(a)`, `b)`: a number by itself, which its marks give away.
+// A number without an introducing word, recognized by its punctuation: `1.`, `4.2`, `IV.`, `(a)`, `b)`.
 fn is_numbering(word: &str) -> bool {
     let marked = word.ends_with(['.', ')', ':', '、'])
         || word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
@@ -111,7 +110,7 @@ fn is_numbering(word: &str) -> bool {
         || word.len() <= 3 && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Behind `第三节`, `一、`, `（二）`.
+// The rest after `第三节`, `一、`, `（二）`.
 fn after_ideographic_number(title: &str) -> Option<&str> {
     let plain = title.strip_prefix(['第', '（', '(']);
     let digits = plain.unwrap_or(title);
@@ -124,7 +123,7 @@ fn after_ideographic_number(title: &str) -> Option<&str> {
     })
 }
 
-/// The form without its amendment mark, as far as Items are concerned.
+// The form without amendment mark and variants: they share Item numbers.
 pub(super) fn form_family(form: Option<&str>) -> &str {
     let form = form.unwrap_or_default().trim_end_matches("/A");
     match form {
@@ -134,7 +133,7 @@ pub(super) fn form_family(form: Option<&str>) -> &str {
     }
 }
 
-/// What an Item asks for, by a word that 10-K and 10-Q share where they ask for the same; else its form and number.
+// Items of 10-K and 10-Q about the same subject share a key; others are keyed by form, part and number.
 pub(super) fn item_key(form: &str, part: Option<&str>, number: &str) -> String {
     let shared = match (form, part, number) {
         ("10-K", _, "1A") | ("10-Q", _, "1A") => "risk factors",

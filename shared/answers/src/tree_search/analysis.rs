@@ -1,4 +1,4 @@
-//! What a question is understood as: one call, before any tree is looked at.
+//! Question analysis: one LLM call before any tree is walked.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -8,12 +8,9 @@ use super::llm_session::{LlmSession, Prompt, SessionError};
 use super::result::Analysis;
 use super::search_tree::{one_line, truncate};
 
-/// Parts of a question, and characters of a part, at most.
 const MAX_ASPECTS: usize = 4;
 const MAX_CHARS: usize = 200;
-/// Key terms, locations and years at most.
 const MAX_LISTED: usize = 8;
-/// Kinds of information.
 const KINDS: [&str; 5] = ["number", "explanation", "list", "comparison", "fact"];
 
 #[derive(Debug, Deserialize)]
@@ -26,22 +23,22 @@ struct AnalysisReply {
     locations: Vec<String>,
 }
 
-/// Understands a question.
+/// Analyzes a question.
 ///
 /// # Errors
-/// [`SessionError`] when there is no answer: the question stands for itself then.
+/// [`SessionError`] when there is no reply. The caller then uses the question alone.
 pub(super) async fn analyze(
     question: &str,
     session: &LlmSession,
 ) -> Result<Analysis, SessionError> {
-    let texts = || json!({ "type": "array", "items": { "type": "string" } });
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
     let properties = json!({
         "topic": { "type": "string" },
-        "aspects": texts(),
+        "aspects": texts,
         "kind": { "type": "string", "enum": KINDS },
-        "key_terms": texts(),
+        "key_terms": texts,
         "years": { "type": "array", "items": { "type": "integer" } },
-        "locations": texts(),
+        "locations": texts,
     });
     let system = "A question will be answered from documents, mostly company filings. Say what it asks for. `topic`: a few \
                   words. `aspects`: its parts that may be answered in different places of a document, each a short \
@@ -61,33 +58,37 @@ pub(super) async fn analyze(
         .await
 }
 
-/// What was said, cut to what is used of it.
+fn truncate_line(text: &str) -> String {
+    truncate(&one_line(text), MAX_CHARS)
+}
+
+fn truncate_lines(texts: &[String], most: usize) -> Vec<String> {
+    texts
+        .iter()
+        .map(|text| truncate_line(text))
+        .filter(|text| !text.is_empty())
+        .take(most)
+        .collect()
+}
+
+// Truncates a reply to the parts that are used.
 fn truncate_analysis(reply: &AnalysisReply) -> Analysis {
-    let line = |text: &String| truncate(&one_line(text), MAX_CHARS);
-    let lines = |texts: &[String], most: usize| {
-        texts
-            .iter()
-            .map(line)
-            .filter(|text| !text.is_empty())
-            .take(most)
-            .collect::<Vec<_>>()
-    };
     let years = reply
         .years
         .iter()
         .filter_map(|year| u16::try_from(*year).ok())
         .filter(|year| (1980..2050).contains(year));
     Analysis {
-        topic: line(&reply.topic),
-        aspects: lines(&reply.aspects, MAX_ASPECTS),
+        topic: truncate_line(&reply.topic),
+        aspects: truncate_lines(&reply.aspects, MAX_ASPECTS),
         kind: KINDS
             .into_iter()
             .find(|kind| *kind == reply.kind)
             .unwrap_or("fact")
             .to_owned(),
-        key_terms: lines(&reply.key_terms, MAX_LISTED),
+        key_terms: truncate_lines(&reply.key_terms, MAX_LISTED),
         years: years.take(MAX_LISTED).collect(),
-        locations: lines(&reply.locations, MAX_LISTED),
+        locations: truncate_lines(&reply.locations, MAX_LISTED),
     }
 }
 
@@ -110,11 +111,10 @@ mod tests {
         let (_, client) = ScriptedModel::new(move |_| Ok(reply.clone()));
         let session = Arc::new(client).start_session(RunId("s".into()), QuestionBudget::default());
         let analysis = analyze("What of cash?", &session).await.unwrap();
-        assert_eq!(
-            (analysis.topic.as_str(), analysis.kind.as_str()),
-            ("cash flow", "fact")
-        );
-        assert_eq!((analysis.aspects.len(), analysis.years), (4, vec![2022]));
+        assert_eq!(analysis.topic, "cash flow");
+        assert_eq!(analysis.kind, "fact");
+        assert_eq!(analysis.aspects.len(), 4);
+        assert_eq!(analysis.years, [2022]);
         assert!(analysis.locations[0].chars().count() <= MAX_CHARS);
     }
 }

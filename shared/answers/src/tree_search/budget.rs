@@ -1,4 +1,4 @@
-//! What one question may cost, and what it came to.
+//! The budget of a question, and its usage.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,18 +10,17 @@ use tokio::sync::Notify;
 
 use stemma_retrieval::usage::CallUsage;
 
-/// The code of the failure of a call that the budget does not allow.
 pub(super) const BUDGET_EXHAUSTED: &str = "reason.budget_used_up";
 
-/// What one question may cost; shared by all its calls.
+/// The budget of one question, shared by all its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct QuestionBudget {
-    /// Calls of a model at most; a reply that has to be asked for again counts again, a remembered one does not.
+    /// LLM calls. A retried call counts again, a cached reply does not count.
     pub calls: u32,
-    /// Tokens of prompts and replies at most. A call is made only when its prompt and the longest reply fit.
+    /// Prompt and output tokens. A call is made only when its prompt and the longest possible reply fit.
     pub tokens: u64,
-    /// Billionths of a dollar at most; `None`: the other two decide. A model without prices has no call within it.
+    /// Billionths of a dollar; `None`: no limit. With a limit, a model without prices cannot be called.
     pub nanodollars: Option<u64>,
 }
 
@@ -35,23 +34,19 @@ impl Default for QuestionBudget {
     }
 }
 
-/// What a question came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SessionUsage {
-    /// Calls of a model, those for the vector of the question included.
+    /// LLM calls, including those that embed the query.
     pub calls: u32,
-    /// Replies that were remembered: asked for before, by anyone, and not paid for again.
+    /// Replies from the cache, which cost nothing.
     #[serde(rename = "remembered")]
     pub cached_replies: u32,
-    /// Tokens of prompts.
     pub prompt_tokens: u64,
-    /// Tokens of replies.
     pub output_tokens: u64,
-    /// Billionths of a dollar; `None` where the model has no price.
+    /// Billionths of a dollar; `None` when a price is unknown.
     pub nanodollars: Option<u64>,
 }
 
-/// A budget that is being spent.
 #[derive(Debug)]
 pub(super) struct SessionBudget {
     budget: QuestionBudget,
@@ -63,13 +58,12 @@ pub(super) struct SessionBudget {
 struct AccountState {
     calls: u32,
     settled_sum: AmountSum,
-    /// Calls under way at their most, and how many those are.
+    // Maximum amounts of calls in flight, and their number.
     reserved: AmountSum,
     calls_in_flight: u32,
     usage: SessionUsage,
 }
 
-/// Tokens and billionths of a dollar.
 #[derive(Debug, Clone, Copy, Default)]
 struct AmountSum {
     tokens: u64,
@@ -106,7 +100,7 @@ impl AmountSum {
 }
 
 impl QuestionBudget {
-    /// What of it a sum goes beyond.
+    // The limit that `sum` exceeds.
     fn exceeded_by(&self, sum: AmountSum) -> Option<String> {
         if sum.tokens > self.tokens {
             return Some(format!("{} tokens", self.tokens));
@@ -144,8 +138,8 @@ impl SessionBudget {
         self.state().usage
     }
 
-    /// Reserves a call that costs `most` at most. Where it would fit but for calls under way, those are waited for: what is refused
-    /// must not depend on which reply comes first.
+    // Reserves a call of at most `most`. When it would fit but for calls in flight, wait for them: whether a call is refused
+    // must not depend on which reply comes first.
     pub(super) async fn reserve(&self, most: SpendAmount) -> Result<(), Failure> {
         loop {
             let settlement = self.settlement.notified();
@@ -187,7 +181,6 @@ impl SessionBudget {
         self.settlement.notify_waiters();
     }
 
-    /// Notes what a reply cost.
     pub(super) fn record_reply(&self, usage: TokenUsage, cost: SpendAmount) {
         let totals = &mut self.state().usage;
         totals.prompt_tokens += u64::from(usage.prompt_tokens);
@@ -198,7 +191,7 @@ impl SessionBudget {
             .map(|(sum, more)| sum + more);
     }
 
-    /// Notes calls that were made for the question elsewhere; they count, and leave less for others.
+    // Calls made for the question elsewhere also count against the budget.
     pub(super) fn charge(&self, call_usage: CallUsage) {
         let mut state = self.state();
         state.calls += call_usage.calls;
@@ -217,7 +210,6 @@ impl SessionBudget {
         self.state().usage.cached_replies += 1;
     }
 
-    /// Whether one more call of `tokens` would be allowed.
     pub(super) fn can_afford(&self, tokens: u64) -> bool {
         let state = self.state();
         let more = state
@@ -298,18 +290,13 @@ mod tests {
         account.reserve(priced(70)).await.unwrap();
         account.settle(priced(70), priced(30));
         let refused = account.reserve(priced(71)).await.unwrap_err();
-        assert_eq!(
-            (
-                refused.code.as_str(),
-                refused.message.contains("$0.0000001")
-            ),
-            (BUDGET_EXHAUSTED, true)
-        );
+        assert_eq!(refused.code, BUDGET_EXHAUSTED);
+        assert!(refused.message.contains("$0.0000001"));
         account.reserve(priced(70)).await.unwrap();
         assert_eq!(
             account.reserve(tokens(1)).await.unwrap_err().code,
             BUDGET_EXHAUSTED,
-            "no price is no leave to spend"
+            "a call without a price may not spend money"
         );
         let nothing = SessionBudget::new(QuestionBudget {
             nanodollars: Some(0),

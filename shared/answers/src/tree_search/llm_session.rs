@@ -1,13 +1,13 @@
-//! The one way in which questions of people ask a model.
+//! LLM calls on behalf of questions.
 //!
 //! ```text
-//! Asker (one per process and collection)  ──begin(budget)──▶  Consultation (one per question)  ──ask──▶  a typed answer
-//!   gate · call log · remembered replies                        account of calls and tokens             or an AskError
+//! LlmClient (one per process and collection)  ──start_session(budget)──▶  LlmSession (one per question)  ──complete──▶  a typed reply
+//!   model client · call log · response cache                                 account of calls and tokens               or a SessionError
 //! ```
 //!
-//! Everything a document or another model wrote goes into [`Prompt::with_block`]: it is fenced, and the model is told that what
-//! stands there is data. A reply is typed and checked; the caller sees a value or one of four reasons why there is none, and
-//! goes on without the model, saying so.
+//! Text written by documents or by a model goes into [`Prompt::with_block`]: it is delimited, and the model is told that it
+//! is data. Replies are typed and validated. The caller gets a value or one of four errors, goes on without the model, and
+//! says so.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -34,12 +34,12 @@ use super::budget::{BUDGET_EXHAUSTED, QuestionBudget, SessionBudget, SessionUsag
 use super::response_cache::ResponseCache;
 use stemma_retrieval::usage::{CallStore, CallUsage};
 
-/// How often a call that came to no reply is made again.
+// Attempts of a call that got no reply.
 const MAX_RETRIES: u32 = 3;
-/// The pause before the second try, in milliseconds; twice as long before the third.
+// Pause before the second attempt; twice as long before the third.
 const RETRY_DELAY_MS: u64 = 400;
 
-/// What is not waited for where a person waits: someone has to mend it, or the breaker says that the provider is gone.
+// Not retried while a person waits: either someone must fix it, or the circuit breaker says the provider is down.
 const UNRETRYABLE_CODES: [&str; 5] = [
     "model.configuration",
     "model.breaker_open",
@@ -48,15 +48,15 @@ const UNRETRYABLE_CODES: [&str; 5] = [
     "model.server_error",
 ];
 
-/// How a model is asked on behalf of a person; configuration of the process.
+/// Limits of LLM calls for questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LlmClientSettings {
-    /// Tokens of a prompt at most.
+    /// Tokens of a prompt.
     pub max_prompt_tokens: u32,
-    /// Tokens of a reply at most, where a prompt does not say.
+    /// Tokens of a reply, when the prompt does not set its own limit.
     pub max_output_tokens: u32,
-    /// How long one call may take with all its tries and waiting, in seconds: a person waits.
+    /// Seconds for one call with all retries and waiting.
     pub patience_seconds: u64,
 }
 
@@ -70,7 +70,7 @@ impl Default for LlmClientSettings {
     }
 }
 
-/// The way to the model for questions about one collection. One per process and collection, shared by all questions.
+/// LLM client for questions about one collection. One per process and collection, shared by all questions.
 pub struct LlmClient {
     env: Env,
     model_client: Arc<ModelClient>,
@@ -80,19 +80,20 @@ pub struct LlmClient {
 }
 
 impl LlmClient {
-    /// An asker that remembers in memory alone and keeps no call log: for tests, and for stores that may not be written.
+    /// A client with an in-memory cache and no call log: for tests, and for stores without write permission.
     pub fn new(env: Env, model_client: Arc<ModelClient>, settings: LlmClientSettings) -> Self {
         let response_cache = ResponseCache::new(&env, None);
         Self {
             env,
-            model_client: model_client,
+
+            model_client,
             settings,
             response_cache,
             in_flight: InFlightRequests::default(),
         }
     }
 
-    /// The same with the call log of a collection, and with the replies it remembers.
+    /// Adds the call log and the cached replies of a collection.
     #[must_use]
     pub fn with_store(self, blobs: Arc<dyn Blobs>, collection: &Collection) -> Self {
         let prefix = blob_keys::collection_prefix(collection);
@@ -103,22 +104,19 @@ impl LlmClient {
         }
     }
 
-    /// The model that is asked.
     pub fn model(&self) -> &str {
         self.model_client.model()
     }
 
-    /// The configuration.
     pub fn settings(&self) -> LlmClientSettings {
         self.settings
     }
 
-    /// The world it runs in.
     pub fn env(&self) -> &Env {
         &self.env
     }
 
-    /// Whether it is known what a call costs: without that no budget in money can be kept.
+    /// Whether the price of a call is known. A budget in money needs it.
     pub fn has_prices(&self) -> bool {
         self.model_client
             .cost(TokenUsage::default())
@@ -126,13 +124,12 @@ impl LlmClient {
             .is_some()
     }
 
-    /// A name for a question that no other has: `{kind}-` and sixteen hexadecimal digits.
+    /// A unique id for a question: `{kind}-` and 16 hexadecimal digits.
     pub fn new_run_id(&self, kind: &str) -> RunId {
         RunId(format!("{kind}-{:016x}", self.env.random()))
     }
 
-    /// Begins to ask for the question `id`, which stands in the call log as the run that asked: never the name of a
-    /// document's run.
+    /// Starts a session. The call log lists its calls under the run `id`, which must not be the run of a document.
     pub fn start_session(self: &Arc<Self>, id: RunId, budget: QuestionBudget) -> LlmSession {
         LlmSession {
             client: Arc::clone(self),
@@ -142,7 +139,7 @@ impl LlmClient {
     }
 }
 
-/// All that a model is asked for one question. Clones share its budget.
+/// The LLM calls of one question. Clones share its budget.
 #[derive(Clone)]
 pub struct LlmSession {
     client: Arc<LlmClient>,
@@ -150,7 +147,7 @@ pub struct LlmSession {
     account: Arc<SessionBudget>,
 }
 
-/// What a model is told and shown.
+/// A prompt and the schema of its reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
     system: String,
@@ -160,8 +157,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt with instructions, which are ours and hold nothing of anyone else's, and the shape of the answer; the name of
-    /// the shape is that of the stage in the call log.
+    /// `system` must hold our own text only. The name of the schema is the stage in the call log.
     pub fn new(system: impl Into<String>, schema: OutputSchema) -> Self {
         Self {
             system: system.into(),
@@ -171,14 +167,14 @@ impl Prompt {
         }
     }
 
-    /// Adds a text under a name (`Question`, `Section 3`): fenced, as data.
+    /// Adds a named text (`Question`, `Section 3`), delimited as data.
     #[must_use]
     pub fn with_block(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.blocks.push((name.into(), text.into()));
         self
     }
 
-    /// Allows a longer or shorter reply than usual, in tokens.
+    /// Limits the reply, in tokens.
     #[must_use]
     pub fn with_max_output_tokens(self, tokens: u32) -> Self {
         Self {
@@ -207,37 +203,33 @@ impl Prompt {
     }
 }
 
-/// Why there is no answer. Every caller goes on without it, and says which of these it was.
+/// Why there is no reply. The caller goes on without it and says why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// The question has used up what it may cost.
+    /// The question's budget is exhausted.
     #[error("{message}")]
-    BudgetExhausted {
-        /// Which part of it.
-        message: String,
-    },
-    /// The model did not reply: away, throttled beyond patience, or it serves no one.
+    BudgetExhausted { message: String },
+    /// The model did not reply: unreachable, throttled for too long, or misconfigured.
     #[error("the model is away: {} ({})", .0.message, .0.code)]
     Unavailable(Failure),
-    /// The model replied, and nothing could be made of it, or it refused.
+    /// The replies are invalid, or the model refused.
     #[error("the model's replies cannot be used: {} ({})", .0.message, .0.code)]
     Unusable(Failure),
-    /// The prompt is larger than prompts may be: nothing was asked.
+    /// The prompt exceeds the limit; no call was made.
     #[error("{stage} would read {tokens} tokens at once, more than {most}")]
     TooLong {
-        /// Who would ask.
+        /// The stage that would have called.
         stage: &'static str,
         /// Tokens of the prompt.
         tokens: u32,
-        /// Tokens of a prompt at most.
+        /// Limit.
         most: u32,
     },
 }
 
 impl SessionError {
-    /// The codes of what a question may not ask for any more.
+    /// Codes of exhausted limits: retrying the same question does not help.
     pub const LIMITS: [&str; 2] = ["budget.used_up", "prompt.too_long"];
-    /// All codes.
     pub const CODES: [&str; 4] = [
         Self::LIMITS[0],
         Self::LIMITS[1],
@@ -245,7 +237,7 @@ impl SessionError {
         "model.unusable",
     ];
 
-    /// A stable code: `budget.used_up`, `model.away`, `model.unusable`, `prompt.too_long`.
+    /// Stable code: `budget.used_up`, `model.away`, `model.unusable`, `prompt.too_long`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::BudgetExhausted { .. } => Self::CODES[0],
@@ -267,54 +259,47 @@ impl SessionError {
 }
 
 impl LlmSession {
-    /// The question, as the call log names it.
     pub fn id(&self) -> &RunId {
         &self.id
     }
 
-    /// What it came to so far.
     pub fn usage(&self) -> SessionUsage {
         self.account.usage()
     }
 
-    /// What it may cost.
     pub fn budget(&self) -> QuestionBudget {
         self.account.budget()
     }
 
-    /// Charges what a search had to pay for this question.
+    // The cost of a search made for this question.
     pub(crate) fn charge(&self, usage: CallUsage) {
         self.account.charge(usage);
     }
 
-    /// The way to the model.
     pub fn client(&self) -> &Arc<LlmClient> {
         &self.client
     }
 
-    /// Tokens of a prompt.
     pub fn tokens(&self, prompt: &Prompt) -> u32 {
         prompt.request(&self.client).prompt_tokens()
     }
 
-    /// Calls that the budget still allows.
     pub fn calls_left(&self) -> u32 {
         self.budget().calls.saturating_sub(self.usage().calls)
     }
 
-    /// Whether the budget has room for a further call whose prompt has so many tokens.
+    /// Whether the budget has room for one more call with a prompt of this size.
     pub fn can_afford(&self, prompt_tokens: u32) -> bool {
         self.account.can_afford(
             u64::from(prompt_tokens) + u64::from(self.client.settings.max_output_tokens),
         )
     }
 
-    /// Asks until a reply is an answer that `check` lets pass; the words of its error are shown to the model. What was
-    /// answered before, to anyone who asked the same of this collection, is taken from there and costs nothing; so is what
-    /// this process is asking for already.
+    /// Calls the model until a reply passes `check`, whose errors are shown to the model. A cached reply to the same request costs
+    /// nothing; an identical request in flight in this process is waited for.
     ///
     /// # Errors
-    /// [`SessionError`]: the caller degrades and says so.
+    /// [`SessionError`]; the caller degrades and says so.
     pub async fn complete<T: DeserializeOwned, U>(
         &self,
         prompt: &Prompt,
@@ -322,7 +307,7 @@ impl LlmSession {
     ) -> Result<U, SessionError> {
         let request = prompt.request(&self.client);
         let digest = request.digest();
-        // Who asks the same meanwhile waits for that reply; where none came, each asks for itself.
+        // Identical requests wait for the first. When that one fails, each calls for itself.
         let _in_flight = self.client.in_flight.acquire(&digest).await;
         if let Some(reply) = self.client.response_cache.get(&digest).await
             && let Ok(cached) = T::deserialize(reply.as_ref())
@@ -347,20 +332,19 @@ impl LlmSession {
             self.complete_with_retry(&request, &digest, &check),
         )
         .await;
-        let late = || {
-            Failure::transient(
-                "model.task_timeout",
-                format!("{stage} took longer than {patience:?}"),
-            )
-        };
         let (raw, answer) = result
-            .unwrap_or_else(|_| Err(late()))
+            .unwrap_or_else(|_| {
+                Err(Failure::transient(
+                    "model.task_timeout",
+                    format!("{stage} took longer than {patience:?}"),
+                ))
+            })
             .map_err(SessionError::from_failure)?;
         self.client.response_cache.put(&digest, raw).await;
         Ok(answer)
     }
 
-    /// Asks again where there was no reply, for as long as that may help.
+    // Retries while a later reply is still useful to a waiting person.
     async fn complete_with_retry<T: DeserializeOwned, U>(
         &self,
         request: &LlmRequest,
@@ -411,18 +395,18 @@ impl LlmSession {
     }
 }
 
-/// Requests that are being asked for, by their digests: the same is not paid for twice because two ask at once.
+// By request digest. Identical concurrent requests must not be paid for twice.
 #[derive(Default)]
 struct InFlightRequests(Mutex<HashMap<String, watch::Sender<()>>>);
 
-/// A request that is being asked for; it ends when this is dropped, however that comes about.
+// Ends the request when dropped, also on cancellation.
 struct RequestGuard<'a> {
     requests: &'a InFlightRequests,
     digest: String,
 }
 
 impl InFlightRequests {
-    /// Begins to ask. `None`: someone else did, and has ended by now; what came of it is in memory, or nothing came.
+    // `None`: another task sent the same request and has finished; its reply is cached, or there is none.
     async fn acquire(&self, digest: &str) -> Option<RequestGuard<'_>> {
         let mut other = match lock(&self.0).entry(digest.to_owned()) {
             Entry::Occupied(other) => other.get().subscribe(),
@@ -434,7 +418,7 @@ impl InFlightRequests {
                 });
             }
         };
-        // Nothing is ever sent: it ends when the sender is dropped.
+        // Nothing is ever sent; the channel closes when the first request ends.
         while other.changed().await.is_ok() {}
         None
     }
@@ -454,7 +438,6 @@ fn is_throttled(failure: &Failure) -> bool {
     matches!(failure.kind, FailureKind::Throttled { .. })
 }
 
-/// A reply as it came, beside what it says.
 struct ReplyWithJson<T> {
     json: Value,
     value: T,
@@ -468,14 +451,14 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for ReplyWithJson<T> {
     }
 }
 
-/// The call log of a question, and its purse.
+// Writes the calls of a session to the call log, and reserves and settles its budget.
 struct SessionLog<'a> {
     session: &'a LlmSession,
     digest: &'a str,
 }
 
 impl SessionLog<'_> {
-    /// Writes the line of a reply; where the log cannot be written the person is answered all the same.
+    // A call log that cannot be written must not fail the question.
     async fn write_call(&self, request: &LlmRequest, reply: &ReplyStats, useful: bool) {
         let LlmSession {
             client,
@@ -577,14 +560,9 @@ mod tests {
         let session = first.start_session(RunId("a-1".into()), QuestionBudget::default());
         assert_eq!(ask(&session, "x").await, Ok("A".into()));
         assert_eq!(ask(&session, "x").await, Ok("A".into()));
-        assert_eq!(
-            (
-                script.requests().len(),
-                session.usage().calls,
-                session.usage().cached_replies
-            ),
-            (1, 1, 1)
-        );
+        assert_eq!(script.requests().len(), 1);
+        assert_eq!(session.usage().calls, 1);
+        assert_eq!(session.usage().cached_replies, 1);
         assert!(
             script.requests()[0].system.ends_with(DATA_ONLY)
                 && script.requests()[0].user.starts_with("Text:\n[")
@@ -600,10 +578,8 @@ mod tests {
             },
         );
         assert_eq!(ask(&session, "x").await, Ok("A".into()));
-        assert_eq!(
-            (script.requests().len(), session.usage().cached_replies),
-            (0, 1)
-        );
+        assert_eq!(script.requests().len(), 0);
+        assert_eq!(session.usage().cached_replies, 1);
         assert!(matches!(
             ask(&session, "y").await,
             Err(SessionError::BudgetExhausted { .. })
@@ -613,10 +589,9 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(log.len(), 1);
-        assert_eq!(
-            (log[0].run.0.as_str(), log[0].stage.as_str(), log[0].useful),
-            ("a-1", "tell", true)
-        );
+        assert_eq!(log[0].run.0, "a-1");
+        assert_eq!(log[0].stage, "tell");
+        assert!(log[0].useful);
     }
 
     #[tokio::test]
@@ -629,7 +604,8 @@ mod tests {
         );
         let mut second = std::pin::pin!(asking.acquire("x"));
         assert!(futures::poll!(&mut second).is_pending());
-        drop(first); // as where its asker went away
+
+        drop(first); // as on a disconnect
         assert!(second.await.is_none() && asking.acquire("x").await.is_some());
         assert!(lock(&asking.0).is_empty());
     }
@@ -649,11 +625,8 @@ mod tests {
             ask(&session, "x").await,
             Err(SessionError::Unusable(_))
         ));
-        assert_eq!(
-            (script.requests().len(), session.usage().calls),
-            (3, 3),
-            "asked again, and paid for"
-        );
+        assert_eq!(script.requests().len(), 3, "invalid replies are retried");
+        assert_eq!(session.usage().calls, 3, "retries are charged");
         let session = client.start_session(
             RunId("a".into()),
             QuestionBudget {
@@ -670,6 +643,8 @@ mod tests {
             ask(&session, &"word ".repeat(200_000)).await,
             Err(SessionError::TooLong { .. })
         ));
-        assert_eq!((script.requests().len(), session.usage().calls), (5, 2));
+
+        assert_eq!(script.requests().len(), 5);
+        assert_eq!(session.usage().calls, 2);
     }
 }

@@ -1,17 +1,17 @@
-//! Reasoning: walking trees with a model under a budget, and the one way in which questions of people ask one.
+//! Tree search: finding sections by walking section trees with a model, under a budget per question.
 //!
-//! - [`llm_session`]: gate, call log, budget, remembered replies and fenced data behind one `ask`.
-//! - [`budget`]: what a question may cost, and what it came to.
-//! - [`knowledge`]: what experts know about where answers stand; [`routing`]: which documents, with a model.
-//! - [`searcher`]: from a question to sections, by one of the strategies; [`result`]: what comes back, with all reasons.
-//! - [`paid`]: what was paid for, and who is charged.
-//! - [`settings`]: every parameter, named once.
+//! - `llm_session`: every LLM call of a question: budget, call log, response cache, delimited data.
+//! - [`budget`]: what a question may cost, and its usage.
+//! - [`routing`]: which documents to walk; [`knowledge`]: expert rules about where answers are.
+//! - [`searcher`]: from a question to sections by one of the strategies; [`result`]: sections and trace.
+//! - `metered_search`: charges the cost of searches to the question.
+//! - [`settings`]: every parameter and its default.
 
-pub mod accounted;
 mod analysis;
 pub mod budget;
 pub mod knowledge;
 mod llm_session;
+pub(crate) mod metered_search;
 mod model;
 mod response_cache;
 pub mod result;
@@ -36,5 +36,6 @@ pub use llm_session::{LlmClient, LlmClientSettings, LlmSession, Prompt, SessionE
 pub use model::AnswerModel;
 pub use response_cache::expired_replies;
 pub use result::{Note, TreeSearchResult, TreeSearchStrategy, TreeSearchTrace};
+pub(crate) use search_tree::one_line;
 pub use searcher::{TreeSearchSources, TreeSearcher};
 pub use settings::TreeSearchSettings;

@@ -1,4 +1,4 @@
-//! The model that questions may be answered with.
+//! The model that answers questions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,19 +10,17 @@ use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_llm::client::ModelClient;
 
-/// A way to a model, and how it is asked on behalf of people.
+/// A model client, how it is used for questions, and expert knowledge.
 #[derive(Clone)]
 pub struct AnswerModel {
-    /// The way to it.
     pub model_client: Arc<ModelClient>,
-    /// How it is asked.
     pub settings: TreeSearchSettings,
-    /// Expert knowledge of one's own, by collection.
+    /// The operator's own expert knowledge, by collection.
     pub knowledge: BTreeMap<String, Knowledge>,
 }
 
 impl AnswerModel {
-    /// What reasons over a collection: its call log and the replies it remembers lie in the store.
+    /// A tree searcher over one collection, with its call log and response cache in the store.
     pub fn tree_searcher(
         &self,
         env: &Env,

@@ -1,8 +1,7 @@
-//! Replies that were paid for once: the same question is not asked twice, by any process that shares the store.
+//! Cache of LLM replies, in memory and in the store: no process that shares the store pays for the same request twice.
 //!
-//! A reply lies under the digest of its request, which holds model, prompt, shape and length (so also the texts that were
-//! read, the strategy's instructions and the expert knowledge), under the month in which it came: what is older than two
-//! months is not looked for.
+//! The key holds the month and the digest of the request. The digest covers model, prompt, schema and output limit, and so the
+//! passages, instructions and expert knowledge in the prompt. Replies older than two months are not looked up.
 
 use std::sync::Arc;
 
@@ -16,15 +15,12 @@ use stemma_engine::{Env, PortError};
 use stemma_retrieval::cache::Cache;
 use stemma_retrieval::usage::CallStore;
 
-/// Replies held in memory: bytes, and for how long.
 const CACHE_BYTES: usize = 16 << 20;
 const CACHE_MS: Millis = 24 * 3_600_000;
-/// A month, as the store counts them.
+// Months of 30 days since the epoch. Part of the keys in the store.
 const MONTH_MS: Millis = 30 * 24 * 3_600_000;
-/// Months that are looked through at once.
 const MAX_MONTHS: usize = 1_000;
 
-/// Replies by the digests of their requests.
 pub(super) struct ResponseCache {
     env: Env,
     cache: Cache<String, Arc<Value>>,
@@ -36,7 +32,8 @@ impl ResponseCache {
         Self {
             env: env.clone(),
             cache: Cache::new(CACHE_BYTES, CACHE_MS),
-            call_store: call_store,
+
+            call_store,
         }
     }
 
@@ -44,7 +41,7 @@ impl ResponseCache {
         self.call_store.as_ref()
     }
 
-    /// The reply to the request of this digest. A store that is away remembers nothing.
+    // A store error is a cache miss.
     pub(super) async fn get(&self, request: &str) -> Option<Arc<Value>> {
         let now_ms = self.env.now_ms();
         if let Some(cached) = self.cache.get(&request.to_owned(), now_ms) {
@@ -62,7 +59,6 @@ impl ResponseCache {
         Some(reply)
     }
 
-    /// Keeps a reply, in the store too.
     pub(super) async fn put(&self, request: &str, reply: Value) {
         let now_ms = self.env.now_ms();
         let bytes = Bytes::from(reply.to_string());
@@ -80,11 +76,11 @@ impl ResponseCache {
     }
 }
 
-/// Replies that are not looked for any more, and those that came before a document was removed, the last time at `removed_ms`:
-/// they may quote it, and do not say of which documents they are.
+/// Keys of replies that are not looked up any more, and of those written up to the month of `removed_ms`, the last removal of a
+/// document: they may quote it, and do not say which documents they quote.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store cannot be read.
 pub async fn expired_replies(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -96,9 +92,12 @@ pub async fn expired_replies(
     let mut keys = Vec::new();
     for month in blobs.children(&prefix, None, MAX_MONTHS).await? {
         let number = month.trim_end_matches('/').parse::<u64>();
-        let quotes =
-            |number: u64| removed_ms.is_some_and(|removed_ms| number <= removed_ms / MONTH_MS);
-        if number.is_ok_and(|number| number + 1 < current_month || quotes(number)) {
+        // The current and the previous month are looked up.
+        let is_expired = number.is_ok_and(|number| {
+            number + 1 < current_month
+                || removed_ms.is_some_and(|removed_ms| number <= removed_ms / MONTH_MS)
+        });
+        if is_expired {
             keys.extend(list_all(blobs, &format!("{prefix}{month}")).await?);
         }
     }

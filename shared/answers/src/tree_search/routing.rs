@@ -1,7 +1,7 @@
-//! Which documents a question is for, where a model is asked: by their descriptions, or by what must be true of them.
+//! Chooses documents for a question with a model: by their descriptions, or by metadata conditions.
 //!
-//! What a model says about metadata can only name fields and values that documents have: it chooses from a list, and never
-//! writes a condition of its own.
+//! Conditions can only name fields and values that documents have: the model picks from a list and never writes a condition of
+//! its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,44 +12,41 @@ use stemma_llm::request::OutputSchema;
 
 use super::llm_session::{LlmSession, Prompt, SessionError};
 use super::result::Note;
+
 use super::search_tree::{one_line, truncate};
+use crate::document_scope::documents_in_scope;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 
-/// How often a model looks at descriptions: where none fits, at those that fit next by words, once.
+// When no description fits, the next best documents by content are described once more.
 pub(super) const MAX_ROUNDS: usize = 2;
-/// Characters of the description of a document.
 const ABOUT_CHARS: usize = 300;
-/// Values of a field that are shown.
 const MAX_VALUES_SHOWN: usize = 40;
-/// Fields a model may choose from.
 const FIELDS: [FilterField; 4] = [
     FilterField::Company,
     FilterField::Form,
     FilterField::FiscalYear,
     FilterField::FiscalPeriod,
 ];
-/// The score from which on a document is taken.
 const MIN_SCORE: f32 = 0.3;
 
 /// How documents are chosen for a question that does not name one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Routing {
-    /// By content, or by the model where that leaves many: by the descriptions of the `routing_described` that fit best by
-    /// content; by metadata where content says nothing.
+    /// By content. When that leaves many, by the descriptions of the `routing_described` that fit best by content; by
+    /// metadata when content says nothing.
     #[default]
     Auto,
     /// By what search without a model finds in them.
     Content,
-    /// The model chooses by descriptions.
+    /// The model picks by descriptions.
     Description,
-    /// The model names what must be true of them.
+    /// The model names metadata conditions.
     Metadata,
 }
 
 impl Routing {
-    /// How documents were chosen, in a few words.
     pub(super) fn description(self) -> &'static str {
         match self {
             Self::Auto | Self::Content => "by content and years",
@@ -59,22 +56,17 @@ impl Routing {
     }
 }
 
-/// What a model left of the documents.
 #[derive(Debug, Default)]
 pub(super) struct RoutingOutcome {
-    /// Those that are left; `None`: it said nothing about them.
+    // `None`: the model's reply does not restrict the documents.
     pub(super) documents: Option<Vec<DocId>>,
-    /// Facets and values it named that no document has.
+    // Facets and values in the reply that no document has.
     pub(super) unknown: u32,
     pub(super) note: Option<Note>,
 }
 
 impl Routing {
-    /// The documents a model leaves of those in scope; `candidates`: those that fit best without one, of which so many are
-    /// `describe_document` at a time.
-    ///
-    /// # Errors
-    /// [`SessionError`] when there is no answer.
+    // `candidates`: the documents that fit best by content, of which `described` are described per call.
     pub(super) async fn narrow(
         self,
         question: &str,
@@ -113,8 +105,7 @@ impl Routing {
     }
 }
 
-/// The documents of these fiscal years, and of the year after each, which tells of the year before; `None`: of no year, or
-/// there are none.
+// A filing also tells of the year before, so the filings of the year after each count too. `None` when nothing matches.
 pub(super) fn documents_of_years(years: &[u16], scope: &[&CatalogDocument]) -> Option<Vec<DocId>> {
     let values: Vec<String> = years
         .iter()
@@ -137,7 +128,7 @@ pub(super) fn documents_of_years(years: &[u16], scope: &[&CatalogDocument]) -> O
     )
 }
 
-/// The documents that fit, best first, by their descriptions.
+// Matching documents, best first.
 async fn by_description(
     question: &str,
     candidates: &[&CatalogDocument],
@@ -161,32 +152,35 @@ async fn by_description(
         );
     }
     #[derive(Deserialize)]
-    struct Named {
+
+    struct DocumentScore {
         document: u64,
         score: f32,
     }
     #[derive(Deserialize)]
-    struct Said {
-        documents: Vec<Named>,
+
+    struct RankedDocuments {
+        documents: Vec<DocumentScore>,
     }
     let mut choices = session
-        .complete(&prompt, |reply: Said| Ok(reply.documents))
+        .complete(&prompt, |reply: RankedDocuments| Ok(reply.documents))
         .await?;
-    choices.retain(|choices| choices.score >= MIN_SCORE);
+
+    choices.retain(|choice| choice.score >= MIN_SCORE);
     choices.sort_by(|a, b| b.score.total_cmp(&a.score));
-    // A number that was not shown is no document.
+    // Numbers that were not shown are ignored.
     let mut distinct = BTreeSet::new();
     Ok(choices
         .iter()
-        .filter_map(|choices: &Named| {
-            candidates.get(usize::try_from(choices.document.checked_sub(1)?).ok()?)
+        .filter_map(|choice: &DocumentScore| {
+            candidates.get(usize::try_from(choice.document.checked_sub(1)?).ok()?)
         })
         .map(|catalog_document| catalog_document.doc())
         .filter(|doc| distinct.insert(*doc))
         .collect())
 }
 
-/// What must be true of documents, by what is true of some.
+// The conditions of the model's reply, and how many of them no document has.
 async fn by_metadata(
     question: &str,
     documents: &[&CatalogDocument],
@@ -215,20 +209,23 @@ async fn by_metadata(
         .with_block("Question", question)
         .with_block("Facets", listing.join("\n"));
     #[derive(Deserialize)]
-    struct Named {
+
+    struct NamedCondition {
         facet: String,
         value: String,
     }
     #[derive(Deserialize)]
-    struct Said {
-        conditions: Vec<Named>,
+
+    struct ConditionList {
+        conditions: Vec<NamedCondition>,
     }
     let choices = session
-        .complete(&prompt, |reply: Said| Ok(reply.conditions))
+        .complete(&prompt, |reply: ConditionList| Ok(reply.conditions))
         .await?;
     let mut chosen: BTreeMap<FilterField, Vec<String>> = BTreeMap::new();
     let mut unknown = 0;
-    for Named { facet, value } in choices {
+
+    for NamedCondition { facet, value } in choices {
         let of = FilterField::from_name(&facet)
             .and_then(|field| Some((field, field_values.get(&field)?)));
         match of.and_then(|(field, values)| {
@@ -241,7 +238,7 @@ async fn by_metadata(
             None => unknown += 1,
         }
     }
-    // A document tells of the year before its own, too.
+    // A filing also tells of the year before.
     if let Some(years) = chosen.get_mut(&FilterField::FiscalYear) {
         let later: Vec<String> = years
             .iter()
@@ -265,7 +262,7 @@ async fn by_metadata(
     ))
 }
 
-/// The values documents have, those with words of the question first.
+// Values of the documents' fields; those that the question mentions come first.
 fn values(question: &str, documents: &[&CatalogDocument]) -> BTreeMap<FilterField, Vec<String>> {
     let lower = question.to_lowercase();
     let is_mentioned = |value: &str| {
@@ -296,7 +293,7 @@ fn values(question: &str, documents: &[&CatalogDocument]) -> BTreeMap<FilterFiel
         .collect()
 }
 
-/// The documents for which a filter holds; `None` where it says nothing, or leaves none.
+// `None` when the filter is empty or nothing matches.
 fn matching_documents(filter: &Filter, scope: &[&CatalogDocument]) -> Option<Vec<DocId>> {
     let fits = scope
         .iter()
@@ -310,22 +307,14 @@ fn matching_documents(filter: &Filter, scope: &[&CatalogDocument]) -> Option<Vec
     Some(fits).filter(|fits| !fits.is_empty())
 }
 
-/// All documents with a tree in scope.
+// Documents in scope that have a tree.
 pub(super) fn in_scope<'a>(
     catalog: &'a Catalog,
     within: &stemma_retrieval::DocumentScope,
-    filter: &Filter,
+    filter: &'a Filter,
 ) -> Vec<&'a CatalogDocument> {
-    catalog
-        .documents()
-        .iter()
-        .filter(|document: &&CatalogDocument| match within {
-            stemma_retrieval::DocumentScope::All => true,
-            stemma_retrieval::DocumentScope::Documents(docs) => docs.contains(&document.doc()),
-        })
-        .filter(|document: &&CatalogDocument| {
-            document.entry().is_some() && filter.matches(document)
-        })
+    documents_in_scope(catalog, within, filter)
+        .filter(|document| document.entry().is_some())
         .collect()
 }
 

@@ -1,5 +1,5 @@
-//! The subtree cache: what a model said of a section of a tree, for a question. Another strategy, or the same one with other
-//! parameters, that comes to the section with the same evidence does not ask again.
+//! Cache of the scores a model gave to sections for a question. Another strategy, or the same one with other parameters,
+//! reuses the score of a section that it would show with the same evidence.
 
 use stemma_document::{Digest, DocId, SectionId};
 use stemma_engine::Env;
@@ -9,14 +9,12 @@ use super::scoring::{ScoringTask, SectionScore};
 use super::strategies::SearchContext;
 use stemma_retrieval::cache::Cache;
 
-/// Verdicts held: bytes, and for how long.
 const CACHE_BYTES: usize = 8 << 20;
 const CACHE_MS: Millis = 3_600_000;
 
-/// A tree, a section, the kind of evidence, and the digest of question, analysis, knowledge and model.
+// Document, version, section, scoring stage, and the digest of question, analysis, knowledge and model.
 type ScoreKey = (DocId, u64, SectionId, &'static str, Digest);
 
-/// What was said of sections lately.
 pub(super) struct ScoreCache {
     env: Env,
     cache: Cache<ScoreKey, (f32, String)>,

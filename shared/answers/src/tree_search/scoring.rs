@@ -1,4 +1,4 @@
-//! How a model is asked about sections: one prompt for all strategies, one typed reply.
+//! Prompts that ask a model to score sections, and their replies.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,53 +9,47 @@ use super::llm_session::{LlmSession, Prompt, SessionError};
 use super::result::Analysis;
 use super::search_tree::{SearchTree, one_line, truncate};
 
-/// Sections a reply may name at most, and characters of its reasons.
 const MAX_SECTIONS_PER_REPLY: usize = 200;
 const REASON_CHARS: usize = 300;
 const THINKING_CHARS: usize = 1_200;
 
-/// A question as prompts show it: the same blocks before every listing of the same question, so that providers keep them.
+// The same blocks precede every listing of a question, so that providers can cache the prefix of the prompt.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ScoringQuestion {
     pub(super) question: String,
     pub(super) analysis: Option<Analysis>,
-    /// Expert knowledge that was chosen, ours or the operator's.
+    // Selected expert knowledge, built in or the operator's.
     pub(super) knowledge: String,
-    /// Words of titles of sections in which the answer is to be expected.
+    // Titles of sections in which the answer is expected.
     pub(super) expected_titles: Vec<String>,
 }
 
-/// A section as a model judged it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SectionScore {
     pub(super) at: usize,
-    /// 0–1.
+    // 0–1.
     pub(super) score: f32,
     pub(super) reason: String,
 }
 
-/// What one call said.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct ScoringReply {
     pub(super) thinking: String,
     pub(super) scores: Vec<SectionScore>,
-    /// Ids that are none, or were not shown.
+    // Ids that do not exist, or were not listed.
     pub(super) unknown_ids: u32,
 }
 
-/// A kind of question about a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ScoringTask {
-    /// The stage in the call log, and the name of the schema.
+    // Stage in the call log, and name of the schema.
     pub(super) stage: &'static str,
-    /// The property of the answer that holds the sections.
+    // Property of the reply that holds the sections.
     reply_property: &'static str,
-    /// What the model is to do.
     instructions: &'static str,
 }
 
 impl ScoringTask {
-    /// Choose from a whole tree.
     pub(super) const SELECT: ScoringTask = ScoringTask {
         stage: "select_sections",
         reply_property: "nodes",
@@ -63,34 +57,30 @@ impl ScoringTask {
                text most likely holds the answer, best first: at most ten, the narrowest that do. Leave out what merely \
                mentions the subject.",
     };
-    /// The same where nothing was chosen.
+    // Second try after `SELECT` chose nothing.
     pub(super) const SELECT_WIDER: ScoringTask = ScoringTask {
         instructions: "The listing is the whole section tree of the document, deeper sections indented. No section answers the \
                question for certain. Name the five that come nearest: where a careful reader would look first.",
         ..ScoringTask::SELECT
     };
-    /// Value a few sections.
     pub(super) const SCORE: ScoringTask = ScoringTask {
         stage: "value_sections",
         reply_property: "values",
         instructions: "The listing holds sections from different places of the document's tree. Value every one of them: how \
                likely it, or a section below it, holds the answer.",
     };
-    /// Pick the ways down.
     pub(super) const DESCEND: ScoringTask = ScoringTask {
         stage: "descend_sections",
         reply_property: "branches",
         instructions: "The listing holds the sections of one level of the document's tree. Name those below or in which the \
                answer most likely stands, best first.",
     };
-    /// Rank in the end.
     pub(super) const RANK: ScoringTask = ScoringTask {
         stage: "rank_sections",
         reply_property: "ranking",
         instructions: "The listing holds sections that may answer the question, each with its summary, and with words of its text \
                where there are some. Score every one by how likely its own text holds the answer.",
     };
-    /// Value by the text itself.
     pub(super) const SCORE_TEXT: ScoringTask = ScoringTask {
         stage: "read_sections",
         reply_property: "readings",
@@ -135,7 +125,6 @@ struct ScoredId {
 }
 
 impl ScoringQuestion {
-    /// Parts of the question that may be answered in different places.
     pub(super) fn aspects(&self) -> usize {
         self.analysis
             .as_ref()
@@ -143,13 +132,13 @@ impl ScoringQuestion {
             .max(1)
     }
 
-    /// Its parts, where it has several.
+    // Empty unless there are several.
     pub(super) fn parts(&self) -> impl Iterator<Item = String> {
         let aspects = self.analysis.iter().flat_map(|analysis| &analysis.aspects);
         aspects.filter(|_| self.aspects() > 1).cloned()
     }
 
-    /// Digest of all that a verdict depends on beside section and listing.
+    // Covers all that a score depends on, except section and listing.
     pub(super) fn digest(&self, model: &str) -> Digest {
         let analysis = self
             .analysis
@@ -165,7 +154,6 @@ impl ScoringQuestion {
         )
     }
 
-    /// The prompt of a listing.
     pub(super) fn prompt(&self, kind: ScoringTask, tree: &SearchTree, listing: &str) -> Prompt {
         let mut prompt = Prompt::new(kind.system(), kind.schema());
         if !self.knowledge.is_empty() {
@@ -185,10 +173,7 @@ impl ScoringQuestion {
             .with_block("Listing", listing)
     }
 
-    /// Asks about a listing that shows the sections `shown`.
-    ///
-    /// # Errors
-    /// [`SessionError`] when there is no answer.
+    // `listed_sections`: the sections that `listing` shows.
     pub(super) async fn score_sections(
         &self,
         session: &LlmSession,
@@ -206,7 +191,7 @@ impl ScoringQuestion {
     }
 }
 
-/// Reads a reply: scores within 0–1, each section once, ids that were not shown dropped and counted.
+// Scores are clamped to 0–1, each section counts once, ids that were not listed are dropped and counted.
 fn parse_reply(
     reply: &Value,
     kind: ScoringTask,
@@ -228,24 +213,25 @@ fn parse_reply(
         thinking: truncate(&one_line(thinking), THINKING_CHARS),
         ..ScoringReply::default()
     };
-    for one in entries {
-        let entries =
-            ScoredId::deserialize(one).map_err(|_| "a section lacks id or score".to_owned())?;
-        if !entries.score.is_finite() {
+    for entry in entries {
+        let entry =
+            ScoredId::deserialize(entry).map_err(|_| "a section lacks id or score".to_owned())?;
+        if !entry.score.is_finite() {
             return Err("a score is no number".into());
         }
-        let id = entries
+        let id = entry
             .id
             .as_str()
-            .map_or_else(|| entries.id.to_string(), str::to_owned);
+            .map_or_else(|| entry.id.to_string(), str::to_owned);
         match tree.index_of(&id).filter(|at| listed_sections.contains(at)) {
             None => parsed.unknown_ids += 1,
             Some(at) if parsed.scores.iter().any(|existing| existing.at == at) => {}
             Some(at) => {
-                let reason = truncate(&one_line(&entries.reason), REASON_CHARS);
+                let reason = truncate(&one_line(&entry.reason), REASON_CHARS);
                 parsed.scores.push(SectionScore {
                     at,
-                    score: entries.score.clamp(0.0, 1.0),
+
+                    score: entry.score.clamp(0.0, 1.0),
                     reason,
                 });
             }
@@ -254,16 +240,16 @@ fn parse_reply(
     Ok(parsed)
 }
 
-/// An analysis in a few lines.
 fn describe_analysis(analysis: &Analysis) -> String {
-    let list = |name: &str, values: &[String]| {
-        (!values.is_empty()).then(|| format!("{name}: {}", values.join("; ")))
-    };
     let topic = (!analysis.topic.is_empty()).then(|| format!("topic: {}", analysis.topic));
     let lines = [
         topic,
-        list("aspects", &analysis.aspects),
-        list("expected in", &analysis.locations),
+        labeled_list("aspects", &analysis.aspects),
+        labeled_list("expected in", &analysis.locations),
     ];
     lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+fn labeled_list(name: &str, values: &[String]) -> Option<String> {
+    (!values.is_empty()).then(|| format!("{name}: {}", values.join("; ")))
 }

@@ -1,4 +1,4 @@
-//! A model that follows a script, for the tests of this folder.
+//! A scripted model for tests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,17 +12,16 @@ use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 
 use super::llm_session::{LlmClient, LlmClientSettings};
 
-/// What the model is asked, and what it says then.
 type ReplyFn = Box<dyn Fn(&LlmRequest) -> Result<String, LlmError> + Send + Sync>;
 
-/// Answers by a function of the request, and notes what it was asked.
+/// Replies by a function of the request, and records the requests.
 pub(crate) struct ScriptedModel {
     reply_fn: ReplyFn,
     requests: Mutex<Vec<LlmRequest>>,
 }
 
 impl ScriptedModel {
-    /// An asker before a model that says what `reply_fn` makes of a request.
+    // `reply_fn` makes the reply of a request.
     pub(crate) fn new(
         reply_fn: impl Fn(&LlmRequest) -> Result<Value, LlmError> + Send + Sync + 'static,
     ) -> (Arc<Self>, LlmClient) {
@@ -46,7 +45,7 @@ impl ScriptedModel {
         )
     }
 
-    /// An asker before a model that says these one after the other, and is away then.
+    // These replies one after the other, then server errors.
     pub(crate) fn with_replies(lines: &[&str]) -> (Arc<Self>, LlmClient) {
         let remaining: Mutex<VecDeque<String>> =
             Mutex::new(lines.iter().map(|line| (*line).to_owned()).collect());
@@ -59,7 +58,6 @@ impl ScriptedModel {
         })
     }
 
-    /// The requests that came.
     pub(crate) fn requests(&self) -> Vec<LlmRequest> {
         self.requests.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! A tree laid out for a walk: sections by index, with what search without a model thinks of each.
+//! A section tree prepared for a walk: sections by index, with the lexical score of each.
 
 use std::collections::HashMap;
 
@@ -7,26 +7,20 @@ use stemma_document::{DocId, ReferenceTarget, Section, SectionId, SectionSpan, S
 use stemma_retrieval::search::SectionHit;
 use stemma_retrieval::tokenizer::content_words;
 
-/// Characters of a title.
 const TITLE_CHARS: usize = 120;
 
-/// The sections of one document, in pre-order.
+// Sections in pre-order.
 pub(super) struct SearchTree {
     pub(super) doc: DocId,
-    /// The version of the tree.
     pub(super) version: u64,
-    /// The file name.
     pub(super) name: String,
-    /// What the document is, in a sentence.
     pub(super) description: String,
     pub(super) nodes: Vec<SearchNode>,
-    /// Mentions of other sections: from, as written, to.
+    // From, text of the reference, to.
     references: Vec<(usize, String, usize)>,
-    /// What search without a model found here, by section.
     pub(super) hits: HashMap<SectionId, SectionHit>,
 }
 
-/// A section.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SearchNode {
     pub(super) id: SectionId,
@@ -36,18 +30,18 @@ pub(super) struct SearchNode {
     pub(super) parent: Option<usize>,
     pub(super) depth: usize,
     pub(super) children: Vec<usize>,
-    /// Tokens of its text with all below it.
+    // Including its descendants.
     pub(super) tokens: u32,
-    /// What search without a model thinks of its own text, 0–1.
+    // Score of search without a model for its own text, relative to the best in the document, 0–1.
     pub(super) lexical: f32,
-    /// The best of it and its descendants.
+    // Best lexical score of the section and its descendants.
     pub(super) best_below: f32,
-    /// The part of the question, from 0, that its own text fits best.
+    // Index of the part of the question that its own text fits best.
     pub(super) aspect: usize,
 }
 
 impl SearchTree {
-    /// Lays a tree out. `found`: what search without a model found in the document for each part of the question.
+    // `hits_by_aspect`: search hits in the document for the question and for each of its parts.
     pub(super) fn new(
         doc: DocId,
         (name, version): (&str, u64),
@@ -88,18 +82,17 @@ impl SearchTree {
             }
         }
         let about = tree.description.clone().unwrap_or_default();
-        let target = |to: ReferenceTarget| match to {
-            ReferenceTarget::Section(id) => positions.get(&id).copied(),
-            ReferenceTarget::Unresolved => None,
-        };
         let references = tree
             .references
             .iter()
             .filter_map(|reference: &stemma_document::Reference| {
+                let ReferenceTarget::Section(to) = reference.to else {
+                    return None;
+                };
                 Some((
                     *positions.get(&reference.from)?,
                     one_line(&reference.text),
-                    target(reference.to)?,
+                    *positions.get(&to)?,
                 ))
             })
             .filter(|(from, _, to)| from != to)
@@ -117,7 +110,7 @@ impl SearchTree {
         search_tree
     }
 
-    /// Sections whose titles hold one of these phrases fit better by so much: where an answer is to be expected.
+    // Raises the lexical score of sections whose titles contain one of the phrases.
     pub(super) fn boost(&mut self, titles: &[String], by: f32) {
         let phrases: Vec<Vec<String>> = titles.iter().map(|title| content_words(title)).collect();
         for node in &mut self.nodes {
@@ -146,7 +139,7 @@ impl SearchTree {
         }
     }
 
-    /// What the own text of a section refers to: as written, and the section.
+    // Sections that a section's own text refers to, each with the text of the reference.
     pub(super) fn references_of(&self, at: usize) -> Vec<(String, usize)> {
         let mut to: Vec<(String, usize)> = Vec::new();
         for (_, text, target) in self.references.iter().filter(|(from, ..)| *from == at) {
@@ -157,14 +150,13 @@ impl SearchTree {
         to
     }
 
-    /// The sections without a section above.
     pub(super) fn roots(&self) -> Vec<usize> {
         (0..self.nodes.len())
             .filter(|at| self.nodes[*at].parent.is_none())
             .collect()
     }
 
-    /// The section of an id as a model writes it; `None`: there is none.
+    // The section of an id as a model writes it.
     pub(super) fn index_of(&self, id: &str) -> Option<usize> {
         let digits = id.trim().trim_start_matches('#');
         let id = digits.parse::<u32>().ok().filter(|_| digits.len() <= 8)?;
@@ -173,7 +165,6 @@ impl SearchTree {
             .ok()
     }
 
-    /// Titles from the top down to a section.
     pub(super) fn path(&self, at: usize) -> Vec<String> {
         let mut path: Vec<String> = self
             .with_ancestors(at)
@@ -184,17 +175,14 @@ impl SearchTree {
         path
     }
 
-    /// A section and all above it, from itself up.
     pub(super) fn with_ancestors(&self, at: usize) -> Vec<usize> {
         std::iter::successors(Some(at), |at| self.nodes[*at].parent).collect()
     }
 
-    /// Whether one section stands above another.
     pub(super) fn is_ancestor(&self, above: usize, at: usize) -> bool {
         above != at && self.with_ancestors(at).contains(&above)
     }
 
-    /// The sections that fit best without a model, best first.
     pub(super) fn best_lexical(&self, most: usize) -> Vec<usize> {
         let mut best: Vec<usize> = (0..self.nodes.len())
             .filter(|at| self.nodes[*at].lexical > 0.0)
@@ -209,8 +197,7 @@ impl SearchTree {
         best
     }
 
-    /// How a section stands in a listing: id, place, title (under the one above, where that is not seen), and as much of the
-    /// summary as is asked for.
+    // One line of a listing: id, place, title (with the parent's, where the listing is not a tree), truncated summary.
     pub(super) fn format_entry(
         &self,
         at: usize,
@@ -244,7 +231,7 @@ fn search_node(section: &Section, depth: usize, parent: Option<usize>) -> Search
         .map(|summary| one_line(&summary.text))
         .unwrap_or_default();
     let title = one_line(&section.title);
-    // Extractive summaries begin with the title: a listing says it once.
+    // Extractive summaries begin with the title, which the listing shows already.
     let summary = summary
         .strip_prefix(title.as_str())
         .map(|rest| rest.trim_start().to_owned())
@@ -264,15 +251,15 @@ fn search_node(section: &Section, depth: usize, parent: Option<usize>) -> Search
     }
 }
 
-/// Words on one line: a listing is read line by line.
-pub(super) fn one_line(text: &str) -> String {
+// Listings have one section per line.
+pub(crate) fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_whitespace() || c.is_control())
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()
         .join(" ")
 }
 
-/// The first characters of a text, to the end of a word.
+// Truncates at a word boundary.
 pub(super) fn truncate(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),

@@ -1,14 +1,14 @@
-//! From a question to sections, with a model: which documents, how each is walked, what is chosen.
+//! Tree search over a collection: routing, one walk per document, selection.
 
 use std::sync::Arc;
 
 use futures::stream::{StreamExt, TryStreamExt};
 use stemma_document::DocId;
 
-use super::accounted::Accounted;
 use super::analysis;
 use super::knowledge::Knowledge;
 use super::llm_session::{LlmClient, LlmSession, SessionError};
+use super::metered_search::MeteredSearch;
 use super::result::{
     Note, TraceSection, TraceStep, TreeSearchResult, TreeSearchStrategy, TreeSearchTrace,
 };
@@ -27,25 +27,21 @@ use stemma_retrieval::search::{
     self, DocumentScope, MAX_LIMIT, Query, SearchError, SearchResults, SearchService, SectionHit,
 };
 
-/// Hits from which documents are chosen.
+// Hits used to choose documents.
 const ROUTING_HITS: usize = 100;
-/// Hits for each document that is described: many of one document leave others out.
+// More hits per described document, since many hits in one document crowd out others.
 const HITS_PER_DOCUMENT: usize = 8;
-/// Trees walked at once.
 const CONCURRENT_DOCUMENTS: usize = 4;
 
-/// What a walk reads from.
 #[derive(Clone, Copy)]
 pub struct TreeSearchSources<'a> {
     /// Search without a model.
     pub search: &'a dyn SearchService,
-    /// Trees and texts.
     pub store: &'a dyn DocumentStore,
-    /// The documents there are.
     pub catalog: &'a Catalog,
 }
 
-/// Walks the trees of one collection with a model.
+/// Searches the section trees of one collection with a model.
 pub struct TreeSearcher {
     client: Arc<LlmClient>,
     settings: TreeSearchSettings,
@@ -54,28 +50,26 @@ pub struct TreeSearcher {
 }
 
 impl TreeSearcher {
-    /// A reasoner that asks through `asker` and knows what experts know.
     pub fn new(client: Arc<LlmClient>, settings: TreeSearchSettings, knowledge: Knowledge) -> Self {
         let scores = ScoreCache::new(client.env());
         Self {
-            client: client,
+            client,
             settings,
             knowledge,
-            scores: scores,
+
+            scores,
         }
     }
 
-    /// The way to the model.
     pub fn client(&self) -> &Arc<LlmClient> {
         &self.client
     }
 
-    /// The configuration.
     pub fn settings(&self) -> &TreeSearchSettings {
         &self.settings
     }
 
-    /// A text that is another where answers may be others: settings and knowledge.
+    /// Changes whenever answers may: settings and knowledge. Part of the id of an answer.
     pub fn fingerprint(&self) -> String {
         let knowledge = serde_json::to_string(&self.knowledge).unwrap_or_default();
         format!(
@@ -84,12 +78,11 @@ impl TreeSearcher {
         )
     }
 
-    /// Sections that answer a question, by a strategy, on the account of `session`. Where the model is away, or the
-    /// budget is used up, what was learned until then counts, search without a model stands in for the rest, and the notes
-    /// say so.
+    /// Sections that answer a question, charged to `session`. When the model fails or the budget is exhausted, scores collected by
+    /// then count, search without a model fills in, and the notes of the trace say so.
     ///
     /// # Errors
-    /// [`SearchError`] where not even search without a model can answer.
+    /// [`SearchError`] when search without a model fails too.
     pub async fn search(
         &self,
         sources: TreeSearchSources<'_>,
@@ -103,12 +96,12 @@ impl TreeSearcher {
             rectangles: false,
             ..query.clone()
         };
-        let accounted = Accounted {
-            finder: sources.search,
-            consultation: session,
+        let metered = MeteredSearch {
+            search: sources.search,
+            session,
         };
         let sources = TreeSearchSources {
-            search: &accounted,
+            search: &metered,
             ..sources
         };
         let mut trace = TreeSearchTrace {
@@ -152,7 +145,7 @@ impl TreeSearcher {
         Ok(TreeSearchResult { results, trace })
     }
 
-    /// What the question asks for, and what experts know about that.
+    // Question analysis and selection of expert knowledge, concurrently.
     async fn analyze_question(
         &self,
         question: &str,
@@ -207,7 +200,7 @@ impl TreeSearcher {
         }
     }
 
-    /// Which documents are walked, and what search without a model finds in them.
+    // The documents to walk, and the hits of search without a model in them.
     async fn route(
         &self,
         sources: TreeSearchSources<'_>,
@@ -229,9 +222,9 @@ impl TreeSearcher {
         }
         let ranked = best_documents(&first, MAX_ROUNDS * described);
         let routing = match self.settings.routing {
-            // The question names its issuer, or search without a model leaves no more than are walked.
+            // The question names its issuer, or content leaves no more documents than are walked.
             Routing::Auto if (1..=most).contains(&ranked.len()) => Routing::Content,
-            // Words say nothing about which of very many to describe.
+            // Content does not tell which of very many documents to describe.
             Routing::Auto if ranked.is_empty() && scope.len() > described => Routing::Metadata,
             Routing::Auto => Routing::Description,
             named => named,
@@ -245,7 +238,7 @@ impl TreeSearcher {
         } else {
             &candidates_by_rank
         };
-        // Where words find nothing there is no next best to look at.
+        // Without hits there is no next best document for a second round.
         let described_count = if candidates_by_rank.is_empty() {
             described
         } else {
@@ -300,7 +293,7 @@ impl TreeSearcher {
         });
         let mut order = if order.is_empty() { narrowed } else { order };
         order.truncate(most);
-        // Facts are wrong or missing now and then, and so is a model: what words put first is not lost for either.
+        // Metadata may be wrong or missing, and so may the model: the best document by content is always walked.
         if let Some(best) = ranked
             .first()
             .filter(|best| most > 1 && !order.contains(best))
@@ -321,7 +314,7 @@ impl TreeSearcher {
         Ok((results, order))
     }
 
-    /// The sections that are given back, best first.
+    // The sections of the result, best first.
     async fn select_sections(
         &self,
         sources: TreeSearchSources<'_>,
@@ -426,8 +419,8 @@ impl TreeSearcher {
         }))
     }
 
-    /// Search without a model stands in for walks that were cut short before they found something, and for all where none
-    /// found anything.
+    // Search without a model replaces walks that were cut short before they found anything, and all walks when none found
+    // anything.
     fn fall_back(&self, walks: &mut [DocumentWalk]) {
         let is_empty =
             |walk: &DocumentWalk| walk.trace.count_at_least(self.settings.threshold) == 0;
@@ -448,7 +441,7 @@ impl TreeSearcher {
     }
 }
 
-/// Walks a document by a strategy; the word for the one that did it.
+// Returns the name of the strategy that did the walk.
 async fn run_strategy(
     context: &SearchContext<'_>,
     strategy: TreeSearchStrategy,
@@ -474,8 +467,7 @@ async fn run_strategy(
     Ok(strategy.as_str())
 }
 
-/// The tree of a document with what search without a model finds in it, for the question and each of its parts at once;
-/// `None` where it has gone.
+// The tree with lexical scores for the question and each of its parts. `None` when the tree is gone.
 async fn build_tree(
     sources: TreeSearchSources<'_>,
     plain: &Query,
@@ -501,7 +493,7 @@ async fn build_tree(
         .collect::<Vec<_>>();
     let parts =
         futures::future::join_all(parts.iter().map(|part| sources.search.search(part))).await;
-    // A part of a question may have no words to look for.
+    // A part without searchable words is not an error.
     let parts = parts
         .into_iter()
         .map(|results| results.map(|results| results.hits).unwrap_or_default());
@@ -515,7 +507,6 @@ async fn build_tree(
     )))
 }
 
-/// The documents with the best sections, best first.
 fn best_documents(results: &SearchResults, most: usize) -> Vec<DocId> {
     let mut scores: Vec<(DocId, f32, u32)> = Vec::new();
     for hit in &results.hits {
@@ -524,28 +515,30 @@ fn best_documents(results: &SearchResults, most: usize) -> Vec<DocId> {
             None => scores.push((hit.doc, hit.score, 1)),
         }
     }
-    // DocScore (features F): many sections that fit speak for a document, but not each as much as the first.
-    let score = |(_, sum, count): &(DocId, f32, u32)| sum / ((count + 1) as f32).sqrt();
-    scores.sort_by(|a, b| score(b).total_cmp(&score(a)).then(a.0.cmp(&b.0)));
-    scores
+    // Sum of scores over the root of n + 1 (PageIndex's DocScore): many matching sections speak for a document, but each less
+    // than the first.
+    let mut ranked: Vec<(DocId, f32)> = scores
+        .into_iter()
+        .map(|(doc, sum, count)| (doc, sum / ((count + 1) as f32).sqrt()))
+        .collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    ranked
         .into_iter()
         .take(most.max(1))
-        .map(|(doc, ..)| doc)
+        .map(|(doc, _)| doc)
         .collect()
 }
 
-/// A document that was walked.
 pub(super) struct DocumentWalk {
     pub(super) tree: SearchTree,
     pub(super) trace: StrategyTrace,
     strategy: &'static str,
     why: String,
-    /// The model or the budget ended it.
+    // The model or the budget ended the walk.
     is_cut_short: bool,
 }
 
 impl DocumentWalk {
-    /// A section as search gives it.
     fn hit(&self, at: usize) -> SectionHit {
         let tree = &self.tree;
         let node = &self.tree.nodes[at];
@@ -584,7 +577,6 @@ impl DocumentWalk {
         }
     }
 
-    /// Adds what was done here to what is told of the whole.
     fn add_to_trace(self, trace: &mut TreeSearchTrace, chosen: impl Fn(usize) -> bool) {
         let Self {
             tree,

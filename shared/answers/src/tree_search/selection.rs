@@ -1,4 +1,4 @@
-//! Which of the judged sections are given back: by score, so that topics are covered; what says the same once; and what they
+//! Selects result sections from the scored ones: best scores with distinct topics, no repeated text, and the sections they
 //! refer to.
 
 use std::collections::HashSet;
@@ -11,22 +11,21 @@ use super::settings::TreeSearchSettings;
 use stemma_retrieval::search::SectionHit;
 use stemma_retrieval::tokenizer::content_words;
 
-/// Words of a shingle.
 const SHINGLE_WORDS: usize = 5;
-/// What a section that is only referred to is worth of the one that refers to it.
+// Share of a section's score that a section it refers to gets.
 const REFERENCE_DECAY: f32 = 0.6;
 
-/// Texts that are compared are cut here, in bytes.
+// Section texts are cut here before they are compared, in bytes.
 pub(super) const COMPARED_BYTES: usize = 40_000;
 
-/// Words that titles and summaries share from which on two sections have one topic.
+// Jaccard similarity of the words of titles and summaries from which two sections have one topic.
 const MIN_TOPIC_SIMILARITY: f32 = 0.5;
 
-/// A section by its document and place.
+// Index of the walk, and of the section in its tree.
 pub(super) type SectionPosition = (usize, usize);
 
-/// Sections, best first: at the threshold or better, of a new topic or sure, at most `most`. What stands in by its words comes
-/// last. A section that is too large to be read whole does not cover the topics of those below it: those are told apart.
+// Best sections first: at the threshold or better, of a new topic or sure, at most `most`. Sections without a model score come
+// last. An ancestor too large to be read whole does not cover its descendants.
 pub(super) fn select_sections(
     settings: &TreeSearchSettings,
     walks: &[DocumentWalk],
@@ -41,10 +40,9 @@ pub(super) fn select_sections(
             .filter(|(_, scored)| scored.is_lexical || scored.score() >= settings.threshold);
         all.extend(good.map(|(at, scored)| (scored.score(), (index, *at))));
     }
-    let lexical = |(index, at): SectionPosition| walks[index].tree.nodes[at].lexical;
     all.sort_by(|a, b| {
         b.0.total_cmp(&a.0)
-            .then(lexical(b.1).total_cmp(&lexical(a.1)))
+            .then(lexical_score(walks, b.1).total_cmp(&lexical_score(walks, a.1)))
             .then(a.1.cmp(&b.1))
     });
     let mut topics: Vec<(SectionPosition, HashSet<String>)> = Vec::new();
@@ -73,8 +71,8 @@ pub(super) fn select_sections(
     topics.into_iter().map(|(at, _)| at).collect()
 }
 
-/// Adds the sections that chosen ones refer to, hop by hop, worth less with each; those that were judged poor are left out.
-/// Returns how many were added.
+// Adds sections that selected ones refer to, hop by hop with decreasing scores, except those the model scored as poor.
+// Returns how many were added.
 pub(super) fn follow_references(
     settings: &TreeSearchSettings,
     walks: &mut [DocumentWalk],
@@ -110,7 +108,8 @@ pub(super) fn follow_references(
     chosen.len() - before
 }
 
-/// Drops sections whose text a better one brings: what stands below one that is read whole, and what repeats another. Returns the relations of those that stay, by rank from 1, and how many were dropped.
+// Drops sections that repeat a better one, or are part of one that is read whole. Returns the relations of the rest by rank
+// (1-based), and how many were dropped.
 pub(super) fn drop_redundant(
     settings: &TreeSearchSettings,
     walks: &[DocumentWalk],
@@ -159,7 +158,11 @@ pub(super) fn drop_redundant(
     (relations, dropped)
 }
 
-/// Whether a section is short enough to be read with all below it.
+fn lexical_score(walks: &[DocumentWalk], (index, at): SectionPosition) -> f32 {
+    walks[index].tree.nodes[at].lexical
+}
+
+// Short enough to be read with all its descendants.
 fn is_whole(settings: &TreeSearchSettings, node: &SearchNode) -> bool {
     (1..=settings.whole_tokens).contains(&node.tokens)
 }
@@ -170,10 +173,10 @@ fn relation(
     other: SectionPosition,
     overlap: f32,
 ) -> Relation {
-    let holds = |above: SectionPosition, below: SectionPosition| {
-        above.0 == below.0 && walks[above.0].tree.is_ancestor(above.1, below.1)
-    };
-    if holds(one, other) || holds(other, one) {
+    let tree = &walks[one.0].tree;
+    let is_nested =
+        one.0 == other.0 && (tree.is_ancestor(one.1, other.1) || tree.is_ancestor(other.1, one.1));
+    if is_nested {
         Relation::Hierarchical
     } else if overlap >= 0.5 {
         Relation::Redundant
@@ -182,7 +185,7 @@ fn relation(
     }
 }
 
-/// Digests of all runs of words.
+// Hashes of all runs of `SHINGLE_WORDS` words.
 fn shingles(text: &str) -> HashSet<u64> {
     let words: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric())
@@ -199,7 +202,7 @@ fn shingles(text: &str) -> HashSet<u64> {
         .collect()
 }
 
-/// The share of the shorter text's shingles that the longer one has; 0 where one has none.
+// Overlap coefficient: share of the smaller set's shingles that the other set has.
 fn overlap(one: &HashSet<u64>, other: &HashSet<u64>) -> f32 {
     let shorter = one.len().min(other.len());
     if shorter == 0 {
@@ -209,13 +212,12 @@ fn overlap(one: &HashSet<u64>, other: &HashSet<u64>) -> f32 {
     }
 }
 
-/// The share of words that two sets have in common.
 fn jaccard(one: &HashSet<String>, other: &HashSet<String>) -> f32 {
     let both = one.intersection(other).count() as f32;
     both / (one.union(other).count() as f32).max(1.0)
 }
 
-/// How sure an answer is: 0.4 of the mean score and 0.6 of the best; 0 of nothing.
+// Confidence of the result: 0.4 of the mean score and 0.6 of the best; 0 without hits.
 pub(super) fn confidence(hits: &[SectionHit]) -> f32 {
     if hits.is_empty() {
         return 0.0;

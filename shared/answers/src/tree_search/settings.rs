@@ -1,4 +1,4 @@
-//! How trees are walked; every default is named here once.
+//! Parameters of tree search, with all defaults.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,49 +10,41 @@ use super::knowledge::SelectionMethod;
 use super::llm_session::LlmClientSettings;
 use super::routing::Routing;
 
-/// The configuration `reason`: how questions are answered with a model.
+/// The configuration section `reason`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TreeSearchSettings {
-    /// How the model is asked.
     #[serde(rename = "asker")]
     pub client: LlmClientSettings,
-    /// What one question may cost, where it does not say.
+    /// Budget of a question that does not set its own.
     pub budget: QuestionBudget,
-    /// Whether a question is analyzed before trees are walked: one call.
+    /// Whether a question is analyzed first: one LLM call.
     pub analysis: bool,
-    /// How documents are chosen.
     pub routing: Routing,
     /// Documents whose descriptions are shown to the model: those that fit best by content.
     pub routing_described: usize,
-    /// Documents whose trees are walked for one question.
+    /// Documents that are walked per question.
     pub documents: usize,
-    /// Expert knowledge.
     pub knowledge: KnowledgeSettings,
-    /// The score from which on a section is taken, 0–1.
+    /// Minimum score of a section, 0–1.
     #[serde(with = "plain")]
     pub threshold: f32,
-    /// The score from which on a section is taken though its topic is covered.
+    /// A section with a higher score is taken even when its topic is covered.
     #[serde(with = "plain")]
     pub sure: f32,
-    /// Sections that are chosen at most.
+    /// Sections to select at most.
     pub sections: usize,
-    /// Tokens up to which a section is read with all below it: what stands below a chosen one is not chosen beside it.
+    /// A section of at most this many tokens is read with all its descendants, which are then not selected beside it.
     pub whole_tokens: u32,
-    /// Hops along references from a chosen section, 0 to 2.
+    /// Hops along references from a selected section, 0 to 2.
     pub hops: u8,
-    /// Share of equal shingles from which on two sections say the same.
+    /// Share of common shingles from which two sections count as repeating each other.
     #[serde(with = "plain")]
     pub overlap: f32,
-    /// `single`.
     pub single: SingleSettings,
-    /// `best_first`.
     pub best_first: BestFirstSettings,
-    /// `beam`.
     pub beam: BeamSettings,
-    /// `mcts`.
     pub mcts: MctsSettings,
-    /// `auto`.
     pub auto: AutoSettings,
 }
 
@@ -81,20 +73,18 @@ impl Default for TreeSearchSettings {
     }
 }
 
-/// Which expert knowledge is used, and how it is chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KnowledgeSettings {
-    /// Whether what is built in about filings with the SEC is used.
+    /// Whether the built-in rules about SEC filings are used.
     pub built_in: bool,
-    /// Files of one's own, by collection.
+    /// The operator's own files, by collection.
     pub files: BTreeMap<String, PathBuf>,
-    /// How rules are chosen for a question.
     pub chosen_by: SelectionMethod,
-    /// The likeness from which on a rule is chosen by similarity, 0–1.
+    /// Minimum similarity of a rule selected by similarity, 0–1.
     #[serde(with = "plain")]
     pub similarity: f32,
-    /// By how much sections fit better that are preferred or expected, 0–1.
+    /// Added to the lexical score of preferred and expected sections, 0–1.
     #[serde(with = "plain")]
     pub prior: f32,
 }
@@ -115,9 +105,8 @@ impl Default for KnowledgeSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SingleSettings {
-    /// Tokens of the listing at most; a longer one is cut at a depth.
+    /// Tokens of the listing; a larger tree is cut at a depth.
     pub listing_tokens: u32,
-    /// Characters of a summary.
     pub summary_chars: usize,
 }
 
@@ -134,23 +123,20 @@ impl Default for SingleSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BestFirstSettings {
-    /// Calls per document.
     pub calls: u32,
-    /// Sections valued in one call.
+    /// Sections scored in one call.
     pub batch: usize,
-    /// The best sections of the search without a model that are looked at first.
+    /// Best lexical hits that start in the queue.
     pub warm: usize,
-    /// Characters of a summary.
     pub summary_chars: usize,
-    /// What a section's own words count beside the value of the section above, 0–1.
+    /// Weight of a section's lexical score beside the score of its parent, 0–1.
     #[serde(with = "plain")]
     pub lexical: f32,
-    /// What a section must promise to be looked at, 0–1: where none does, it stops early.
+    /// Minimum priority of a section to be scored, 0–1. The walk ends when none has it.
     #[serde(with = "plain")]
     pub least: f32,
-    /// It stops early with so many sections of `stop_score` or better.
+    /// The walk ends with this many sections of `stop_score` or better.
     pub enough: usize,
-    /// See `enough`.
     #[serde(with = "plain")]
     pub stop_score: f32,
 }
@@ -170,14 +156,14 @@ impl Default for BestFirstSettings {
     }
 }
 
-/// Who picks the children of a level.
+/// What picks the children of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Picker {
-    /// The model: one call per level.
+    /// One LLM call per level.
     #[default]
     Model,
-    /// Search without a model: no call.
+    /// Lexical scores, without a call.
     Lexical,
 }
 
@@ -185,27 +171,22 @@ pub enum Picker {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BeamSettings {
-    /// Levels at most.
     pub max_depth: usize,
-    /// Sections in the beam.
     pub width: usize,
-    /// Who picks.
     pub picker: Picker,
-    /// Children that are shown per level at most; of more, those that fit best without a model.
+    /// Children shown per level; of more, those with the best lexical scores.
     #[serde(rename = "shown")]
     pub listed_children: usize,
-    /// The best sections of the search without a model that are joined to those visited.
+    /// Best lexical hits that are ranked beside the visited sections.
     pub global: usize,
-    /// Sections that are ranked in the end.
+    /// Sections in the final ranking.
     pub ranked: usize,
-    /// Sections that the ranking is to bring at least; fewer are filled up from the search without a model.
+    /// Minimum number of results; missing ones are filled with lexical hits.
     pub top_k: usize,
-    /// The least score, without a model, of sections that fill gaps, 0–1.
+    /// Minimum lexical score of a hit that fills a gap, 0–1.
     #[serde(with = "plain")]
     pub fill: f32,
-    /// Characters of a summary.
     pub summary_chars: usize,
-    /// Characters of an excerpt.
     pub excerpt_chars: usize,
 }
 
@@ -226,23 +207,20 @@ impl Default for BeamSettings {
     }
 }
 
-/// Monte Carlo tree search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MctsSettings {
-    /// Calls per document.
     pub calls: u32,
-    /// The weight of what was seldom visited, by what its words promise (PUCT).
+    /// Weight of exploration in the PUCT formula.
     #[serde(with = "plain")]
     pub exploration: f32,
-    /// What a section's own words count beside the model's value, 0–1.
+    /// Weight of a section's lexical score beside the model's score, 0–1.
     #[serde(with = "plain")]
     pub lexical: f32,
-    /// Sections valued in one call.
+    /// Sections scored in one call.
     pub batch: usize,
-    /// Characters of a summary.
     pub summary_chars: usize,
-    /// Characters of the excerpt that the last call reads.
+    /// Characters of the excerpts that the last call reads.
     pub excerpt_chars: usize,
 }
 
@@ -259,17 +237,17 @@ impl Default for MctsSettings {
     }
 }
 
-/// Who chooses the strategy.
+/// When `auto` takes which strategy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AutoSettings {
-    /// Tokens of a listing up to which the whole tree is shown.
+    /// Listings up to this many tokens go to `single`.
     pub single_tokens: u32,
     /// Calls that must be left for `beam`.
     pub beam_calls: u32,
     /// Calls that must be left for `mcts`.
     pub mcts_calls: u32,
-    /// The best score without a model below which words alone are taken to say little, 0–1.
+    /// Lexical scores are vague when the tenth best is within this distance of the best (1.0), 0–1.
     #[serde(with = "plain")]
     pub vague: f32,
 }
@@ -285,7 +263,7 @@ impl Default for AutoSettings {
     }
 }
 
-/// Shares as people write them: 0.3, not the binary number next to it.
+// Writes 0.3 as 0.3, not as the nearest binary number.
 mod plain {
     use serde::{Deserialize, Deserializer, Serializer};
 

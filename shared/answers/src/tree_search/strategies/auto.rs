@@ -1,10 +1,10 @@
-//! `auto`: which strategy fits a tree, a question and what is left of the budget.
+//! `auto`: picks a strategy by size of the tree, question and remaining budget.
 
 use super::SearchContext;
 use crate::tree_search::result::TreeSearchStrategy;
 use crate::tree_search::scoring::ScoringTask;
 
-/// The strategy, and why; `None` in its place: not one call is left.
+// The strategy and the reason; `None` when the budget has no room for a call.
 pub(in crate::tree_search) fn choose_strategy(
     context: &SearchContext<'_>,
 ) -> (Option<TreeSearchStrategy>, String) {
@@ -50,7 +50,7 @@ pub(in crate::tree_search) fn choose_strategy(
     )
 }
 
-/// Whether search without a model tells the sections apart hardly at all: the tenth fits nearly as well as the first.
+// Lexical scores do not separate the sections when the tenth fits nearly as well as the first.
 fn is_lexically_vague(context: &SearchContext<'_>) -> bool {
     let best = context.tree.best_lexical(10);
     let lowest = best

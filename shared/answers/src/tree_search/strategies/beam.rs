@@ -1,5 +1,4 @@
-//! `beam`: level by level down the tree with a few sections in hand, then one ranking of those that were visited and of
-//! those that fit best without a model.
+//! `beam`: beam search level by level down the tree, then one ranking of the visited sections and the best lexical hits.
 
 use super::{SearchContext, StrategyTrace};
 use crate::tree_search::llm_session::SessionError;
@@ -20,7 +19,7 @@ pub(in crate::tree_search) async fn walk(
         Err(error) => Err(error),
     };
     if outcome.is_err() {
-        // What was judged on the way down counts where the ranking did not come.
+        // Without the ranking, scores from the way down still count.
         for (at, scored) in descent.scored {
             trace.scored.entry(at).or_insert(scored);
         }
@@ -31,7 +30,6 @@ pub(in crate::tree_search) async fn walk(
     outcome
 }
 
-/// Picks the ways down, level by level.
 async fn descend(
     context: &SearchContext<'_>,
     descent: &mut StrategyTrace,
@@ -48,7 +46,7 @@ async fn descend(
         });
         level.truncate(settings.listed_children);
         let picked = match settings.picker {
-            // There is nothing to pick from.
+            // Nothing to pick from.
             _ if level.len() <= settings.width.min(1) => level.clone(),
             Picker::Lexical => level.iter().copied().take(settings.width).collect(),
             Picker::Model => {
@@ -80,7 +78,7 @@ async fn descend(
     Ok(())
 }
 
-/// Sections that are ranked: those judged on the way and those that fit best without a model, by both.
+// Candidates of the ranking: visited sections and lexical hits, ordered by both scores.
 fn candidates(context: &SearchContext<'_>, descent: &StrategyTrace) -> Vec<usize> {
     let tree = context.tree;
     let settings = &context.settings.beam;
@@ -92,13 +90,18 @@ fn candidates(context: &SearchContext<'_>, descent: &StrategyTrace) -> Vec<usize
         .collect();
     all.sort_unstable();
     all.dedup();
-    let worth = |at: &usize| 0.5 * descent.score(*at).unwrap_or(0.0) + tree.nodes[*at].lexical;
-    all.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.cmp(b)));
-    all.truncate(settings.ranked);
-    all
+    let mut ranked: Vec<(f32, usize)> = all
+        .into_iter()
+        .map(|at| {
+            let score = 0.5 * descent.score(at).unwrap_or(0.0) + tree.nodes[at].lexical;
+            (score, at)
+        })
+        .collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    ranked.truncate(settings.ranked);
+    ranked.into_iter().map(|(_, at)| at).collect()
 }
 
-/// Asks for the ranking, on summaries and excerpts.
 async fn rank(
     context: &SearchContext<'_>,
     ranked: &[usize],
@@ -121,7 +124,7 @@ async fn rank(
     Ok(())
 }
 
-/// Where the model brought too little, what fits well without one stands beside it.
+// Too few results from the model are filled up with lexical hits.
 fn fill(context: &SearchContext<'_>, trace: &mut StrategyTrace) {
     let tree = context.tree;
     let settings = &context.settings.beam;

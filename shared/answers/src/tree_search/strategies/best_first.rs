@@ -1,5 +1,5 @@
-//! `best_first`: a priority queue of sections. It begins with the top of the tree and with what fits best without a model
-//! (a warm start), values a handful per call by title and summary, and opens what is worth it.
+//! `best_first`: best-first search with a priority queue of sections. It starts with the top level and the best lexical hits (a
+//! warm start), scores a batch per call by title and summary, and expands the sections worth it.
 
 use super::{SearchContext, StrategyTrace};
 use crate::tree_search::llm_session::SessionError;
@@ -29,14 +29,13 @@ pub(in crate::tree_search) async fn walk(
     Ok(())
 }
 
-/// Whether enough good sections are known, and nothing in the queue promises to be better.
+// Enough good sections, and nothing in the queue promises to be better.
 fn is_enough(context: &SearchContext<'_>, trace: &StrategyTrace, queue: &SectionQueue) -> bool {
     let settings = &context.settings.best_first;
     trace.count_at_least(settings.stop_score) >= settings.enough
         && queue.best() < settings.stop_score
 }
 
-/// Sections that wait to be valued.
 struct SectionQueue {
     waiting: Vec<(f32, usize)>,
     is_queued: Vec<bool>,
@@ -52,7 +51,7 @@ impl SectionQueue {
         for at in tree.best_lexical(context.settings.best_first.warm) {
             queue.push(tree.nodes[at].lexical, at);
         }
-        // Every top section is looked at, whatever its words: where words say nothing, the model may.
+        // Every top-level section is queued, whatever its lexical score: where words fail, the model may see the answer.
         for at in tree.roots() {
             queue.push((1.0 + tree.nodes[at].best_below) / 2.0, at);
         }
@@ -65,18 +64,19 @@ impl SectionQueue {
         }
     }
 
-    /// The children of a section of this value wait from now on.
+    // A child's priority blends its parent's model score with the best lexical score below it.
     fn open(&mut self, context: &SearchContext<'_>, at: usize, score: f32) {
-        let words = context.settings.best_first.lexical;
+        let lexical_weight = context.settings.best_first.lexical;
         for child in &context.tree.nodes[at].children {
             self.push(
-                (1.0 - words) * score + words * context.tree.nodes[*child].best_below,
+                (1.0 - lexical_weight) * score
+                    + lexical_weight * context.tree.nodes[*child].best_below,
                 *child,
             );
         }
     }
 
-    /// The most promising, best first, of `least` or better.
+    // The best `most` sections with priority `least` or higher.
     fn take(&mut self, most: usize, least: f32) -> Vec<usize> {
         self.waiting
             .sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));

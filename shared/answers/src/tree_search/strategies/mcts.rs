@@ -1,13 +1,15 @@
-//! `mcts`: Monte Carlo tree search. A round takes several ways down from the top by UCB1 with what words promise as a prior
-//! (PUCT); each ends, by a playout without a model, at the section below that fits best by its words. The model values the
-//! ends of a round in one call, by title and summary, and the values are carried up. The last round visits the best again:
-//! then an excerpt is read, which is new evidence, and not the same score once more.
+//! `mcts`: Monte Carlo tree search with batched evaluation.
+//!
+//! A round selects a batch of leaves by PUCT, with lexical scores as the prior. Instead of a random playout, each selection leaves
+//! at the descendant with the best lexical score. The model scores the batch in one call, by title and summary, and the
+//! scores are propagated to the ancestors. The last call reads excerpts of the best sections, which is new evidence rather
+//! than the same score again.
 
 use super::{SearchContext, StrategyTrace};
 use crate::tree_search::llm_session::SessionError;
 use crate::tree_search::scoring::ScoringTask;
 
-/// What a section promises whose words say nothing.
+// Prior of a section without lexical score. It keeps such sections reachable.
 const DEFAULT_PRIOR: f32 = 0.2;
 
 pub(in crate::tree_search) async fn walk(
@@ -18,14 +20,14 @@ pub(in crate::tree_search) async fn walk(
     let rounds = settings.calls.saturating_sub(1).max(1);
     let mut search = MctsState::new(context);
     for _ in 0..rounds {
-        let ends = search.select_leaves();
-        if ends.is_empty() {
+        let leaves = search.select_leaves();
+        if leaves.is_empty() {
             break;
         }
         let values = context
-            .score_sections(ScoringTask::SCORE, &ends, settings.summary_chars, trace)
+            .score_sections(ScoringTask::SCORE, &leaves, settings.summary_chars, trace)
             .await?;
-        search.update(&ends, &values);
+        search.update(&leaves, &values);
     }
     let best = search.worth_reading();
     if rounds < settings.calls && !best.is_empty() {
@@ -34,7 +36,7 @@ pub(in crate::tree_search) async fn walk(
     Ok(())
 }
 
-/// Values sections by the beginning of their texts.
+// Scores sections by the beginning of their texts.
 async fn score_texts(
     context: &SearchContext<'_>,
     sections: &[usize],
@@ -61,11 +63,11 @@ async fn score_texts(
 
 struct MctsState<'a> {
     context: &'a SearchContext<'a>,
-    /// Per section: ways that led through it.
+    // Selections that led through the section.
     visits: Vec<u32>,
-    /// What the model said of it; `None` until it was asked.
+    // `None` until the model was asked.
     model_scores: Vec<Option<f32>>,
-    /// The same blended with its words.
+    // Model score blended with the lexical score.
     blended: Vec<f32>,
     playouts: u32,
 }
@@ -73,16 +75,16 @@ struct MctsState<'a> {
 impl<'a> MctsState<'a> {
     fn new(context: &'a SearchContext<'a>) -> Self {
         let count = context.tree.nodes.len();
-        // Before the model has said anything, words promise what they count for.
-        let words = context.settings.mcts.lexical;
+        // Until the model was asked, the lexical score counts with its weight alone.
+        let lexical_weight = context.settings.mcts.lexical;
         let blended = context
             .tree
             .nodes
             .iter()
-            .map(|node| words * node.lexical)
+            .map(|node| lexical_weight * node.lexical)
             .collect();
         Self {
-            context: context,
+            context,
             visits: vec![0; count],
             model_scores: vec![None; count],
             blended,
@@ -90,29 +92,29 @@ impl<'a> MctsState<'a> {
         }
     }
 
-    /// The ends of the ways of a round. Each counts as visited before its value is known, so that the next goes elsewhere.
+    // A leaf counts as visited before its score is known (virtual loss), so that the next selection goes elsewhere.
     fn select_leaves(&mut self) -> Vec<usize> {
         let batch = self.context.settings.mcts.batch;
-        // Half of the first round goes where words alone lead.
-        let mut ends = if self.playouts == 0 {
+        // Half of the first batch are the best lexical hits.
+        let mut leaves = if self.playouts == 0 {
             self.context.tree.best_lexical(batch / 2)
         } else {
             Vec::new()
         };
-        ends.iter().for_each(|end| self.add_visit(*end));
-        while ends.len() < batch {
-            let Some(end) = self.select_leaf(&ends) else {
+        leaves.iter().for_each(|leaf| self.add_visit(*leaf));
+        while leaves.len() < batch {
+            let Some(leaf) = self.select_leaf(&leaves) else {
                 break;
             };
-            self.add_visit(end);
-            ends.push(end);
+            self.add_visit(leaf);
+            leaves.push(leaf);
         }
-        ends
+        leaves
     }
 
-    fn add_visit(&mut self, end: usize) {
+    fn add_visit(&mut self, leaf: usize) {
         self.playouts += 1;
-        for above in self.context.tree.with_ancestors(end) {
+        for above in self.context.tree.with_ancestors(leaf) {
             self.visits[above] += 1;
         }
     }
@@ -149,7 +151,7 @@ impl<'a> MctsState<'a> {
         })
     }
 
-    /// A section and all below it: ids are pre-order.
+    // A section and its descendants: indexes are in pre-order.
     fn subtree(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
         let nodes = &self.context.tree.nodes;
         let deeper =
@@ -157,24 +159,29 @@ impl<'a> MctsState<'a> {
         std::iter::once(at).chain(deeper)
     }
 
-    /// UCB1 with what words promise as its prior (PUCT). The value of a way is that of the best section it leads to, over the
-    /// best of all: the mean would hide one good section among many.
+    // PUCT (Rosin 2011, as in AlphaGo Zero): Q + c · P · sqrt(N_parent) / (1 + N). Q is the best score in the subtree relative to the
+    // best of all, not the mean: a mean would hide one good section among many.
     fn ucb(&self, at: usize, level: &[usize]) -> f32 {
         let nodes = &self.context.tree.nodes;
-        let best = |values: &mut dyn Iterator<Item = usize>| {
-            values.map(|at| self.blended[at]).fold(0.0, f32::max)
-        };
-        let value = best(&mut self.subtree(at)) / best(&mut (0..self.blended.len())).max(0.01);
-        let promise = |at: usize| DEFAULT_PRIOR + nodes[at].best_below;
-        let prior = promise(at) / level.iter().map(|at| promise(*at)).sum::<f32>();
+        let best_below = self
+            .subtree(at)
+            .map(|at| self.blended[at])
+            .fold(0.0, f32::max);
+        let best = self.blended.iter().copied().fold(0.0, f32::max);
+        let value = best_below / best.max(0.01);
+        let level_prior: f32 = level
+            .iter()
+            .map(|at| DEFAULT_PRIOR + nodes[*at].best_below)
+            .sum();
+        let prior = (DEFAULT_PRIOR + nodes[at].best_below) / level_prior;
         let above = nodes[at]
             .parent
             .map_or(self.playouts, |above| self.visits[above]);
-        let seldom = (above.max(1) as f32).sqrt() / (1 + self.visits[at]) as f32;
-        value + self.context.settings.mcts.exploration * prior * seldom
+        let exploration_bonus = (above.max(1) as f32).sqrt() / (1 + self.visits[at]) as f32;
+        value + self.context.settings.mcts.exploration * prior * exploration_bonus
     }
 
-    /// The best sections so far.
+    // The best sections so far, for the last call.
     fn worth_reading(&self) -> Vec<usize> {
         let least = self.context.settings.threshold;
         let mut best: Vec<(f32, usize)> = self
@@ -189,17 +196,17 @@ impl<'a> MctsState<'a> {
         best.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// Takes in the values of a call; what the model left out is worth nothing to it.
+    // A section that the model left out scores 0.
     fn update(&mut self, sections: &[usize], values: &[(usize, f32)]) {
-        let words = self.context.settings.mcts.lexical;
+        let lexical_weight = self.context.settings.mcts.lexical;
         for at in sections {
             let model_score = values
                 .iter()
                 .find(|(section, _)| section == at)
                 .map_or(0.0, |(_, score)| *score);
             self.model_scores[*at] = Some(model_score);
-            self.blended[*at] =
-                (1.0 - words) * model_score + words * self.context.tree.nodes[*at].lexical;
+            self.blended[*at] = (1.0 - lexical_weight) * model_score
+                + lexical_weight * self.context.tree.nodes[*at].lexical;
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The strategies, one file each. All walk one document, judge sections into a [`StrategyTrace`], and stop where the model or the
-//! budget does; what is judged by then counts.
+//! The strategies, one file each. Each walks one document, collects scores in a [`StrategyTrace`], and stops when the model
+//! fails or the budget is exhausted; scores collected by then count.
 
 pub(super) mod auto;
 pub(super) mod beam;
@@ -20,10 +20,9 @@ use super::settings::TreeSearchSettings;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::document_store::DocumentStore;
 
-/// Characters of the title above a section, where a listing shows it out of its place.
+// Characters of the parent's title in a listing that is not a tree.
 const ABOVE_CHARS: usize = 40;
 
-/// What strategies stand on.
 pub(super) struct SearchContext<'a> {
     pub(super) tree: &'a SearchTree,
     pub(super) session: &'a LlmSession,
@@ -34,30 +33,28 @@ pub(super) struct SearchContext<'a> {
     pub(super) scores: &'a ScoreCache,
 }
 
-/// What a strategy learned.
 #[derive(Debug, Default)]
 pub(super) struct StrategyTrace {
-    /// Sections that were judged.
+    // By index in the tree.
     pub(super) scored: BTreeMap<usize, ScoredSection>,
-    /// What the model said that it thinks, call by call.
+    // The model's own words, call by call.
     pub(super) thinking: Vec<String>,
     pub(super) notes: Vec<Note>,
     pub(super) unknown_ids: u32,
 }
 
-/// A section that was judged.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct ScoredSection {
-    /// The sum of the values that count, and how many those are.
+    // Sum of all scores, and their number.
     sum: f32,
     pub(super) visits: u32,
     pub(super) reason: String,
-    /// No model said so: it stands in by what its words say.
+    // Scored without a model.
     pub(super) is_lexical: bool,
 }
 
 impl ScoredSection {
-    /// 0–1.
+    // Mean, 0–1.
     pub(super) fn score(&self) -> f32 {
         if self.visits == 0 {
             0.0
@@ -68,7 +65,7 @@ impl ScoredSection {
 }
 
 impl StrategyTrace {
-    /// Adds what a call said; a further value of a section counts as much as those before.
+    // Further scores of a section are averaged.
     pub(super) fn add(&mut self, reply: &ScoringReply) {
         self.unknown_ids += reply.unknown_ids;
         if !reply.thinking.is_empty() {
@@ -82,7 +79,7 @@ impl StrategyTrace {
         }
     }
 
-    /// Puts a score in the place of all before.
+    // Replaces all earlier scores.
     pub(super) fn set(&mut self, at: usize, score: f32, reason: &str) {
         let scored = self.scored.entry(at).or_default();
         *scored = ScoredSection {
@@ -93,7 +90,7 @@ impl StrategyTrace {
         };
     }
 
-    /// Lets a section stand in by its words alone, behind whatever a model judged good.
+    // Below any section the model scored well: lexical scores count at most `threshold`.
     pub(super) fn stand_in(
         &mut self,
         settings: &TreeSearchSettings,
@@ -107,12 +104,11 @@ impl StrategyTrace {
         }
     }
 
-    /// The score of a section; `None` where it was not judged.
     pub(super) fn score(&self, at: usize) -> Option<f32> {
         self.scored.get(&at).map(ScoredSection::score)
     }
 
-    /// Sections that a model judged at `threshold` or better.
+    // Counts sections scored by a model only.
     pub(super) fn count_at_least(&self, threshold: f32) -> usize {
         self.scored
             .values()
@@ -121,11 +117,11 @@ impl StrategyTrace {
     }
 }
 
-/// What a section is judged by beside title and summary: at most so many characters for each.
+// Maximum characters per excerpt, and the excerpt of a section.
 type Excerpts<'a> = (usize, &'a (dyn Fn(usize) -> String + Send + Sync));
 
 impl SearchContext<'_> {
-    /// Asks about sections in a listing of the caller's.
+    // The caller formats the listing.
     async fn score_listing(
         &self,
         kind: ScoringTask,
@@ -137,8 +133,7 @@ impl SearchContext<'_> {
             .await
     }
 
-    /// Values sections by title and summary, each under the title above it. What was valued for the same question before
-    /// is not asked again.
+    // Scores sections by title and summary, each listed under its parent's title. Cached scores are not asked for again.
     async fn score_sections(
         &self,
         kind: ScoringTask,
@@ -156,7 +151,6 @@ impl SearchContext<'_> {
         .await
     }
 
-    /// The same with an excerpt below each section.
     async fn score_with_excerpts(
         &self,
         kind: ScoringTask,
@@ -208,7 +202,7 @@ impl SearchContext<'_> {
             .collect())
     }
 
-    /// A line of a listing, with the title above.
+    // One line of a listing, with the parent's title.
     fn format_entry(&self, at: usize, summary_chars: usize) -> String {
         let above = self.tree.nodes[at]
             .parent
@@ -216,7 +210,7 @@ impl SearchContext<'_> {
         self.tree.format_entry(at, above.as_deref(), summary_chars)
     }
 
-    /// The beginnings of the own texts of sections; where the store does not say, the words that search found.
+    // The beginnings of section texts; the search snippet when the store has no text.
     async fn section_texts(&self, sections: &[usize], most_chars: usize) -> Vec<String> {
         let ids: Vec<SectionId> = sections.iter().map(|at| self.tree.nodes[*at].id).collect();
         let texts = self
@@ -244,7 +238,7 @@ impl SearchContext<'_> {
     }
 }
 
-/// What stands in the place of a walk that brought nothing: the sections that fit best without a model.
+// Results of search without a model, for a walk that found nothing.
 pub(super) fn add_best_lexical(
     tree: &SearchTree,
     settings: &TreeSearchSettings,

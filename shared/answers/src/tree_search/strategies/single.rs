@@ -1,19 +1,18 @@
-//! `single`: the whole clean tree (ids, pages, titles, summaries, no text) in one call.
+//! `single`: the whole tree (ids, pages, titles, summaries, no text) in one call, as PageIndex does it.
 //!
-//! A listing over the limit is cut at a depth, and what is chosen there is opened in a second call; where even the top does
-//! not fit, the caller takes `beam`.
+//! A larger tree is cut at a depth, and the chosen sections at that depth are expanded in a second call. When not even the
+//! top level fits, the caller falls back to `beam`.
 
 use super::{SearchContext, StrategyTrace};
 use crate::tree_search::llm_session::SessionError;
 use crate::tree_search::result::Note;
 use crate::tree_search::scoring::ScoringTask;
 
-/// How a walk in one call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tree_search) enum SingleOutcome {
-    /// Sections were chosen, or nothing was to be found.
+    // Also when nothing was found.
     Done,
-    /// Not even the top of the tree fits.
+    // Not even the top level fits into a prompt.
     TooLarge,
 }
 
@@ -58,7 +57,7 @@ pub(in crate::tree_search) async fn walk(
     Ok(SingleOutcome::Done)
 }
 
-/// Opens what was chosen at the depth at which the listing was cut.
+// Lists what is below the sections chosen at the depth where the first listing was cut.
 async fn expand_chosen(
     context: &SearchContext<'_>,
     trace: &mut StrategyTrace,
@@ -93,7 +92,7 @@ async fn expand_chosen(
     Ok(())
 }
 
-/// The sections of `among` down to a depth with their listing, where it fits.
+// The sections of `among` down to `depth` and their listing, when it fits.
 fn largest_listing(
     context: &SearchContext<'_>,
     among: &[usize],
