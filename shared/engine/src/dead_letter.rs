@@ -4,17 +4,23 @@
 //! dead/{id}.json   one per message, by the digest of its body: a message that dies twice is one letter
 //! ```
 
+use async_trait::async_trait;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
+use crate::artifact;
 use crate::blobs::{Blobs, list_all};
-use crate::coordinator::run_failure_key;
+use crate::consumer::{Disposition, Handler};
 use crate::env::{Env, Millis};
-use crate::key::{RunRef, TaskKey, failure_key};
+use crate::failure::{Failure, FailureKind, FailureRecord};
+use crate::key::{RunRef, TaskKey, failure_key, run_failure_key};
+use crate::ledger::TaskOutcome;
 use crate::message::{CoordinatorMessage, TaskMessage};
+use crate::metrics;
+use crate::outcome::{notify_coordinator, record_failure, record_outcome};
 use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
-use crate::queue::{Message, QueueName};
+use crate::queue::{Message, RetryDelay};
 
 /// Bytes of a message that are shown.
 const EXCERPT_BYTES: usize = 300;
@@ -148,13 +154,7 @@ pub async fn replay(
         (Some(at), Some(key)) => {
             remove(failure_key(&at.run, key)).await?;
             with_retry(env, || ports.ledger.forget_run(&at.run)).await?;
-            let wake = crate::message::encode(&CoordinatorMessage::Wake(at.clone()))?;
-            with_retry(env, || {
-                ports
-                    .queue
-                    .publish(QueueName::for_run(&at.run), vec![wake.clone()])
-            })
-            .await?;
+            notify_coordinator(env, ports, &CoordinatorMessage::Wake(at.clone())).await?;
             ReplayOutcome::Requested(at.clone())
         }
         _ => ReplayOutcome::Removed,
@@ -165,4 +165,71 @@ pub async fn replay(
 
 fn blob_key(id: &str) -> String {
     format!("dead/{id}.json")
+}
+
+/// Consumes the dead-letter queue: stores each message, and fails its task for good so that the flow can go on or fail.
+pub struct DeadLetterHandler {
+    pub env: Env,
+    pub ports: Ports,
+}
+
+#[async_trait]
+impl Handler for DeadLetterHandler {
+    async fn handle(&self, message: &Message, _redeliveries: u32) -> Disposition {
+        metrics::dead_letter();
+        let recorded = match serde_json::from_slice::<TaskMessage>(&message.body) {
+            Ok(task) => self.record(&task, message).await,
+            Err(_) => {
+                record(
+                    &self.env,
+                    self.ports.blobs.as_ref(),
+                    message,
+                    "it cannot be read",
+                )
+                .await
+            }
+        };
+        match recorded {
+            Ok(()) => Disposition::Ack,
+            Err(error) => {
+                tracing::warn!(%error, "dead letter could not be recorded; trying again");
+                Disposition::Retry {
+                    delay: RetryDelay::Short,
+                    attempts: message.attempts,
+                }
+            }
+        }
+    }
+}
+
+impl DeadLetterHandler {
+    async fn record(&self, task: &TaskMessage, message: &Message) -> Result<(), PortError> {
+        let env = &self.env;
+        let blobs = self.ports.blobs.as_ref();
+        if let Some(outcome) =
+            with_retry(env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await?
+        {
+            return record_outcome(
+                env,
+                &self.ports,
+                &task.run,
+                &task.key,
+                TaskOutcome::Done(outcome),
+            )
+            .await;
+        }
+        let poison = poison_failure(&task.stage);
+        record(env, blobs, message, &poison.message).await?;
+        let record = FailureRecord::new(poison, &task.stage, message.attempts, env.now_ms());
+        record_failure(env, &self.ports, &task.run, &task.key, record).await
+    }
+}
+
+fn poison_failure(stage: &str) -> Failure {
+    Failure {
+        kind: FailureKind::Poison,
+        code: "engine.poison".into(),
+        message: format!("{stage} could not be handled by any worker, again and again"),
+        next: Some("look for crashes in the workers' logs, then run the document again".into()),
+    }
 }

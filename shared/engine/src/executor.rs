@@ -14,18 +14,18 @@ use tracing::{Instrument, Span, field};
 
 use crate::artifact;
 use crate::consumer::{Disposition, Handler};
-use crate::coordinator::run_failure_key;
-use crate::dead_letter;
 use crate::env::{Env, Millis};
-use crate::failure::{Failure, FailureKind, FailureRecord, RetryDecision, decide_retry};
+use crate::failure::{Failure, FailureRecord};
 use crate::heartbeat::{AttemptOutcome, HeartbeatReporter, RunningTask};
-use crate::key::{RunId, RunRef, TaskKey, failure_key};
+use crate::key::{RunId, TaskKey, failure_key, run_failure_key};
 use crate::ledger::{Lease, Retry, TaskOutcome};
-use crate::message::{CoordinatorMessage, TaskMessage, encode};
+use crate::message::{CoordinatorMessage, TaskMessage};
 use crate::metrics::{self, DeliveryOutcome};
+use crate::outcome::{notify_coordinator, record_failure, record_outcome};
 use crate::port_error::{PortError, with_long_retry, with_retry};
 use crate::ports::Ports;
-use crate::queue::{Message, QueueName, RetryDelay};
+use crate::queue::Message;
+use crate::retry::{RetryDecision, RetryDelay, decide_retry};
 use crate::settings::SettingsCache;
 use crate::stage::{AnyStage, StageRegistry, TaskContext, Work};
 use crate::trace::RunTrace;
@@ -257,7 +257,8 @@ impl<W: Work> TaskExecutor<W> {
 
     /// Nothing is left to do but to say so: the first word of it may have been lost.
     async fn on_already_ended(&self, task: &TaskMessage) -> Result<HandleResult, PortError> {
-        notify_coordinator(&self.env, &self.ports, &task.run).await?;
+        let completed = CoordinatorMessage::Completed(task.run.clone());
+        notify_coordinator(&self.env, &self.ports, &completed).await?;
         Ok((DeliveryOutcome::Ended, Disposition::Ack))
     }
 
@@ -473,112 +474,5 @@ impl<W: Work> Handler for TaskExecutor<W> {
         if let Err(error) = self.release(&task, None).await {
             tracing::warn!(run = %task.run.run, stage = task.stage, %error, "the lease of a task that was cut off runs out by itself");
         }
-    }
-}
-
-/// Stores a final failure of a task and tells the coordinator.
-pub(crate) async fn record_failure(
-    env: &Env,
-    ports: &Ports,
-    run: &RunRef,
-    key: &TaskKey,
-    record: FailureRecord,
-) -> Result<(), PortError> {
-    let json = serde_json::to_vec(&record)
-        .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
-    let name = failure_key(&run.run, key);
-    with_retry(env, || ports.blobs.put(&name, json.clone().into())).await?;
-    record_outcome(env, ports, run, key, TaskOutcome::Failed(record)).await
-}
-
-async fn record_outcome(
-    env: &Env,
-    ports: &Ports,
-    run: &RunRef,
-    key: &TaskKey,
-    entry: TaskOutcome,
-) -> Result<(), PortError> {
-    with_retry(env, || ports.ledger.record(&run.run, key, entry.clone())).await?;
-    notify_coordinator(env, ports, run).await
-}
-
-/// Tells whoever coordinates `run` that something of it ended.
-async fn notify_coordinator(env: &Env, ports: &Ports, run: &RunRef) -> Result<(), PortError> {
-    let message = encode(&CoordinatorMessage::Completed(run.clone()))?;
-    with_retry(env, || {
-        ports
-            .queue
-            .publish(QueueName::for_run(&run.run), vec![message.clone()])
-    })
-    .await
-}
-
-/// A task that takes down whoever works on it.
-fn poison_failure(stage: &str) -> Failure {
-    Failure {
-        kind: FailureKind::Poison,
-        code: "engine.poison".into(),
-        message: format!("{stage} could not be handled by any worker, again and again"),
-        next: Some("look for crashes in the workers' logs, then run the document again".into()),
-    }
-}
-
-/// Handles dead letters: a task that no one could handle failed for good, and its flow goes on or fails (rule 6).
-pub struct DeadLetterHandler {
-    /// The world.
-    pub env: Env,
-    /// The ports.
-    pub ports: Ports,
-}
-
-#[async_trait]
-impl Handler for DeadLetterHandler {
-    async fn handle(&self, message: &Message, _redeliveries: u32) -> Disposition {
-        metrics::dead_letter();
-        let recorded = match serde_json::from_slice::<TaskMessage>(&message.body) {
-            Ok(task) => self.record(&task, message).await,
-            Err(_) => {
-                dead_letter::record(
-                    &self.env,
-                    self.ports.blobs.as_ref(),
-                    message,
-                    "it cannot be read",
-                )
-                .await
-            }
-        };
-        match recorded {
-            Ok(()) => Disposition::Ack,
-            Err(error) => {
-                tracing::warn!(%error, "dead letter could not be recorded; trying again");
-                Disposition::Retry {
-                    delay: RetryDelay::Short,
-                    attempts: message.attempts,
-                }
-            }
-        }
-    }
-}
-
-impl DeadLetterHandler {
-    async fn record(&self, task: &TaskMessage, message: &Message) -> Result<(), PortError> {
-        let env = &self.env;
-        let blobs = self.ports.blobs.as_ref();
-        if let Some(outcome) =
-            with_retry(env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await?
-        {
-            return record_outcome(
-                env,
-                &self.ports,
-                &task.run,
-                &task.key,
-                TaskOutcome::Done(outcome),
-            )
-            .await;
-        }
-        let poison = poison_failure(&task.stage);
-        dead_letter::record(env, blobs, message, &poison.message).await?;
-        let record = FailureRecord::new(poison, &task.stage, message.attempts, env.now_ms());
-        record_failure(env, &self.ports, &task.run, &task.key, record).await
     }
 }

@@ -5,10 +5,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::env::Millis;
-use crate::queue::RetryDelay;
-
-/// How often a task is tried before its failure is final.
-pub const MAX_ATTEMPTS: u32 = 5;
 
 /// Why a stage did not produce its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -151,60 +147,9 @@ fn clip(text: &str, bytes: usize) -> String {
         .collect()
 }
 
-/// What happens to a task that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RetryDecision {
-    /// Tried again from this rung of the ladder; `counted` says whether the attempt is.
-    Retry {
-        /// How long it waits.
-        delay: RetryDelay,
-        /// Whether the attempt counts.
-        counted: bool,
-    },
-    /// The failure is the run's outcome for this task.
-    Final,
-}
-
-/// Decides. `attempts` counts this one; it is the larger of what the message and the ledger say.
-pub fn decide_retry(kind: FailureKind, attempts: u32) -> RetryDecision {
-    match kind {
-        FailureKind::Permanent | FailureKind::Poison => RetryDecision::Final,
-        FailureKind::Transient if attempts >= MAX_ATTEMPTS => RetryDecision::Final,
-        FailureKind::Transient => RetryDecision::Retry {
-            delay: RetryDelay::for_attempt(attempts),
-            counted: true,
-        },
-        FailureKind::Throttled { after_ms } => RetryDecision::Retry {
-            delay: RetryDelay::at_least(after_ms),
-            counted: false,
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn transient_failures_are_retried_with_growing_delays() {
-        let consequences: Vec<_> = (1..=5)
-            .map(|n| decide_retry(FailureKind::Transient, n))
-            .collect();
-        let again = |delay| RetryDecision::Retry {
-            delay,
-            counted: true,
-        };
-        assert_eq!(
-            consequences,
-            [
-                again(RetryDelay::Short),
-                again(RetryDelay::Short),
-                again(RetryDelay::Medium),
-                again(RetryDelay::Long),
-                RetryDecision::Final
-            ]
-        );
-    }
 
     #[test]
     fn failure_record_is_clipped_to_message_size() {
@@ -212,19 +157,5 @@ mod tests {
             .with_next("\\".repeat(5_000));
         let record = FailureRecord::new(failure, &"s".repeat(5_000), 1, 0);
         assert!(serde_json::to_vec(&record).unwrap().len() < crate::queue::MAX_MESSAGE_BYTES - 600);
-    }
-
-    #[test]
-    fn throttled_attempts_are_uncounted_and_always_retried() {
-        for attempts in [1, 5, 500] {
-            let kind = FailureKind::Throttled { after_ms: 10_000 };
-            assert_eq!(
-                decide_retry(kind, attempts),
-                RetryDecision::Retry {
-                    delay: RetryDelay::Medium,
-                    counted: false
-                }
-            );
-        }
     }
 }

@@ -164,12 +164,21 @@ pub enum Priority {
 
 /// Blob key of an artifact.
 pub fn artifact_key(scope: &str, key: &TaskKey) -> String {
-    format!("{scope}/a/{key}")
+    format!("{}{key}", artifacts_prefix(scope))
+}
+
+pub(crate) fn artifacts_prefix(scope: &str) -> String {
+    format!("{scope}/a/")
 }
 
 /// Blob key of a recorded failure of a run's task.
 pub fn failure_key(run: &RunId, key: &TaskKey) -> String {
     format!("{}{key}.json", failures_prefix(run))
+}
+
+/// Blob key of the record of a run that failed or was cancelled as a whole.
+pub fn run_failure_key(run: &RunId) -> String {
+    format!("{}document.json", failures_prefix(run))
 }
 
 /// Prefix of the recorded failures of a run's tasks.

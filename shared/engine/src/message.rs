@@ -7,7 +7,7 @@ use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::key::{JobId, Priority, RunId, RunRef, TaskKey};
 use crate::port_error::PortError;
-use crate::queue::{MAX_MESSAGE_BYTES, Message};
+use crate::queue::{MAX_MESSAGE_BYTES, Message, QueueName};
 
 /// A task for a worker.
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,19 +29,6 @@ pub struct TaskMessage {
     pub published_ms: Millis,
     /// The stage struct.
     pub payload: Box<RawValue>,
-}
-
-impl RunOutcome {
-    /// Its stable word.
-    pub fn name(&self) -> &'static str {
-        match self {
-            RunOutcome::Done => "done",
-            RunOutcome::DoneWithGaps(_) => "done_with_gaps",
-            RunOutcome::Unchanged => "unchanged",
-            RunOutcome::Failed(_) => "failed",
-            RunOutcome::Cancelled => "cancelled",
-        }
-    }
 }
 
 impl TaskMessage {
@@ -68,6 +55,17 @@ pub enum RunOutcome {
 }
 
 impl RunOutcome {
+    /// Its stable word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            RunOutcome::Done => "done",
+            RunOutcome::DoneWithGaps(_) => "done_with_gaps",
+            RunOutcome::Unchanged => "unchanged",
+            RunOutcome::Failed(_) => "failed",
+            RunOutcome::Cancelled => "cancelled",
+        }
+    }
+
     /// The ending that the record of a run's failure stands for.
     pub fn from_record(record: FailureRecord) -> Self {
         if record.is_cancelled() {
@@ -123,6 +121,18 @@ pub enum CoordinatorMessage {
         /// The run.
         run: RunRef,
     },
+}
+
+impl CoordinatorMessage {
+    /// The flow queue of the run or job that the message is addressed to.
+    pub(crate) fn queue(&self) -> QueueName {
+        match self {
+            Self::Completed(run) | Self::Wake(run) | Self::Abandoned { run, .. } => {
+                QueueName::for_run(&run.run)
+            }
+            Self::Job(job) | Self::Ended { job, .. } => QueueName::flow_for(&job.0),
+        }
+    }
 }
 
 /// Writes a message body.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a collection may open per turn, in the unit of [`crate::flow::JobEntry::weight`].
+/// What a collection may open per turn, in the unit of [`crate::jobs::JobEntry::weight`].
 const QUANTUM: u64 = 100_000;
 /// Weights above this count as this: one giant must not spin the wheel for long.
 const MAX_WEIGHT: u64 = 1_000 * QUANTUM;

@@ -10,22 +10,21 @@ use tracing::Instrument;
 use crate::artifact;
 use crate::blobs::list_all;
 use crate::env::{Env, Millis};
-use crate::executor::record_failure;
 use crate::failure::{Failure, FailureRecord};
 use crate::flow::{Flow, FlowOutput};
-use crate::key::{RunHeader, TaskKey};
+use crate::key::{RunHeader, TaskKey, artifacts_prefix, failures_prefix};
 use crate::latency::LatencyHistogram;
 use crate::ledger::{ScheduledItem, TaskOutcome, TaskSpec};
 use crate::message::{TaskMessage, encode};
 use crate::metrics;
+use crate::outcome::record_failure;
 use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
 use crate::queue::{Message, QueueName};
 use crate::replay::{FlowStop, Memo, Replay, ReplayResult, TaskRequest};
+use crate::schedule::REPUBLISH_AFTER_MS;
 use crate::trace::RunTrace;
 
-/// The least wait before a wanted task may be published again.
-pub(crate) const REPUBLISH_AFTER_MS: Millis = 60_000;
 /// Outcomes of existing artifacts read at once.
 const READS_AT_ONCE: usize = 16;
 /// Tasks published in one call.
@@ -87,7 +86,7 @@ impl<W: Flow> OpenRun<W> {
             outcomes: HashMap::new(),
             requested: HashMap::new(),
             in_flight: HashMap::new(),
-            latencies: latencies,
+            latencies,
             settled: false,
             existing: HashSet::new(),
             memo: Memo::default(),
@@ -223,13 +222,13 @@ impl<W: Flow> OpenRun<W> {
     async fn rebuild_from_blobs(&mut self, env: &Env, ports: &Ports) -> Result<(), PortError> {
         let run = &self.header.at.run;
         let scope = &self.header.at.scope;
-        let artifacts = format!("{scope}/a/");
+        let artifacts = artifacts_prefix(scope);
         let keys = with_retry(env, || list_all(ports.blobs.as_ref(), &artifacts)).await?;
         self.existing = keys
             .iter()
             .filter_map(|key| key.strip_prefix(&artifacts)?.parse().ok())
             .collect();
-        let failures = format!("runs/{run}/failed/");
+        let failures = failures_prefix(run);
         for name in with_retry(env, || list_all(ports.blobs.as_ref(), &failures)).await? {
             let key = name
                 .strip_prefix(&failures)

@@ -16,14 +16,16 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::consumer::{Consumer, Disposition, Handler};
-use stemma_engine::coordinator::{Coordinator, run_failure_key};
+use stemma_engine::coordinator::Coordinator;
 use stemma_engine::dead_letter::{self, ReplayOutcome};
 use stemma_engine::executor::TaskExecutor;
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{self, JobReport};
-use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
+use stemma_engine::key::{
+    JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder, run_failure_key,
+};
 use stemma_engine::ledger::MemoryLedger;
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};

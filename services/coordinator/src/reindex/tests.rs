@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stemma_engine::flow::{ClaimOutcome, Flow};
 use stemma_engine::message::RunOutcome;
-use stemma_engine::{FailureRecord, RunHeader, coordinator, jobs};
+use stemma_engine::{FailureRecord, RunHeader, jobs};
 use stemma_pipeline::FilingFlow;
 
 use super::*;
@@ -107,7 +107,7 @@ impl ReindexFixture {
             attempts: 1,
             at_ms: 0,
         };
-        let key = coordinator::run_failure_key(&run.at.run);
+        let key = stemma_engine::key::run_failure_key(&run.at.run);
         self.reindex
             .ports
             .blobs

@@ -10,11 +10,12 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use stemma_engine::blobs::{MemoryBlobs, PutOutcome};
-use stemma_engine::coordinator::run_failure_key;
 use stemma_engine::env::Env;
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
-use stemma_engine::key::{RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact_key};
+use stemma_engine::key::{
+    RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact_key, run_failure_key,
+};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::port_error::{PortError, with_retry};
 use stemma_engine::ports::Ports;

@@ -8,14 +8,14 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::{Coordinator, CoordinatorEvent, JobTable};
 use crate::env::Millis;
 use crate::failure::FailureRecord;
-use crate::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
-use crate::jobs::OpenJob;
+use crate::flow::{ClaimOutcome, Flow};
+use crate::jobs::{JobEntry, JobManifest, OpenJob};
 use crate::key::{JobId, Priority, RunHeader, RunId};
 use crate::ledger::ScheduledItem;
 use crate::message::RunOutcome;
 use crate::metrics;
 use crate::port_error::{PortError, with_retry};
-use crate::run::REPUBLISH_AFTER_MS;
+use crate::schedule::REPUBLISH_AFTER_MS;
 
 /// Entries claimed at once.
 const CLAIMS_AT_ONCE: usize = 16;

@@ -17,7 +17,8 @@ use crate::ledger::{StatusRecord, StatusTopic};
 use crate::message::{CoordinatorMessage, encode};
 use crate::port_error::{PortError, with_retry};
 use crate::queue::QueueName;
-use crate::run::{REPUBLISH_AFTER_MS, RunProgress};
+use crate::run::RunProgress;
+use crate::schedule::REPUBLISH_AFTER_MS;
 
 /// How often open jobs are attended to.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

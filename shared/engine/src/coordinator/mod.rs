@@ -19,8 +19,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::consumer::{Consumer, Disposition, Handler};
+use crate::dead_letter::DeadLetterHandler;
 use crate::env::Env;
-use crate::executor::DeadLetterHandler;
 use crate::flow::Flow;
 use crate::heartbeat::{HeartbeatReporter, JobProgress};
 use crate::jobs::{JobReport, OpenJob};
@@ -33,8 +33,6 @@ use crate::queue::{Message, QueueName, RetryDelay};
 use crate::round_robin::DeficitRoundRobin;
 use crate::run::RunProgress;
 use crate::settings::SettingsCache;
-
-pub use runs::run_failure_key;
 
 /// News handled at once per flow queue: completions wait for the replay that covers them.
 const MESSAGES_AT_ONCE: u16 = 64;

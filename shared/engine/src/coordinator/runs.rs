@@ -10,15 +10,15 @@ use tokio::sync::Mutex;
 use super::job_control::RunDemand;
 use super::{Coordinator, CoordinatorEvent};
 use crate::env::Millis;
-use crate::failure::FailureRecord;
 use crate::flow::Flow;
-use crate::key::{JobId, RunHeader, RunId, RunRef};
+use crate::key::{JobId, RunHeader, RunId, RunRef, run_failure_key};
 use crate::ledger::ScheduledItem;
-use crate::message::{CoordinatorMessage, RunOutcome, encode};
+use crate::message::{CoordinatorMessage, RunOutcome};
 use crate::metrics;
+use crate::outcome::{notify_coordinator, store_failure};
 use crate::port_error::{PortError, with_retry};
-use crate::queue::QueueName;
-use crate::run::{OpenRun, REPUBLISH_AFTER_MS, ReplayStep, RunProgress};
+use crate::run::{OpenRun, ReplayStep, RunProgress};
+use crate::schedule::REPUBLISH_AFTER_MS;
 use crate::trace::RunTrace;
 
 /// The longest time completions are collected before the next replay of their run because replays are slow.
@@ -191,20 +191,16 @@ impl<W: Flow> Coordinator<W> {
         let env = &self.env;
         let ledger = &self.ports.ledger;
         if let Some(record) = ending.failure_record(env.now_ms()) {
-            self.store_run_failure(&at.run, &record).await?;
+            store_failure(env, &self.ports, &run_failure_key(&at.run), &record).await?;
         }
         for job in with_retry(env, || ledger.watchers(&at.run)).await? {
-            let queue = QueueName::flow_for(&job.0);
-            let message = encode(&CoordinatorMessage::Ended {
+            let ended = CoordinatorMessage::Ended {
                 job,
                 run: at.run.clone(),
                 ending: ending.clone(),
                 tasks,
-            })?;
-            with_retry(env, || {
-                self.ports.queue.publish(queue, vec![message.clone()])
-            })
-            .await?;
+            };
+            notify_coordinator(env, &self.ports, &ended).await?;
         }
         let item = ScheduledItem::Run(at.clone());
         with_retry(env, || ledger.unschedule(&item)).await?;
@@ -215,21 +211,6 @@ impl<W: Flow> Coordinator<W> {
         let root = tracing::info_span!("run", trace_id = trace.id, span_id = trace.root, run = %at.run, outcome = ending.name());
         root.in_scope(|| tracing::debug!(run = %at.run, tasks, "a run ended"));
         Ok(())
-    }
-
-    async fn store_run_failure(
-        &self,
-        run: &RunId,
-        record: &FailureRecord,
-    ) -> Result<(), PortError> {
-        let json = serde_json::to_vec(record)
-            .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
-        let key = run_failure_key(run);
-        with_retry(&self.env, || {
-            self.ports.blobs.put(&key, json.clone().into())
-        })
-        .await
-        .map(|_| ())
     }
 
     fn slot(&self, run: &RunId) -> Arc<RunSlot<W>> {
@@ -312,9 +293,4 @@ impl<W: Flow> Coordinator<W> {
             .unwrap_or_else(PoisonError::into_inner)
             .remember(run);
     }
-}
-
-/// Blob key of the record of a run that failed as a whole.
-pub fn run_failure_key(run: &RunId) -> String {
-    format!("runs/{run}/failed/document.json")
 }

@@ -10,10 +10,10 @@ use crate::flow::Flow;
 use crate::jobs;
 use crate::key::{JobId, RunRef};
 use crate::ledger::ScheduledItem;
-use crate::message::{CoordinatorMessage, encode};
+use crate::message::CoordinatorMessage;
+use crate::outcome::notify_coordinator;
 use crate::port_error::{PortError, with_retry};
-use crate::queue::QueueName;
-use crate::run::REPUBLISH_AFTER_MS;
+use crate::schedule::REPUBLISH_AFTER_MS;
 
 /// How often the due-time index is looked at.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -35,22 +35,16 @@ struct ScanCursor {
 
 impl<W: Flow> Coordinator<W> {
     pub(super) async fn wake_run(&self, at: &RunRef) -> Result<(), PortError> {
-        let message = encode(&CoordinatorMessage::Wake(at.clone()))?;
-        with_retry(&self.env, || {
-            self.ports
-                .queue
-                .publish(QueueName::for_run(&at.run), vec![message.clone()])
-        })
+        notify_coordinator(
+            &self.env,
+            &self.ports,
+            &CoordinatorMessage::Wake(at.clone()),
+        )
         .await
     }
 
     async fn wake_job(&self, job: JobId) -> Result<(), PortError> {
-        let queue = QueueName::flow_for(&job.0);
-        let message = encode(&CoordinatorMessage::Job(job))?;
-        with_retry(&self.env, || {
-            self.ports.queue.publish(queue, vec![message.clone()])
-        })
-        .await
+        notify_coordinator(&self.env, &self.ports, &CoordinatorMessage::Job(job)).await
     }
 
     /// Wakes what is due, in bounded looks: never a walk over everything.

@@ -17,7 +17,7 @@ use super::control::{JobControl, PauseReason, load_control, pause};
 use super::manifest;
 use crate::env::{Env, Millis};
 use crate::failure::Failure;
-use crate::flow::JobManifest;
+use crate::jobs::JobManifest;
 use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::limit::Reservation;
 use crate::port_error::{PortError, with_retry};
@@ -393,7 +393,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::JobOptions;
+    use crate::jobs::JobOptions;
     use crate::jobs::{JobStart, JobWriter, resume, set_budget};
     use crate::key::Priority;
 

@@ -8,10 +8,10 @@ use super::{get_json, put_json};
 use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
 use crate::key::{JobId, Priority};
-use crate::message::{CoordinatorMessage, encode};
+use crate::message::CoordinatorMessage;
+use crate::outcome::notify_coordinator;
 use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
-use crate::queue::QueueName;
 
 /// Why a job was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,7 +99,7 @@ pub async fn cancel(
         at_ms: env.now_ms(),
     };
     put_json(env, ports.blobs.as_ref(), &cancelled_key(job), &record).await?;
-    notify_coordinator(env, ports, job).await;
+    notify(env, ports, job).await;
     Ok(())
 }
 
@@ -238,22 +238,14 @@ async fn write_command(
         env.random() & 0xffff_ffff
     );
     put_json(env, ports.blobs.as_ref(), &key, command).await?;
-    notify_coordinator(env, ports, job).await;
+    notify(env, ports, job).await;
     Ok(())
 }
 
 /// A word to the coordinator; if it is lost, the coordinator finds the record by itself.
-async fn notify_coordinator(env: &Env, ports: &Ports, job: &JobId) {
-    let Ok(message) = encode(&CoordinatorMessage::Job(job.clone())) else {
-        return;
-    };
-    let published = with_retry(env, || {
-        ports
-            .queue
-            .publish(QueueName::flow_for(&job.0), vec![message.clone()])
-    })
-    .await;
-    if let Err(error) = published {
+async fn notify(env: &Env, ports: &Ports, job: &JobId) {
+    let message = CoordinatorMessage::Job(job.clone());
+    if let Err(error) = notify_coordinator(env, ports, &message).await {
         tracing::debug!(%job, %error, "a coordinator was not told; it looks by itself");
     }
 }

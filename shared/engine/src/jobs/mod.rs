@@ -13,6 +13,7 @@
 mod budget;
 mod control;
 mod ended_entries;
+mod manifest;
 mod open;
 mod submit;
 
@@ -23,7 +24,6 @@ use serde::{Deserialize, Serialize};
 use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
 use crate::failure::FailureRecord;
-use crate::flow::{JobEntry, JobManifest};
 use crate::key::JobId;
 use crate::message::RunOutcome;
 use crate::port_error::{PortError, with_retry};
@@ -33,6 +33,7 @@ pub use control::{
     CancelReason, Cancelled, JobControl, PauseReason, Paused, cancel, load_control, pause,
     prioritize, resume, set_budget,
 };
+pub use manifest::{JobEntry, JobManifest, JobOptions, MaxFailed};
 pub(crate) use open::OpenJob;
 pub use submit::{JobStart, JobWriter, job_for_name, submit};
 

@@ -10,7 +10,7 @@ use super::{
 use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
 use crate::failure::FailureRecord;
-use crate::flow::{JobEntry, JobManifest};
+use crate::jobs::{JobEntry, JobManifest};
 use crate::key::{JobId, RunHeader, RunId};
 use crate::message::RunOutcome;
 use crate::port_error::{PortError, with_retry};
@@ -267,7 +267,7 @@ impl OpenJob {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::JobOptions;
+    use crate::jobs::JobOptions;
     use crate::key::Priority;
     use crate::ports::Ports;
 

@@ -9,13 +9,13 @@ use serde_json::json;
 use super::{CHUNK_ENTRIES, get_json, manifest, manifest_key, put_json};
 use crate::blobs::Blobs;
 use crate::env::Env;
-use crate::flow::{JobEntry, JobManifest};
+use crate::jobs::{JobEntry, JobManifest};
 use crate::key::JobId;
 use crate::ledger::ScheduledItem;
-use crate::message::{CoordinatorMessage, encode};
+use crate::message::CoordinatorMessage;
+use crate::outcome::notify_coordinator;
 use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
-use crate::queue::QueueName;
 
 /// What came of beginning to submit.
 pub enum JobStart {
@@ -143,13 +143,7 @@ pub async fn submit(
 async fn announce(env: &Env, ports: &Ports, job: &JobId) -> Result<(), PortError> {
     let item = ScheduledItem::Job(job.clone());
     with_retry(env, || ports.ledger.schedule(&item, env.now_ms())).await?;
-    let message = encode(&CoordinatorMessage::Job(job.clone()))?;
-    with_retry(env, || {
-        ports
-            .queue
-            .publish(QueueName::flow_for(&job.0), vec![message.clone()])
-    })
-    .await
+    notify_coordinator(env, ports, &CoordinatorMessage::Job(job.clone())).await
 }
 
 /// The job that `name` was given to in a collection: `fresh`, unless it was given to another before. So one name is one
@@ -175,7 +169,7 @@ pub async fn job_for_name(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::JobOptions;
+    use crate::jobs::JobOptions;
     use crate::jobs::entries;
 
     fn draft() -> JobManifest {

@@ -9,7 +9,6 @@ mod memory;
 mod rabbit;
 
 use std::fmt;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,6 +19,8 @@ pub use rabbit::{Probe, RabbitQueue, RabbitSettings};
 
 use crate::key::{Priority, RunId};
 use crate::port_error::PortError;
+
+pub use crate::retry::RetryDelay;
 
 /// Deliveries after which a message counts as poison. Lost connections count too, so it is no retry policy.
 pub const DELIVERY_LIMIT: u32 = 20;
@@ -109,49 +110,6 @@ impl fmt::Display for QueueName {
             QueueName::Flow(n) => write!(f, "flow.{n:02}"),
             QueueName::Dead => f.write_str("dead"),
             QueueName::Reindex => f.write_str("reindex"),
-        }
-    }
-}
-
-/// How long a delayed message waits: a ladder of fixed steps, shared by all queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RetryDelay {
-    /// 5 s.
-    Short,
-    /// 30 s.
-    Medium,
-    /// 5 min.
-    Long,
-}
-
-impl RetryDelay {
-    /// All of them, the shortest first.
-    pub const ALL: [RetryDelay; 3] = [RetryDelay::Short, RetryDelay::Medium, RetryDelay::Long];
-
-    /// The wait.
-    pub fn duration(self) -> Duration {
-        match self {
-            RetryDelay::Short => Duration::from_secs(5),
-            RetryDelay::Medium => Duration::from_secs(30),
-            RetryDelay::Long => Duration::from_secs(300),
-        }
-    }
-
-    /// The rung after the n-th failed attempt (from 1).
-    pub fn for_attempt(attempts: u32) -> Self {
-        match attempts {
-            0..=2 => RetryDelay::Short,
-            3 => RetryDelay::Medium,
-            _ => RetryDelay::Long,
-        }
-    }
-
-    /// The lowest rung that waits at least `millis`, or the highest.
-    pub fn at_least(millis: u64) -> Self {
-        match millis {
-            0..=5_000 => RetryDelay::Short,
-            5_001..=30_000 => RetryDelay::Medium,
-            _ => RetryDelay::Long,
         }
     }
 }

@@ -1,0 +1,121 @@
+//! When a failed task is tried again: the only place that decides.
+
+use std::time::Duration;
+
+use crate::failure::FailureKind;
+
+/// Attempts after which a transient failure is final.
+pub const MAX_ATTEMPTS: u32 = 5;
+
+/// What happens to a task that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RetryDecision {
+    /// Tried again from this rung of the ladder; `counted` says whether the attempt is.
+    Retry {
+        /// How long it waits.
+        delay: RetryDelay,
+        /// Whether the attempt counts.
+        counted: bool,
+    },
+    /// The failure is the run's outcome for this task.
+    Final,
+}
+
+/// Decides. `attempts` counts this one; it is the larger of what the message and the ledger say.
+pub fn decide_retry(kind: FailureKind, attempts: u32) -> RetryDecision {
+    match kind {
+        FailureKind::Permanent | FailureKind::Poison => RetryDecision::Final,
+        FailureKind::Transient if attempts >= MAX_ATTEMPTS => RetryDecision::Final,
+        FailureKind::Transient => RetryDecision::Retry {
+            delay: RetryDelay::for_attempt(attempts),
+            counted: true,
+        },
+        FailureKind::Throttled { after_ms } => RetryDecision::Retry {
+            delay: RetryDelay::at_least(after_ms),
+            counted: false,
+        },
+    }
+}
+
+/// How long a delayed message waits: a ladder of fixed steps, shared by all queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RetryDelay {
+    /// 5 s.
+    Short,
+    /// 30 s.
+    Medium,
+    /// 5 min.
+    Long,
+}
+
+impl RetryDelay {
+    /// All of them, the shortest first.
+    pub const ALL: [RetryDelay; 3] = [RetryDelay::Short, RetryDelay::Medium, RetryDelay::Long];
+
+    /// The wait.
+    pub fn duration(self) -> Duration {
+        match self {
+            RetryDelay::Short => Duration::from_secs(5),
+            RetryDelay::Medium => Duration::from_secs(30),
+            RetryDelay::Long => Duration::from_secs(300),
+        }
+    }
+
+    /// The rung after the n-th failed attempt (from 1).
+    pub fn for_attempt(attempts: u32) -> Self {
+        match attempts {
+            0..=2 => RetryDelay::Short,
+            3 => RetryDelay::Medium,
+            _ => RetryDelay::Long,
+        }
+    }
+
+    /// The lowest rung that waits at least `millis`, or the highest.
+    pub fn at_least(millis: u64) -> Self {
+        match millis {
+            0..=5_000 => RetryDelay::Short,
+            5_001..=30_000 => RetryDelay::Medium,
+            _ => RetryDelay::Long,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transient_failures_are_retried_with_growing_delays() {
+        let consequences: Vec<_> = (1..=5)
+            .map(|n| decide_retry(FailureKind::Transient, n))
+            .collect();
+        let again = |delay| RetryDecision::Retry {
+            delay,
+            counted: true,
+        };
+        assert_eq!(
+            consequences,
+            [
+                again(RetryDelay::Short),
+                again(RetryDelay::Short),
+                again(RetryDelay::Medium),
+                again(RetryDelay::Long),
+                RetryDecision::Final
+            ]
+        );
+    }
+
+    #[test]
+    fn throttled_attempts_are_uncounted_and_always_retried() {
+        for attempts in [1, 5, 500] {
+            let kind = FailureKind::Throttled { after_ms: 10_000 };
+            assert_eq!(
+                decide_retry(kind, attempts),
+                RetryDecision::Retry {
+                    delay: RetryDelay::Medium,
+                    counted: false
+                }
+            );
+        }
+    }
+}
