@@ -1,4 +1,4 @@
-//! The assembler: performs tasks of the publish lane, and is the only service that may write trees and change records.
+//! The assembler service: executes tasks of the publish lane. The only service that writes trees and change records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use stemma_engine::{Env, Ports, Priority};
 use stemma_pipeline::{FilingFlow, WorkerDeps, assembler_registry};
 use tokio_util::sync::CancellationToken;
 
-/// Trees published at once: publications share the store's barrier.
+// Concurrent publications; they share the store's barrier.
 const CONCURRENCY: u16 = 8;
-/// How long publications may go on after a stop.
+// How long publications may run after a stop.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Publishes until `stop`, then drains. `heartbeat` is the process it works in.
+/// Runs the assembler until `stop`, then drains.
 pub async fn run(
     env: Env,
     ports: Ports,
@@ -50,5 +50,5 @@ pub async fn run(
     futures::join!(consume(Priority::Bulk), consume(Priority::Interactive));
 }
 
-/// Removal and import: writes that only the assembler may make.
+// Re-exported because only the assembler may remove or import documents.
 pub use stemma_pipeline::stages::{publish_imported, remove_document};

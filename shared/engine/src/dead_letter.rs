@@ -1,7 +1,7 @@
-//! Dead letters: what no one could handle, kept until a person replays it.
+//! Dead letters: messages that no worker could handle, kept until someone replays them.
 //!
 //! ```text
-//! dead/{id}.json   one per message, by the digest of its body: a message that dies twice is one letter
+//! dead/{id}.json   one per distinct message: the id is the digest of its body
 //! ```
 
 use async_trait::async_trait;
@@ -22,47 +22,43 @@ use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
 use crate::queue::{Message, RetryDelay};
 
-/// Bytes of a message that are shown.
+// Bytes of the message body that are kept.
 const EXCERPT_BYTES: usize = 300;
-/// Letters read at once.
+// Concurrent reads of dead letters.
 const READS_AT_ONCE: usize = 16;
 
-/// A message no one could handle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
-    /// Names it, and sorts by nothing.
+    /// First 16 hexadecimal digits of the BLAKE3 digest of the message body.
     pub id: String,
-    /// When it was buried.
     pub at_ms: Millis,
-    /// The run it is of; `None` where it could not be read.
+    /// The run of the message; `None` if it could not be decoded.
     pub run: Option<RunRef>,
-    /// The task.
     pub key: Option<TaskKey>,
-    /// The stage.
     pub stage: Option<String>,
-    /// Failed attempts on the message.
+    /// Failed attempts counted on the message.
     pub attempts: u32,
-    /// Why it was given up.
+    /// Why it was dead-lettered.
     pub reason: String,
-    /// How it begins. Messages hold references, never text of documents (I-6).
+    /// Start of the body. Messages hold references, never document text (I-6).
     pub begins: String,
 }
 
-/// What replaying a dead letter came to.
+/// Result of [`replay`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplayOutcome {
-    /// Its run is open: the task is asked for again.
+    /// The run is open; the task will be requested again.
     Requested(RunRef),
-    /// Its run has ended: submit the document again.
+    /// The run has ended; submit the document again.
     RunEnded(RunRef),
-    /// It is no task that can be asked for; the letter was removed.
+    /// Not a task that can be requested; the dead letter was removed.
     Removed,
 }
 
-/// Keeps a message that no one could handle.
+/// Stores a message that no worker could handle.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store is unavailable.
 pub async fn record(
     env: &Env,
     blobs: &dyn Blobs,
@@ -104,10 +100,10 @@ pub async fn record(
         .map(|_| ())
 }
 
-/// The dead letters of a store, latest first; of more than `most` only so many.
+/// The dead letters of a store, at most `most` of them, latest first.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store is unavailable.
 pub async fn list(blobs: &dyn Blobs, most: usize) -> Result<Vec<DeadLetter>, PortError> {
     let keys = blobs.list("dead/", None, most).await?;
     let read = |key: String| async move { blobs.get(&key).await };
@@ -125,19 +121,19 @@ pub async fn list(blobs: &dyn Blobs, most: usize) -> Result<Vec<DeadLetter>, Por
     Ok(letters)
 }
 
-/// How many dead letters there are.
+/// The number of dead letters.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store is unavailable.
 pub async fn count(blobs: &dyn Blobs) -> Result<u64, PortError> {
     Ok(list_all(blobs, "dead/").await?.len() as u64)
 }
 
-/// Replays a dead letter, which removes it. The failure that stands for it in its run is taken back; the run is then
-/// taken up anew from the blobs, and asks for the task again. A run that is over stays over.
+/// Replays a dead letter and removes it: deletes the failure recorded for its task, and makes the ledger forget the
+/// run, which is then rebuilt from the blobs and requests the task again. A run that has ended is left alone.
 ///
 /// # Errors
-/// [`PortError`] when a port is away; replay it again.
+/// [`PortError`] when a port is unavailable; replay again.
 pub async fn replay(
     env: &Env,
     ports: &Ports,
@@ -192,7 +188,7 @@ impl Handler for DeadLetterHandler {
         match recorded {
             Ok(()) => Disposition::Ack,
             Err(error) => {
-                tracing::warn!(%error, "dead letter could not be recorded; trying again");
+                tracing::warn!(%error, "cannot record dead letter; trying again");
                 Disposition::Retry {
                     delay: RetryDelay::Short,
                     attempts: message.attempts,

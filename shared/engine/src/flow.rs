@@ -1,4 +1,4 @@
-//! What a kind of work must say to be coordinated: its flow, and how a submitted entry becomes a run.
+//! What a kind of work must implement to be coordinated: its flow, and how an entry becomes a run.
 
 use async_trait::async_trait;
 
@@ -12,17 +12,17 @@ use crate::stage::Work;
 
 pub use crate::jobs::{JobEntry, JobManifest, JobOptions, MaxFailed};
 
-/// How a flow came to its end.
+/// Result of a finished flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowOutput {
-    /// Gaps recorded in the result.
+    /// Number of gaps recorded in the result.
     pub gaps: u32,
 }
 
-/// What became of a submitted entry.
+/// Result of claiming an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimOutcome {
-    /// A run: new, or open since an earlier submission of the same version.
+    /// A run: new, or still open from an earlier submission of the same version.
     Run(RunHeader),
     /// Nothing to do.
     Ended(RunOutcome),
@@ -31,20 +31,19 @@ pub enum ClaimOutcome {
 /// Work that a coordinator can drive.
 #[async_trait]
 pub trait Flow: Work {
-    /// Raised when the flow changes; a coordinator leaves runs of a newer flow alone.
+    /// Increased when the flow changes; coordinators leave runs of a newer revision alone.
     const REVISION: u32;
 
-    /// The flow: deterministic, reads top to bottom, asks `replay` for outcomes (I-4).
+    /// The flow: deterministic code that reads outcomes from `replay` (I-4).
     ///
     /// # Errors
     /// [`FlowStop`] when outcomes are missing or a failure ends the run.
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop>;
 
-    /// Claims the version an entry names, create-only, or says that there is nothing to do. Asked again after a crash,
-    /// it must give the same run.
+    /// Claims the version that an entry names, create-only. Must return the same run when called again after a crash.
     ///
     /// # Errors
-    /// [`PortError`] when a port is away: the entry is claimed later.
+    /// [`PortError`] when a port is unavailable; the entry is claimed again later.
     async fn claim(
         env: &Env,
         ports: &Ports,
@@ -52,10 +51,10 @@ pub trait Flow: Work {
         entry: &JobEntry,
     ) -> Result<ClaimOutcome, PortError>;
 
-    /// How a run ended, from the blobs alone; `None` while it has not.
+    /// How a run ended, from the blobs alone; `None` while it is open.
     ///
     /// # Errors
-    /// [`PortError`] when a port is away.
+    /// [`PortError`] when a port is unavailable.
     async fn run_outcome(
         env: &Env,
         ports: &Ports,

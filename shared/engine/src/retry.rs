@@ -1,4 +1,4 @@
-//! When a failed task is tried again: the only place that decides.
+//! The retry policy of failed tasks.
 
 use std::time::Duration;
 
@@ -7,21 +7,19 @@ use crate::failure::FailureKind;
 /// Attempts after which a transient failure is final.
 pub const MAX_ATTEMPTS: u32 = 5;
 
-/// What happens to a task that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetryDecision {
-    /// Tried again from this rung of the ladder; `counted` says whether the attempt is.
+    /// Retry after `delay`.
     Retry {
-        /// How long it waits.
         delay: RetryDelay,
-        /// Whether the attempt counts.
+        /// Whether this attempt counts.
         counted: bool,
     },
-    /// The failure is the run's outcome for this task.
+    /// Record the failure as the outcome of the task.
     Final,
 }
 
-/// Decides. `attempts` counts this one; it is the larger of what the message and the ledger say.
+/// Decides what happens after a failure. `attempts` includes this one, and is the larger count of message and ledger.
 pub fn decide_retry(kind: FailureKind, attempts: u32) -> RetryDecision {
     match kind {
         FailureKind::Permanent | FailureKind::Poison => RetryDecision::Final,
@@ -37,7 +35,7 @@ pub fn decide_retry(kind: FailureKind, attempts: u32) -> RetryDecision {
     }
 }
 
-/// How long a delayed message waits: a ladder of fixed steps, shared by all queues.
+/// Delay of a redelivered message: fixed steps, each backed by one queue that all lanes share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RetryDelay {
     /// 5 s.
@@ -49,10 +47,9 @@ pub enum RetryDelay {
 }
 
 impl RetryDelay {
-    /// All of them, the shortest first.
+    /// From the shortest to the longest.
     pub const ALL: [RetryDelay; 3] = [RetryDelay::Short, RetryDelay::Medium, RetryDelay::Long];
 
-    /// The wait.
     pub fn duration(self) -> Duration {
         match self {
             RetryDelay::Short => Duration::from_secs(5),
@@ -61,7 +58,7 @@ impl RetryDelay {
         }
     }
 
-    /// The rung after the n-th failed attempt (from 1).
+    /// The delay after the n-th failed attempt (from 1).
     pub fn for_attempt(attempts: u32) -> Self {
         match attempts {
             0..=2 => RetryDelay::Short,
@@ -70,7 +67,7 @@ impl RetryDelay {
         }
     }
 
-    /// The lowest rung that waits at least `millis`, or the highest.
+    /// The shortest delay of at least `millis`, or the longest there is.
     pub fn at_least(millis: u64) -> Self {
         match millis {
             0..=5_000 => RetryDelay::Short,

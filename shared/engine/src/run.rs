@@ -1,4 +1,4 @@
-//! An open run in the hands of a coordinator: what is known of it, and one replay at a time.
+//! An open run held by a coordinator: its outcomes and requests, and one replay at a time.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,48 +25,45 @@ use crate::replay::{FlowStop, Memo, Replay, ReplayResult, TaskRequest};
 use crate::schedule::REPUBLISH_AFTER_MS;
 use crate::trace::RunTrace;
 
-/// Outcomes of existing artifacts read at once.
+// Concurrent reads of existing artifacts.
 const READS_AT_ONCE: usize = 16;
-/// Tasks published in one call.
+// Tasks published in one call.
 const PUBLISH_AT_ONCE: usize = 500;
 
-/// What a coordinator knows of a run.
 pub(crate) struct OpenRun<W: Flow> {
     pub(crate) header: RunHeader,
     settings: Arc<W::Settings>,
     epoch: Option<u64>,
     cursor: u64,
     outcomes: HashMap<TaskKey, TaskOutcome>,
-    /// Wanted in this or an earlier replay, so no longer news; when this coordinator last published it.
+    // Requested in this or an earlier replay, and when this coordinator last published it.
     requested: HashMap<TaskKey, Millis>,
-    /// What this coordinator had asked for when the ledger forgot the run: it is on its way, or in work.
+    // Requested by this coordinator before the ledger lost the run: still queued or running.
     in_flight: HashMap<TaskKey, Millis>,
-    /// What all runs of this coordinator wait, for the patience with overdue tasks.
+    // Publish-to-outcome latencies of all runs of this coordinator, for the overdue limit.
     latencies: Arc<LatencyHistogram>,
-    /// The flow has been replayed over everything that is known.
+    // Whether the flow was replayed over all known outcomes.
     settled: bool,
-    /// Artifacts of the subject that existed when the run was opened.
+    // Artifacts in the run's scope that existed when the run was loaded.
     existing: HashSet<TaskKey>,
     memo: Memo,
-    /// Tasks missing at the last replay, and outcomes that were there before anyone asked.
     pub(crate) progress: RunProgress,
 }
 
-/// How far a run is, in tasks.
+/// Progress of a run, in tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RunProgress {
-    /// Tasks with an outcome.
     pub present: usize,
-    /// Tasks asked for that have none yet.
+    /// Requested tasks without an outcome.
     pub missing: usize,
-    /// Outcomes that existed before this run asked: paid for earlier.
+    /// Outcomes of artifacts that existed before this run requested them.
     pub reused: usize,
 }
 
-/// What a replay came to.
+/// Result of a replay.
 pub(crate) enum ReplayStep {
     Waiting,
-    /// The ledger has another memory of the run than this one: it ended elsewhere, or is to be taken up anew.
+    /// The ledger has started a new epoch of the run: it ended elsewhere, or must be loaded again.
     EpochChanged,
     Finished(FlowOutput),
     Failed(FailureRecord),
@@ -94,8 +91,8 @@ impl<W: Flow> OpenRun<W> {
         }
     }
 
-    /// The same for a run of which an earlier memory was lost with the ledger: what was asked for a moment ago is not
-    /// asked for again, though the ledger no longer knows. If its messages were lost as well, it is overdue soon.
+    // Carries over requests from a run whose ledger state was lost: tasks published a moment ago are not published again.
+    // If their messages were lost too, they become overdue soon.
     pub(crate) fn carry_over(mut self, previous: Self) -> Self {
         self.in_flight = previous.in_flight;
         let outcomes = previous.outcomes;
@@ -108,8 +105,8 @@ impl<W: Flow> OpenRun<W> {
         self
     }
 
-    /// Reads what is new, replays the flow, publishes what is wanted for the first time, and again what is overdue. A
-    /// run that is `held` asks for nothing, and ends where it needs nothing more.
+    // Fetches new outcomes, replays the flow, publishes new requests and republishes overdue ones. A paused run publishes
+    // nothing, and ends if it needs nothing more.
     pub(crate) async fn replay(
         &mut self,
         env: &Env,
@@ -126,7 +123,7 @@ impl<W: Flow> OpenRun<W> {
             BTreeSet::new()
         };
         if self.settled && overdue.is_empty() {
-            return Ok(ReplayStep::Waiting); // woken for nothing: the flow would say what it said before
+            return Ok(ReplayStep::Waiting); // nothing new: the flow would return the same
         }
         loop {
             let replayed = self.replay_flow(&overdue, env.now_ms());
@@ -136,7 +133,7 @@ impl<W: Flow> OpenRun<W> {
                 Ok(finish) => return Ok(ReplayStep::Finished(finish)),
                 Err(FlowStop::Failed(record)) => return Ok(ReplayStep::Failed(record)),
                 Err(FlowStop::Pending) if is_paused => {
-                    self.settled = false; // what is wanted now is asked for when it goes on
+                    self.settled = false; // publish the new requests when the job resumes
                     return Ok(ReplayStep::Waiting);
                 }
                 Err(FlowStop::Pending) => {}
@@ -160,7 +157,7 @@ impl<W: Flow> OpenRun<W> {
         }
     }
 
-    /// One walk of the flow. A flow that panics has failed: the same walk would panic again (I-10).
+    // A flow that panics has failed: it is deterministic, so the same replay would panic again (I-10).
     fn replay_flow(
         &mut self,
         overdue: &BTreeSet<TaskKey>,
@@ -180,7 +177,7 @@ impl<W: Flow> OpenRun<W> {
         catch_unwind(walk).unwrap_or_else(|_| {
             let failure = Failure::permanent(
                 "engine.flow_panic",
-                "the flow panicked; the coordinator's log says where",
+                "the flow panicked; see the coordinator's log",
             );
             let result = Err(FlowStop::Failed(FailureRecord::new(
                 failure, "flow", 1, now_ms,
@@ -193,8 +190,8 @@ impl<W: Flow> OpenRun<W> {
         })
     }
 
-    /// Reads the outcomes recorded since the last replay; on the first call, establishes from the blobs what exists
-    /// (I-1). False when the ledger lost its memory of the run.
+    // Reads the outcomes recorded since the last replay. The first call rebuilds the ledger state from the blobs (I-1).
+    // Returns false when the ledger has lost the run.
     async fn fetch_outcomes(&mut self, env: &Env, ports: &Ports) -> Result<bool, PortError> {
         let run = self.header.at.run.clone();
         let mut batch = with_retry(env, || ports.ledger.outcomes(&run, self.cursor)).await?;
@@ -203,7 +200,7 @@ impl<W: Flow> OpenRun<W> {
         }
         while self.epoch != Some(batch.epoch) {
             self.rebuild_from_blobs(env, ports).await?;
-            self.epoch = Some(batch.epoch); // if it is forgotten again meanwhile, the next answer says so
+            self.epoch = Some(batch.epoch); // if it is lost again meanwhile, the next batch has another epoch
             batch = with_retry(env, || ports.ledger.outcomes(&run, 0)).await?;
         }
         self.cursor = batch.next;
@@ -253,8 +250,8 @@ impl<W: Flow> OpenRun<W> {
         with_retry(env, || ports.ledger.schedule(&item, look)).await
     }
 
-    /// Takes over outcomes of artifacts that exist. Returns what turned out not to exist (torn, or removed meanwhile),
-    /// and whether there was anything to take over.
+    /// Reuses existing artifacts. Returns the requests whose artifact turned out to be missing (torn or removed), and
+    /// whether any was reused.
     async fn reuse_artifacts(
         &mut self,
         env: &Env,
@@ -300,7 +297,7 @@ impl<W: Flow> OpenRun<W> {
         Ok((torn, any))
     }
 
-    /// Publishes what the ledger has not heard of yet: another coordinator may have been first.
+    // Publishes only what the ledger did not know: another coordinator may have published it first.
     async fn publish_new(
         &self,
         env: &Env,
@@ -344,8 +341,8 @@ impl<W: Flow> OpenRun<W> {
         .await
     }
 
-    /// What nobody answered for in time. With a backlog, everything takes longer and nothing is lost: the clock that
-    /// due times are held against goes behind by what three times the usual wait is over the least patience (rule 9).
+    // Tasks without an outcome in time. Under a backlog everything takes longer and nothing is lost, so due times are
+    // compared with a clock that lags by three times the p99 latency, less the normal wait.
     async fn overdue(&self, env: &Env, ports: &Ports) -> Result<BTreeSet<TaskKey>, PortError> {
         let now = env.now_ms();
         let behind = (3 * self.latencies.p99_ms(now)).saturating_sub(REPUBLISH_AFTER_MS);
@@ -361,7 +358,7 @@ impl<W: Flow> OpenRun<W> {
         Ok(keys.into_iter().collect())
     }
 
-    /// Publishes a wave under a span of its own, whose id travels with the tasks.
+    // Publishes a wave of tasks in a span of its own; its id travels with the messages.
     async fn publish(
         &self,
         env: &Env,
@@ -426,7 +423,7 @@ impl<W: Flow> OpenRun<W> {
         Ok(())
     }
 
-    /// A task that fits in no message has failed, visibly (I-10).
+    // A task that does not fit in a message fails visibly instead of blocking the run (I-10).
     async fn fail_task(
         &self,
         env: &Env,

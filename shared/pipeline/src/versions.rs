@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin, TreeObject, blob_keys};
 use stemma_engine::blobs::{PutOutcome, list_all};
 use stemma_engine::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
+use stemma_engine::key::run_failure_key;
 use stemma_engine::message::RunOutcome;
 use stemma_engine::port_error::with_retry;
 use stemma_engine::s3::ObjectMeta;
-use stemma_engine::key::run_failure_key;
 use stemma_engine::{Env, PortError, Ports, RunHeader, RunId, RunRef};
 
 use crate::sources::object_uri;

@@ -57,16 +57,20 @@ pub struct TestServers {
 }
 
 impl TestServers {
-    /// The servers that `STEMMA_TEST_RABBITMQ`, `_REDIS` and `_S3` name. Where one is not named there is nothing to
-    /// test on: it says `skipped`, and `None`.
+    /// The servers named by `STEMMA_TEST_RABBITMQ`, `_REDIS` and `_S3`; `None` if one is not set and
+    /// `STEMMA_TEST_EMBEDDED_ONLY=1` allows tests to be skipped.
     ///
     /// # Errors
-    /// When a variable is not what `tests/services` would write.
+    /// When a variable is missing otherwise, or is not what `tests/services` would write.
     pub fn from_env() -> Result<Option<Self>> {
         let (Ok(rabbitmq), Ok(redis), Ok(s3)) = (env::var(RABBITMQ), env::var(REDIS), env::var(S3))
         else {
+            ensure!(
+                env::var("STEMMA_TEST_EMBEDDED_ONLY").is_ok_and(|value| value == "1"),
+                "set {RABBITMQ}, {REDIS} and {S3} or run tests/run; STEMMA_TEST_EMBEDDED_ONLY=1 skips tests that need servers"
+            );
             println!(
-                "skipped: {RABBITMQ}, {REDIS} and {S3} name no servers (tests/services starts some)"
+                "skipped: {RABBITMQ}, {REDIS} or {S3} is not set (STEMMA_TEST_EMBEDDED_ONLY=1)"
             );
             return Ok(None);
         };

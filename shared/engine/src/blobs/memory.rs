@@ -1,4 +1,4 @@
-//! Objects in memory: for tests and simulations.
+//! Blobs in memory, for tests and simulations.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -10,17 +10,17 @@ use bytes::Bytes;
 use super::{Blobs, PutOutcome, check_key, check_prefix};
 use crate::port_error::PortError;
 
-/// Object storage that is gone with the process.
+/// Object storage in memory.
 #[derive(Default)]
 pub struct MemoryBlobs(Mutex<BTreeMap<String, Bytes>>);
 
 impl MemoryBlobs {
-    /// Everything in it, in key order: what a test compares.
+    /// All objects in key order.
     pub fn snapshot(&self) -> BTreeMap<String, Bytes> {
         self.objects().clone()
     }
 
-    /// Whether there is an object of this name: what a test asks in between.
+    /// Whether an object exists.
     pub fn has(&self, key: &str) -> bool {
         self.objects().contains_key(key)
     }
@@ -30,7 +30,7 @@ impl MemoryBlobs {
     }
 }
 
-/// Where a listing of `prefix` behind `after` starts.
+/// Start of a listing of `prefix` after `after`.
 fn start<'a>(prefix: &'a str, after: Option<&'a str>) -> Bound<&'a str> {
     match after {
         Some(after) if after >= prefix => Bound::Excluded(after),

@@ -1,4 +1,4 @@
-//! What a job was submitted with: its entries, manifest and options.
+//! What a job was submitted with: entries, manifest, options.
 
 use std::str::FromStr;
 
@@ -8,57 +8,52 @@ use super::budget::JobBudget;
 use crate::env::Millis;
 use crate::key::{JobId, Priority};
 
-/// One thing a job asks for: opaque to the engine but for its size.
+/// One entry of a job; the input is opaque to the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobEntry {
-    /// Estimated work, in tokens or any one unit: fairness between collections is measured in it.
+    /// Estimated work in tokens (or any one unit), for fairness between collections.
     pub weight: u64,
-    /// What the work's `Flow::claim` reads.
+    /// Input of `Flow::claim`.
     pub input: serde_json::Value,
 }
 
-/// What a job asks for, and under which settings. Written once.
+/// What a job consists of. Written once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobManifest {
-    /// The job's name.
     pub job: JobId,
     /// The tenant.
     pub collection: String,
-    /// Digest of the settings.
     pub settings: String,
-    /// Who waits.
     pub class: Priority,
-    /// Number of entries; they lie in chunks under `jobs/{job}/entries/`.
+    /// Number of entries, which are stored in chunks under `jobs/{job}/entries/`.
     pub entries: u64,
-    /// When it was submitted.
     pub submitted_ms: Millis,
-    /// What else was agreed.
     #[serde(flatten)]
     pub terms: JobOptions,
 }
 
-/// What a job was submitted with beside its entries.
+/// Optional terms of a submission.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobOptions {
-    /// What was submitted, for people.
+    /// Human-readable description of what was submitted.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub label: String,
-    /// The name it was given, if any.
+    /// Name of the job, unique per collection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How many failures end it; any number where there is none.
+    /// Stops the job after too many failures; `None` for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_failed: Option<MaxFailed>,
-    /// What it may spend; any amount where there is none.
+    /// Spending limit; `None` for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<JobBudget>,
-    /// The attempt to submit it that counts: its entries lie under this.
+    /// The submission attempt that counts; entries are stored under it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub attempt: String,
 }
 
-/// How many failures are too many.
+/// Limit of failed entries.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxFailed {
@@ -71,7 +66,7 @@ pub enum MaxFailed {
 impl FromStr for MaxFailed {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is neither a number nor a share such as 2%");
+        let wrong = || format!("`{text}` is neither a number nor a percentage such as 2%");
         match text
             .strip_suffix('%')
             .map(|percent| percent.trim().parse::<f64>())
@@ -86,7 +81,6 @@ impl FromStr for MaxFailed {
 }
 
 impl MaxFailed {
-    /// Whether `failed` of `total` are too many.
     pub fn exceeded(self, failed: u64, total: u64) -> bool {
         match self {
             Self::Count(most) => failed > most,

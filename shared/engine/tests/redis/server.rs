@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
+use stemma_engine_testing::servers::server_from_env;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -18,12 +19,9 @@ pub struct SharedRedis {
 }
 
 impl SharedRedis {
-    /// `None`, with a word about it, when no server is given.
+    /// `None` if tests that need servers are to be skipped.
     pub fn from_env() -> Option<Self> {
-        let Ok(url) = std::env::var("STEMMA_TEST_REDIS") else {
-            println!("skipped: no Redis (tests/run starts one)");
-            return None;
-        };
+        let url = server_from_env("STEMMA_TEST_REDIS")?;
         let prefix = format!(
             "test-{}-{}",
             std::process::id(),
@@ -109,7 +107,7 @@ pub struct PrivateRedis {
 }
 
 impl PrivateRedis {
-    /// A server started with these options more; `None`, with a word about it, when Redis is not installed.
+    /// Starts a server with additional options; `None` if redis-server is not installed.
     pub fn start(more: &[&str]) -> Option<Self> {
         if Command::new("redis-server")
             .arg("--version")
@@ -117,7 +115,8 @@ impl PrivateRedis {
             .status()
             .is_err()
         {
-            println!("skipped: redis-server is not installed (tests/run installs it)");
+            server_from_env("STEMMA_TEST_REDIS")?;
+            println!("skipped: redis-server is not installed, so no private server can be started");
             return None;
         }
         let more = more.iter().map(ToString::to_string).collect();

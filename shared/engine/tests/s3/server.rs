@@ -13,6 +13,7 @@ use stemma_engine::s3::{
 };
 use stemma_engine::{Env, Secret};
 use stemma_engine_testing::blobs_conformance;
+use stemma_engine_testing::servers::server_from_env;
 
 /// The server to test on, and a name that no other run has.
 struct S3TestServer {
@@ -21,13 +22,10 @@ struct S3TestServer {
 }
 
 fn server(test: &str) -> Option<S3TestServer> {
-    let Ok(spec) = std::env::var("STEMMA_TEST_S3") else {
-        println!("skipped: no S3 server (tests/run starts one)");
-        return None;
-    };
+    let spec = server_from_env("STEMMA_TEST_S3")?;
     let parts: Vec<&str> = spec.split_whitespace().collect();
     let [endpoint, id, secret] = parts[..] else {
-        panic!("STEMMA_TEST_S3 is no `URL ACCESS SECRET`")
+        panic!("STEMMA_TEST_S3 is not `URL ACCESS SECRET`")
     };
     let settings = S3Settings {
         endpoint: Some(endpoint.into()),
