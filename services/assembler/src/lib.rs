@@ -25,29 +25,29 @@ pub async fn run(
     stop: CancellationToken,
 ) {
     let registry = assembler_registry();
-    let performer: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
+    let executor: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
         env.clone(),
         ports.clone(),
         registry,
         tools,
         Arc::clone(&presence),
     ));
-    let consume = |class| {
-        let env = env.clone();
-        let queue = Arc::clone(&ports.queue);
-        let name = QueueName::Lane(Lane::Publish, class);
-        let presence = Arc::clone(&presence);
-        Consumer {
-            env,
-            queue,
-            name,
-            concurrency: CONCURRENCY,
-            grace: GRACE,
-            presence,
-        }
-        .run(Arc::clone(&performer), stop.clone())
+    let bulk = Consumer {
+        env,
+        queue: ports.queue,
+        name: QueueName::Lane(Lane::Publish, Priority::Bulk),
+        concurrency: CONCURRENCY,
+        grace: GRACE,
+        presence,
     };
-    futures::join!(consume(Priority::Bulk), consume(Priority::Interactive));
+    let interactive = Consumer {
+        name: QueueName::Lane(Lane::Publish, Priority::Interactive),
+        ..bulk.clone()
+    };
+    futures::join!(
+        bulk.run(Arc::clone(&executor), stop.clone()),
+        interactive.run(executor, stop)
+    );
 }
 
 // Re-exported because only the assembler may remove or import documents.

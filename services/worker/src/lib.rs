@@ -36,7 +36,7 @@ pub async fn run(
         grace,
         presence,
     } = settings;
-    let performer: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
+    let executor: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
         env.clone(),
         ports.clone(),
         worker_registry(),
@@ -55,7 +55,7 @@ pub async fn run(
             grace,
             presence: Arc::clone(&presence),
         }
-        .run(Arc::clone(&performer), stop.clone())
+        .run(Arc::clone(&executor), stop.clone())
     };
     // Interactive tasks have separate slots, so that they never wait behind bulk tasks (I-11).
     let consumers = lanes.into_iter().flat_map(|(lane, concurrency)| {

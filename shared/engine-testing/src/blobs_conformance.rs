@@ -79,11 +79,7 @@ async fn one_of_sixteen_writers_wins(blobs: Arc<dyn Blobs>) {
             .filter(|(_, put)| *put == PutOutcome::Created)
             .map(|(n, _)| n)
             .collect();
-        assert_eq!(
-            winners.len(),
-            1,
-            "{winners:?} all claim to have created it"
-        );
+        assert_eq!(winners.len(), 1, "{winners:?} all claim to have created it");
         let winner = winners[0];
         assert_eq!(
             get(&blobs, &key).await,

@@ -93,7 +93,10 @@ async fn delivers_everything_at_least_once(queue: Arc<dyn Queue>) {
     collect(&mut subscription, 3).await;
     publish(&queue, QueueName::Lane(Lane::Cpu, Priority::Interactive), 1).await;
     publish(&queue, QueueName::Lane(Lane::Llm, Priority::Bulk), 1).await;
-    assert!(is_silent(&mut subscription).await, "queues must be separate");
+    assert!(
+        is_silent(&mut subscription).await,
+        "queues must be separate"
+    );
 }
 
 async fn preserves_message_contents(queue: Arc<dyn Queue>) {
@@ -127,7 +130,10 @@ async fn redelivers_unacknowledged_messages(queue: Arc<dyn Queue>) {
     assert_eq!(first.redeliveries, 0);
     first.receipt.requeue().await.expect("requeued");
     let second = next(&mut subscription).await;
-    assert!(second.redeliveries >= 1, "requeueing counts as a redelivery");
+    assert!(
+        second.redeliveries >= 1,
+        "requeueing counts as a redelivery"
+    );
     drop(second);
     let third = next(&mut subscription).await;
     assert!(third.redeliveries >= 2, "dropping a delivery requeues it");
@@ -148,7 +154,10 @@ async fn respects_prefetch(queue: Arc<dyn Queue>) {
     let mut subscription = subscribe(&queue, LANE, 2).await;
     let first = next(&mut subscription).await;
     let _second = next(&mut subscription).await;
-    assert!(is_silent(&mut subscription).await, "the prefetch limit is reached");
+    assert!(
+        is_silent(&mut subscription).await,
+        "the prefetch limit is reached"
+    );
     first.receipt.ack().await.expect("acknowledged");
     next(&mut subscription).await;
 }
@@ -183,10 +192,7 @@ async fn delays_retries(queue: Arc<dyn Queue>) {
             message(n),
             "the shorter delay first: they differ enough"
         );
-        assert_eq!(
-            delivery.redeliveries, 0,
-            "a delay is not a redelivery"
-        );
+        assert_eq!(delivery.redeliveries, 0, "a delay is not a redelivery");
         delivery.receipt.ack().await.expect("acknowledged");
     }
 }
@@ -197,7 +203,10 @@ async fn dead_letters_after_delivery_limit(queue: Arc<dyn Queue>) {
     let mut deliveries = 0;
     while let Ok(delivery) = timeout(5 * SILENCE_WINDOW, subscription.next()).await {
         deliveries += 1;
-        assert!(deliveries <= DELIVERY_LIMIT + 2, "the message was never dead-lettered");
+        assert!(
+            deliveries <= DELIVERY_LIMIT + 2,
+            "the message was never dead-lettered"
+        );
         delivery
             .expect("alive")
             .receipt

@@ -17,8 +17,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count: usize = std::env::args()
         .nth(1)
         .map_or(Ok(20_000), |count| count.parse())?;
-    let url = std::env::var("STEMMA_TEST_RABBITMQ")
-        .map_err(|_| "STEMMA_TEST_RABBITMQ is not set")?;
+    let url =
+        std::env::var("STEMMA_TEST_RABBITMQ").map_err(|_| "STEMMA_TEST_RABBITMQ is not set")?;
     let settings = RabbitSettings {
         url: url.into(),
         prefix: "rate".into(),

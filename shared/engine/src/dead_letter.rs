@@ -106,17 +106,16 @@ pub async fn record(
 /// [`PortError`] when the store is unavailable.
 pub async fn list(blobs: &dyn Blobs, most: usize) -> Result<Vec<DeadLetter>, PortError> {
     let keys = blobs.list("dead/", None, most).await?;
-    let read = |key: String| async move { blobs.get(&key).await };
-    let letters: Vec<_> = stream::iter(keys)
-        .map(read)
+    let bodies: Vec<_> = stream::iter(keys)
+        .map(|key: String| async move { blobs.get(&key).await })
         .buffered(READS_AT_ONCE)
         .try_collect()
         .await?;
-    let read = letters
+    let mut letters: Vec<DeadLetter> = bodies
         .into_iter()
         .flatten()
-        .filter_map(|json| serde_json::from_slice::<DeadLetter>(&json).ok());
-    let mut letters: Vec<DeadLetter> = read.collect();
+        .filter_map(|json| serde_json::from_slice(&json).ok())
+        .collect();
     letters.sort_by(|a, b| b.at_ms.cmp(&a.at_ms).then(a.id.cmp(&b.id)));
     Ok(letters)
 }
@@ -140,7 +139,6 @@ pub async fn replay(
     letter: &DeadLetter,
 ) -> Result<ReplayOutcome, PortError> {
     let blobs = ports.blobs.as_ref();
-    let remove = async |key: String| with_retry(env, || blobs.delete(&key)).await;
     let over = match letter.run.as_ref().map(|at| run_failure_key(&at.run)) {
         Some(key) => with_retry(env, || blobs.size(&key)).await?.is_some(),
         None => false,
@@ -148,14 +146,16 @@ pub async fn replay(
     let replayed = match (&letter.run, &letter.key) {
         (Some(at), _) if over => ReplayOutcome::RunEnded(at.clone()),
         (Some(at), Some(key)) => {
-            remove(failure_key(&at.run, key)).await?;
+            let failure = failure_key(&at.run, key);
+            with_retry(env, || blobs.delete(&failure)).await?;
             with_retry(env, || ports.ledger.forget_run(&at.run)).await?;
             notify_coordinator(env, ports, &CoordinatorMessage::Wake(at.clone())).await?;
             ReplayOutcome::Requested(at.clone())
         }
         _ => ReplayOutcome::Removed,
     };
-    remove(blob_key(&letter.id)).await?;
+    let key = blob_key(&letter.id);
+    with_retry(env, || blobs.delete(&key)).await?;
     Ok(replayed)
 }
 

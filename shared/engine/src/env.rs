@@ -1,13 +1,15 @@
 //! Time, randomness and spawning. Everything goes through [`Env`], so that a schedule can be replayed from a seed.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+
+use crate::sync::lock;
 
 /// Milliseconds since 1970-01-01 UTC.
 pub type Millis = u64;
@@ -51,14 +53,13 @@ impl Env {
     }
 
     pub fn now_ms(&self) -> Millis {
-        let millis = |elapsed: Duration| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         match self.0.clock {
-            Clock::System => millis(
+            Clock::System => as_millis(
                 SystemTime::now()
                     .duration_since(UNIX_EPOCH)
                     .unwrap_or_default(),
             ),
-            Clock::Simulated { epoch } => SIMULATED_START_MS + millis(epoch.elapsed()),
+            Clock::Simulated { epoch } => SIMULATED_START_MS + as_millis(epoch.elapsed()),
         }
     }
 
@@ -67,11 +68,7 @@ impl Env {
     }
 
     pub fn random(&self) -> u64 {
-        self.0
-            .rng
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .next_u64()
+        lock(&self.0.rng).next_u64()
     }
 
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
@@ -96,6 +93,10 @@ impl Env {
                 .map_err(|error| panic_message(error.try_into_panic())),
         }
     }
+}
+
+fn as_millis(duration: Duration) -> Millis {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn panic_message(payload: Result<Box<dyn std::any::Any + Send>, tokio::task::JoinError>) -> String {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -28,6 +28,7 @@ use crate::queue::Message;
 use crate::retry::{RetryDecision, RetryDelay, decide_retry};
 use crate::settings::SettingsCache;
 use crate::stage::{AnyStage, StageRegistry, TaskContext, Work};
+use crate::sync::lock;
 use crate::trace::RunTrace;
 
 // How long a lease is valid without a renewal.
@@ -64,22 +65,14 @@ struct InFlightGuard(Arc<InFlightTasks>, (RunId, TaskKey));
 impl InFlightTasks {
     fn begin(self: &Arc<Self>, task: &TaskMessage) -> Option<InFlightGuard> {
         let name = task.id();
-        let is_new = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(name.clone());
+        let is_new = lock(&self.0).insert(name.clone());
         is_new.then(|| InFlightGuard(Arc::clone(self), name))
     }
 }
 
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        self.0
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.1);
+        lock(&self.0.0).remove(&self.1);
     }
 }
 
@@ -415,7 +408,7 @@ impl<W: Work> TaskExecutor<W> {
     }
 
     fn leased(&self) -> MutexGuard<'_, HashSet<(RunId, TaskKey)>> {
-        self.leased.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.leased)
     }
 
     /// Waits for `work` while renewing the lease.

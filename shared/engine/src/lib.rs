@@ -43,6 +43,7 @@ mod schedule;
 pub mod secret;
 pub mod settings;
 pub mod stage;
+mod sync;
 pub mod tls;
 mod trace;
 

@@ -6,7 +6,7 @@
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
@@ -18,6 +18,7 @@ use redis::{
 
 use crate::port_error::PortError;
 use crate::secret::Secret;
+use crate::sync::lock;
 
 // Unacknowledged data makes the kernel close the connection after this time.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -183,10 +184,7 @@ impl RedisClient {
     }
 
     fn connection(&self) -> MutexGuard<'_, RedisConnection> {
-        self.0
-            .connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.connection)
     }
 }
 
@@ -239,13 +237,11 @@ fn is_access_refused(error: &RedisError) -> bool {
 
 // Errors that a retry cannot fix.
 fn is_permanent(error: &RedisError) -> bool {
-    let full = || {
-        error
-            .detail()
-            .is_some_and(|detail| detail.contains("max number of clients"))
-    };
     match error.kind() {
-        ErrorKind::Server(ServerErrorKind::ResponseError) => !full(),
+        // Too many clients is a plain error response, but passes when others disconnect.
+        ErrorKind::Server(ServerErrorKind::ResponseError) => !error
+            .detail()
+            .is_some_and(|detail| detail.contains("max number of clients")),
         ErrorKind::Server(
             ServerErrorKind::Moved | ServerErrorKind::Ask | ServerErrorKind::CrossSlot,
         )

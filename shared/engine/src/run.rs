@@ -323,12 +323,14 @@ impl<W: Flow> OpenRun<W> {
         })
         .await?;
         let lately = now.saturating_sub(REPUBLISH_AFTER_MS);
-        let is_in_flight = |key: &TaskKey| {
-            self.in_flight
-                .get(key)
-                .is_some_and(|requested_ms| *requested_ms > lately)
-        };
-        let new: HashSet<TaskKey> = new.into_iter().filter(|key| !is_in_flight(key)).collect();
+        let new: HashSet<TaskKey> = new
+            .into_iter()
+            .filter(|key| {
+                self.in_flight
+                    .get(key)
+                    .is_none_or(|requested_ms| *requested_ms <= lately)
+            })
+            .collect();
         self.publish(
             env,
             ports,

@@ -1,12 +1,13 @@
 //! Settings of runs: frozen under their digest at submission, and loaded by digest everywhere else.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::blobs::Blobs;
 use crate::env::Env;
 use crate::port_error::{PortError, with_retry};
 use crate::stage::Work;
+use crate::sync::lock;
 
 fn settings_key(digest: &str) -> String {
     format!("settings/{digest}")
@@ -77,6 +78,6 @@ impl<W: Work> SettingsCache<W> {
 
     // Not locked while the store is read: a slow read of one digest must not block the others.
     fn cached(&self) -> MutexGuard<'_, BTreeMap<String, Arc<W::Settings>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

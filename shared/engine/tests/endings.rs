@@ -449,7 +449,10 @@ async fn replayed_dead_letter_is_requested_again() {
         (1, 0),
         "{report:?}"
     );
-    assert_eq!(run_count("kills until repaired"), before.map(|runs| runs + 1));
+    assert_eq!(
+        run_count("kills until repaired"),
+        before.map(|runs| runs + 1)
+    );
     assert_eq!(dead_letter::count(blobs.as_ref()).await.unwrap(), 0);
 }
 

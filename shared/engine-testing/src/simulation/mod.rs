@@ -155,14 +155,16 @@ fn random_fault_event(rng: &mut SmallRng, process_count: usize) -> (Millis, Faul
 /// What it violated, and how to run it again.
 pub fn check(seed: u64) -> Result<SimulationResult, String> {
     let script = SimulationScenario::from_seed(seed);
-    let violated = |what: String| {
-        format!(
-            "{what}\n{script:?}\nreplay: STEMMA_SEED={seed} cargo test -p stemma-engine --test simulation"
-        )
-    };
-    let ended = simulate(&script).map_err(violated)?;
-    compare(&ended, expected()?).map_err(violated)?;
+    let ended = simulate(&script).map_err(|what| violation(&what, &script))?;
+    compare(&ended, expected()?).map_err(|what| violation(&what, &script))?;
     Ok(ended)
+}
+
+fn violation(what: &str, script: &SimulationScenario) -> String {
+    let seed = script.seed;
+    format!(
+        "{what}\n{script:?}\nreplay: STEMMA_SEED={seed} cargo test -p stemma-engine --test simulation"
+    )
 }
 
 /// The result that every schedule must have.
@@ -198,14 +200,7 @@ pub fn check_controlled(seed: u64) -> Result<SimulationResult, String> {
         push_command(0, 0, JobCommand::Cancel);
     }
     script.fault_events.sort_by_key(|(at, _)| *at);
-    let violated = |what: String| {
-        format!(
-            "{what}
-{script:?}
-replay: STEMMA_SEED={seed}"
-        )
-    };
-    let ended = simulate(&script).map_err(violated)?;
+    let ended = simulate(&script).map_err(|what| violation(&what, &script))?;
     let mut expected = expected()?.clone();
     if cancels > 0 {
         // Only what the cancelled job alone requested may be missing; everything else must be identical.
@@ -215,11 +210,11 @@ replay: STEMMA_SEED={seed}"
         let counts = &ended.counts[0];
         let all = expected.counts[0].ended();
         if counts.ended() != all {
-            return Err(violated(format!("{counts:?} of {all} entries")));
+            return Err(violation(&format!("{counts:?} of {all} entries"), &script));
         }
         expected.counts[0] = counts.clone();
     }
-    compare(&ended, &expected).map_err(violated)?;
+    compare(&ended, &expected).map_err(|what| violation(&what, &script))?;
     Ok(ended)
 }
 
@@ -524,7 +519,9 @@ impl Simulation {
             .iter()
             .any(|(_, blow)| matches!(blow, FaultEvent::Command(_, JobCommand::Cancel)));
         if let Some(redundant) = history.redundant_starts.first().filter(|_| !cancelled) {
-            return Err(format!("started although its artifact existed: {redundant}"));
+            return Err(format!(
+                "started although its artifact existed: {redundant}"
+            ));
         }
         let blows = script
             .fault_events

@@ -198,19 +198,22 @@ fn sorts_after(key: &str, after: &str) -> bool {
 }
 
 fn link(unfinished: &Path, target: &Path) -> std::io::Result<PutOutcome> {
-    let attempt = || match fs::hard_link(unfinished, target) {
-        Ok(()) => Ok(PutOutcome::Created),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(PutOutcome::Exists),
-        Err(error) => Err(error),
-    };
-    match attempt() {
+    match try_link(unfinished, target) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if let Some(folder) = target.parent() {
                 fs::create_dir_all(folder)?;
             }
-            attempt()
+            try_link(unfinished, target)
         }
         result => result,
+    }
+}
+
+fn try_link(unfinished: &Path, target: &Path) -> std::io::Result<PutOutcome> {
+    match fs::hard_link(unfinished, target) {
+        Ok(()) => Ok(PutOutcome::Created),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(PutOutcome::Exists),
+        Err(error) => Err(error),
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::{Blobs, PutOutcome, check_key, check_prefix};
 use crate::port_error::PortError;
+use crate::sync::lock;
 
 /// Object storage in memory.
 #[derive(Default)]
@@ -26,7 +27,7 @@ impl MemoryBlobs {
     }
 
     fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -36,6 +37,10 @@ fn start<'a>(prefix: &'a str, after: Option<&'a str>) -> Bound<&'a str> {
         Some(after) if after >= prefix => Bound::Excluded(after),
         _ => Bound::Included(prefix),
     }
+}
+
+fn clamp(at: u64, len: usize) -> usize {
+    usize::try_from(at).unwrap_or(len).min(len)
 }
 
 #[async_trait]
@@ -57,7 +62,6 @@ impl Blobs for MemoryBlobs {
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
         check_key(key)?;
-        let clamp = |at: u64, len: usize| usize::try_from(at).unwrap_or(len).min(len);
         Ok(self.objects().get(key).map(|bytes| {
             let end = clamp(range.end, bytes.len());
             bytes.slice(clamp(range.start, bytes.len()).min(end)..end)

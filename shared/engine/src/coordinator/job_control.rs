@@ -1,7 +1,7 @@
 //! Applies job controls (cancel, pause, priority) to open jobs, and publishes job progress.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
@@ -19,6 +19,7 @@ use crate::port_error::{PortError, with_retry};
 use crate::queue::QueueName;
 use crate::run::RunProgress;
 use crate::schedule::REPUBLISH_AFTER_MS;
+use crate::sync::lock;
 
 // How often the controls of open jobs are polled.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -51,13 +52,7 @@ impl<W: Flow> Coordinator<W> {
     /// The control state of a job, at most one second old.
     pub(super) async fn job_control(&self, job: &JobId) -> Result<JobControl, PortError> {
         let now = self.env.now_ms();
-        let cached = self
-            .job_controls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-            .get(job)
-            .copied();
+        let cached = lock(&self.job_controls).0.get(job).copied();
         match cached {
             Some((read_ms, control))
                 if control.cancelled.is_some() || now < read_ms + CONTROL_TTL_MS =>
@@ -69,10 +64,7 @@ impl<W: Flow> Coordinator<W> {
                     jobs::load_control(self.ports.blobs.as_ref(), job)
                 })
                 .await?;
-                let mut cache = self
-                    .job_controls
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut cache = lock(&self.job_controls);
                 if cache.0.len() >= MAX_CACHED_CONTROLS {
                     cache
                         .0
@@ -106,11 +98,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     pub(super) async fn on_run_abandoned(&self, job: JobId, run: &RunRef) -> Result<(), PortError> {
-        self.job_controls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-            .remove(&job);
+        lock(&self.job_controls).0.remove(&job);
         self.replay(run, true).await
     }
 
@@ -120,11 +108,7 @@ impl<W: Flow> Coordinator<W> {
         for (id, job) in &mut table.open {
             if job.exceeds_max_failed() {
                 jobs::cancel(&self.env, &self.ports, id, CancelReason::TooManyFailed).await?;
-                self.job_controls
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0
-                    .remove(id);
+                lock(&self.job_controls).0.remove(id);
             }
             if let Some(cancelled) = self.job_control(id).await?.cancelled {
                 let runs: Vec<RunRef> = job

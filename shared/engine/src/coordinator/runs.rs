@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -19,6 +19,7 @@ use crate::outcome::{notify_coordinator, store_failure};
 use crate::port_error::{PortError, with_retry};
 use crate::run::{OpenRun, ReplayStep, RunProgress};
 use crate::schedule::REPUBLISH_AFTER_MS;
+use crate::sync::lock;
 use crate::trace::RunTrace;
 
 // Upper bound of the pause between replays of one run that is derived from how long a replay takes.
@@ -135,8 +136,7 @@ impl<W: Flow> Coordinator<W> {
         metrics::replay(now.saturating_sub(began));
         state.not_before_ms = now + (10 * now.saturating_sub(began)).min(COALESCE_MS).max(large);
         slot.replayed_ms.store(now, Ordering::Relaxed);
-        *slot.progress.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((open.header.opened_by.clone(), open.progress));
+        *lock(&slot.progress) = Some((open.header.opened_by.clone(), open.progress));
         (self.observer)(CoordinatorEvent::Replayed {
             run: at.run.clone(),
             progress: open.progress,
@@ -214,7 +214,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     fn slot(&self, run: &RunId) -> Arc<RunSlot<W>> {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = lock(&self.runs);
         let slot = runs.entry(run.clone()).or_insert_with(|| {
             let state = RunSlotState {
                 open: None,
@@ -239,7 +239,7 @@ impl<W: Flow> Coordinator<W> {
 
     // A run that was replayed here before may have moved to another coordinator.
     pub(super) fn owns_run(&self, run: &RunId) -> bool {
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = lock(&self.runs);
         let owned_since = self.env.now_ms().saturating_sub(OWNERSHIP_MS);
         runs.get(run)
             .is_some_and(|slot| slot.replayed_ms.load(Ordering::Relaxed) > owned_since)
@@ -249,14 +249,12 @@ impl<W: Flow> Coordinator<W> {
     pub(super) fn tasks_by_job(&self) -> BTreeMap<JobId, RunProgress> {
         let mut sums: BTreeMap<JobId, RunProgress> = BTreeMap::new();
         let owned_since = self.env.now_ms().saturating_sub(OWNERSHIP_MS);
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = lock(&self.runs);
         for slot in runs
             .values()
             .filter(|slot| slot.replayed_ms.load(Ordering::Relaxed) > owned_since)
         {
-            if let Some((job, progress)) =
-                &*slot.progress.lock().unwrap_or_else(PoisonError::into_inner)
-            {
+            if let Some((job, progress)) = &*lock(&slot.progress) {
                 let sum = sums.entry(job.clone()).or_default();
                 sum.present += progress.present;
                 sum.missing += progress.missing;
@@ -269,28 +267,18 @@ impl<W: Flow> Coordinator<W> {
     // Drops runs without a recent message: they moved to another coordinator, or were never ours.
     pub(super) fn evict_idle(&self) {
         let long_ago = self.env.now_ms().saturating_sub(2 * OWNERSHIP_MS);
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = lock(&self.runs);
         runs.retain(|_, slot| {
             Arc::strong_count(slot) > 1 || slot.touched_ms.load(Ordering::Relaxed) > long_ago
         });
     }
 
     fn has_ended(&self, run: &RunId) -> bool {
-        self.ended_runs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .ids
-            .contains(run)
+        lock(&self.ended_runs).ids.contains(run)
     }
 
     fn remember_ended(&self, run: &RunId) {
-        self.runs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(run);
-        self.ended_runs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remember(run);
+        lock(&self.runs).remove(run);
+        lock(&self.ended_runs).remember(run);
     }
 }

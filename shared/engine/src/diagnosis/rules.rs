@@ -204,13 +204,9 @@ fn controlled_job(job: &JobFacts) -> Option<Diagnosis> {
 }
 
 fn no_coordinator(facts: &DiagnosisContext) -> Option<Diagnosis> {
-    let coordinates = |heartbeat: &&Heartbeat| {
+    let alive = facts.processes.iter().any(|heartbeat| {
         matches!(heartbeat.service.as_str(), "coordinator" | "all") && !heartbeat.draining
-    };
-    let alive = facts
-        .processes
-        .iter()
-        .any(|heartbeat| coordinates(&heartbeat));
+    });
     (!alive).then(|| {
         Diagnosis::new(
             Cause::NoWorker,
@@ -397,31 +393,30 @@ fn slow_provider(
     task: &OpenTask,
     since_ms: Option<Millis>,
 ) -> Option<Diagnosis> {
-    let models = || {
-        facts
-            .processes
-            .iter()
-            .flat_map(|heartbeat| heartbeat.models.iter())
-    };
-    let typical = models().map(|(_, model)| model.p50_ms).max().unwrap_or(0);
-    let p95 = models().map(|(_, model)| model.p95_ms).max().unwrap_or(0);
+    let typical = models(facts)
+        .map(|(_, model)| model.p50_ms)
+        .max()
+        .unwrap_or(0);
+    let p95 = models(facts)
+        .map(|(_, model)| model.p95_ms)
+        .max()
+        .unwrap_or(0);
     let limit = SLOW_AFTER_MS.max(3 * p95);
-    let ages = || {
-        let tasks = facts
-            .processes
-            .iter()
-            .filter(|heartbeat| !heartbeat.models.is_empty())
-            .flat_map(|heartbeat| &heartbeat.tasks);
-        let alike = tasks.filter(|other| since_ms.is_none() || other.stage == task.stage);
-        alike.map(|other| facts.now_ms.saturating_sub(other.since_ms))
-    };
-    let all = ages().count();
-    let old = ages().filter(|age| *age > limit).count();
+    let ages: Vec<Millis> = facts
+        .processes
+        .iter()
+        .filter(|heartbeat| !heartbeat.models.is_empty())
+        .flat_map(|heartbeat| &heartbeat.tasks)
+        .filter(|other| since_ms.is_none() || other.stage == task.stage)
+        .map(|other| facts.now_ms.saturating_sub(other.since_ms))
+        .collect();
+    let all = ages.len();
+    let old = ages.iter().filter(|age| **age > limit).count();
     let this_one = since_ms.is_none_or(|since_ms| facts.now_ms.saturating_sub(since_ms) > limit);
     if typical < SLOW_TYPICAL_MS && !(this_one && 2 * old > all) {
         return None;
     }
-    let name = models()
+    let name = models(facts)
         .max_by_key(|(_, model)| model.p50_ms)
         .map(|(name, _)| name.clone())
         .unwrap_or_default();
@@ -444,6 +439,13 @@ fn slow_provider(
     Some(draft.with_remedy("look at the provider's status; stemma status shows its p95"))
 }
 
+fn models(facts: &DiagnosisContext) -> impl Iterator<Item = (&String, &ModelStatus)> {
+    facts
+        .processes
+        .iter()
+        .flat_map(|heartbeat| heartbeat.models.iter())
+}
+
 /// What keeps the provider from being called at all.
 fn blocked_provider(
     facts: &DiagnosisContext,
@@ -454,15 +456,10 @@ fn blocked_provider(
         .iter()
         .flat_map(|heartbeat| heartbeat.models.iter())
         .collect();
-    let breaker = |model: &ModelStatus| {
-        model
-            .breaker_open_until_ms
-            .filter(|until| *until > facts.now_ms)
-    };
-    if let Some((name, model, until)) = models
-        .iter()
-        .find_map(|(name, model)| Some((name, model, breaker(model)?)))
-    {
+    if let Some((name, model, until)) = models.iter().find_map(|(name, model)| {
+        let until = model.breaker_open_until_ms?;
+        (until > facts.now_ms).then_some((name, model, until))
+    }) {
         let error = model.last_error.as_deref().unwrap_or("calls fail");
         let says = format!("the breaker of {name} is open: {error}");
         let draft = Diagnosis::new(Cause::BreakerOpen, says, "one call is tried then")
@@ -472,19 +469,17 @@ fn blocked_provider(
             "see whether the provider can be reached from the workers: stemma doctor",
         ));
     }
-    let waits = |model: &ModelStatus| {
-        held_back || (model.waiting > 0 && model.calling == 0) || model.waiting > model.calling
-    };
-    let paused = |model: &ModelStatus| model.paused_until_ms.filter(|until| *until > facts.now_ms);
     models.iter().find_map(|(name, model)| {
         let (requests, tokens) = last_minute_usage(facts, name);
+        let paused_until = model.paused_until_ms.filter(|until| *until > facts.now_ms);
+        let waits = held_back || (model.waiting > 0 && model.calling == 0) || model.waiting > model.calling;
         let used_up = percent_used(requests, model.requests_limit) >= 90 || percent_used(tokens, model.tokens_limit) >= 90;
         // Without a limit, a task that waits for a permit gets it at once.
         let limited = model.requests_limit > 0 || model.tokens_limit > 0;
-        if !(paused(model).is_some() || (waits(model) && limited && (used_up || model.waiting > 0))) {
+        if !(paused_until.is_some() || (waits && limited && (used_up || model.waiting > 0))) {
             return None;
         }
-        let says = match paused(model) {
+        let says = match paused_until {
             Some(_) => format!("{name} asked everyone to wait"),
             None => format!(
                 "rate limit of {name}: {requests} of {} requests, {tokens} of {} tokens in the last minute",
@@ -492,7 +487,7 @@ fn blocked_provider(
             ),
         };
         let draft = Diagnosis::new(Cause::RateLimit, says, "its share comes").owned_by(name.as_str());
-        let draft = Diagnosis { next_ms: paused(model), ..draft };
+        let draft = Diagnosis { next_ms: paused_until, ..draft };
         Some(draft.with_remedy("raise the limit if your plan allows, or give another job a lower priority"))
     })
 }
@@ -607,12 +602,10 @@ fn busy_lane(
     let tasks = || serving.iter().flat_map(|heartbeat| &heartbeat.tasks);
     let of_run = tasks().filter(|other| other.run == run.run).count();
     let own = facts.jobs.iter().find(|job| job.runs.contains(&run.run));
-    let whose = |job: &&crate::heartbeat::JobProgress| {
-        tasks()
-            .filter(|other| job.runs.contains(&other.run))
-            .count()
-    };
-    let busiest = facts.jobs.iter().max_by_key(|job| (whose(job), job.open));
+    let busiest = facts.jobs.iter().max_by_key(|job| {
+        let running = tasks().filter(|other| job.runs.contains(&other.run));
+        (running.count(), job.open)
+    });
     let says = format!(
         "all workers of the lane {} are busy; {ready} tasks wait",
         task.lane.name()
@@ -712,14 +705,8 @@ fn ruled_out(facts: &DiagnosisContext, cause: Cause) -> Vec<String> {
     if workers > 0 && !matches!(cause, Cause::NoWorker | Cause::SilentWorker) {
         fine.push(format!("{workers} workers alive"));
     }
-    let models = || {
-        facts
-            .processes
-            .iter()
-            .flat_map(|heartbeat| heartbeat.models.iter())
-    };
-    if models().next().is_some() {
-        if models().all(|(_, model)| {
+    if models(facts).next().is_some() {
+        if models(facts).all(|(_, model)| {
             model
                 .breaker_open_until_ms
                 .is_none_or(|until| until <= facts.now_ms)
@@ -727,7 +714,7 @@ fn ruled_out(facts: &DiagnosisContext, cause: Cause) -> Vec<String> {
             fine.push("breaker closed".into());
         }
         if cause != Cause::RateLimit {
-            fine.extend(models().next().map(|(name, model)| {
+            fine.extend(models(facts).next().map(|(name, model)| {
                 format!(
                     "{name}: {} of {} requests in the last minute",
                     last_minute_usage(facts, name).0,
@@ -736,7 +723,10 @@ fn ruled_out(facts: &DiagnosisContext, cause: Cause) -> Vec<String> {
             }));
         }
         if cause != Cause::ProviderSlow {
-            let p95 = models().map(|(_, model)| model.p95_ms).max().unwrap_or(0);
+            let p95 = models(facts)
+                .map(|(_, model)| model.p95_ms)
+                .max()
+                .unwrap_or(0);
             fine.push(format!("provider p95 {:.1} s", p95 as f64 / 1e3));
         }
     }

@@ -143,23 +143,20 @@ impl JobProgress {
     fn merge_with(self, other: JobProgress) -> JobProgress {
         let tasks_present = self.tasks_present + other.tasks_present;
         let tasks_missing = self.tasks_missing + other.tasks_missing;
-        let rank = |progress: &JobProgress| {
-            (
-                progress.entries > 0,
-                progress.counts.ended(),
-                progress.at_ms,
-            )
-        };
-        let (first, _) = if rank(&self) >= rank(&other) {
-            (self, other)
+        let owner = if self.rank() >= other.rank() {
+            self
         } else {
-            (other, self)
+            other
         };
         JobProgress {
             tasks_present,
             tasks_missing,
-            ..first
+            ..owner
         }
+    }
+
+    fn rank(&self) -> (bool, u64, Millis) {
+        (self.entries > 0, self.counts.ended(), self.at_ms)
     }
 }
 

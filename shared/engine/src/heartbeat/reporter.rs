@@ -1,7 +1,7 @@
 //! Collects the status of a process and posts it as heartbeats.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +16,7 @@ use crate::ledger::{Ledger, StatusRecord, StatusTopic};
 use crate::message::TaskMessage;
 use crate::port_error::PortError;
 use crate::queue::{Lane, QueueName};
+use crate::sync::lock;
 
 // Width of a slot of the one-minute window.
 const SLOT_MS: Millis = 5_000;
@@ -163,7 +164,7 @@ impl HeartbeatReporter {
     }
 
     fn state(&self) -> MutexGuard<'_, ReporterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -7,7 +7,7 @@
 //! it ends.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,6 +22,7 @@ use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::limit::Reservation;
 use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
+use crate::sync::lock;
 
 // How long the cached owners of a run and controls of a job are used.
 const CACHE_TTL_MS: Millis = 1_000;
@@ -122,12 +123,16 @@ impl BudgetRegistry {
         for job in waiting_jobs(env, ports, run).await? {
             waiting.extend(self.load_job(env, ports, &job).await?);
         }
-        let blocks = |control: &JobControl| {
-            let stops = |reason| matches!(reason, PauseReason::Budget | PauseReason::Credentials);
-            control.paused.is_some_and(|paused| stops(paused.reason))
-        };
         let running = waiting.iter().any(|(_, control)| control.is_running());
-        if !running && waiting.iter().any(|(_, control)| blocks(control)) {
+        let blocked = waiting.iter().any(|(_, control)| {
+            control.paused.is_some_and(|paused| {
+                matches!(
+                    paused.reason,
+                    PauseReason::Budget | PauseReason::Credentials
+                )
+            })
+        });
+        if !running && blocked {
             let message = "every job that waits for this is paused";
             return Err(Failure::throttled(
                 "budget.paused",
@@ -383,10 +388,6 @@ fn log_lost_settlement(result: Result<(), PortError>) {
     if let Err(error) = result {
         tracing::warn!(%error, "cannot settle a reservation; its full amount counts as spent");
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! An in-memory ledger: the single-process default.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 
@@ -13,6 +13,7 @@ use crate::env::Millis;
 use crate::key::{JobId, RunId, TaskKey};
 use crate::port_error::PortError;
 use crate::queue::Lane;
+use crate::sync::lock;
 
 /// Shared short-term state of one process.
 #[derive(Default)]
@@ -70,7 +71,7 @@ impl MemoryLedger {
     }
 
     fn state(&self) -> MutexGuard<'_, LedgerState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! In-memory limiter of one process.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 
@@ -13,6 +13,7 @@ use super::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
 use crate::env::Millis;
 use crate::key::Priority;
 use crate::port_error::PortError;
+use crate::sync::lock;
 
 // A reservation that was not settled for this long counts as spent.
 const RESERVATION_TTL_MS: Millis = 600_000;
@@ -96,11 +97,11 @@ impl GcraMeter {
 
 impl MemoryLimiter {
     fn buckets(&self) -> MutexGuard<'_, BTreeMap<String, LimitBucket>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn accounts(&self) -> MutexGuard<'_, BTreeMap<String, SpendAccount>> {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.1)
     }
 }
 

@@ -1,7 +1,7 @@
 //! An in-memory broker: the single-process default. Lost with the process; the blobs are the source of truth (I-1).
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,6 +13,7 @@ use super::{
     RetryDelay, Subscription,
 };
 use crate::port_error::PortError;
+use crate::sync::lock;
 
 /// An in-process broker with the guarantees of [`Queue`].
 #[derive(Clone, Default)]
@@ -49,7 +50,7 @@ struct StoredMessage {
 
 impl MemoryBroker {
     fn state(&self) -> MutexGuard<'_, BrokerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -254,13 +254,8 @@ fn decode_key(key: &str) -> String {
     let mut bytes = Vec::with_capacity(key.len());
     let mut rest = key.as_bytes();
     while let [first, after @ ..] = rest {
-        let hex = |at: usize| {
-            after
-                .get(at)
-                .and_then(|digit| char::from(*digit).to_digit(16))
-        };
-        let escaped = hex(0)
-            .zip(hex(1))
+        let escaped = hex_digit(after, 0)
+            .zip(hex_digit(after, 1))
             .and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
         match (first, escaped) {
             (b'%', Some(byte)) => {
@@ -274,6 +269,12 @@ fn decode_key(key: &str) -> String {
         rest = after;
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn hex_digit(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes
+        .get(at)
+        .and_then(|digit| char::from(*digit).to_digit(16))
 }
 
 #[cfg(test)]

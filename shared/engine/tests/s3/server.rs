@@ -141,11 +141,7 @@ async fn one_of_sixteen_concurrent_puts_creates() {
             .filter(|(_, put)| *put == PutOutcome::Created)
             .map(|(n, _)| *n)
             .collect();
-        assert_eq!(
-            winners.len(),
-            1,
-            "{winners:?} all claim to have created it"
-        );
+        assert_eq!(winners.len(), 1, "{winners:?} all claim to have created it");
         let blobs = server.blobs(&S3::connect(&server.settings).await.unwrap(), "");
         assert_eq!(
             blobs.get(&key).await.unwrap(),

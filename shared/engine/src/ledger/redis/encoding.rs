@@ -32,17 +32,16 @@ impl StoredTask {
         let (Some(stage), Some(lane)) = (self.stage, self.lane) else {
             return Ok(None);
         };
-        let time = |text: Option<String>| parse_number::<Millis>(&text.unwrap_or_default());
         let lease = match self.holder {
-            Some(holder) => Some((holder, time(self.until_ms)?)),
+            Some(holder) => Some((holder, parse_time(self.until_ms)?)),
             None => None,
         };
         Ok(Some(OpenTask {
             key,
             stage,
             lane,
-            published_ms: time(self.published_ms)?,
-            due_ms: time(self.due_ms)?,
+            published_ms: parse_time(self.published_ms)?,
+            due_ms: parse_time(self.due_ms)?,
             attempts: self.attempts,
             lease,
             retry: self.retry.as_deref().map(from_json::<Retry>).transpose()?,
@@ -139,6 +138,10 @@ pub(super) fn decode_lease(reply: &[String]) -> Result<Lease, String> {
 
 pub(super) fn from_json<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
     serde_json::from_str(json).map_err(|error| error.to_string())
+}
+
+fn parse_time(text: Option<String>) -> Result<Millis, String> {
+    parse_number(&text.unwrap_or_default())
 }
 
 pub(super) fn parse_number<T: FromStr>(digits: &str) -> Result<T, String> {

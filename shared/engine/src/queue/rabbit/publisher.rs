@@ -4,7 +4,7 @@
 //! that failed is dropped with everything in flight on it. Unconfirmed messages fail the call; callers retry, and
 //! duplicates are harmless.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
@@ -20,6 +20,7 @@ use super::encoding;
 use super::topology::PublishRoute;
 use crate::port_error::PortError;
 use crate::queue::Message;
+use crate::sync::lock;
 
 // Messages in flight per call. Waiting for each confirm separately would cost a disk write per message.
 const WINDOW: usize = 1000;
@@ -83,7 +84,7 @@ impl Publisher {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Channel>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle)
     }
 
     /// An exclusive channel with confirms.
