@@ -1,5 +1,5 @@
-//! Layered configuration: defaults, then a file, then environment variables. Each setting knows its source, and an unknown
-//! key is an error that suggests the nearest valid one.
+//! Layered configuration: defaults, then a file, then environment variables. Each setting knows its source, and an
+//! unknown key is an error that suggests the nearest valid one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Startup and shutdown of a process: configuration, telemetry, signals, and the choice of ports.
 //!
-//! The only crate that reads environment variables (I-7). It rejects unknown configuration keys, and never opens a folder
-//! store for two writers.
+//! The only crate that reads environment variables (I-7). It rejects unknown configuration keys, and never opens a
+//! folder store for two writers.
 
 pub mod backends;
 pub mod config;

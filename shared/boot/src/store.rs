@@ -1,5 +1,5 @@
-//! Stores opened by one process. A folder has one writer at a time, recorded in a lock file; readers need no lock. A bucket
-//! needs no lock: all writes are create-only, so writers cannot harm each other.
+//! Stores opened by one process. A folder has one writer at a time, recorded in a lock file; readers need no lock. A
+//! bucket needs no lock: all writes are create-only, so writers cannot harm each other.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};

@@ -376,8 +376,8 @@ async fn respects_provider_limits(limiter: Arc<dyn Limiter>) {
     assert!(granted <= 2, "nothing was left: {granted}");
 }
 
-// The provider accepts 600 requests per sliding minute, reports no limits and rejects the rest. After two minutes it must
-// reject few, and its capacity must be used.
+// The provider accepts 600 requests per sliding minute, reports no limits and rejects the rest. After two minutes it
+// must reject few, and its capacity must be used.
 async fn learns_unstated_limits(limiter: Arc<dyn Limiter>) {
     let unknown = Quota::per_minute(UNKNOWN_LIMITS.0, UNKNOWN_LIMITS.1);
     let cost = RequestCost {
@@ -429,8 +429,8 @@ async fn learns_unstated_limits(limiter: Arc<dyn Limiter>) {
     assert!(refusals * 100 <= late * 2, "{refusals} refusals of {late}");
 }
 
-// Prompts become ten times as long while the provider counts only requests: a token rate learned from short prompts must
-// not block long ones for long.
+// Prompts become ten times as long while the provider counts only requests: a token rate learned from short prompts
+// must not block long ones for long.
 async fn raises_unconfirmed_rates(limiter: Arc<dyn Limiter>) {
     let unknown = Quota::per_minute(UNKNOWN_LIMITS.0, UNKNOWN_LIMITS.1);
     let mut at: Millis = 0;

@@ -1,9 +1,9 @@
 //! Measures what one large run costs its coordinator: a document of 5,000 pages with 12,000 tasks (budget: at most 10
 //! CPU seconds and 200 MB). Tasks do nothing; the coordinator has a thread of its own, whose CPU time counts.
 //!
-//! `cargo run --release -p stemma-engine --example coordinator_cost [milliseconds per task]`. 64 tasks run concurrently,
-//! so 300 ms make a run of a minute. With STEMMA_TEST_REDIS set, the ledger is in Redis, and the coordinator has a
-//! connection of its own.
+//! `cargo run --release -p stemma-engine --example coordinator_cost [milliseconds per task]`. 64 tasks run
+//! concurrently, so 300 ms make a run of a minute. With STEMMA_TEST_REDIS set, the ledger is in Redis, and the
+//! coordinator has a connection of its own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -4,8 +4,8 @@
 //! "STA1" · u32 length of header (LE) · 32 bytes BLAKE3 of header · header (JSON) · blob · blob …
 //! header = { "outcome": …, "blobs": [ { "name", "bytes", "digest" } ] }
 //! ```
-//! A single object makes the write atomic on every store. Objects are not synced one by one, so the digests detect what a
-//! power loss has torn: a torn artifact is removed and counts as missing, and its task runs again.
+//! A single object makes the write atomic on every store. Objects are not synced one by one, so the digests detect what
+//! a power loss has torn: a torn artifact is removed and counts as missing, and its task runs again.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -95,8 +95,8 @@ impl Artifact {
         Self { records, ..self }
     }
 
-    /// Stores the artifact and its records concurrently, each create-only. Returns the outcome that counts: ours, or that
-    /// of the writer who was first (I-2).
+    /// Stores the artifact and its records concurrently, each create-only. Returns the outcome that counts: ours, or
+    /// that of the writer who was first (I-2).
     ///
     /// # Errors
     /// [`PortError`] when the store is unavailable.

@@ -77,7 +77,8 @@ impl Consumer {
                         .consume(subscription.as_mut(), &mut running, &handler, &stop, &cut)
                         .await
                     {
-                        // The subscription stays alive until all handlers have ended: dropping it would requeue their messages.
+                        // The subscription stays alive until all handlers have ended: dropping it would requeue their
+                        // messages.
                         Ok(()) => return self.drain(running, &cut).await,
                         Err(error) => {
                             tracing::warn!(queue = %self.name, %error, "subscription lost; subscribing again");

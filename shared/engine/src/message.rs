@@ -74,7 +74,7 @@ impl RunOutcome {
             Self::Cancelled => Some(FailureRecord {
                 code: FailureRecord::CANCELLED.into(),
                 message: "the job that asked for it was cancelled".into(),
-                next: Some("submit it again: what was made is kept".into()),
+                next: Some("submit it again; finished work is reused".into()),
                 stage: "submit".into(),
                 attempts: 1,
                 at_ms,

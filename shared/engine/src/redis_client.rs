@@ -1,8 +1,8 @@
 //! The Redis connection shared by ledger and limiter: one multiplexed connection, with a timeout on every call.
 //!
 //! Redis may go away, come back empty, be replaced behind its DNS name, or stop responding. Calls then fail with a
-//! transient error, and a later call opens a new connection. A refused password is a permanent error, but is tried again
-//! with the next call: it may have been corrected on the server.
+//! transient error, and a later call opens a new connection. A refused password is a permanent error, but is tried
+//! again with the next call: it may have been corrected on the server.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -73,8 +73,8 @@ struct RedisConnection {
 pub(crate) type Operation = (&'static str, &'static str);
 
 impl RedisClient {
-    /// A client that connects with its first call, so that a service can start while Redis is unavailable. Needs a tokio
-    /// runtime, and must not outlive it.
+    /// A client that connects with its first call, so that a service can start while Redis is unavailable. Needs a
+    /// tokio runtime, and must not outlive it.
     ///
     /// # Errors
     /// A permanent [`PortError`] when the URL is invalid. It does not repeat the URL.
@@ -320,7 +320,7 @@ mod tests {
     fn redis_errors_are_classified_transient_or_permanent() {
         let error =
             |line: &str| redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
-        let passing = |line: &str| {
+        let is_transient = |line: &str| {
             port_error(("ledger", "x"), &error(line).extract_error().unwrap_err()).transient
         };
         for line in [
@@ -331,7 +331,7 @@ mod tests {
             "BUSY x",
             "ERR max number of clients reached",
         ] {
-            assert!(passing(line), "{line}");
+            assert!(is_transient(line), "{line}");
         }
         for line in [
             "NOAUTH x",
@@ -342,7 +342,7 @@ mod tests {
             "MOVED 1 h:1",
             "ERR x",
         ] {
-            assert!(!passing(line), "{line}");
+            assert!(!is_transient(line), "{line}");
         }
     }
 }

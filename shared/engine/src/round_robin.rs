@@ -1,7 +1,7 @@
 //! Fair admission: picks the collection whose next entry is opened, by the work that entries bring.
 //!
-//! Deficit round robin (Shreedhar and Varghese, 1996) over collections. Within a collection interactive jobs come first,
-//! then older jobs.
+//! Deficit round robin (Shreedhar and Varghese, 1996) over collections. Within a collection interactive jobs come
+//! first, then older jobs.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,8 +18,8 @@ pub struct DeficitRoundRobin {
 }
 
 impl DeficitRoundRobin {
-    /// Picks the collection to open an entry of, given the weight of each collection's next entry; `None` when there are
-    /// none. A collection without an entry loses its turn and its credit.
+    /// Picks the collection to open an entry of, given the weight of each collection's next entry; `None` when there
+    /// are none. A collection without an entry loses its turn and its credit.
     pub fn next(&mut self, heads: &BTreeMap<String, u64>) -> Option<String> {
         self.wheel.retain(|name| heads.contains_key(name));
         self.deficit.retain(|name, _| heads.contains_key(name));

@@ -91,8 +91,8 @@ impl<W: Flow> OpenRun<W> {
         }
     }
 
-    // Carries over requests from a run whose ledger state was lost: tasks published a moment ago are not published again.
-    // If their messages were lost too, they become overdue soon.
+    // Carries over requests from a run whose ledger state was lost: tasks published a moment ago are not published
+    // again. If their messages were lost too, they become overdue soon.
     pub(crate) fn carry_over(mut self, previous: Self) -> Self {
         self.in_flight = previous.in_flight;
         let outcomes = previous.outcomes;
@@ -105,8 +105,8 @@ impl<W: Flow> OpenRun<W> {
         self
     }
 
-    // Fetches new outcomes, replays the flow, publishes new requests and republishes overdue ones. A paused run publishes
-    // nothing, and ends if it needs nothing more.
+    // Fetches new outcomes, replays the flow, publishes new requests and republishes overdue ones. A paused run
+    // publishes nothing, and ends if it needs nothing more.
     pub(crate) async fn replay(
         &mut self,
         env: &Env,
@@ -246,8 +246,8 @@ impl<W: Flow> OpenRun<W> {
             }
         }
         let item = ScheduledItem::Run(self.header.at.clone());
-        let look = env.now_ms() + REPUBLISH_AFTER_MS;
-        with_retry(env, || ports.ledger.schedule(&item, look)).await
+        let due_ms = env.now_ms() + REPUBLISH_AFTER_MS;
+        with_retry(env, || ports.ledger.schedule(&item, due_ms)).await
     }
 
     /// Reuses existing artifacts. Returns the requests whose artifact turned out to be missing (torn or removed), and
@@ -261,36 +261,36 @@ impl<W: Flow> OpenRun<W> {
         let run = &self.header.at.run;
         let scope = &self.header.at.scope;
         let reads: Vec<_> = stream::iter(requests)
-            .map(|requests: TaskRequest| async move {
+            .map(|request: TaskRequest| async move {
                 let blobs = ports.blobs.as_ref();
                 let outcome =
-                    with_retry(env, || artifact::outcome(blobs, scope, &requests.key)).await?;
+                    with_retry(env, || artifact::outcome(blobs, scope, &request.key)).await?;
                 if let Some(outcome) = &outcome {
                     with_retry(env, || {
                         ports
                             .ledger
-                            .record(run, &requests.key, TaskOutcome::Done(outcome.clone()))
+                            .record(run, &request.key, TaskOutcome::Done(outcome.clone()))
                     })
                     .await?;
                 }
-                Ok::<_, PortError>((requests, outcome))
+                Ok::<_, PortError>((request, outcome))
             })
             .buffered(READS_AT_ONCE)
             .try_collect()
             .await?;
         let mut torn = Vec::new();
         let mut any = false;
-        for (requests, outcome) in reads {
+        for (request, outcome) in reads {
             match outcome {
                 Some(outcome) => {
                     self.outcomes
-                        .insert(requests.key, TaskOutcome::Done(outcome));
+                        .insert(request.key, TaskOutcome::Done(outcome));
                     self.progress.reused += 1;
                     any = true;
                 }
                 None => {
-                    self.existing.remove(&requests.key);
-                    torn.push(requests);
+                    self.existing.remove(&request.key);
+                    torn.push(request);
                 }
             }
         }
@@ -309,10 +309,10 @@ impl<W: Flow> OpenRun<W> {
         }
         let tasks: Vec<TaskSpec> = requests
             .iter()
-            .map(|requests: &TaskRequest| TaskSpec {
-                key: requests.key,
-                stage: requests.stage.into(),
-                lane: requests.lane,
+            .map(|request: &TaskRequest| TaskSpec {
+                key: request.key,
+                stage: request.stage.into(),
+                lane: request.lane,
             })
             .collect();
         let now = env.now_ms();
@@ -322,13 +322,13 @@ impl<W: Flow> OpenRun<W> {
                 .request_tasks(&self.header.at.run, &tasks, now, now + REPUBLISH_AFTER_MS)
         })
         .await?;
-        let lately = now.saturating_sub(REPUBLISH_AFTER_MS);
+        let recent_ms = now.saturating_sub(REPUBLISH_AFTER_MS);
         let new: HashSet<TaskKey> = new
             .into_iter()
             .filter(|key| {
                 self.in_flight
                     .get(key)
-                    .is_none_or(|requested_ms| *requested_ms <= lately)
+                    .is_none_or(|requested_ms| *requested_ms <= recent_ms)
             })
             .collect();
         self.publish(
@@ -336,7 +336,7 @@ impl<W: Flow> OpenRun<W> {
             ports,
             requests
                 .into_iter()
-                .filter(|requests| new.contains(&requests.key))
+                .filter(|request| new.contains(&request.key))
                 .collect(),
             false,
         )
@@ -397,11 +397,11 @@ impl<W: Flow> OpenRun<W> {
         trace: &Option<String>,
     ) -> Result<(), PortError> {
         let mut by_queue: Vec<(QueueName, Vec<_>)> = Vec::new();
-        for requests in requests {
-            let queue = QueueName::Lane(requests.lane, self.header.class);
-            let key = requests.key;
-            let stage = requests.stage;
-            let message = match self.task_message(requests, env.now_ms()) {
+        for request in requests {
+            let queue = QueueName::Lane(request.lane, self.header.class);
+            let key = request.key;
+            let stage = request.stage;
+            let message = match self.task_message(request, env.now_ms()) {
                 Ok(message) => Message {
                     trace: trace.clone(),
                     ..message

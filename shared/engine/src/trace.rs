@@ -1,8 +1,9 @@
 //! Span ids that make a document one trace, although no span stays open while a message travels.
 //!
-//! The trace id of a run is derived from the run id, and its root span has an id of its own. A wave (the tasks published by
-//! one replay) is a span below the root; its id travels in the messages, and each attempt is a span below its wave. The
-//! engine only names ids in fields of `tracing` spans (W3C Trace Context); exporting them is up to the process.
+//! The trace id of a run is derived from the run id, and its root span has an id of its own. A wave (the tasks
+//! published by one replay) is a span below the root; its id travels in the messages, and each attempt is a span below
+//! its wave. The engine only names ids in fields of `tracing` spans (W3C Trace Context); exporting them is up to the
+//! process.
 
 use std::fmt::Write;
 

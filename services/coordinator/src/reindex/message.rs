@@ -4,9 +4,9 @@
 //! { "source": "s3://filings/2024/a.pdf", "collection": "default", "action": "index", "class": "interactive" }
 //! ```
 //! `action` is `index` (default) or `remove`; `collection` may be omitted where the configured sources determine it;
-//! `class` is `bulk` (default) or `interactive`; `retry_failed` processes a version again that failed. Notifications are
-//! accepted as S3 writes them (`Records`, event structure 2.x), as MinIO wraps them, and as EventBridge delivers them
-//! (`detail-type`).
+//! `class` is `bulk` (default) or `interactive`; `retry_failed` processes a version again that failed. Notifications
+//! are accepted as S3 writes them (`Records`, event structure 2.x), as MinIO wraps them, and as EventBridge delivers
+//! them (`detail-type`).
 
 use serde::Deserialize;
 use stemma_engine::Priority;

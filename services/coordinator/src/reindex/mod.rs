@@ -1,9 +1,9 @@
 //! Queue-triggered reindexing: each message or notification on the reindex queue becomes a job of one document.
 //!
-//! A message only says where to look; the *current* state of the object decides (one HEAD request), so neither order nor
-//! duplicates matter. While a run of the document is open its messages wait, and then find the newest state, so ten changes
-//! during one run cause one more run. Results are announced as `document.published` or `document.for_removal`, and are
-//! listed in the change records.
+//! A message only says where to look; the *current* state of the object decides (one HEAD request), so neither order
+//! nor duplicates matter. While a run of the document is open its messages wait, and then find the newest state, so ten
+//! changes during one run cause one more run. Results are announced as `document.published` or `document.for_removal`,
+//! and are listed in the change records.
 
 mod message;
 
@@ -179,8 +179,8 @@ impl Reindex {
             .max_by_key(|source| source.prefix.len())
     }
 
-    // One name per state of an object, so that a duplicate message is the same job. An object restored to old bytes has a
-    // later modification time. `None` for a retry of a failed version, which is always a new job.
+    // One name per state of an object, so that a duplicate message is the same job. An object restored to old bytes has
+    // a later modification time. `None` for a retry of a failed version, which is always a new job.
     fn job_name(&self, submission: &Submission, object: Option<&ObjectMeta>) -> Option<String> {
         if submission.retry_failed || submission.origin == Origin::Removed {
             return None;

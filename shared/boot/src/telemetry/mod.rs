@@ -1,4 +1,5 @@
-//! Telemetry: logs on standard error, Prometheus metrics, OpenTelemetry traces. None contains page text, prompts or keys.
+//! Telemetry: logs on standard error, Prometheus metrics, OpenTelemetry traces. None contains page text, prompts or
+//! keys.
 //!
 //! Without a collector nothing is exported and spans cost next to nothing. A slow or unavailable collector loses spans,
 //! which are counted, but never delays work.
@@ -32,8 +33,8 @@ pub struct TelemetrySettings {
 pub struct Telemetry(Option<TracePipeline>);
 
 /// Starts logging at `level` (`error` … `trace`), or as `STEMMA_LOG` says (a level, or directives such as
-/// `stemma_engine=debug`), and traces if a collector is configured. `service` is the service name in traces. Call it once,
-/// inside a runtime; a second call in one process (tests) keeps the first logger.
+/// `stemma_engine=debug`), and traces if a collector is configured. `service` is the service name in traces. Call it
+/// once, inside a runtime; a second call in one process (tests) keeps the first logger.
 pub fn start(level: &str, settings: &TelemetrySettings, service: &str) -> Telemetry {
     // lapin's own messages about lost connections are less clear than those of our adapter.
     let directives = std::env::var("STEMMA_LOG").unwrap_or_else(|_| format!("{level},lapin=off"));

@@ -1,8 +1,8 @@
-//! Traces across processes. No span stays open while a message travels, so the engine names span ids in fields, and this
-//! module turns them into spans of one trace.
+//! Traces across processes. No span stays open while a message travels, so the engine names span ids in fields, and
+//! this module turns them into spans of one trace.
 //!
-//! The field `traceparent` (W3C) names a span's parent. The field `span_id` (16 hexadecimal digits) sets the id of a span;
-//! together with `trace_id` it makes the span the root of a trace. Only spans of our own crates are exported.
+//! The field `traceparent` (W3C) names a span's parent. The field `span_id` (16 hexadecimal digits) sets the id of a
+//! span; together with `trace_id` it makes the span the root of a trace. Only spans of our own crates are exported.
 
 use std::time::Duration;
 

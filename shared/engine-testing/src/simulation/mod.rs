@@ -140,13 +140,13 @@ fn random_fault_event(rng: &mut SmallRng, process_count: usize) -> (Millis, Faul
         FAULTS_UNTIL_MS
     };
     let at = rng.random_range(0..latest);
-    let who = rng.random_range(0..process_count);
-    let blow = match rng.random_range(0..5) {
+    let process = rng.random_range(0..process_count);
+    let event = match rng.random_range(0..5) {
         0 => FaultEvent::Flush,
-        1 => FaultEvent::Drain(who),
-        _ => FaultEvent::Crash(who, rng.random_range(0..30_000)),
+        1 => FaultEvent::Drain(process),
+        _ => FaultEvent::Crash(process, rng.random_range(0..30_000)),
     };
-    (at, blow)
+    (at, event)
 }
 
 /// Runs the schedule of a seed.
@@ -186,11 +186,11 @@ pub fn expected() -> Result<&'static SimulationResult, String> {
 pub fn check_controlled(seed: u64) -> Result<SimulationResult, String> {
     let mut script = SimulationScenario::from_seed(seed);
     let mut rng = SmallRng::seed_from_u64(!seed);
-    let mut push_command = |from: Millis, job, word| {
+    let mut push_command = |from: Millis, job, command| {
         let at = from + rng.random_range(0..60_000);
         script
             .fault_events
-            .push((at, FaultEvent::Command(job, word)));
+            .push((at, FaultEvent::Command(job, command)));
         at
     };
     let paused = push_command(0, 0, JobCommand::Pause);
@@ -335,13 +335,13 @@ impl Simulation {
             self.processes.push(member);
         }
         let manifests = self.submit(script.small).await;
-        for (at, blow) in &script.fault_events {
+        for (at, event) in &script.fault_events {
             self.wait_until(*at).await;
-            match blow {
-                FaultEvent::Command(job, word) => {
-                    self.send_command(&manifests[*job].job, *word).await?
+            match event {
+                FaultEvent::Command(job, command) => {
+                    self.send_command(&manifests[*job].job, *command).await?
                 }
-                blow => self.apply_fault(*blow),
+                event => self.apply_fault(*event),
             }
         }
         let rest = self.env.clone();
@@ -409,8 +409,8 @@ impl Simulation {
         manifests
     }
 
-    // Waits for all reports. The bulk jobs share a document, which may be unchanged for whichever comes second, so only the
-    // sum of their counts is certain.
+    // Waits for all reports. The bulk jobs share a document, which may be unchanged for whichever comes second, so only
+    // the sum of their counts is certain.
     async fn reports(&self, manifests: &[JobManifest]) -> Result<Vec<EntryCounts>, String> {
         let mut counts = Vec::new();
         for manifest in manifests {
@@ -457,17 +457,18 @@ impl Simulation {
         result.map_err(|error| error.to_string())
     }
 
-    fn apply_fault(&mut self, blow: FaultEvent) {
-        match blow {
+    fn apply_fault(&mut self, event: FaultEvent) {
+        match event {
             FaultEvent::Command(..) => {}
             FaultEvent::Flush => self.ledger.flush(),
-            FaultEvent::Crash(who, after) => {
-                self.processes[who].task.abort();
-                self.processes[who] = self.spawn_process(self.processes[who].is_coordinator, after);
+            FaultEvent::Crash(process, after) => {
+                self.processes[process].task.abort();
+                self.processes[process] =
+                    self.spawn_process(self.processes[process].is_coordinator, after);
             }
-            FaultEvent::Drain(who) => {
-                let next = self.spawn_process(self.processes[who].is_coordinator, 0);
-                let last = std::mem::replace(&mut self.processes[who], next);
+            FaultEvent::Drain(process) => {
+                let next = self.spawn_process(self.processes[process].is_coordinator, 0);
+                let last = std::mem::replace(&mut self.processes[process], next);
                 last.stop.cancel();
                 self.draining.spawn(async move { drop(last.task.await) });
             }
@@ -517,7 +518,7 @@ impl Simulation {
         let cancelled = script
             .fault_events
             .iter()
-            .any(|(_, blow)| matches!(blow, FaultEvent::Command(_, JobCommand::Cancel)));
+            .any(|(_, event)| matches!(event, FaultEvent::Command(_, JobCommand::Cancel)));
         if let Some(redundant) = history.redundant_starts.first().filter(|_| !cancelled) {
             return Err(format!(
                 "started although its artifact existed: {redundant}"
@@ -526,12 +527,12 @@ impl Simulation {
         let blows = script
             .fault_events
             .iter()
-            .filter(|(_, blow)| !matches!(blow, FaultEvent::Drain(_)))
+            .filter(|(_, event)| !matches!(event, FaultEvent::Drain(_)))
             .count();
         let cut_off = script
             .fault_events
             .iter()
-            .filter(|(_, blow)| matches!(blow, FaultEvent::Drain(_)))
+            .filter(|(_, event)| matches!(event, FaultEvent::Drain(_)))
             .count();
         for (task, starts) in &history.starts {
             let failures = history.failures.get(task).copied().unwrap_or(0);

@@ -73,16 +73,16 @@ impl SimulatedTools {
     /// Records the start of a task; returns how often it was started before.
     fn begin(&self, task: &TaskContext<'_, SimulatedWork>, stage: &str) -> u32 {
         let exists = self.store.has(&artifact_key(&task.run.scope, &task.key));
-        let mut book = self.history();
+        let mut history = self.history();
         if exists {
-            book.redundant_starts.push(format!(
+            history.redundant_starts.push(format!(
                 "{stage} {} of {} at {}",
                 task.key,
                 task.run.run,
                 task.env.now_ms()
             ));
         }
-        let starts = book
+        let starts = history
             .starts
             .entry((task.run.scope.clone(), task.key))
             .or_default();

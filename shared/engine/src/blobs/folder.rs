@@ -1,8 +1,8 @@
 //! Blobs as files in a folder: the single-process default.
 //!
-//! An object is written to `tmp/` and hard-linked to its name, which fails if the name exists. Writes are therefore atomic
-//! and create-only, and whole after a `kill -9`. Objects are not synced one by one; [`Blobs::barrier`] syncs the file
-//! system once before a publication, so that what is published survives a power loss.
+//! An object is written to `tmp/` and hard-linked to its name, which fails if the name exists. Writes are therefore
+//! atomic and create-only, and whole after a `kill -9`. Objects are not synced one by one; [`Blobs::barrier`] syncs the
+//! file system once before a publication, so that what is published survives a power loss.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -52,7 +52,8 @@ impl FolderBlobs {
         })))
     }
 
-    /// Removes unfinished writes of killed processes from `tmp/`. Only the holder of the store's writer lock may call it.
+    /// Removes unfinished writes of killed processes from `tmp/`. Only the holder of the store's writer lock may call
+    /// it.
     ///
     /// # Errors
     /// Any error of the file system.

@@ -1,7 +1,7 @@
 //! The object storage port: immutable objects under path-like keys. The source of truth (I-1).
 //!
-//! Every adapter guarantees: `put` is create-only and atomic, and whoever loses the race reads the winner's object (I-2);
-//! reads see preceding writes; listings are in byte order of keys. No adapter can overwrite.
+//! Every adapter guarantees: `put` is create-only and atomic, and whoever loses the race reads the winner's object
+//! (I-2); reads see preceding writes; listings are in byte order of keys. No adapter can overwrite.
 
 mod folder;
 mod memory;
@@ -54,8 +54,8 @@ pub trait Blobs: Send + Sync {
     /// As [`Blobs::get`].
     async fn size(&self, key: &str) -> Result<Option<u64>, PortError>;
 
-    /// Keys that start with `prefix` and sort after `after`, in byte order, at most `limit`. `prefix` ends with `/` or is
-    /// empty.
+    /// Keys that start with `prefix` and sort after `after`, in byte order, at most `limit`. `prefix` ends with `/` or
+    /// is empty.
     ///
     /// # Errors
     /// As [`Blobs::get`].
@@ -78,7 +78,8 @@ pub trait Blobs: Send + Sync {
         limit: usize,
     ) -> Result<Vec<String>, PortError>;
 
-    /// Removes an object; succeeds if it does not exist. For garbage collection, and to replace torn artifacts and caches.
+    /// Removes an object; succeeds if it does not exist. For garbage collection, and to replace torn artifacts and
+    /// caches.
     ///
     /// # Errors
     /// [`PortError`] when the store is unavailable.

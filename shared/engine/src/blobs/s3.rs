@@ -1,9 +1,9 @@
 //! Blobs in an S3 bucket: the store of a cluster.
 //!
-//! A put is one request with `If-None-Match: *`, so it is atomic and create-only (ADR 0010). A retry after a lost response
-//! may find our own object and return [`PutOutcome::Exists`]; the caller then reads the object, whoever wrote it (I-2).
-//! Listings are in byte order, which S3 guarantees for general purpose buckets. Directory buckets (S3 Express) do not
-//! guarantee it and are refused.
+//! A put is one request with `If-None-Match: *`, so it is atomic and create-only (ADR 0010). A retry after a lost
+//! response may find our own object and return [`PutOutcome::Exists`]; the caller then reads the object, whoever wrote
+//! it (I-2). Listings are in byte order, which S3 guarantees for general purpose buckets. Directory buckets (S3
+//! Express) do not guarantee it and are refused.
 
 use std::ops::Range;
 
@@ -33,8 +33,8 @@ pub struct S3Blobs {
 }
 
 impl S3Blobs {
-    /// The store in `bucket` below `prefix` (segments of a key; empty for the whole bucket). Sends no request; a listing of
-    /// one key checks whether the bucket can be reached.
+    /// The store in `bucket` below `prefix` (segments of a key; empty for the whole bucket). Sends no request; a
+    /// listing of one key checks whether the bucket can be reached.
     ///
     /// # Errors
     /// A permanent [`PortError`] for an invalid bucket or prefix.
@@ -70,8 +70,8 @@ impl S3Blobs {
         format!("{}{key}", self.prefix)
     }
 
-    fn port_error(&self, operation: &'static str, key: &str, trouble: S3Error) -> PortError {
-        trouble.into_port_error(&S3Operation {
+    fn port_error(&self, operation: &'static str, key: &str, error: S3Error) -> PortError {
+        error.into_port_error(&S3Operation {
             port: "blobs",
             operation,
             bucket: &self.bucket,
@@ -89,9 +89,9 @@ impl S3Blobs {
             .key(self.full_key(key))
             .set_range(range);
         let reply = match self.s3.call(0, request.send()).await {
-            Err(trouble) if trouble.code() == "NoSuchKey" => return Ok(None),
+            Err(error) if error.code() == "NoSuchKey" => return Ok(None),
             // The range begins after the end of the object.
-            Err(trouble) if ranged && trouble.status() == 416 => return Ok(Some(Bytes::new())),
+            Err(error) if ranged && error.status() == 416 => return Ok(Some(Bytes::new())),
             reply => reply?,
         };
         if ranged && reply.content_range().is_none() {
@@ -113,13 +113,13 @@ impl S3Blobs {
         match self.s3.call(0, request.send()).await {
             Ok(reply) => content_length(reply.content_length()).map(Some),
             // A response to HEAD has no body and therefore no code.
-            Err(trouble) if trouble.status() == 404 => Ok(None),
-            Err(trouble) => Err(trouble),
+            Err(error) if error.status() == 404 => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
-    /// Lists names below `folder`, relative to it, that sort after `after`, in byte order, at most `limit`. With `nested`
-    /// whole keys, else only their next segment.
+    /// Lists names below `folder`, relative to it, that sort after `after`, in byte order, at most `limit`. With
+    /// `nested` whole keys, else only their next segment.
     async fn list_names(
         &self,
         folder: &str,
@@ -152,8 +152,8 @@ impl S3Blobs {
             let names = keys
                 .chain(folders)
                 .filter_map(|key| key.strip_prefix(folder.as_str()));
-            // Other objects in the bucket (such as folder markers of a console) are not ours. Servers differ in whether a prefix
-            // named by `after` is listed again.
+            // Other objects in the bucket (such as folder markers of a console) are not ours. Servers differ in whether
+            // a prefix named by `after` is listed again.
             let mut names: Vec<String> = names
                 .filter(|name: &&str| match name.strip_suffix('/') {
                     Some(folder) => !nested && check_key(folder).is_ok(),
@@ -192,17 +192,17 @@ impl Blobs for S3Blobs {
             .await
         {
             Ok(_) => Ok(PutOutcome::Created),
-            Err(trouble) if trouble.status() == 412 => Ok(PutOutcome::Exists),
+            Err(error) if error.status() == 412 => Ok(PutOutcome::Exists),
             // A concurrent writer has created or removed the object; only the object itself can tell which.
-            Err(trouble) if trouble.status() == 409 => match self.object_size(key).await {
+            Err(error) if error.status() == 409 => match self.object_size(key).await {
                 Ok(Some(_)) => Ok(PutOutcome::Exists),
                 Ok(None) => Err(PortError {
                     transient: true,
-                    ..self.port_error("put", key, trouble)
+                    ..self.port_error("put", key, error)
                 }),
-                Err(trouble) => Err(self.port_error("put", key, trouble)),
+                Err(error) => Err(self.port_error("put", key, error)),
             },
-            Err(trouble) => Err(self.port_error("put", key, trouble)),
+            Err(error) => Err(self.port_error("put", key, error)),
         }
     }
 
@@ -210,7 +210,7 @@ impl Blobs for S3Blobs {
         check_key(key)?;
         self.read(key, None)
             .await
-            .map_err(|trouble| self.port_error("get", key, trouble))
+            .map_err(|error| self.port_error("get", key, error))
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
@@ -221,14 +221,14 @@ impl Blobs for S3Blobs {
         let bytes = format!("bytes={}-{}", range.start, range.end - 1);
         self.read(key, Some(bytes))
             .await
-            .map_err(|trouble| self.port_error("get", key, trouble))
+            .map_err(|error| self.port_error("get", key, error))
     }
 
     async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
         check_key(key)?;
         self.object_size(key)
             .await
-            .map_err(|trouble| self.port_error("size", key, trouble))
+            .map_err(|error| self.port_error("size", key, error))
     }
 
     async fn list(
@@ -247,7 +247,7 @@ impl Blobs for S3Blobs {
             },
             None => self.list_names(prefix, None, limit, true).await,
         };
-        let keys = keys.map_err(|trouble| self.port_error("list", prefix, trouble))?;
+        let keys = keys.map_err(|error| self.port_error("list", prefix, error))?;
         Ok(keys
             .into_iter()
             .map(|name| format!("{prefix}{name}"))
@@ -263,7 +263,7 @@ impl Blobs for S3Blobs {
         check_prefix(prefix)?;
         self.list_names(prefix, after, limit, false)
             .await
-            .map_err(|trouble| self.port_error("list", prefix, trouble))
+            .map_err(|error| self.port_error("list", prefix, error))
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
@@ -276,8 +276,8 @@ impl Blobs for S3Blobs {
             .key(self.full_key(key));
         match self.s3.call(0, request.send()).await {
             Ok(_) => Ok(()),
-            Err(trouble) if trouble.code() == "NoSuchKey" => Ok(()),
-            Err(trouble) => Err(self.port_error("delete", key, trouble)),
+            Err(error) if error.code() == "NoSuchKey" => Ok(()),
+            Err(error) => Err(self.port_error("delete", key, error)),
         }
     }
 

@@ -71,7 +71,7 @@ impl<W: Flow> Coordinator<W> {
         job: &JobId,
         runs: Vec<RunHeader>,
     ) -> Result<Vec<(RunId, RunOutcome)>, PortError> {
-        let looks = stream::iter(runs).map(|header| async move {
+        let lookups = stream::iter(runs).map(|header| async move {
             self.watch_run(job, &header).await?;
             if self.owns_run(&header.at.run) {
                 return Ok(None);
@@ -79,7 +79,7 @@ impl<W: Flow> Coordinator<W> {
             let ending = W::run_outcome(&self.env, &self.ports, &header).await?;
             Ok::<_, PortError>(ending.map(|ending| (header.at.run, ending)))
         });
-        let endings: Vec<Option<_>> = looks.buffered(LOOKUPS_AT_ONCE).try_collect().await?;
+        let endings: Vec<Option<_>> = lookups.buffered(LOOKUPS_AT_ONCE).try_collect().await?;
         Ok(endings.into_iter().flatten().collect())
     }
 
@@ -88,8 +88,8 @@ impl<W: Flow> Coordinator<W> {
         let ledger = &self.ports.ledger;
         with_retry(&self.env, || ledger.add_watcher(&header.at.run, job)).await?;
         let item = ScheduledItem::Run(header.at.clone());
-        let look = self.env.now_ms() + REPUBLISH_AFTER_MS;
-        with_retry(&self.env, || ledger.schedule(&item, look)).await
+        let due_ms = self.env.now_ms() + REPUBLISH_AFTER_MS;
+        with_retry(&self.env, || ledger.schedule(&item, due_ms)).await
     }
 
     pub(super) async fn on_run_ended(
@@ -183,7 +183,8 @@ impl<W: Flow> Coordinator<W> {
         table.open.values().map(|job| job.open_runs.len()).sum()
     }
 
-    /// The next entries, as many as there is capacity for and at most [`CLAIMS_AT_ONCE`], and the error that cut it short.
+    /// The next entries, as many as there is capacity for and at most [`CLAIMS_AT_ONCE`], and the error that cut it
+    /// short.
     async fn next_entries(
         &self,
         table: &mut JobTable,
@@ -205,9 +206,9 @@ impl<W: Flow> Coordinator<W> {
     async fn next_entry(&self, table: &mut JobTable) -> Result<Option<ClaimedEntry>, PortError> {
         let mut first: BTreeMap<String, (Priority, JobId, u64)> = BTreeMap::new();
         for (id, job) in &mut table.open {
-            let standing = self.job_control(id).await?;
-            let class = standing.class.unwrap_or(job.manifest.class);
-            if !standing.is_running()
+            let control = self.job_control(id).await?;
+            let class = control.class.unwrap_or(job.manifest.class);
+            if !control.is_running()
                 || first
                     .get(&job.manifest.collection)
                     .is_some_and(|(best, ..)| *best >= class)

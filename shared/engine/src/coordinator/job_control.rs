@@ -76,8 +76,8 @@ impl<W: Flow> Coordinator<W> {
         }
     }
 
-    // Whether any job waits for the run. The job that opened it almost always does, so the ledger is only asked for other
-    // watchers when that job is not running.
+    // Whether any job waits for the run. The job that opened it almost always does, so the ledger is only asked for
+    // other watchers when that job is not running.
     pub(super) async fn run_demand(&self, run: &RunHeader) -> Result<RunDemand, PortError> {
         if self.job_control(&run.opened_by).await?.is_running() {
             return Ok(RunDemand::Active);
@@ -89,8 +89,8 @@ impl<W: Flow> Coordinator<W> {
         let mut demand = RunDemand::Abandoned;
         for job in waiting {
             match self.job_control(&job).await? {
-                standing if standing.is_running() => return Ok(RunDemand::Active),
-                standing if standing.cancelled.is_none() => demand = RunDemand::Paused,
+                control if control.is_running() => return Ok(RunDemand::Active),
+                control if control.cancelled.is_none() => demand = RunDemand::Paused,
                 _ => {}
             }
         }
@@ -102,8 +102,8 @@ impl<W: Flow> Coordinator<W> {
         self.replay(run, true).await
     }
 
-    // Ends jobs that were cancelled or exceed their failure limit. Runs are notified before the job is closed: if this is
-    // interrupted, the job has no report yet and is closed again, so no notification is lost.
+    // Ends jobs that were cancelled or exceed their failure limit. Runs are notified before the job is closed: if this
+    // is interrupted, the job has no report yet and is closed again, so no notification is lost.
     pub(super) async fn close_cancelled(&self, table: &mut JobTable) -> Result<(), PortError> {
         for (id, job) in &mut table.open {
             if job.exceeds_max_failed() {

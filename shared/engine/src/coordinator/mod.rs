@@ -1,5 +1,5 @@
-//! The coordinator: opens runs for jobs, replays their flows, publishes the tasks they request, and republishes
-//! what is overdue. Several coordinators may run; each run and each job belongs to the one that consumes its flow queue.
+//! The coordinator: opens runs for jobs, replays their flows, publishes the tasks they request, and republishes what is
+//! overdue. Several coordinators may run; each run and each job belongs to the one that consumes its flow queue.
 //!
 //! A handler may be interrupted at any point (lost subscription, end of the grace period). Its work is then resumed
 //! from the ledger and the blobs.

@@ -100,8 +100,8 @@ impl<W: Flow> Coordinator<W> {
         }
         let covers = slot.tickets.load(Ordering::SeqCst);
         let began = self.env.now_ms();
-        // Taken out during the replay. If the replay fails or is interrupted, the tasks it marked as requested may never
-        // have been published, so the run is loaded again from the ledger.
+        // Taken out during the replay. If the replay fails or is interrupted, the tasks it marked as requested may
+        // never have been published, so the run is loaded again from the ledger.
         let mut cached = state.open.take();
         let mut lost = None;
         let (open, step) = loop {

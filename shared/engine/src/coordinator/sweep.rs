@@ -64,8 +64,8 @@ impl<W: Flow> Coordinator<W> {
                 .claim_due(now, now + REPUBLISH_AFTER_MS, SWEEP_LIMIT)
         })
         .await?;
-        for items in items {
-            match items {
+        for item in items {
+            match item {
                 ScheduledItem::Run(at) => self.wake_run(&at).await?,
                 ScheduledItem::Job(job) => self.wake_job(job).await?,
             }

@@ -29,8 +29,8 @@ pub fn diagnose(facts: &DiagnosisContext) -> Diagnosis {
             .unwrap_or_else(|| unopened_job(facts, job)),
         (None, None) => Diagnosis::new(
             Cause::Queued,
-            "nothing of it was opened",
-            "a coordinator takes it up",
+            "it has not been opened yet",
+            "a coordinator will open it",
         ),
     };
     Diagnosis {
@@ -76,7 +76,7 @@ impl Diagnosis {
 
 // The outcome of an ended run explains it.
 fn ended_run(run: &RunFacts) -> Option<Diagnosis> {
-    let nothing = "nothing: it is over";
+    let nothing = "nothing: it has ended";
     Some(match run.outcome.as_ref()? {
         RunOutcome::Done | RunOutcome::Unchanged => {
             Diagnosis::new(Cause::Done, "it is done", nothing)
@@ -91,7 +91,7 @@ fn ended_run(run: &RunFacts) -> Option<Diagnosis> {
             "the job that asked for it was cancelled",
             nothing,
         )
-        .with_remedy("submit it again: what was made is kept"),
+        .with_remedy("submit it again; finished work is reused"),
         RunOutcome::Failed(record) => {
             let says = format!(
                 "{} failed: {}: {}",
@@ -123,9 +123,9 @@ fn dead_letter(id: &str, says: &str) -> Diagnosis {
     Diagnosis::new(
         Cause::DeadLetter,
         format!("a task of it is a dead letter: {says}"),
-        "nothing, until it is replayed",
+        "nothing until it is replayed",
     )
-    .owned_by("whoever reads the workers' logs")
+    .owned_by("the operator of the workers")
     .with_remedy(format!(
         "look for crashes in the workers' logs, then: {replay}"
     ))
@@ -135,7 +135,7 @@ fn ended_job(job: &JobFacts) -> Option<Diagnosis> {
     let report = job.report.as_ref()?;
     let failed = report.counts.failed;
     let cancelled = report.counts.cancelled;
-    let nothing = "nothing: it is over";
+    let nothing = "nothing: it has ended";
     let draft = match report.close {
         JobEndReason::Finished if failed > 0 => Diagnosis::new(
             Cause::Done,
@@ -149,7 +149,7 @@ fn ended_job(job: &JobFacts) -> Option<Diagnosis> {
             format!("it was cancelled; {cancelled} documents were not done"),
             nothing,
         )
-        .with_remedy("submit again: what was made is kept"),
+        .with_remedy("submit again; finished work is reused"),
         JobEndReason::TooManyFailed => Diagnosis::new(
             Cause::Failed,
             format!("it was stopped: {failed} documents failed, more than it allows"),
@@ -167,7 +167,7 @@ fn controlled_job(job: &JobFacts) -> Option<Diagnosis> {
             CancelReason::Person => "was cancelled",
             CancelReason::TooManyFailed => "was stopped: more documents failed than it allows",
         };
-        let next = "what is under way is finished and kept";
+        let next = "running tasks finish and their results are kept";
         return Some(
             Diagnosis::new(Cause::Cancelled, format!("{} {why}", job.job), next)
                 .since(cancelled.at_ms),
@@ -179,21 +179,26 @@ fn controlled_job(job: &JobFacts) -> Option<Diagnosis> {
         PauseReason::Budget => (
             Cause::Budget,
             "has used up its budget",
-            "whoever sets the budget",
+            "the owner of the budget",
             format!("raise the budget, then: {resume}"),
         ),
         PauseReason::Credentials => (
             Cause::Paused,
             "is paused: the provider refused the key or the configuration",
-            "whoever keeps the keys",
-            format!("put the key right, then: {resume}"),
+            "the owner of the provider key",
+            format!("correct the key, then: {resume}"),
         ),
-        PauseReason::Person => (Cause::Paused, "was paused", "whoever paused it", resume),
+        PauseReason::Person => (
+            Cause::Paused,
+            "was paused",
+            "the person who paused it",
+            resume,
+        ),
     };
     let draft = Diagnosis::new(
         cause,
         format!("{} {why}", job.job),
-        "nothing, until it is resumed",
+        "nothing until it is resumed",
     );
     Some(
         draft
@@ -211,9 +216,9 @@ fn no_coordinator(facts: &DiagnosisContext) -> Option<Diagnosis> {
         Diagnosis::new(
             Cause::NoWorker,
             "no coordinator is alive",
-            "it goes on when one is started",
+            "continues when one is started",
         )
-        .owned_by("whoever runs the services")
+        .owned_by("the operator of the services")
         .with_remedy("start one: stemma coordinator")
     })
 }
@@ -230,8 +235,8 @@ fn unopened_job(facts: &DiagnosisContext, job: &JobFacts) -> Diagnosis {
     else {
         return Diagnosis::new(
             Cause::Queued,
-            "no coordinator has taken it up yet",
-            "one does within a minute",
+            "no coordinator has opened it yet",
+            "one will within a minute",
         )
         .since(job.submitted_ms);
     };
@@ -241,10 +246,10 @@ fn unopened_job(facts: &DiagnosisContext, job: &JobFacts) -> Diagnosis {
         return Diagnosis::new(
             Cause::Long,
             format!(
-                "{open} documents are in work, {ended} of {} ended",
+                "{open} documents are in progress, {ended} of {} ended",
                 progress.entries
             ),
-            "it goes on",
+            "it continues",
         );
     }
     let others: u64 = facts
@@ -258,9 +263,13 @@ fn unopened_job(facts: &DiagnosisContext, job: &JobFacts) -> Diagnosis {
         .iter()
         .filter(|other| other.job != job.job)
         .max_by_key(|other| other.open);
-    let says = format!("none of its documents is opened yet; {others} of other jobs are open");
-    let draft = Diagnosis::new(Cause::Queued, says, "its turn comes when one of them ends")
-        .since(job.submitted_ms);
+    let says = format!("none of its documents is open yet; {others} documents of other jobs are");
+    let draft = Diagnosis::new(
+        Cause::Queued,
+        says,
+        "a document is opened when one of them ends",
+    )
+    .since(job.submitted_ms);
     match busiest {
         Some(other) => draft
             .owned_by(other.job.to_string())
@@ -280,20 +289,20 @@ fn unfinished_run(facts: &DiagnosisContext, run: &RunFacts) -> Diagnosis {
         }
         let admitted = facts.jobs.iter().any(|job| job.runs.contains(&run.run));
         let (cause, says) = match admitted {
-            true => (Cause::Long, "what it wants next is being worked out"),
+            true => (Cause::Long, "its next tasks are being determined"),
             false => (
                 Cause::Queued,
-                "it is claimed, and its first task has not been asked for",
+                "it is claimed, but its first task has not been requested",
             ),
         };
-        return Diagnosis::new(cause, says, "a coordinator looks at it within a minute");
+        return Diagnosis::new(cause, says, "a coordinator checks it within a minute");
     }
     let reasons = run.tasks.iter().map(|task| open_task(facts, run, task));
     let hardest = reasons.min_by_key(|draft| (draft.cause, draft.since_ms));
     match hardest {
         Some(draft) if draft.cause == Cause::Long => straggler_or_busy(facts, run, draft),
         Some(draft) => draft,
-        None => Diagnosis::new(Cause::Long, "it is in work", "it goes on"),
+        None => Diagnosis::new(Cause::Long, "it is in progress", "it continues"),
     }
 }
 
@@ -333,7 +342,7 @@ fn open_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Diagn
                 ),
             ),
         };
-        return Diagnosis::new(cause, says, "it is tried again")
+        return Diagnosis::new(cause, says, "it is retried")
             .next_at(retry.next_ms)
             .since(task.published_ms);
     }
@@ -341,24 +350,27 @@ fn open_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Diagn
 }
 
 fn silent_worker(task: &OpenTask, holder: &str, until_ms: Millis) -> Diagnosis {
-    let says = format!("{holder} holds {} and has gone silent", task.stage);
+    let says = format!(
+        "{holder} holds {} and has stopped sending heartbeats",
+        task.stage
+    );
     Diagnosis::new(
         Cause::SilentWorker,
         says,
-        "its lease runs out, and another worker takes the task up",
+        "its lease expires and another worker takes the task",
     )
     .owned_by(holder)
     .next_at(until_ms)
     .since(task.published_ms)
     .with_remedy(format!(
-        "see whether {holder} is alive; nothing is lost either way"
+        "check whether {holder} is running; no work is lost either way"
     ))
 }
 
 fn running_task(task: &OpenTask, holder: &str, since_ms: Millis) -> Diagnosis {
     Diagnosis::new(
         Cause::Long,
-        format!("{} is in work at {holder}", task.stage),
+        format!("{} is running on {holder}", task.stage),
         "it ends",
     )
     .owned_by(holder)
@@ -429,12 +441,8 @@ fn slow_provider(
     } else {
         says
     };
-    let draft = Diagnosis::new(
-        Cause::ProviderSlow,
-        says,
-        "the call ends, or its deadline does",
-    )
-    .owned_by(name);
+    let draft =
+        Diagnosis::new(Cause::ProviderSlow, says, "the call ends or times out").owned_by(name);
     let draft = Diagnosis { since_ms, ..draft };
     Some(draft.with_remedy("look at the provider's status; stemma status shows its p95"))
 }
@@ -462,12 +470,14 @@ fn blocked_provider(
     }) {
         let error = model.last_error.as_deref().unwrap_or("calls fail");
         let says = format!("the breaker of {name} is open: {error}");
-        let draft = Diagnosis::new(Cause::BreakerOpen, says, "one call is tried then")
+        let draft = Diagnosis::new(Cause::BreakerOpen, says, "a trial call is made then")
             .owned_by(name.as_str())
             .next_at(until);
-        return Some(draft.with_remedy(
-            "see whether the provider can be reached from the workers: stemma doctor",
-        ));
+        return Some(
+            draft.with_remedy(
+                "check that the provider is reachable from the workers: stemma doctor",
+            ),
+        );
     }
     models.iter().find_map(|(name, model)| {
         let (requests, tokens) = last_minute_usage(facts, name);
@@ -480,13 +490,13 @@ fn blocked_provider(
             return None;
         }
         let says = match paused_until {
-            Some(_) => format!("{name} asked everyone to wait"),
+            Some(_) => format!("{name} asked all clients to wait"),
             None => format!(
                 "rate limit of {name}: {requests} of {} requests, {tokens} of {} tokens in the last minute",
                 model.requests_limit, model.tokens_limit
             ),
         };
-        let draft = Diagnosis::new(Cause::RateLimit, says, "its share comes").owned_by(name.as_str());
+        let draft = Diagnosis::new(Cause::RateLimit, says, "a permit is granted when the rate allows").owned_by(name.as_str());
         let draft = Diagnosis { next_ms: paused_until, ..draft };
         Some(draft.with_remedy("raise the limit if your plan allows, or give another job a lower priority"))
     })
@@ -550,10 +560,10 @@ fn queued_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Dia
         };
         return Diagnosis::new(
             Cause::NoWorker,
-            format!("no {service} takes the lane {lane}"),
-            "it goes on when one is started",
+            format!("no {service} serves the lane {lane}"),
+            "continues when one is started",
         )
-        .owned_by("whoever runs the services")
+        .owned_by("the operator of the services")
         .since(task.published_ms)
         .with_remedy(format!("start one: stemma {service}"));
     }
@@ -574,10 +584,10 @@ fn queued_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Dia
     let waited = facts.now_ms.saturating_sub(task.published_ms);
     if depth.ready == 0 && depth.delayed == 0 && waited > LOST_AFTER_MS {
         let says = format!(
-            "no one has {}, and its lane is empty: its message was lost",
+            "{} is not running and its lane is empty: its message was lost",
             task.stage
         );
-        return Diagnosis::new(Cause::LostMessage, says, "it is published again")
+        return Diagnosis::new(Cause::LostMessage, says, "it will be published again")
             .next_at(task.due_ms)
             .since(task.published_ms);
     }
@@ -611,9 +621,9 @@ fn busy_lane(
         task.lane.name()
     );
     let next = if of_run > 0 {
-        "it goes on when its own tasks end"
+        "continues when its own running tasks end"
     } else {
-        "its turn comes"
+        "a worker takes it when a slot is free"
     };
     let draft = Diagnosis::new(Cause::WorkersBusy, says, next);
     match (busiest, own) {
@@ -661,7 +671,7 @@ fn straggler_or_busy(facts: &DiagnosisContext, run: &RunFacts, draft: Diagnosis)
         && age > usual.unwrap_or(0).max(1_000)
     {
         let says = format!(
-            "all else is done; it waits for {open} of {} tasks: {}",
+            "everything else is done; waiting for {open} of {} tasks: {}",
             run.present + open,
             task.stage
         );
@@ -674,7 +684,7 @@ fn straggler_or_busy(facts: &DiagnosisContext, run: &RunFacts, draft: Diagnosis)
         .since(since_ms);
     }
     let usual = usual
-        .map(|p95| format!(" (95 of 100 take {:.1} s at most)", p95 as f64 / 1e3))
+        .map(|p95| format!(" (p95 {:.1} s)", p95 as f64 / 1e3))
         .unwrap_or_default();
     let says = format!("{}{usual}", with_progress(run, draft.clone()).says);
     Diagnosis { says, ..draft }

@@ -127,8 +127,8 @@ pub struct JobProgress {
 }
 
 impl JobProgress {
-    /// Combines the reports of several coordinators into one per job, in order of job ids. If two claim to own a job (one
-    /// has just taken it over), the one that knows of more ended entries wins.
+    /// Combines the reports of several coordinators into one per job, in order of job ids. If two claim to own a job
+    /// (one has just taken it over), the one that knows of more ended entries wins.
     pub fn merge(reports: impl IntoIterator<Item = JobProgress>) -> Vec<JobProgress> {
         let mut jobs: BTreeMap<JobId, JobProgress> = BTreeMap::new();
         for reports in reports {

@@ -1,10 +1,10 @@
 //! Budgets: what a job may spend on models, in money, tokens, or both.
 //!
-//! Each call reserves its maximum cost on a shared account and settles the actual cost afterwards. A job whose next call
-//! would exceed its budget is paused: nothing more is opened, running calls finish. Every running job that waits for a run
-//! pays for it, so none of them can exceed its budget through the requests of another. An account lost with the shared
-//! limiter is rebuilt from the spend log before anything more is reserved; a call in flight at that moment is counted when
-//! it ends.
+//! Each call reserves its maximum cost on a shared account and settles the actual cost afterwards. A job whose next
+//! call would exceed its budget is paused: nothing more is opened, running calls finish. Every running job that waits
+//! for a run pays for it, so none of them can exceed its budget through the requests of another. An account lost with
+//! the shared limiter is rebuilt from the spend log before anything more is reserved; a call in flight at that moment
+//! is counted when it ends.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,8 @@ use crate::sync::lock;
 const CACHE_TTL_MS: Millis = 1_000;
 // Cached runs and jobs before expired ones are evicted.
 const MAX_CACHED: usize = 10_000;
-// Retry delays: of a task whose jobs are out of budget, and of one that waits for reservations of other calls to settle.
+// Retry delays: of a task whose jobs are out of budget, and of one that waits for reservations of other calls to
+// settle.
 const EXHAUSTED_RETRY: Duration = Duration::from_secs(30);
 const RESERVED_RETRY: Duration = Duration::from_secs(5);
 // How often one reservation rebuilds a lost account.

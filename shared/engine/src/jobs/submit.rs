@@ -1,7 +1,7 @@
 //! Streaming submission of a job: its entries are never all in memory.
 //!
-//! Each attempt writes its entries under its own prefix. The manifest is written last, create-only, and names the attempt
-//! that counts. A repeated submission is therefore one job, even if the second listing found other documents.
+//! Each attempt writes its entries under its own prefix. The manifest is written last, create-only, and names the
+//! attempt that counts. A repeated submission is therefore one job, even if the second listing found other documents.
 
 use serde_json::json;
 
@@ -31,7 +31,8 @@ pub struct JobWriter {
 }
 
 impl JobWriter {
-    /// Starts to submit `draft`; its number of entries and attempt are filled in later. Submitting an id twice is one job.
+    /// Starts to submit `draft`; its number of entries and attempt are filled in later. Submitting an id twice is one
+    /// job.
     ///
     /// # Errors
     /// [`PortError`] when a port is unavailable; start again.

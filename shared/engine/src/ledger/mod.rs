@@ -1,8 +1,8 @@
 //! The ledger port: shared short-term state. Outcomes of runs, requested tasks, leases, and what is due.
 //!
-//! It is a cache and a coordination aid: losing it costs time, never results (I-1). Every adapter guarantees: each call is
-//! atomic; the first outcome recorded for a task of a run stays; [`Ledger::request_tasks`] returns a key as new once; a
-//! lease has one holder at a time. Callers pass the time, so that a simulation controls the clock.
+//! It is a cache and a coordination aid: losing it costs time, never results (I-1). Every adapter guarantees: each call
+//! is atomic; the first outcome recorded for a task of a run stays; [`Ledger::request_tasks`] returns a key as new
+//! once; a lease has one holder at a time. Callers pass the time, so that a simulation controls the clock.
 
 mod memory;
 mod redis;
@@ -113,8 +113,8 @@ impl StatusTopic {
     }
 }
 
-/// A status record for `status` and `why`. It expires after its TTL or is lost with the ledger, so scheduling logic never
-/// reads it.
+/// A status record for `status` and `why`. It expires after its TTL or is lost with the ledger, so scheduling logic
+/// never reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusRecord {
     /// Subject of the record; a later record of the same name replaces it.
@@ -164,8 +164,8 @@ pub trait Ledger: Send + Sync {
         due_ms: Millis,
     ) -> Result<Vec<TaskKey>, PortError>;
 
-    /// The requested tasks of `run` without an outcome and without a live lease that were due by `now_ms`, in key order.
-    /// The caller must publish them: their next due time is set to `now_ms` plus twice the previous wait.
+    /// The requested tasks of `run` without an outcome and without a live lease that were due by `now_ms`, in key
+    /// order. The caller must publish them: their next due time is set to `now_ms` plus twice the previous wait.
     ///
     /// # Errors
     /// [`PortError`] when the ledger is unavailable.
@@ -177,9 +177,9 @@ pub trait Ledger: Send + Sync {
     /// [`PortError`] when the ledger is unavailable.
     async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError>;
 
-    /// Takes or renews the lease of a task until `until_ms`. Taking over an expired lease counts as a crash. Leases work
-    /// even if the run is unknown: after a loss of the ledger, renewals keep running tasks from being executed twice. A
-    /// run of which only expired leases are left may be forgotten.
+    /// Takes or renews the lease of a task until `until_ms`. Taking over an expired lease counts as a crash. Leases
+    /// work even if the run is unknown: after a loss of the ledger, renewals keep running tasks from being executed
+    /// twice. A run of which only expired leases are left may be forgotten.
     ///
     /// # Errors
     /// [`PortError`] when the ledger is unavailable.
@@ -192,8 +192,9 @@ pub trait Ledger: Send + Sync {
         until_ms: Millis,
     ) -> Result<Lease, PortError>;
 
-    /// Releases a lease if `holder` still has it, so a repeated call has no effect. A counted `retry` counts the attempt;
-    /// without `retry` the task is released as if it had never been leased. Returns the failed attempts counted so far.
+    /// Releases a lease if `holder` still has it, so a repeated call has no effect. A counted `retry` counts the
+    /// attempt; without `retry` the task is released as if it had never been leased. Returns the failed attempts
+    /// counted so far.
     ///
     /// # Errors
     /// [`PortError`]; the lease then expires.

@@ -2,14 +2,14 @@
 //! `redis/slow.lua` implement the same rules.
 //!
 //! A rejection shows that the limit is near what the last minute held. The rate becomes 95 % of that, but not less than
-//! 70 % of the current rate, because a minute with few requests says little. Then it grows: 5 % in the first period, and
-//! twice as much in each further one. A period is one minute, or longer where a minute holds few requests, so that about
-//! one request in a hundred is rejected. It is ten seconds if the bucket was watched for less than a minute.
+//! 70 % of the current rate, because a minute with few requests says little. Then it grows: 5 % in the first period,
+//! and twice as much in each further one. A period is one minute, or longer where a minute holds few requests, so that
+//! about one request in a hundred is rejected. It is ten seconds if the bucket was watched for less than a minute.
 //!
 //! A rejection does not say which of the two limits (requests, tokens) was exceeded. When prompts become longer or
 //! shorter, one meter may block what the other would grant, perhaps for nothing. An unconfirmed rate that alone blocks
-//! requests therefore grows by half every ten seconds. A rejection while the other meter was idle confirms the rate, and
-//! then says nothing about the other.
+//! requests therefore grows by half every ten seconds. A rejection while the other meter was idle confirms the rate,
+//! and then says nothing about the other.
 
 use crate::env::Millis;
 
@@ -137,8 +137,8 @@ impl GrantWindow {
         (slot.requests, slot.tokens) = (slot.requests + requests, slot.tokens + tokens);
     }
 
-    // Learns from the rejection of a request granted `age_ms` ago. `known` is the rate learned before; `fault` is the limit
-    // that must have been exceeded because the other meter was idle.
+    // Learns from the rejection of a request granted `age_ms` ago. `known` is the rate learned before; `fault` is the
+    // limit that must have been exceeded because the other meter was idle.
     pub(super) fn on_rejected(
         &mut self,
         previous: Option<AdaptiveLimit>,

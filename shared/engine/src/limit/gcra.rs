@@ -84,8 +84,8 @@ pub(super) fn tokens_ms(rates: Rates, tokens: f64) -> f64 {
     tokens * MINUTE_MS / rates.tokens
 }
 
-// Advances the arrival time so that at most `remaining` (plus `slack` in flight) are granted at once, after the provider
-// has reported what remains. In milliseconds from now.
+// Advances the arrival time so that at most `remaining` (plus `slack` in flight) are granted at once, after the
+// provider has reported what remains. In milliseconds from now.
 pub(super) fn owed_ms(ahead_ms: f64, remaining: f64, slack: f64, per_minute: f64) -> f64 {
     ahead_ms - (remaining + slack) * MINUTE_MS / per_minute
 }

@@ -1,7 +1,7 @@
 //! The limiter port: requests and tokens per minute of each model, shared by all workers.
 //!
-//! Every adapter guarantees: any sliding minute grants at most the limit plus its burst; a request that can never pass is
-//! refused with the reason; interactive work may use a share that bulk work may not (I-11). Limits reported by the
+//! Every adapter guarantees: any sliding minute grants at most the limit plus its burst; a request that can never pass
+//! is refused with the reason; interactive work may use a share that bulk work may not (I-11). Limits reported by the
 //! provider, and rates learned where it reports none, apply to all workers at once.
 
 mod aimd;
@@ -25,8 +25,8 @@ pub struct Quota {
     pub requests_per_minute: u32,
     /// Prompt and reply together; [`Quota::UNKNOWN`] if not configured.
     pub tokens_per_minute: u32,
-    /// Burst of requests after a pause, in seconds of their rate. Any sliding 60 s grant at most
-    /// `requests_per_minute × (1 + burst_seconds / 60)`, but at least one: with 3 s the total stays within 5 % of the limit.
+    /// Burst of requests after a pause, in seconds of their rate. Any sliding 60 s grant at most `requests_per_minute ×
+    /// (1 + burst_seconds / 60)`, but at least one: with 3 s the total stays within 5 % of the limit.
     pub burst_seconds: u32,
     /// Burst of tokens, in seconds of their rate. Bounds the largest request, which must fit into the burst; therefore
     /// longer than the burst of requests.
@@ -42,8 +42,8 @@ impl Quota {
     const BURST_SECONDS: u32 = 1;
     const TOKEN_BURST_SECONDS: u32 = 2;
 
-    /// Limits with short bursts and a fifth reserved for interactive work (I-11). The rates are reduced so that no sliding
-    /// minute exceeds the limits, bursts included. A request larger than a burst cannot pass.
+    /// Limits with short bursts and a fifth reserved for interactive work (I-11). The rates are reduced so that no
+    /// sliding minute exceeds the limits, bursts included. A request larger than a burst cannot pass.
     pub fn per_minute(requests: u32, tokens: u32) -> Self {
         Self {
             requests_per_minute: paced_rate(requests, Self::BURST_SECONDS),
@@ -211,8 +211,8 @@ pub enum Reservation {
     Unknown,
     /// The limit would be exceeded.
     Refused {
-        /// Whether it may fit once other reservations settle. Reservations untouched for ten minutes count as spent: their
-        /// holders have crashed.
+        /// Whether it may fit once other reservations settle. Reservations untouched for ten minutes count as spent:
+        /// their holders have crashed.
         may_fit_later: bool,
     },
 }

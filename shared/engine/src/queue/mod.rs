@@ -200,8 +200,8 @@ pub trait Queue: Send + Sync {
         prefetch: u16,
     ) -> Result<Box<dyn Subscription>, PortError>;
 
-    /// Publishes an event for external listeners under a dotted topic such as `document.published`. Nothing may depend on
-    /// its delivery: the same information is in the blobs.
+    /// Publishes an event for external listeners under a dotted topic such as `document.published`. Nothing may depend
+    /// on its delivery: the same information is in the blobs.
     ///
     /// # Errors
     /// [`PortError`] when the broker did not accept it.

@@ -69,8 +69,8 @@ impl BucketReader {
     /// [`PortError`] naming the bucket: transient when the server is unavailable, permanent when it refuses.
     pub async fn get(&self, request: &ObjectRequest<'_>) -> Result<FetchOutcome, PortError> {
         check_bucket(request.bucket)?;
-        self.read(request).await.map_err(|trouble| {
-            trouble.into_port_error(&s3_operation("get", request.bucket, request.key))
+        self.read(request).await.map_err(|error| {
+            error.into_port_error(&s3_operation("get", request.bucket, request.key))
         })
     }
 
@@ -83,7 +83,7 @@ impl BucketReader {
             .key(object.key);
         let request = request.set_version_id(object.version.map(Into::into));
         let reply = match self.0.call(0, request.send()).await {
-            Err(trouble) if matches!(trouble.code(), "NoSuchKey" | "NoSuchVersion") => {
+            Err(error) if matches!(error.code(), "NoSuchKey" | "NoSuchVersion") => {
                 return Ok(FetchOutcome::Missing);
             }
             reply => reply?,
@@ -112,17 +112,18 @@ impl BucketReader {
     ) -> Result<Option<ObjectMeta>, PortError> {
         check_bucket(bucket)?;
         let request = self.0.client.head_object().bucket(bucket).key(key);
-        let error = |trouble: S3Error| trouble.into_port_error(&s3_operation("head", bucket, key));
+        let to_port_error =
+            |error: S3Error| error.into_port_error(&s3_operation("head", bucket, key));
         match self
             .0
             .call(0, request.set_version_id(version.map(Into::into)).send())
             .await
         {
-            Ok(reply) => meta_from_head(key, &reply).map(Some).map_err(error),
-            Err(trouble) if trouble.status() == 404 => {
+            Ok(reply) => meta_from_head(key, &reply).map(Some).map_err(to_port_error),
+            Err(error) if error.status() == 404 => {
                 self.check_bucket_exists(bucket).await.map(|()| None)
             }
-            Err(trouble) => Err(error(trouble)),
+            Err(error) => Err(to_port_error(error)),
         }
     }
 
@@ -131,19 +132,19 @@ impl BucketReader {
         let request = self.0.client.head_bucket().bucket(bucket);
         match self.0.call(0, request.send()).await {
             Ok(_) => Ok(()),
-            Err(trouble) if trouble.status() == 404 => {
+            Err(error) if error.status() == 404 => {
                 let missing = S3Error::Rejected {
                     status: 404,
                     code: "NoSuchBucket".into(),
                 };
                 Err(missing.into_port_error(&s3_operation("head", bucket, "")))
             }
-            Err(trouble) => Err(trouble.into_port_error(&s3_operation("head", bucket, ""))),
+            Err(error) => Err(error.into_port_error(&s3_operation("head", bucket, ""))),
         }
     }
 
-    /// The next objects whose keys start with `prefix` and sort after `after`, in byte order of keys: up to 1,000, none at
-    /// the end. Includes folder markers (empty objects whose keys end with `/`).
+    /// The next objects whose keys start with `prefix` and sort after `after`, in byte order of keys: up to 1,000, none
+    /// at the end. Includes folder markers (empty objects whose keys end with `/`).
     ///
     /// # Errors
     /// As [`BucketReader::get`].
@@ -169,9 +170,8 @@ impl BucketReader {
                 .0
                 .call(0, request.set_continuation_token(token).send())
                 .await;
-            let page = page.map_err(|trouble| {
-                trouble.into_port_error(&s3_operation("list", bucket, prefix))
-            })?;
+            let page =
+                page.map_err(|error| error.into_port_error(&s3_operation("list", bucket, prefix)))?;
             let encoded = page.encoding_type() == Some(&EncodingType::Url);
             let entries: Vec<ObjectMeta> = page
                 .contents()

@@ -102,7 +102,7 @@ impl S3Error {
         } else {
             format!("{key} in bucket {bucket}")
         };
-        let (passing, what) = match &self {
+        let (transient, what) = match &self {
             Self::NoResponse(text) => (true, text.clone()),
             Self::NotSent(text) => (false, text.clone()),
             Self::Rejected { status, code } => (
@@ -114,7 +114,7 @@ impl S3Error {
             port,
             operation,
             message: format!("{place}: {what}"),
-            transient: passing,
+            transient,
         }
     }
 }

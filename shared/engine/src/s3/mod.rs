@@ -1,7 +1,7 @@
 //! The S3 connection, shared by [`crate::blobs::S3Blobs`] and [`BucketReader`].
 //!
-//! Every call has a timeout and no retry; callers of the port retry ([`crate::port_error::with_retry`]). Multipart uploads
-//! and `If-Match` are not supported, and no environment variable is read while a key is configured.
+//! Every call has a timeout and no retry; callers of the port retry ([`crate::port_error::with_retry`]). Multipart
+//! uploads and `If-Match` are not supported, and no environment variable is read while a key is configured.
 
 mod bucket_reader;
 mod error;
@@ -70,8 +70,8 @@ impl Default for S3Settings {
 /// Credentials.
 #[derive(Clone)]
 pub enum S3Credentials {
-    /// The standard AWS credential chain: environment, profile, web identity of a Kubernetes service account, container and
-    /// machine roles. The only place where a library may read environment variables (I-7, ADR 0010).
+    /// The standard AWS credential chain: environment, profile, web identity of a Kubernetes service account, container
+    /// and machine roles. The only place where a library may read environment variables (I-7, ADR 0010).
     Chain,
     /// A configured key.
     Key { id: Secret, secret: Secret },
@@ -85,8 +85,8 @@ pub struct S3 {
 }
 
 impl S3 {
-    /// Prepares a connection. The first request is sent by the first call, but credentials of the chain are loaded here,
-    /// so that a process without credentials fails at startup.
+    /// Prepares a connection. The first request is sent by the first call, but credentials of the chain are loaded
+    /// here, so that a process without credentials fails at startup.
     ///
     /// # Errors
     /// A permanent [`PortError`] for an invalid endpoint or missing credentials.

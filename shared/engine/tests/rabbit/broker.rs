@@ -38,11 +38,11 @@ pub async fn connect(url: &str, prefix: &str) -> Arc<RabbitQueue> {
 
 // The queue names that the adapter promises, repeated here on purpose.
 pub fn queues(prefix: &str) -> Vec<String> {
-    let rungs =
+    let delay_queues =
         RetryDelay::ALL.map(|delay| format!("{prefix}.later.{}s", delay.duration().as_secs()));
     QueueName::all()
         .map(|queue| format!("{prefix}.{queue}"))
-        .chain(rungs)
+        .chain(delay_queues)
         .collect()
 }
 
@@ -58,9 +58,9 @@ pub async fn remove(url: &str, prefix: &str) {
             .await
             .expect("deleted");
     }
-    let rungs =
+    let delay_queues =
         RetryDelay::ALL.map(|delay| format!("{prefix}.later.{}s", delay.duration().as_secs()));
-    for exchange in rungs
+    for exchange in delay_queues
         .into_iter()
         .chain([prefix.to_string(), format!("{prefix}.events")])
     {

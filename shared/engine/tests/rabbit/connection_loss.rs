@@ -289,7 +289,7 @@ async fn message_that_kills_consumers_is_dead_lettered() {
         publish_until_confirmed(&queue, 0, 1).await;
         let mut deaths = 0;
         let mut dead = queue.subscribe(QueueName::Dead, 1).await.unwrap();
-        let buried = loop {
+        let dead = loop {
             let mut subscription = queue.subscribe(LANE, 1).await.unwrap();
             tokio::select! {
                 delivery = subscription.next() => {
@@ -300,8 +300,8 @@ async fn message_that_kills_consumers_is_dead_lettered() {
             }
         };
         assert!((20..=22).contains(&deaths), "{deaths}");
-        assert_eq!(buried.message.body, "0");
-        buried.receipt.ack().await.unwrap();
+        assert_eq!(dead.message.body, "0");
+        dead.receipt.ack().await.unwrap();
         queue.close().await;
         remove(&url, &prefix).await;
     })

@@ -1,6 +1,7 @@
 //! A ledger in Redis. Redis may lose data: what is lost is rebuilt from the blobs (I-1).
 //!
-//! - Each call is one script or command and therefore atomic; long lists are split into bounded, atomic parts. All keys of
+//! - Each call is one script or command and therefore atomic; long lists are split into bounded, atomic parts. All keys
+//!   of
 //!   a run share a hash tag, so they are on one node of a cluster.
 //! - The epoch of a run is the server's time in microseconds at the first write. A cursor of an earlier epoch is
 //!   detected. If a key of the run is evicted, or the end of its log lost in a failover, all of it is dropped and a new

@@ -1,11 +1,11 @@
 //! A limiter in Redis, shared by all workers. Requests and tokens of a bucket are charged in one script: both or none.
 //!
-//! It uses the server's clock. Clocks of workers differ, and the fastest would spend what is not earned yet and leave the
-//! others waiting. Therefore [`Limiter::acquire`] ignores `now_ms`, and a pause lasts, from the moment of the call, as long
-//! as the caller's clock says. Only tests pass the time.
+//! It uses the server's clock. Clocks of workers differ, and the fastest would spend what is not earned yet and leave
+//! the others waiting. Therefore [`Limiter::acquire`] ignores `now_ms`, and a pause lasts, from the moment of the call,
+//! as long as the caller's clock says. Only tests pass the time.
 //!
-//! Losing Redis loses at most a full burst: an empty bucket grants one burst, then the rate. Idle buckets expire after an
-//! hour.
+//! Losing Redis loses at most a full burst: an empty bucket grants one burst, then the rate. Idle buckets expire after
+//! an hour.
 
 use std::sync::Arc;
 

@@ -133,8 +133,8 @@ pub(super) struct SupervisedConnection {
 }
 
 impl SupervisedConnection {
-    /// Starts connecting, and reconnects as long as the value lives. `purpose` distinguishes the connections of a process
-    /// in the broker's list.
+    /// Starts connecting, and reconnects as long as the value lives. `purpose` distinguishes the connections of a
+    /// process in the broker's list.
     pub(super) fn open(
         endpoint: &BrokerEndpoint,
         purpose: &'static str,

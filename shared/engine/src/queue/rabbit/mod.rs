@@ -56,9 +56,8 @@ impl RabbitQueue {
     /// Connects and declares all queues and exchanges, and does so again after every loss of the connection.
     ///
     /// # Errors
-    /// Permanent: a malformed URL or prefix, a refused login, a queue declared with other arguments. Transient: no broker
-    /// answered within 30 s.
-    /// broker answered within 30 s.
+    /// Permanent: a malformed URL or prefix, a refused login, a queue declared with other arguments. Transient: no
+    /// broker answered within 30 s. broker answered within 30 s.
     pub async fn connect(settings: &RabbitSettings, env: &Env) -> Result<Self, PortError> {
         let topology = Arc::new(Topology::new(check_prefix(&settings.prefix)?));
         let endpoint = BrokerEndpoint::new(settings)?;
@@ -79,8 +78,8 @@ impl RabbitQueue {
         self.publisher.blocked()
     }
 
-    /// Reads product and version of the broker, and checks that every queue and exchange is declared as expected. Policies
-    /// set by an operator cannot be checked this way.
+    /// Reads product and version of the broker, and checks that every queue and exchange is declared as expected.
+    /// Policies set by an operator cannot be checked this way.
     ///
     /// # Errors
     /// Permanent when a queue is declared differently; the message says which, and what to do.
@@ -152,8 +151,8 @@ impl Queue for RabbitQueue {
             .await
     }
 
-    // AMQP does not report unacknowledged messages, so `unacked` stays 0. All queues share the delay queues, so `delayed`
-    // counts the messages on their way to any queue.
+    // AMQP does not report unacknowledged messages, so `unacked` stays 0. All queues share the delay queues, so
+    // `delayed` counts the messages on their way to any queue.
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
         let channel = self
             .consumer_connection

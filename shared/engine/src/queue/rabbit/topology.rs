@@ -6,9 +6,9 @@
 //! announce ─► exchange `stemma.events` (topic) ──► queues bound by listeners
 //! ```
 //!
-//! A delay queue sets no dead-letter routing key, so messages keep the key they were published with, and one delay queue
-//! serves all queues. All queues are durable quorum queues with arguments that 3.10 and 4.x both accept. Defaults of 4.x
-//! (a delivery limit) are set explicitly, so that both versions behave the same.
+//! A delay queue sets no dead-letter routing key, so messages keep the key they were published with, and one delay
+//! queue serves all queues. All queues are durable quorum queues with arguments that 3.10 and 4.x both accept. Defaults
+//! of 4.x (a delivery limit) are set explicitly, so that both versions behave the same.
 
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
@@ -146,8 +146,8 @@ impl Topology {
         table
     }
 
-    // At-least-once dead-lettering: a message stays in its queue until the next queue has accepted it. The broker allows that
-    // only together with `reject-publish`.
+    // At-least-once dead-lettering: a message stays in its queue until the next queue has accepted it. The broker
+    // allows that only together with `reject-publish`.
     fn dead_lettering(&self) -> FieldTable {
         let mut table = quorum_arguments();
         table.insert("x-dead-letter-exchange".into(), string_value(&self.prefix));
@@ -264,12 +264,12 @@ mod tests {
         ] {
             assert!(names.iter().any(|known| known == name), "{name}");
         }
-        let rungs: Vec<String> = RetryDelay::ALL
+        let delay_queues: Vec<String> = RetryDelay::ALL
             .into_iter()
             .map(|delay| topology.delay_queue(delay).to_string())
             .collect();
         assert_eq!(
-            rungs,
+            delay_queues,
             ["stemma.later.5s", "stemma.later.30s", "stemma.later.300s"]
         );
         assert!(topology.event_route(&"x".repeat(256)).is_err());
