@@ -1,4 +1,4 @@
-//! The assembler: performs tasks of the publish lane, and is the only service that may write trees and change records.
+//! The assembler service: executes tasks of the publish lane. The only service that writes trees and change records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use stemma_engine::{Env, Ports, Priority};
 use stemma_pipeline::{FilingFlow, WorkerDeps, assembler_registry};
 use tokio_util::sync::CancellationToken;
 
-/// Trees published at once: publications share the store's barrier.
+// Concurrent publications; they share the store's barrier.
 const CONCURRENCY: u16 = 8;
-/// How long publications may go on after a stop.
+// How long publications may run after a stop.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Publishes until `stop`, then drains. `heartbeat` is the process it works in.
+/// Runs the assembler until `stop`, then drains.
 pub async fn run(
     env: Env,
     ports: Ports,
@@ -25,30 +25,30 @@ pub async fn run(
     stop: CancellationToken,
 ) {
     let registry = assembler_registry();
-    let performer: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
+    let executor: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
         env.clone(),
         ports.clone(),
         registry,
         tools,
         Arc::clone(&presence),
     ));
-    let consume = |class| {
-        let env = env.clone();
-        let queue = Arc::clone(&ports.queue);
-        let name = QueueName::Lane(Lane::Publish, class);
-        let presence = Arc::clone(&presence);
-        Consumer {
-            env,
-            queue,
-            name,
-            concurrency: CONCURRENCY,
-            grace: GRACE,
-            presence,
-        }
-        .run(Arc::clone(&performer), stop.clone())
+    let bulk = Consumer {
+        env,
+        queue: ports.queue,
+        name: QueueName::Lane(Lane::Publish, Priority::Bulk),
+        concurrency: CONCURRENCY,
+        grace: GRACE,
+        presence,
     };
-    futures::join!(consume(Priority::Bulk), consume(Priority::Interactive));
+    let interactive = Consumer {
+        name: QueueName::Lane(Lane::Publish, Priority::Interactive),
+        ..bulk.clone()
+    };
+    futures::join!(
+        bulk.run(Arc::clone(&executor), stop.clone()),
+        interactive.run(executor, stop)
+    );
 }
 
-/// Removal and import: writes that only the assembler may make.
+// Re-exported because only the assembler may remove or import documents.
 pub use stemma_pipeline::stages::{publish_imported, remove_document};

@@ -1,5 +1,5 @@
-//! The coordinator: takes submissions, opens runs, replays their flows, publishes what they want, and looks after what
-//! is overdue. Any number of them may run side by side. Beside jobs, [`reindex`] takes messages that name documents.
+//! The coordinator service: runs the engine's coordinator on filings, submits jobs, and turns [`reindex`] messages into
+//! jobs. Several instances may run side by side.
 
 pub mod reindex;
 
@@ -19,11 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::reindex::Reindex;
 
-/// Bytes of a document that count as one token when fairness between collections is weighed: PDFs are mostly not text.
+// Bytes per token when collections are weighed for fairness: most of a PDF is not text.
 const BYTES_PER_TOKEN: u64 = 16;
 
-/// Coordinates until `stop`, then drains. At most `open_documents` runs are open at once; `heartbeat` is the
-/// process it works in.
+/// Runs the coordinator until `stop`, then drains. Opens at most `open_documents` runs at once.
 pub async fn run(
     env: Env,
     ports: Ports,
@@ -37,12 +36,12 @@ pub async fn run(
         .await;
 }
 
-/// How long reindex messages in work may go on after a stop: each is a look and a submission.
+// How long reindex messages may be handled after a stop: each takes one lookup and one submission.
 const REINDEX_GRACE: Duration = Duration::from_secs(5);
-/// Reindex messages handled at once.
+// Concurrent reindex messages.
 const REINDEX_CONCURRENCY: u16 = 4;
 
-/// Takes messages from the reindex queue until `stop`.
+/// Consumes the reindex queue until `stop`.
 pub async fn run_reindex(
     reindex: Reindex,
     presence: Arc<HeartbeatReporter>,
@@ -65,22 +64,20 @@ pub async fn run_reindex(
     .await;
 }
 
-/// What a job is submitted under.
+/// Terms of a submission.
 pub struct SubmitRequest<'a> {
-    /// The tenant.
     pub collection: &'a Collection,
-    /// What changes results; frozen with the job.
+    /// Everything that changes results; frozen with the job.
     pub settings: &'a RunSettings,
-    /// Who waits.
     pub class: Priority,
-    /// Its label, its name, and how many failures end it. One name is one job, however often it is submitted.
+    /// Label, name, failure limit and budget. One name is one job, however often it is submitted.
     pub terms: JobOptions,
 }
 
-/// Begins to submit a job: push an [`job_entry`] for each document, then finish.
+/// Starts to submit a job: push a [`job_entry`] per document, then finish.
 ///
 /// # Errors
-/// [`PortError`] when a port is away, or the name is none.
+/// [`PortError`] when a port is unavailable, or the name is invalid.
 pub async fn start_job(
     env: &Env,
     ports: &Ports,
@@ -111,10 +108,10 @@ pub async fn start_job(
     JobWriter::start(env, ports, draft).await
 }
 
-/// Submits documents that are at hand as a job.
+/// Submits a list of documents as a job.
 ///
 /// # Errors
-/// [`PortError`] when a port is away.
+/// [`PortError`] when a port is unavailable.
 pub async fn submit(
     env: &Env,
     ports: &Ports,
@@ -134,10 +131,10 @@ pub async fn submit(
     }
 }
 
-/// What a job asks for with a document.
+/// The job entry of a document.
 ///
 /// # Errors
-/// A lasting [`PortError`] when it cannot be written.
+/// A permanent [`PortError`] when it cannot be encoded.
 pub fn job_entry(submission: &Submission) -> Result<JobEntry, PortError> {
     let weight = submission.size_bytes / BYTES_PER_TOKEN + 1;
     let input = serde_json::to_value(submission).map_err(|error| {
@@ -146,7 +143,7 @@ pub fn job_entry(submission: &Submission) -> Result<JobEntry, PortError> {
     Ok(JobEntry { weight, input })
 }
 
-/// Ids sort by time: `j-`, milliseconds in hexadecimal, four random digits.
+// Ids sort by time: `j-`, milliseconds in hexadecimal, four random digits.
 fn job_id(env: &Env) -> JobId {
     JobId(format!(
         "j-{:011x}{:04x}",
@@ -155,7 +152,7 @@ fn job_id(env: &Env) -> JobId {
     ))
 }
 
-/// An observer that is told nothing.
+/// An observer that ignores all events.
 pub fn no_observer() -> Observer {
     Arc::new(|_| {})
 }

@@ -1,5 +1,5 @@
-//! The worker: performs tasks of the cpu lane, and of the llm lane where a model is configured. Any number of them may
-//! run, each with its own lanes and concurrency.
+//! The worker service: executes tasks of the cpu lane, and of the llm lane where a model is configured. Any number of
+//! workers may run, each with its own lanes and concurrency.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use stemma_engine::{Env, Ports, Priority};
 use stemma_pipeline::{FilingFlow, WorkerDeps, worker_registry};
 use tokio_util::sync::CancellationToken;
 
-/// How a worker works: local, changes speed only.
+/// Settings of a worker; they change speed, not results.
 pub struct WorkerSettings {
-    /// The lanes it takes tasks from, and how many tasks of each at once.
+    /// Lanes and the number of concurrent tasks on each.
     pub lanes: Vec<(Lane, u16)>,
-    /// How long tasks may go on after a stop before they are handed back.
+    /// How long tasks may run after a stop before they are requeued.
     pub grace: Duration,
-    /// The process it works in: named in leases.
+    /// The process that is named in leases.
     pub presence: Arc<HeartbeatReporter>,
 }
 
-/// Works until `stop`, then drains.
+/// Runs the worker until `stop`, then drains.
 pub async fn run(
     env: Env,
     ports: Ports,
@@ -36,7 +36,7 @@ pub async fn run(
         grace,
         presence,
     } = settings;
-    let performer: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
+    let executor: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
         env.clone(),
         ports.clone(),
         worker_registry(),
@@ -55,9 +55,9 @@ pub async fn run(
             grace,
             presence: Arc::clone(&presence),
         }
-        .run(Arc::clone(&performer), stop.clone())
+        .run(Arc::clone(&executor), stop.clone())
     };
-    // Interactive work has slots of its own, so that it never waits behind a bulk document (I-11).
+    // Interactive tasks have separate slots, so that they never wait behind bulk tasks (I-11).
     let consumers = lanes.into_iter().flat_map(|(lane, concurrency)| {
         [
             consume(lane, Priority::Bulk, concurrency),

@@ -1,4 +1,4 @@
-//! The servers a cluster stands on, and the ports over them.
+//! Configuration of the cluster's servers, and the ports on them.
 
 use std::sync::Arc;
 
@@ -13,16 +13,14 @@ use stemma_engine::{Env, PortError, Ports, Secret};
 
 use crate::location::Location;
 
-/// Addresses and keys; they change no result. Broker and Redis are given together, or not at all: then everything runs
-/// in one process.
+/// Addresses and credentials; they do not change results. Broker and Redis are configured together, or not at all: then
+/// everything runs in one process.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BackendConfig {
-    /// RabbitMQ.
     pub broker: BrokerConfig,
-    /// Redis.
     pub redis: RedisConfig,
-    /// The object storage behind `s3://…` stores and documents.
+    /// Object storage of `s3://…` stores and documents.
     pub s3: S3Config,
 }
 
@@ -32,40 +30,36 @@ pub struct BackendConfig {
 pub struct BrokerConfig {
     /// `amqp://user:password@host:5672/%2f`, or `amqps://…`.
     pub url: Secret,
-    /// First part of all queue names: clusters that share a broker have different ones.
+    /// Prefix of all queue names; clusters that share a broker need different ones.
     pub prefix: String,
 }
 
-/// Redis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RedisConfig {
     /// `redis://user:password@host:6379/`, or `rediss://…`.
     pub url: Secret,
-    /// First part of all keys.
+    /// Prefix of all keys.
     pub prefix: String,
 }
 
-/// Object storage.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct S3Config {
-    /// URL of the server; empty for AWS.
+    /// Server URL; empty for AWS.
     pub endpoint: String,
-    /// Region; empty to take it from the AWS credential chain.
+    /// Empty to use the region of the AWS credential chain.
     pub region: String,
-    /// Access key; empty (with the secret key) to use the AWS credential chain, e.g. a role of the Kubernetes pod.
+    /// Empty (with the secret key) to use the AWS credential chain, e.g. a role of the Kubernetes pod.
     pub access_key: Secret,
-    /// Secret key.
     pub secret_key: Secret,
-    /// Buckets in the path instead of the host name, as most servers but AWS want it.
+    /// Put the bucket into the path instead of the host name; most servers other than AWS need it.
     pub path_style: bool,
-    /// Send checksums only where they are required, as some servers but AWS want it.
+    /// Send checksums only where S3 requires them; some servers other than AWS need it.
     pub plain_checksums: bool,
 }
 
 impl S3Config {
-    /// What the engine needs to know of it.
     pub fn settings(&self) -> S3Settings {
         let non_empty = |text: &String| (!text.is_empty()).then(|| text.clone());
         let access = if self.access_key.is_empty() && self.secret_key.is_empty() {
@@ -106,24 +100,24 @@ impl Default for RedisConfig {
 }
 
 impl BackendConfig {
-    /// Whether there is a broker: whether work is done by other processes.
+    /// Whether a broker is configured, so that other processes do the work.
     pub fn is_cluster(&self) -> bool {
         !self.broker.url.is_empty()
     }
 
-    /// The objects of a store in a bucket.
+    /// The blobs of a store in a bucket.
     ///
     /// # Errors
-    /// [`PortError`] when the settings make no client.
+    /// [`PortError`] when the settings are invalid.
     pub async fn bucket(&self, bucket: &str, prefix: &str) -> Result<Arc<dyn Blobs>, PortError> {
         let s3 = s3::S3::connect(&self.s3.settings()).await?;
         Ok(Arc::new(S3Blobs::new(s3, bucket, prefix)?))
     }
 
-    /// The limits of providers: shared through Redis where one is configured, else of this process alone.
+    /// The rate limiter: shared through Redis if one is configured, else local to this process. Sends no request.
     ///
     /// # Errors
-    /// [`PortError`] when the address of the Redis is none. Nothing is asked of it yet.
+    /// [`PortError`] when the Redis URL is invalid.
     pub fn limiter(&self, env: &Env) -> Result<Arc<dyn Limiter>, PortError> {
         if self.redis.url.is_empty() {
             return Ok(Arc::new(MemoryLimiter::default()));
@@ -142,10 +136,10 @@ impl BackendConfig {
         })
     }
 
-    /// The cluster whose store is at `location`. `name` names this process to the broker.
+    /// Connects to the cluster whose store is at `location`. `name` identifies this process to the broker.
     ///
     /// # Errors
-    /// [`PortError`]: passing when a server is away, lasting when it refuses, or something is not configured.
+    /// [`PortError`]: transient when a server is unavailable, permanent when it refuses or a setting is missing.
     pub async fn connect(
         &self,
         location: &Location,
@@ -192,24 +186,23 @@ impl BackendConfig {
     }
 }
 
-/// A cluster that this process is part of.
+/// A connected cluster.
 pub struct Cluster {
-    /// The ports.
     pub ports: Ports,
     broker: Arc<RabbitQueue>,
     redis: RedisClient,
 }
 
 impl Cluster {
-    /// What the broker is, and whether its queues are as this version expects them.
+    /// Version of the broker, and whether its queues are declared as this version expects.
     ///
     /// # Errors
-    /// [`PortError`] when it is away, or a queue was declared differently.
+    /// [`PortError`] when it is unavailable, or a queue is declared differently.
     pub async fn broker(&self) -> Result<Probe, PortError> {
         self.broker.probe().await
     }
 
-    /// Whether Redis answers.
+    /// Checks that Redis responds.
     ///
     /// # Errors
     /// [`PortError`] when it does not.
@@ -217,7 +210,7 @@ impl Cluster {
         self.redis.ping().await
     }
 
-    /// Ends the connections in good order: what this process still holds is handed back at once.
+    /// Closes the connections gracefully; unacknowledged messages are requeued at once.
     pub async fn close(self) {
         self.broker.close().await;
     }

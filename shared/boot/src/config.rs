@@ -1,5 +1,5 @@
-//! Configuration: defaults, then a file, then the environment. Every setting knows where it came from, and an unknown
-//! key is an error that names the nearest valid one.
+//! Layered configuration: defaults, then a file, then environment variables. Each setting knows its source, and an
+//! unknown key is an error that suggests the nearest valid one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,58 +10,48 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Variables that begin like settings but belong to the command line or to logging.
+// Variables with our prefix that belong to the command line or to logging.
 const RESERVED_VARIABLES: [&str; 4] = ["STORE", "COLLECTION", "LOG", "CONFIG"];
-/// What tests tell each other, e.g. where the servers are.
+// Variables of tests, such as the addresses of servers.
 const TEST_VARIABLE_PREFIX: &str = "TEST_";
 const VARIABLE_PREFIX: &str = "STEMMA_";
-/// Names of settings that hold a key or a password: their values are never shown.
+// Settings that hold a secret: their values are redacted.
 const SECRET_KEYS: [&str; 5] = ["url", "access_key", "secret_key", "api_key", "headers"];
 
-/// A configuration with the source of each setting.
 #[derive(Debug, Clone)]
 pub struct LoadedConfig<C> {
-    /// The values.
     pub config: C,
-    /// Every setting by its dotted key, in key order.
     pub settings: Vec<Setting>,
 }
 
-/// One setting as it is in force.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Setting {
-    /// Dotted key, e.g. `limits.max_pages`.
+    /// Dotted, e.g. `limits.max_pages`.
     pub key: String,
-    /// Its value.
     pub value: Value,
-    /// Its default.
     pub default: Value,
     /// `default`, the file, or the environment variable.
     pub source: String,
 }
 
-/// Why a configuration is not in force.
+/// An invalid configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A key that is no setting.
     #[error("unknown setting `{key}` in {source_name}{}", nearest.as_ref().map(|key| format!("; did you mean `{key}`?")).unwrap_or_default())]
     Unknown {
-        /// The key.
         key: String,
-        /// Where it stands.
         source_name: String,
-        /// The most similar setting.
         nearest: Option<String>,
     },
-    /// A value of the wrong kind, or a file that is no TOML.
+    /// A value of the wrong type, or an invalid TOML file.
     #[error("{0}")]
     Invalid(String),
-    /// A configuration file that was asked for and is not there.
+    /// An explicitly named configuration file does not exist.
     #[error("the configuration file {} does not exist", .0.display())]
     NoFile(PathBuf),
 }
 
-/// Loads a configuration: the defaults of `C`, then `file` (or `stemma.toml` in the working folder, if there is one),
+/// Loads a configuration: the defaults of `C`, then `file` (or `stemma.toml` in the working directory, if it exists),
 /// then variables like `STEMMA_LIMITS__MAX_PAGES`.
 ///
 /// # Errors
@@ -113,7 +103,6 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(
     })
 }
 
-/// A value as it may be shown.
 fn redact(key: &str, value: Value) -> Value {
     let name = key.rsplit('.').next().unwrap_or(key);
     match value {
@@ -143,7 +132,7 @@ fn setting_source(figment: &Figment, key: &str, file: &Path) -> String {
     }
 }
 
-/// Leaves by dotted key. Empty objects and arrays are leaves.
+/// Leaf values by dotted key. Empty objects and arrays are leaves.
 fn flatten(value: &Value) -> BTreeMap<String, Value> {
     let mut leaves = BTreeMap::new();
     let mut stack = vec![(String::new(), value)];
@@ -167,7 +156,7 @@ fn flatten(value: &Value) -> BTreeMap<String, Value> {
     leaves
 }
 
-/// The valid name a misspelt one is nearest to, where one is near; names are ASCII.
+/// The candidate most similar to `key`, if one is close. Names are ASCII.
 pub fn nearest<'a>(key: &str, candidates: impl Iterator<Item = &'a String>) -> Option<String> {
     let scored = candidates.map(|candidate| (distance(key, candidate), candidate));
     scored
@@ -176,7 +165,7 @@ pub fn nearest<'a>(key: &str, candidates: impl Iterator<Item = &'a String>) -> O
         .map(|(_, candidate)| candidate.clone())
 }
 
-/// Levenshtein distance in bytes; keys are ASCII.
+/// Levenshtein distance in bytes.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

@@ -1,7 +1,7 @@
-//! What a service says of itself over HTTP: `/livez` (it runs), `/readyz` (it can work), `/metrics`.
+//! Health over HTTP: `/livez` (the process runs), `/readyz` (it can work), `/metrics`.
 //!
-//! Alive never depends on a server: restarting a process does not mend a broker. Ready means that every port answered
-//! lately and that the process is not draining. None of the three needs a key, and none says anything of documents.
+//! Liveness does not depend on any server: restarting a process does not repair a broker. Ready means that every port
+//! responded recently and the process is not draining. No endpoint needs a key, and none reveals anything of documents.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -29,42 +29,40 @@ use tokio_util::sync::CancellationToken;
 
 use crate::telemetry::Metrics;
 
-/// How often ports are asked.
+// Interval of port checks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// How long a port may take to answer.
+// Timeout of a port check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long an answer is believed.
+// How long a successful check counts.
 const STALE_AFTER: Duration = Duration::from_secs(15);
 
 type CheckFuture = Pin<Box<dyn Future<Output = Result<(), PortError>> + Send>>;
-/// Asks a port something cheap.
+/// A cheap check of a port.
 pub type HealthCheck = Arc<dyn Fn() -> CheckFuture + Send + Sync>;
 
-/// Whether a process can work. Cheap to clone.
+/// Readiness of a process. Cheap to clone.
 #[derive(Clone)]
 pub struct Health(Arc<HealthInner>);
 
 struct HealthInner {
     env: Env,
     checks: Vec<(&'static str, HealthCheck)>,
-    /// When each last answered.
+    // Last successful check of each port.
     last_success: Mutex<BTreeMap<&'static str, Millis>>,
     presence: Arc<HeartbeatReporter>,
 }
 
-/// The body of `/readyz`.
+/// Body of `/readyz`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Readiness {
-    /// Whether it can work.
     pub ready: bool,
-    /// Whether it takes nothing new.
     pub draining: bool,
-    /// What did not answer lately.
+    /// Ports without a recent successful check.
     pub away: Vec<&'static str>,
 }
 
 impl Health {
-    /// Ready while these answer and the process of `heartbeat` is not draining.
+    /// Ready while all `checks` succeed and the process is not draining.
     pub fn new(
         env: &Env,
         presence: &Arc<HeartbeatReporter>,
@@ -80,8 +78,8 @@ impl Health {
         }))
     }
 
-    /// Ready while queue, ledger and blobs answer. A process that still waits for them at its start lives, and is not
-    /// ready: it says so from the beginning, and the ports come when they are there.
+    /// Ready while queue, ledger and blobs respond. Health is served from the start: while the process still waits for
+    /// its ports it is alive but not ready.
     pub fn for_ports(
         env: &Env,
         presence: &Arc<HeartbeatReporter>,
@@ -118,12 +116,11 @@ impl Health {
         Self::new(env, presence, checks)
     }
 
-    /// Ready while blobs answer: for a process that only reads.
+    /// Ready while the blobs respond; for processes that only read.
     pub fn for_blobs(env: &Env, presence: &Arc<HeartbeatReporter>, blobs: &Arc<dyn Blobs>) -> Self {
         Self::new(env, presence, vec![("blobs", blobs_check(blobs))])
     }
 
-    /// Whether it can work, and what is in the way.
     pub fn readiness(&self) -> Readiness {
         let since = self
             .0
@@ -147,7 +144,6 @@ impl Health {
         }
     }
 
-    /// Asks every port once.
     pub async fn run_checks(&self) {
         for (name, check) in &self.0.checks {
             match tokio::time::timeout(CHECK_TIMEOUT, check()).await {
@@ -159,7 +155,7 @@ impl Health {
                         .unwrap_or_else(PoisonError::into_inner)
                         .insert(name, now);
                 }
-                Ok(Err(error)) => tracing::debug!(port = name, %error, "a port is away"),
+                Ok(Err(error)) => tracing::debug!(port = name, %error, "a port is unavailable"),
                 Err(_) => tracing::debug!(port = name, "a port does not answer"),
             }
         }
@@ -174,28 +170,27 @@ fn blobs_check(blobs: &Arc<dyn Blobs>) -> HealthCheck {
     })
 }
 
-/// A server in work.
+/// A running health server.
 pub struct HealthServer {
-    /// Where it listens.
     pub address: SocketAddr,
     task: JoinHandle<io::Result<()>>,
 }
 
 impl HealthServer {
-    /// Waits for its end.
+    /// Waits until the server ends.
     ///
     /// # Errors
-    /// What the listener said.
+    /// Any error of the listener.
     pub async fn join(self) -> io::Result<()> {
         self.task.await.map_err(io::Error::other)?
     }
 }
 
-/// Serves `/livez`, `/readyz`, `/metrics` and `extra` on `listen` until `stop`, and asks the ports meanwhile. `stop`
-/// should come after everything was drained: a process that drains is still asked how it is.
+/// Serves `/livez`, `/readyz`, `/metrics` and `extra` on `listen` until `stop`, and checks the ports meanwhile. `stop`
+/// should be cancelled after everything has drained: a draining process is still probed.
 ///
 /// # Errors
-/// When the address cannot be listened on.
+/// When `listen` cannot be bound.
 pub async fn serve(
     listen: SocketAddr,
     health: Health,
@@ -293,7 +288,11 @@ mod tests {
             &HeartbeatReporter::new(&env, "w", "worker"),
             vec![("queue", check)],
         );
-        assert_eq!(health.readiness().away, ["queue"], "not before it answered");
+        assert_eq!(
+            health.readiness().away,
+            ["queue"],
+            "not ready before the first check"
+        );
         let stop = CancellationToken::new();
         let listen = "127.0.0.1:0".parse().unwrap();
         let serving = serve(listen, health.clone(), None, Router::new(), stop.clone())

@@ -1,7 +1,7 @@
-//! How a process starts and stops: configuration, logging, signals, and the choice of ports.
+//! Startup and shutdown of a process: configuration, telemetry, signals, and the choice of ports.
 //!
-//! The only room that reads environment variables (I-7). What it refuses to do: guess at a configuration key it does
-//! not know, or share a store between two writers.
+//! The only crate that reads environment variables (I-7). It rejects unknown configuration keys, and never opens a
+//! folder store for two writers.
 
 pub mod backends;
 pub mod config;

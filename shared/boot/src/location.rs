@@ -1,4 +1,4 @@
-//! Where a store is: a folder of this machine, or a prefix in a bucket.
+//! The location of a store: a local folder, or a prefix in a bucket.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,27 +6,25 @@ use std::str::FromStr;
 
 use rustix::fs::{Access, access};
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// A folder.
     Folder(PathBuf),
     /// `s3://bucket/prefix`; the prefix may be empty.
     Bucket {
-        /// The bucket.
         bucket: String,
         /// Without a slash at either end.
         prefix: String,
     },
 }
 
-/// A text that names no store.
+/// An invalid store location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` names no store: a folder, or s3://bucket/prefix")]
+#[error("`{0}` is not a store: use a folder or s3://bucket/prefix")]
 pub struct LocationError(String);
 
 impl Location {
-    /// The folder, where it is one.
+    /// The folder, if it is one.
     pub fn folder(&self) -> Option<&Path> {
         match self {
             Location::Folder(path) => Some(path),
@@ -34,8 +32,7 @@ impl Location {
         }
     }
 
-    /// Where this machine keeps what it makes of the store for itself and can make again: within a folder that it may write
-    /// to, else below `user_cache`.
+    /// Folder for local caches of the store: inside a folder store if it is writable, else below `user_cache`.
     pub fn cache(&self, user_cache: &Path) -> PathBuf {
         match self {
             Location::Folder(path) if access(path, Access::WRITE_OK).is_ok() || !path.exists() => {
@@ -47,7 +44,7 @@ impl Location {
                     .join("stemma")
                     .join(path.to_string_lossy().replace('/', "~"))
             }
-            // No bucket has a `~` in its name.
+            // `~` cannot occur in a bucket name, so the joined name is unique.
             Location::Bucket { bucket, prefix } => user_cache
                 .join("stemma")
                 .join(format!("{bucket}~{}", prefix.replace('/', "~"))),

@@ -1,9 +1,9 @@
-//! What this process is called.
+//! Names of processes.
 
 use stemma_engine::Env;
 
-/// A name for leases, beats and connections: service, host, process id, and a random part, because in containers host
-/// and process id are the same after a restart.
+/// A process name for leases, heartbeats and connections: service, host, process id and a random part. In containers
+/// host and process id are the same after a restart, so the random part keeps names unique.
 pub fn process_name(service: &str, env: &Env) -> String {
     let host = rustix::system::uname();
     let host: String = host

@@ -1,13 +1,13 @@
-//! Stopping: the first signal asks everything to finish, the second ends the process at once.
+//! Shutdown by signals: the first asks everything to finish, the second exits at once.
 
 use tokio::signal;
 use tokio_util::sync::CancellationToken;
 
-/// The exit code of an interrupted process (128 + SIGINT).
+/// Exit code of an interrupted process (128 + SIGINT).
 pub const INTERRUPTED: u8 = 130;
 
-/// A token that is cancelled at the first SIGINT or SIGTERM; at the second the process exits with [`INTERRUPTED`].
-/// Everything is stored create-only and atomically, so ending at once loses only work in progress.
+/// A token that is cancelled by the first SIGINT or SIGTERM; the second exits with [`INTERRUPTED`]. All writes are
+/// create-only and atomic, so exiting at once loses only work in progress.
 pub fn listen() -> CancellationToken {
     let stop = CancellationToken::new();
     let token = stop.clone();

@@ -1,5 +1,5 @@
-//! Stores opened by one process: a folder, with one writer at a time, named in a lock (readers need none); or a bucket,
-//! where everything is created once and writers cannot harm each other.
+//! Stores opened by one process. A folder has one writer at a time, recorded in a lock file; readers need no lock. A
+//! bucket needs no lock: all writes are create-only, so writers cannot harm each other.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -15,66 +15,48 @@ use stemma_engine::{PortError, Ports};
 use crate::backends::BackendConfig;
 use crate::location::Location;
 
-/// The layout of the store folder; a program leaves stores of a newer layout alone.
+// Layout version of the store folder; newer layouts are refused.
 const LAYOUT: u32 = 1;
 
-/// Who writes to a store.
+/// The process that writes to a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockOwner {
-    /// Process id.
     pub pid: u32,
-    /// What it does, e.g. `ingest`.
+    /// What it runs, e.g. `ingest`.
     pub command: String,
-    /// Since when, in milliseconds since 1970-01-01 UTC.
+    /// Start, in milliseconds since 1970-01-01 UTC.
     pub since_ms: u64,
 }
 
-/// Why a store cannot be used.
+/// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is none.
     #[error("there is no store at {}", .0.display())]
     Missing(PathBuf),
-    /// Someone else writes to it.
+    /// Another process is writing to it.
     #[error("the store at {} is being written to by process {} (`stemma {}`)", path.display(), holder.pid, holder.command)]
-    Locked {
-        /// The folder.
-        path: PathBuf,
-        /// Who.
-        holder: LockOwner,
-    },
-    /// A newer program made it.
+    Locked { path: PathBuf, holder: LockOwner },
+    /// Created by a newer version.
     #[error("the store at {} has layout {layout}; this program knows layouts up to {LAYOUT}", path.display())]
-    NewerLayout {
-        /// The folder.
-        path: PathBuf,
-        /// Its layout.
-        layout: u32,
-    },
-    /// The bucket refused.
+    NewerLayout { path: PathBuf, layout: u32 },
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The file system refused.
     #[error("{}: {error}", path.display())]
     Io {
-        /// The folder or file.
         path: PathBuf,
-        /// What it said.
         error: std::io::Error,
     },
 }
 
 /// A store opened for reading.
 pub struct Store {
-    /// Where it is.
     pub location: Location,
-    /// Its objects.
     pub blobs: Arc<dyn Blobs>,
 }
 
-/// A store opened for writing; a folder's lock ends with this value (and with the process, however it ends).
+/// A store opened for writing. Dropping it releases the lock of a folder, as does the end of the process.
 pub struct WritableStore {
-    /// Its objects, with queue, ledger and limiter in memory.
+    /// The blobs of the store; queue, ledger and limiter in memory.
     pub ports: Ports,
     _lock: Option<File>,
 }
@@ -83,7 +65,7 @@ impl Store {
     /// Opens an existing store for reading, beside any writer.
     ///
     /// # Errors
-    /// [`StoreError`] when there is none, or it is a newer one.
+    /// [`StoreError`] when it does not exist or was created by a newer version.
     pub async fn open(location: &Location, servers: &BackendConfig) -> Result<Self, StoreError> {
         let location = location.clone();
         let blobs = match &location {
@@ -102,7 +84,7 @@ impl Store {
         Ok(Arc::new(blobs))
     }
 
-    /// Who is writing to it now; no one is known for a bucket.
+    /// The current writer of a folder; always `None` for a bucket.
     pub fn writer(&self) -> Option<LockOwner> {
         let mut file = File::open(self.location.folder()?.join("writer.lock")).ok()?;
         match flock(&file, FlockOperation::NonBlockingLockShared) {
@@ -113,10 +95,10 @@ impl Store {
 }
 
 impl WritableStore {
-    /// Opens a store for writing, and makes it where there is none. `command` and `now_ms` are shown to others.
+    /// Opens a store for writing and creates it if needed. `command` and `now_ms` are recorded in the lock.
     ///
     /// # Errors
-    /// [`StoreError`] when someone else writes to it, or the file system refuses.
+    /// [`StoreError`] when another process is writing to it, or the file system refuses.
     pub async fn open(
         location: &Location,
         servers: &BackendConfig,
@@ -182,7 +164,7 @@ fn acquire_lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreEr
     Ok(file)
 }
 
-/// Takes the lock. A reader that looks who is writing holds it for a moment, so one refusal is not believed.
+// A reader that looks for the writer takes the lock for a moment, so the lock is tried more than once.
 fn try_lock(file: &File) -> bool {
     (0..5).any(|attempt| {
         if attempt > 0 {

@@ -1,4 +1,4 @@
-//! What every object store must hold, run on each adapter.
+//! Conformance suite of the object storage port.
 #![expect(
     clippy::expect_used,
     reason = "a suite of tests, compiled only for tests"
@@ -12,10 +12,10 @@ use futures::future::join_all;
 
 use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
 
-/// Holds an adapter to the promises of [`Blobs`]. `make` gives an empty store.
+/// Checks that an adapter keeps the guarantees of [`Blobs`]. `make` returns an empty store.
 ///
 /// # Panics
-/// When a promise is broken.
+/// When a guarantee is broken.
 pub async fn conformance<F: Future<Output = Arc<dyn Blobs>>>(make: impl Fn() -> F) {
     creates_once(make().await).await;
     one_of_sixteen_writers_wins(make().await).await;
@@ -54,7 +54,7 @@ async fn creates_once(blobs: Arc<dyn Blobs>) {
     assert_eq!(blobs.size("c/x").await.expect("sized"), Some(5));
     assert_eq!(put(&blobs, "c/empty", "").await, PutOutcome::Created);
     assert_eq!(get(&blobs, "c/empty").await.as_deref(), Some(&b""[..]));
-    assert_eq!(get(&blobs, "c").await, None, "a prefix is no object");
+    assert_eq!(get(&blobs, "c").await, None, "a prefix is not an object");
     assert_eq!(blobs.size("c").await.expect("sized"), None);
     blobs.barrier().await.expect("a barrier");
     join_all((0..4).map(|_| blobs.barrier()))
@@ -74,21 +74,17 @@ async fn one_of_sixteen_writers_wins(blobs: Arc<dyn Blobs>) {
         let puts = join_all(writers)
             .await
             .into_iter()
-            .map(|put| put.expect("a writer that lives"));
+            .map(|put| put.expect("put succeeds"));
         let winners: Vec<u8> = puts
             .filter(|(_, put)| *put == PutOutcome::Created)
             .map(|(n, _)| n)
             .collect();
-        assert_eq!(
-            winners.len(),
-            1,
-            "{winners:?} all believe that they created it"
-        );
+        assert_eq!(winners.len(), 1, "{winners:?} all claim to have created it");
         let winner = winners[0];
         assert_eq!(
             get(&blobs, &key).await,
             Some(Bytes::from(vec![winner; 10_000])),
-            "whole, and the winner's"
+            "the winner's complete object"
         );
     }
 }
@@ -141,7 +137,7 @@ async fn lists_in_byte_order(blobs: Arc<dyn Blobs>) {
     assert_eq!(
         list(&blobs, "p/", Some("p/a"), 100).await,
         expected[3..],
-        "after what is no key"
+        "`after` need not be an existing key"
     );
 }
 
@@ -196,7 +192,7 @@ async fn deletes(blobs: Arc<dyn Blobs>) {
     blobs
         .delete("d/x")
         .await
-        .expect("deleted, though there was none");
+        .expect("deleting a missing object succeeds");
     assert_eq!(get(&blobs, "d/x").await, None);
     assert_eq!(list(&blobs, "d/", None, 10).await, [""; 0]);
     assert_eq!(put(&blobs, "d/x", "2").await, PutOutcome::Created);

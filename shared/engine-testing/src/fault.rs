@@ -1,5 +1,4 @@
-//! Ports that fail on purpose: every call over all ports is counted, and the n-th one fails, waits, is done twice, or
-//! is lost. For tests of everything that stands on ports.
+//! Fault injection: counts every call over all ports, and makes chosen calls fail, wait, run twice or get lost.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -26,56 +25,48 @@ use stemma_engine::queue::{
     Delivery, Depth, Message, Queue, QueueName, Receipt, RetryDelay, Subscription,
 };
 
-/// What happens to one call.
+/// A fault of one port call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortFault {
-    /// It fails and has no effect.
+    /// The call fails without an effect.
     FailBefore,
-    /// It takes effect, and fails all the same.
+    /// The call takes effect and fails all the same.
     FailAfter,
-    /// It takes this long before it begins.
+    /// The call starts late.
     Delay(Duration),
-    /// It is done twice; the second answer counts.
+    /// The call is made twice; the second result counts.
     Duplicate,
-    /// A publication is confirmed and each of its messages lost with even odds: worse than any broker promises (I-9).
-    /// Other calls go through.
+    /// A publication is confirmed, but each of its messages is lost with even odds: worse than any broker (I-9). Other
+    /// calls are not affected.
     Lose,
-    /// A publication is confirmed, and takes effect this much later: later ones overtake it. Other calls go through.
+    /// A publication is confirmed, but takes effect late, so that later ones overtake it. Other calls are not affected.
     Overtaken(Duration),
 }
 
-/// Which calls have which faults.
+/// Assigns faults to calls.
 #[derive(Debug, Clone, Default)]
 pub struct FaultPlan {
     /// By number of the call, from 1.
     pub calls: BTreeMap<u64, PortFault>,
-    /// Chances for all others.
+    /// Probabilities of faults for all other calls.
     pub rates: FaultRates,
-    /// Seed of the chances.
     pub seed: u64,
 }
 
-/// How many of a thousand calls have which fault.
+/// Faults per thousand calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FaultRates {
-    /// [`PortFault::FailBefore`].
     pub fail_before: u32,
-    /// [`PortFault::FailAfter`].
     pub fail_after: u32,
-    /// [`PortFault::Delay`].
     pub delay: u32,
-    /// [`PortFault::Duplicate`].
     pub duplicate: u32,
-    /// [`PortFault::Lose`].
     pub lose: u32,
-    /// [`PortFault::Overtaken`].
     pub overtaken: u32,
-    /// The longest delay.
     pub max_delay: Duration,
 }
 
 impl FaultPlan {
-    /// Only the n-th call (from 1) has a fault.
+    /// Injects a fault into the n-th call only (from 1).
     pub fn nth(call: u64, fault: PortFault) -> Self {
         Self {
             calls: BTreeMap::from([(call, fault)]),
@@ -83,7 +74,7 @@ impl FaultPlan {
         }
     }
 
-    /// Every call may have one.
+    /// Injects random faults.
     pub fn random(seed: u64, rates: FaultRates) -> Self {
         Self {
             calls: BTreeMap::new(),
@@ -93,7 +84,7 @@ impl FaultPlan {
     }
 }
 
-/// Wraps ports so that a plan comes to pass. Clones and all ports wrapped by one share one count.
+/// Wraps ports to inject faults. Clones, and all ports wrapped by one injector, share one call counter.
 #[derive(Clone)]
 pub struct FaultInjector(Arc<FaultInjectorInner>);
 
@@ -110,11 +101,10 @@ struct InjectorState {
     listener: Option<CallListener>,
 }
 
-/// Told of every call: its number, `port_error.operation`, what it is about, and its fault.
+/// Callback for every call: its number, `port.operation`, its subject, its fault.
 pub type CallListener = Box<dyn Fn(u64, &str, &str, Option<PortFault>) + Send>;
 
 impl FaultInjector {
-    /// Faults by `plan`.
     pub fn new(env: Env, plan: FaultPlan) -> Self {
         let rng = SmallRng::seed_from_u64(plan.seed);
         let state = InjectorState {
@@ -130,7 +120,6 @@ impl FaultInjector {
         }))
     }
 
-    /// The same ports with faults.
     pub fn wrap(&self, ports: &Ports) -> Ports {
         Ports {
             queue: Arc::new(FaultyQueue {
@@ -152,22 +141,22 @@ impl FaultInjector {
         }
     }
 
-    /// Calls so far, over all ports.
+    /// Number of calls so far, over all ports.
     pub fn calls(&self) -> u64 {
         self.state().calls
     }
 
-    /// Digest of all calls so far: when, what, about what, with which fault. The same schedule has the same digest.
+    /// Digest of all calls so far (time, operation, subject, fault). Equal schedules have equal digests.
     pub fn digest(&self) -> String {
         self.state().log.finalize().to_hex().to_string()
     }
 
-    /// From now on nothing goes wrong.
+    /// Stops injecting faults.
     pub fn disable(&self) {
         self.state().plan = FaultPlan::default();
     }
 
-    /// Tells `listener` of every call from now on.
+    /// Reports every later call to `listener`.
     pub fn set_listener(&self, listener: CallListener) {
         self.state().listener = Some(listener);
     }
@@ -176,7 +165,7 @@ impl FaultInjector {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call and says what goes wrong with it.
+    /// Counts a call and picks its fault.
     fn next_fault(&self, operation: &str, about: &str) -> Option<PortFault> {
         let now = self.0.env.now_ms();
         let mut state = self.state();
@@ -240,7 +229,6 @@ impl FaultInjector {
         }
     }
 
-    /// Of `messages`, those that are not lost.
     fn survivors(&self, messages: Vec<Message>) -> Vec<Message> {
         let mut state = self.state();
         messages
@@ -374,7 +362,7 @@ impl Queue for FaultyQueue {
     }
 }
 
-/// Names messages in the log.
+/// Identifies messages in the log.
 fn message_digest(messages: &[Message]) -> String {
     let mut digest = blake3::Hasher::new();
     for message in messages {
@@ -393,7 +381,7 @@ struct FaultySubscription {
 
 #[async_trait]
 impl Subscription for FaultySubscription {
-    /// A delivery is counted when it arrives: a failing one is handed back with the subscription.
+    // Counted when the delivery arrives; on a fault the delivery is requeued by dropping it.
     async fn next(&mut self) -> Result<Delivery, PortError> {
         let delivery = self.inner.next().await?;
         match self
@@ -425,7 +413,7 @@ struct FaultyReceipt {
 }
 
 impl FaultyReceipt {
-    /// An answer can be lost, late, or heard without the caller knowing; it cannot be given twice.
+    // An acknowledgement can be lost, delayed, or take effect without a response. It cannot be sent twice.
     async fn settle<Answered>(
         self,
         operation: &'static str,

@@ -1,4 +1,4 @@
-//! What every ledger must hold, run on each adapter. Times are given, so nothing waits.
+//! Conformance suite of the ledger port. Callers pass the time, so nothing waits.
 #![expect(
     clippy::expect_used,
     reason = "a suite of tests, compiled only for tests"
@@ -17,18 +17,16 @@ use stemma_engine::ledger::{
 };
 use stemma_engine::queue::Lane;
 
-/// A ledger under test.
 pub struct LedgerUnderTest {
-    /// It, empty.
     pub ledger: Arc<dyn Ledger>,
-    /// Makes it lose everything.
+    /// Makes the ledger lose everything.
     pub flush: Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
 }
 
-/// Holds an adapter to the promises of [`Ledger`]. `make` gives an empty one.
+/// Checks that an adapter keeps the guarantees of [`Ledger`]. `make` returns an empty ledger.
 ///
 /// # Panics
-/// When a promise is broken.
+/// When a guarantee is broken.
 pub async fn conformance<F: Future<Output = LedgerUnderTest>>(make: impl Fn() -> F) {
     keeps_the_first_outcome(make().await.ledger).await;
     reads_on_from_a_cursor(make().await.ledger).await;
@@ -55,7 +53,7 @@ fn task_spec(n: u64) -> TaskSpec {
     }
 }
 
-/// A failure that counts, to be tried again at 500.
+/// A counted failure that is retried at 500.
 fn failed() -> Retry {
     Retry {
         code: "test.failed".into(),
@@ -102,7 +100,7 @@ async fn keeps_the_first_outcome(ledger: Arc<dyn Ledger>) {
         .outcomes(&RunId("run-2".into()), 0)
         .await
         .expect("outcomes");
-    assert!(other.entries.is_empty(), "runs must not mix");
+    assert!(other.entries.is_empty(), "runs must be separate");
 }
 
 async fn reads_on_from_a_cursor(ledger: Arc<dyn Ledger>) {
@@ -147,7 +145,7 @@ async fn reads_on_from_a_cursor(ledger: Arc<dyn Ledger>) {
     assert_eq!(
         third.entries.len(),
         50,
-        "a cursor must not jump over what is recorded at the same time"
+        "a cursor must not skip concurrent records"
     );
 }
 
@@ -168,7 +166,7 @@ async fn requests_a_task_once(ledger: Arc<dyn Ledger>) {
     assert_eq!(
         new,
         [key(2), key(1)],
-        "in the order given, none twice, none that ended"
+        "in the given order, without duplicates and ended tasks"
     );
     let new = ledger
         .request_tasks(&run(), &[task_spec(1), task_spec(3)], 5, 65)
@@ -189,7 +187,7 @@ async fn requests_a_task_once(ledger: Arc<dyn Ledger>) {
         .into_iter()
         .map(|new| new.expect("wanted").len())
         .sum();
-    assert_eq!(new, 1, "new to one caller only");
+    assert_eq!(new, 1, "new for one caller only");
     let open = ledger.open_tasks(&run()).await.expect("open tasks");
     let mut keys = vec![key(1), key(2), key(3)];
     keys.sort();
@@ -503,7 +501,7 @@ async fn schedules_by_time(ledger: Arc<dyn Ledger>) {
         .schedule(&ScheduledItem::Run(at.clone()), 200)
         .await
         .expect("scheduled");
-    ledger.schedule(&job(2), 900).await.expect("scheduled"); // it is there with an earlier time
+    ledger.schedule(&job(2), 900).await.expect("scheduled"); // ignored: scheduled earlier already
     ledger.schedule(&job(1), 150).await.expect("scheduled");
     assert!(
         ledger
@@ -520,7 +518,7 @@ async fn schedules_by_time(ledger: Arc<dyn Ledger>) {
     assert_eq!(
         ledger.claim_due(250, 1_000, 2).await.expect("due"),
         [ScheduledItem::Run(at.clone())],
-        "moved, so none twice"
+        "claimed items must not be returned again"
     );
     assert!(
         ledger
@@ -636,12 +634,12 @@ async fn expires_status_records(ledger: Arc<dyn Ledger>) {
     assert_eq!(
         processes.last().map(|notice| notice.body.as_ref()),
         Some(&b"{\"busy\":1}"[..]),
-        "the later one"
+        "the later record wins"
     );
     assert_eq!(
         names(processes),
         ["w-1", "w-2"],
-        "in order of their names, boards apart"
+        "in order of names, topics separate"
     );
     assert_eq!(
         names(
@@ -651,7 +649,7 @@ async fn expires_status_records(ledger: Arc<dyn Ledger>) {
                 .expect("notices")
         ),
         ["w-2"],
-        "gone in time"
+        "expired records are gone"
     );
     assert!(
         ledger
@@ -685,7 +683,7 @@ async fn survives_flush(subject: LedgerUnderTest) {
         .expect("outcomes");
     assert_ne!(
         before.epoch, after.epoch,
-        "who had a cursor must learn that it means nothing now"
+        "the epoch must change, so that old cursors are detected"
     );
     assert!(
         ledger

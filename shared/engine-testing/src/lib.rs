@@ -1,8 +1,10 @@
 //! Test support for the engine: conformance suites for its ports, fault injection, and simulated schedules.
 //!
-//! - [`blobs_conformance`], [`ledger_conformance`], [`queue_conformance`], [`limit_conformance`]: what every adapter of a
+//! - [`blobs_conformance`], [`ledger_conformance`], [`queue_conformance`], [`limit_conformance`]: what every adapter of
+//!   a
 //!   port must do; run on the memory adapters and on real servers.
 //! - [`fault`]: ports that fail at a chosen call.
+//! - [`servers`]: servers for tests, named by environment variables.
 //! - [`simulation`]: whole jobs under seeded schedules, with crashes.
 
 pub mod blobs_conformance;
@@ -10,4 +12,5 @@ pub mod fault;
 pub mod ledger_conformance;
 pub mod limit_conformance;
 pub mod queue_conformance;
+pub mod servers;
 pub mod simulation;

@@ -1,4 +1,4 @@
-//! What every limiter must hold, run on each adapter. Times are given, so nothing waits.
+//! Conformance suite of the limiter port. Callers pass the time, so nothing waits.
 #![expect(
     clippy::expect_used,
     reason = "a suite of tests, compiled only for tests"
@@ -23,10 +23,10 @@ const QUOTA: Quota = Quota {
 };
 const START: Millis = 1_767_225_600_000;
 
-/// Holds an adapter to the promises of [`Limiter`]. `make` gives one on which nothing was spent.
+/// Checks that an adapter keeps the guarantees of [`Limiter`]. `make` returns an unused limiter.
 ///
 /// # Panics
-/// When a promise is broken.
+/// When a guarantee is broken.
 pub async fn conformance<F: Future<Output = Arc<dyn Limiter>>>(make: impl Fn() -> F) {
     keeps_the_limit_over_any_minute(make().await).await;
     grants_nearly_the_whole_limit(make().await).await;
@@ -51,7 +51,7 @@ async fn acquire(limiter: &Arc<dyn Limiter>, class: Priority, tokens: u32, at: M
         .expect("an answer")
 }
 
-/// How many requests of `tokens` are granted at once.
+/// Number of requests of `tokens` that are granted at once.
 async fn count_granted(
     limiter: &Arc<dyn Limiter>,
     class: Priority,
@@ -91,10 +91,13 @@ async fn keeps_the_limit_over_any_minute(limiter: Arc<dyn Limiter>) {
         }
     }
     for (n, (from, _)) in grants.iter().enumerate() {
-        let minute = || grants[n..].iter().take_while(|(at, _)| *at < from + 60_000);
-        let tokens: u32 = minute().map(|(_, tokens)| tokens).sum();
+        let minute: Vec<_> = grants[n..]
+            .iter()
+            .take_while(|(at, _)| *at < from + 60_000)
+            .collect();
+        let tokens: u32 = minute.iter().map(|(_, tokens)| tokens).sum();
         assert!(
-            minute().count() <= 120 + 30 + 1,
+            minute.len() <= 120 + 30 + 1,
             "requests in the minute from {from}"
         );
         assert!(
@@ -103,10 +106,10 @@ async fn keeps_the_limit_over_any_minute(limiter: Arc<dyn Limiter>) {
         );
     }
     let all: u64 = grants.iter().map(|(_, tokens)| u64::from(*tokens)).sum();
-    assert!(all > 200_000, "what is there is used: {all}");
+    assert!(all > 200_000, "the quota is used: {all}");
 }
 
-/// Workers that always want more get nearly all of the limit, and in no sliding minute more than it.
+// Greedy workers get nearly the whole limit, and no sliding minute exceeds it.
 async fn grants_nearly_the_whole_limit(limiter: Arc<dyn Limiter>) {
     let quota = Quota::per_minute(600, 10_000_000);
     let cost = RequestCost {
@@ -152,7 +155,7 @@ async fn grants_a_burst_and_then_the_rate(limiter: Arc<dyn Limiter>) {
     let rested = count_granted(&limiter, Priority::Interactive, 0, 3_600_000).await;
     assert!(
         (29..=31).contains(&rested),
-        "an hour of rest saves up one burst, no more: {rested}"
+        "an idle hour earns one burst at most: {rested}"
     );
 }
 
@@ -202,7 +205,7 @@ async fn rejects_oversized_requests(limiter: Arc<dyn Limiter>) {
     assert_eq!(
         acquire(&limiter, Priority::Interactive, all, 0).await,
         Permit::Granted,
-        "what it names can pass"
+        "the reported maximum can pass"
     );
     let share = max_tokens(&acquire(&limiter, Priority::Bulk, 14_000, 0).await);
     assert!((11_990..=12_000).contains(&share), "{share}");
@@ -237,7 +240,7 @@ async fn pauses(limiter: Arc<dyn Limiter>) {
     limiter
         .pause("model", START + 10_000)
         .await
-        .expect("paused"); // does not shorten
+        .expect("paused"); // does not shorten the pause
     for class in [Priority::Bulk, Priority::Interactive] {
         assert_eq!(
             acquire(&limiter, class, 1, 0).await,
@@ -266,7 +269,7 @@ async fn settles(limiter: Arc<dyn Limiter>) {
     assert_eq!(
         acquire(&limiter, Priority::Interactive, 10_000, 0).await,
         Permit::Granted,
-        "what was not used is there"
+        "unused tokens are returned"
     );
     limiter
         .settle("model", QUOTA, 10_000, 40_000)
@@ -275,7 +278,7 @@ async fn settles(limiter: Arc<dyn Limiter>) {
     let after_ms = wait_ms(&acquire(&limiter, Priority::Interactive, 1_000, 0).await);
     assert!(
         after_ms > 20_000,
-        "what was used beyond the estimate is paid back: {after_ms}"
+        "tokens beyond the estimate are charged: {after_ms}"
     );
 }
 
@@ -298,7 +301,7 @@ async fn keeps_buckets_apart(limiter: Arc<dyn Limiter>) {
     );
 }
 
-/// What a greedy worker is granted between two times, asking again whenever it is told to.
+/// Number of requests granted between two times to a worker that always asks again.
 async fn granted_between(
     limiter: &Arc<dyn Limiter>,
     quota: Quota,
@@ -360,7 +363,7 @@ async fn respects_provider_limits(limiter: Arc<dyn Limiter>) {
         (57..=63).contains(&granted),
         "6,000 tokens a minute: {granted}"
     );
-    // After a rest a burst is there, of which the provider would take nothing.
+    // After idle time a full burst is available, but the provider reports that nothing remains.
     let none = ReportedLimits {
         requests_remaining: Some(0),
         ..ReportedLimits::default()
@@ -373,8 +376,8 @@ async fn respects_provider_limits(limiter: Arc<dyn Limiter>) {
     assert!(granted <= 2, "nothing was left: {granted}");
 }
 
-/// A provider that takes 600 requests in any sliding minute, states nothing and refuses the others: after two minutes
-/// it refuses few, and what it takes is taken.
+// The provider accepts 600 requests per sliding minute, reports no limits and rejects the rest. After two minutes it
+// must reject few, and its capacity must be used.
 async fn learns_unstated_limits(limiter: Arc<dyn Limiter>) {
     let unknown = Quota::per_minute(UNKNOWN_LIMITS.0, UNKNOWN_LIMITS.1);
     let cost = RequestCost {
@@ -417,9 +420,8 @@ async fn learns_unstated_limits(limiter: Arc<dyn Limiter>) {
                 .expect("paused");
         }
     }
-    let since = |all: &[Millis]| all.iter().filter(|t| **t >= 180_000).count();
-    let late = since(&accepted);
-    let refusals = since(&refused);
+    let late = accepted.iter().filter(|at| **at >= 180_000).count();
+    let refusals = refused.iter().filter(|at| **at >= 180_000).count();
     assert!(
         late >= 7 * 600 * 90 / 100,
         "{late} of 4,200 in the last seven minutes"
@@ -427,8 +429,8 @@ async fn learns_unstated_limits(limiter: Arc<dyn Limiter>) {
     assert!(refusals * 100 <= late * 2, "{refusals} refusals of {late}");
 }
 
-/// Questions become ten times as long, and the provider counts requests alone: a rate of tokens that was learned from
-/// short ones must not hold the long ones up for long.
+// Prompts become ten times as long while the provider counts only requests: a token rate learned from short prompts
+// must not block long ones for long.
 async fn raises_unconfirmed_rates(limiter: Arc<dyn Limiter>) {
     let unknown = Quota::per_minute(UNKNOWN_LIMITS.0, UNKNOWN_LIMITS.1);
     let mut at: Millis = 0;
@@ -536,7 +538,7 @@ async fn keeps_accounts(limiter: Arc<dyn Limiter>) {
         .open_account("job", 200, START)
         .await
         .expect("opened");
-    limiter.open_account("job", 0, START).await.expect("opened"); // it is there
+    limiter.open_account("job", 0, START).await.expect("opened"); // ignored: the account exists
     assert_eq!(reserve(500, 0).await, Reservation::Granted);
     assert_eq!(
         reserve(400, 0).await,
@@ -570,10 +572,10 @@ async fn keeps_accounts(limiter: Arc<dyn Limiter>) {
         Reservation::Refused {
             may_fit_later: false
         },
-        "whoever reserved it has gone"
+        "an abandoned reservation counts as spent"
     );
     limiter
         .settle_reservation("other", 1, 1, START)
         .await
-        .expect("no account, nothing to do");
+        .expect("succeeds without an account");
 }

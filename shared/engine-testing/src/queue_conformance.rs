@@ -1,5 +1,5 @@
-//! What every broker must hold, run on each adapter. Waits are bounded; nothing rests on order, on depth, or on when a
-//! delivery comes.
+//! Conformance suite of the queue port. All waits are bounded; nothing relies on order, on depth, or on exact delivery
+//! times.
 #![expect(
     clippy::expect_used,
     reason = "a suite of tests, compiled only for tests"
@@ -19,18 +19,18 @@ use stemma_engine::queue::{
     Subscription,
 };
 
-/// A delivery that is due must come within this time.
+// Time limit for a delivery that is due.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
-/// What has not come within this time is not coming.
+// A message that does not arrive within this time will not arrive.
 const SILENCE_WINDOW: Duration = Duration::from_millis(700);
 const LANE: QueueName = QueueName::Lane(Lane::Cpu, Priority::Bulk);
 
 type BoxedSubscription = Box<dyn Subscription>;
 
-/// Holds an adapter to the promises of [`Queue`]. `make` gives a broker whose queues are empty.
+/// Checks that an adapter keeps the guarantees of [`Queue`]. `make` returns a broker with empty queues.
 ///
 /// # Panics
-/// When a promise is broken.
+/// When a guarantee is broken.
 pub async fn conformance<F: Future<Output = Arc<dyn Queue>>>(make: impl Fn() -> F) {
     delivers_everything_at_least_once(make().await).await;
     preserves_message_contents(make().await).await;
@@ -70,7 +70,7 @@ async fn is_silent(subscription: &mut BoxedSubscription) -> bool {
     timeout(SILENCE_WINDOW, subscription.next()).await.is_err()
 }
 
-/// Takes and acknowledges until `count` different bodies have come.
+/// Receives and acknowledges messages until `count` distinct bodies have arrived.
 async fn collect(subscription: &mut BoxedSubscription, count: usize) -> BTreeSet<Bytes> {
     let mut bodies = BTreeSet::new();
     while bodies.len() < count {
@@ -82,7 +82,7 @@ async fn collect(subscription: &mut BoxedSubscription, count: usize) -> BTreeSet
 }
 
 async fn delivers_everything_at_least_once(queue: Arc<dyn Queue>) {
-    publish(&queue, LANE, 100).await; // before anyone listens
+    publish(&queue, LANE, 100).await; // published before anyone subscribes
     let mut subscription = subscribe(&queue, LANE, 10).await;
     collect(&mut subscription, 100).await;
     assert!(
@@ -93,7 +93,10 @@ async fn delivers_everything_at_least_once(queue: Arc<dyn Queue>) {
     collect(&mut subscription, 3).await;
     publish(&queue, QueueName::Lane(Lane::Cpu, Priority::Interactive), 1).await;
     publish(&queue, QueueName::Lane(Lane::Llm, Priority::Bulk), 1).await;
-    assert!(is_silent(&mut subscription).await, "queues must not mix");
+    assert!(
+        is_silent(&mut subscription).await,
+        "queues must be separate"
+    );
 }
 
 async fn preserves_message_contents(queue: Arc<dyn Queue>) {
@@ -127,18 +130,21 @@ async fn redelivers_unacknowledged_messages(queue: Arc<dyn Queue>) {
     assert_eq!(first.redeliveries, 0);
     first.receipt.requeue().await.expect("requeued");
     let second = next(&mut subscription).await;
-    assert!(second.redeliveries >= 1, "a handed back message counts");
+    assert!(
+        second.redeliveries >= 1,
+        "requeueing counts as a redelivery"
+    );
     drop(second);
     let third = next(&mut subscription).await;
-    assert!(third.redeliveries >= 2, "a dropped delivery is handed back");
+    assert!(third.redeliveries >= 2, "dropping a delivery requeues it");
     drop(subscription);
     let mut another = subscribe(&queue, LANE, 5).await;
     let fourth = next(&mut another).await;
     assert!(
         fourth.redeliveries >= 3,
-        "a dropped subscription hands back what it holds"
+        "dropping a subscription requeues its messages"
     );
-    let _ = third.receipt.ack().await; // too late: whatever it says, the message is in other hands
+    let _ = third.receipt.ack().await; // too late: the message was already requeued
     fourth.receipt.ack().await.expect("acknowledged");
     assert!(is_silent(&mut another).await);
 }
@@ -148,7 +154,10 @@ async fn respects_prefetch(queue: Arc<dyn Queue>) {
     let mut subscription = subscribe(&queue, LANE, 2).await;
     let first = next(&mut subscription).await;
     let _second = next(&mut subscription).await;
-    assert!(is_silent(&mut subscription).await, "two of two are out");
+    assert!(
+        is_silent(&mut subscription).await,
+        "the prefetch limit is reached"
+    );
     first.receipt.ack().await.expect("acknowledged");
     next(&mut subscription).await;
 }
@@ -181,12 +190,9 @@ async fn delays_retries(queue: Arc<dyn Queue>) {
         assert_eq!(
             delivery.message,
             message(n),
-            "the shorter rung first: they lie far apart"
+            "the shorter delay first: they differ enough"
         );
-        assert_eq!(
-            delivery.redeliveries, 0,
-            "waiting on a rung is no redelivery"
-        );
+        assert_eq!(delivery.redeliveries, 0, "a delay is not a redelivery");
         delivery.receipt.ack().await.expect("acknowledged");
     }
 }
@@ -197,7 +203,10 @@ async fn dead_letters_after_delivery_limit(queue: Arc<dyn Queue>) {
     let mut deliveries = 0;
     while let Ok(delivery) = timeout(5 * SILENCE_WINDOW, subscription.next()).await {
         deliveries += 1;
-        assert!(deliveries <= DELIVERY_LIMIT + 2, "a message without end");
+        assert!(
+            deliveries <= DELIVERY_LIMIT + 2,
+            "the message was never dead-lettered"
+        );
         delivery
             .expect("alive")
             .receipt
@@ -207,7 +216,7 @@ async fn dead_letters_after_delivery_limit(queue: Arc<dyn Queue>) {
     }
     assert!(
         deliveries >= DELIVERY_LIMIT,
-        "buried after only {deliveries} deliveries"
+        "dead-lettered after only {deliveries} deliveries"
     );
     let mut dead = subscribe(&queue, QueueName::Dead, 1).await;
     let delivery = next(&mut dead).await;
@@ -238,7 +247,7 @@ async fn shares_a_lane(queue: Arc<dyn Queue>) {
     let second = next(&mut other).await;
     assert_ne!(
         first.message, second.message,
-        "a message is in one hand at a time"
+        "a message has one consumer at a time"
     );
 }
 
@@ -251,7 +260,7 @@ async fn rejects_large_messages(queue: Arc<dyn Queue>) {
     for refusal in refusals {
         assert!(
             refusal.is_err_and(|error| !error.transient),
-            "asking again does not make it smaller"
+            "reading the depth must not change it"
         );
     }
     let mut subscription = subscribe(&queue, LANE, 1).await;

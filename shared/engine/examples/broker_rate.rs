@@ -1,4 +1,4 @@
-//! How many small messages a broker takes and gives per second, through the adapter.
+//! Measures how many small messages per second a broker accepts and delivers.
 //!
 //! `STEMMA_TEST_RABBITMQ=amqp://… cargo run --release -p stemma-engine --example broker_rate -- [MESSAGES]`
 
@@ -17,8 +17,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count: usize = std::env::args()
         .nth(1)
         .map_or(Ok(20_000), |count| count.parse())?;
-    let url = std::env::var("STEMMA_TEST_RABBITMQ")
-        .map_err(|_| "STEMMA_TEST_RABBITMQ names no server")?;
+    let url =
+        std::env::var("STEMMA_TEST_RABBITMQ").map_err(|_| "STEMMA_TEST_RABBITMQ is not set")?;
     let settings = RabbitSettings {
         url: url.into(),
         prefix: "rate".into(),
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut subscription = queue.subscribe(LANE, PREFETCH).await?;
     while let Ok(delivery) = tokio::time::timeout(Duration::from_secs(2), subscription.next()).await
     {
-        delivery?.receipt.ack().await?; // of an earlier run
+        delivery?.receipt.ack().await?; // left over from an earlier run
     }
     drop(subscription);
 

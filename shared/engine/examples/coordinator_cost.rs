@@ -1,9 +1,9 @@
-//! What one large run costs its coordinator: a document of 5,000 pages with 12,000 tasks (rule 4: at most 10 CPU
-//! seconds and 200 MB). Every task does nothing; the coordinator has a thread of its own, whose processor time counts.
+//! Measures what one large run costs its coordinator: a document of 5,000 pages with 12,000 tasks (budget: at most 10
+//! CPU seconds and 200 MB). Tasks do nothing; the coordinator has a thread of its own, whose CPU time counts.
 //!
-//! `cargo run --release -p stemma-engine --example coordinator_cost [milliseconds a task takes]`: 64 tasks run at once,
-//! so 300 makes a run of a minute, in which completions trickle in. With STEMMA_TEST_REDIS set to a URL, the ledger is
-//! there; the coordinator has a connection of its own.
+//! `cargo run --release -p stemma-engine --example coordinator_cost [milliseconds per task]`. 64 tasks run
+//! concurrently, so 300 ms make a run of a minute. With STEMMA_TEST_REDIS set, the ledger is in Redis, and the
+//! coordinator has a connection of its own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,18 +28,18 @@ use tokio_util::sync::CancellationToken;
 
 const PAGES: u64 = 5_000;
 const NODES: u64 = 7_000;
-/// Nodes in one sub-flow: a section and what is below it.
+// Nodes in one sub-flow: a section and its subsections.
 const NODES_PER_SECTION: u64 = 70;
 
 struct CostWork;
 
 impl Work for CostWork {
     type Settings = String;
-    /// How long a task takes.
+    // Duration of a task.
     type Tools = Duration;
 }
 
-/// Looks at one page or node; its outcome is of the usual size.
+/// Checks one page or node, with an outcome of typical size.
 #[derive(Serialize, Deserialize)]
 struct CheckPage {
     digest: String,
@@ -83,7 +83,6 @@ impl Stage for CheckPage {
     }
 }
 
-/// The end of the run.
 #[derive(Serialize, Deserialize)]
 struct PublishTotal(u64);
 
@@ -196,13 +195,13 @@ impl Flow for CostWork {
     }
 }
 
-/// Processor seconds of this thread.
+/// CPU seconds of this thread.
 fn thread_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Peak resident megabytes of this process, from the kernel; 0 where it does not say.
+/// Peak resident memory of this process in MB; 0 if the kernel does not report it.
 fn peak_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -211,7 +210,7 @@ fn peak_mb() -> f64 {
         / 1024.0
 }
 
-/// The ports with a connection of this thread to the ledger in Redis, if one is named.
+/// The ports, with a separate connection to Redis if one is configured.
 fn connect(ports: Ports) -> Result<Ports, PortError> {
     let Ok(url) = std::env::var("STEMMA_TEST_REDIS") else {
         return Ok(ports);
@@ -226,7 +225,7 @@ fn connect(ports: Ports) -> Result<Ports, PortError> {
     })
 }
 
-/// Runs the coordinator on a thread of its own; returns its processor seconds and the number of replays.
+/// Runs the coordinator on its own thread; returns its CPU seconds and the number of replays.
 fn coordinate(ports: Ports, stop: CancellationToken) -> std::io::Result<(f64, u64)> {
     let replays = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let counted = Arc::clone(&replays);

@@ -1,5 +1,5 @@
-//! How many calls a second the ledger and the limiter in Redis answer: over one connection, with 64 calls in flight,
-//! in a run of 20,000 tasks.
+//! Measures calls per second of ledger and limiter in Redis: over one connection, with 64 calls in flight, in a run of
+//! 20,000 tasks.
 //!
 //! `STEMMA_TEST_REDIS=redis://127.0.0.1:6379 cargo run --release -p stemma-engine --example ledger_rate`
 
@@ -29,7 +29,7 @@ fn task_spec(n: u64) -> TaskSpec {
     }
 }
 
-/// Prints how often a second `call` is answered.
+/// Prints how many times per second `call` completes.
 async fn rate<T, F: Future<Output = Result<T, PortError>>>(
     what: &str,
     call: impl Fn(u64) -> F,
@@ -47,7 +47,7 @@ async fn rate<T, F: Future<Output = Result<T, PortError>>>(
     Ok(())
 }
 
-/// Prints how long one `call` takes.
+/// Prints the duration of one `call`.
 async fn once<T>(
     what: &str,
     call: impl Future<Output = Result<T, PortError>>,
@@ -63,7 +63,7 @@ async fn once<T>(
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let url = std::env::var("STEMMA_TEST_REDIS").map_err(|_| "STEMMA_TEST_REDIS names no Redis")?;
+    let url = std::env::var("STEMMA_TEST_REDIS").map_err(|_| "STEMMA_TEST_REDIS is not set")?;
     let settings = RedisSettings {
         prefix: format!("rate-{}", std::process::id()),
         ..RedisSettings::new(url.into())

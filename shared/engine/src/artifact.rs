@@ -1,11 +1,11 @@
-//! Artifacts: what a stage made, written once as one object, outcome first and blobs behind it.
+//! Artifacts: results of stages. Each is written once as one object, with the outcome first and the blobs behind it.
 //!
 //! ```text
-//! "STA1" · u32 length of head (LE) · 32 bytes BLAKE3 of head · head (JSON) · blob · blob …
-//! head = { "outcome": …, "blobs": [ { "name", "bytes", "digest" } ] }
+//! "STA1" · u32 length of header (LE) · 32 bytes BLAKE3 of header · header (JSON) · blob · blob …
+//! header = { "outcome": …, "blobs": [ { "name", "bytes", "digest" } ] }
 //! ```
-//! One object makes the write atomic on every store. The digests find what a power loss tore (nothing is synced per
-//! artifact): a torn artifact counts as missing and is removed, so that the work is simply done again.
+//! A single object makes the write atomic on every store. Objects are not synced one by one, so the digests detect what
+//! a power loss has torn: a torn artifact is removed and counts as missing, and its task runs again.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use crate::stage::MAX_OUTCOME_BYTES;
 
 const MAGIC: &[u8; 4] = b"STA1";
 const PREFIX_BYTES: usize = 4 + 4 + 32;
-/// Read at once in the hope that the whole head is in it.
+// Size of the first read; most headers fit in it.
 const FIRST_READ_BYTES: u64 = 8 * 1024;
 
 #[derive(Serialize, Deserialize)]
@@ -35,13 +35,12 @@ struct BlobEntry {
     digest: String,
 }
 
-/// What a stage made, ready to be stored.
+/// A result of a stage, ready to be stored.
 pub struct Artifact {
     /// The outcome as JSON.
     pub outcome: Bytes,
-    /// The object.
     object: Bytes,
-    /// Objects written beside it.
+    // Separate objects written together with the artifact.
     records: Vec<(String, Bytes)>,
 }
 
@@ -49,7 +48,7 @@ impl Artifact {
     /// Encodes an outcome and its blobs.
     ///
     /// # Errors
-    /// A permanent [`Failure`] when the outcome is no JSON or over [`MAX_OUTCOME_BYTES`].
+    /// A permanent [`Failure`] when the outcome is invalid JSON or larger than [`MAX_OUTCOME_BYTES`].
     pub fn new(outcome: &[u8], blobs: &[(&'static str, Bytes)]) -> Result<Self, Failure> {
         if outcome.len() > MAX_OUTCOME_BYTES {
             let message = format!(
@@ -90,16 +89,17 @@ impl Artifact {
         })
     }
 
-    /// The same with objects to be written beside it.
+    /// Adds objects to be written together with the artifact.
     #[must_use]
     pub fn with_records(self, records: Vec<(String, Bytes)>) -> Self {
         Self { records, ..self }
     }
 
-    /// Stores it unless there is one, and its records at the same time: neither waits for the other. Returns the outcome that counts: ours, or the winner's (I-2).
+    /// Stores the artifact and its records concurrently, each create-only. Returns the outcome that counts: ours, or
+    /// that of the writer who was first (I-2).
     ///
     /// # Errors
-    /// [`PortError`] when the store could not.
+    /// [`PortError`] when the store is unavailable.
     pub async fn store(
         &self,
         blobs: &dyn Blobs,
@@ -128,7 +128,7 @@ impl Artifact {
             if blobs.put(&name, self.object.clone()).await? == PutOutcome::Created {
                 return Ok(self.outcome.clone());
             }
-            // A winner that cannot be read is torn: it is removed by the read, and ours takes its place.
+            // An existing artifact that cannot be read is torn: reading removes it, and ours takes its place.
             if let Some(outcome) = outcome(blobs, scope, key).await? {
                 return Ok(outcome);
             }
@@ -141,10 +141,10 @@ impl Artifact {
     }
 }
 
-/// Reads the outcome of an artifact; `None` when there is none (a torn one is removed).
+/// The outcome of an artifact; `None` when it does not exist (a torn one is removed).
 ///
 /// # Errors
-/// [`PortError`] when the store could not say.
+/// [`PortError`] when the store cannot be read.
 pub async fn outcome(
     blobs: &dyn Blobs,
     scope: &str,
@@ -155,10 +155,10 @@ pub async fn outcome(
     Ok(head.map(|(head, _)| Bytes::from(Box::<str>::from(head.outcome).into_string())))
 }
 
-/// Reads a blob of an artifact; `None` when the artifact or the blob is not there.
+/// A blob of an artifact; `None` when either does not exist.
 ///
 /// # Errors
-/// [`PortError`] when the store could not say, or the blob is torn (the artifact is then removed).
+/// [`PortError`] when the store cannot be read, or the blob is torn (the artifact is then removed).
 pub async fn blob(
     blobs: &dyn Blobs,
     scope: &str,
@@ -182,7 +182,7 @@ pub async fn blob(
             return Err(PortError::permanent(
                 "blobs",
                 "get",
-                format!("{name}: blob `{blob}` is torn; run again to make it anew"),
+                format!("{name}: blob `{blob}` is torn; run again to recreate it"),
             ));
         }
         at += entry.bytes;
@@ -190,7 +190,7 @@ pub async fn blob(
     Ok(None)
 }
 
-/// The head, and the offset of the first blob.
+/// The header, and the offset of the first blob.
 async fn read_header(
     blobs: &dyn Blobs,
     name: &str,
@@ -236,7 +236,7 @@ fn parse_header(bytes: &[u8], length: usize) -> Option<(ArtifactHeader, u64)> {
 async fn remove_torn(blobs: &dyn Blobs, name: &str) -> Result<(), PortError> {
     tracing::warn!(
         artifact = name,
-        "torn artifact removed; its work will be done again"
+        "removed a torn artifact; its task will run again"
     );
     blobs.delete(name).await
 }

@@ -1,7 +1,7 @@
-//! The only consumer loop: take a delivery, handle it, answer for it.
+//! The consumer loop: receive a delivery, handle it, acknowledge it.
 //!
-//! Handlers store first and emit second; only then does this loop acknowledge (I-3). A handler that panics or is cut
-//! off never acknowledges, so its message comes back.
+//! Handlers store first and notify second; only then does the loop acknowledge (I-3). A handler that panics or is
+//! interrupted never acknowledges, so its message is redelivered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,54 +19,48 @@ use crate::queue::{Delivery, Message, Queue, QueueName, RetryDelay, Subscription
 /// What happens to a message after it was handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disposition {
-    /// It is done.
     Ack,
-    /// It comes again after a rung's delay, with this many attempts on it.
+    /// Redelivered after `delay`, with `attempts` failed attempts counted on it.
     Retry {
-        /// How long it waits.
         delay: RetryDelay,
-        /// Failed attempts so far.
         attempts: u32,
     },
-    /// No one can handle it: to the dead letters.
+    /// No handler can process it.
     DeadLetter,
 }
 
 /// Handles the messages of a queue.
 #[async_trait]
 pub trait Handler: Send + Sync {
-    /// Handles one message, handed to others `redeliveries` times before; everything it achieves must be stored and emitted
-    /// when it returns.
+    /// Handles a message that was delivered `redeliveries` times before. All effects must be stored and published when
+    /// this returns.
     async fn handle(&self, message: &Message, redeliveries: u32) -> Disposition;
 
-    /// Gives up what it holds for a message whose handling was cut off, before the message goes to someone else.
+    /// Releases what is held for a message whose handling was interrupted, before the message is requeued.
     async fn on_interrupted(&self, _message: &Message) {}
 }
 
-/// How long giving up what was cut off may take altogether.
+// Total time for releasing interrupted messages.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How a queue is consumed.
 #[derive(Clone)]
 pub struct Consumer {
-    /// The world.
     pub env: Env,
-    /// The broker.
     pub queue: Arc<dyn Queue>,
-    /// The queue.
     pub name: QueueName,
-    /// Messages handled at once; also the prefetch.
+    /// Messages handled concurrently; also the prefetch.
     pub concurrency: u16,
-    /// How long handlers may go on after a stop before their messages are handed back.
+    /// How long handlers may run after a stop before their messages are requeued.
     pub grace: Duration,
-    /// The process, which says how busy its lanes are.
+    /// Reports how busy the lanes of the process are.
     pub presence: Arc<HeartbeatReporter>,
 }
 
 impl Consumer {
-    /// Consumes until `stop`, then drains: no new message is taken, running ones get the grace period.
+    /// Consumes until `stop`, then drains: no new message is taken, and running handlers get the grace period.
     ///
-    /// A lost subscription does not disturb running handlers: what they do is paid for, and stored when they are done.
+    /// A lost subscription does not interrupt running handlers: their work is paid for, and is stored when they finish.
     pub async fn run(self, handler: Arc<dyn Handler>, stop: CancellationToken) {
         let mut running = JoinSet::new();
         let cut = CancellationToken::new();
@@ -83,7 +77,8 @@ impl Consumer {
                         .consume(subscription.as_mut(), &mut running, &handler, &stop, &cut)
                         .await
                     {
-                        // Kept until all is answered: dropping it would hand back what is still in work.
+                        // The subscription stays alive until all handlers have ended: dropping it would requeue their
+                        // messages.
                         Ok(()) => return self.drain(running, &cut).await,
                         Err(error) => {
                             tracing::warn!(queue = %self.name, %error, "subscription lost; subscribing again");
@@ -103,7 +98,7 @@ impl Consumer {
         self.drain(running, &cut).await;
     }
 
-    /// Until the subscription is lost, or `stop`.
+    /// Consumes until `stop`, or until the subscription is lost.
     async fn consume(
         &self,
         subscription: &mut dyn Subscription,
@@ -130,16 +125,16 @@ impl Consumer {
         }
     }
 
-    /// Waits for running handlers; what is not done in time is cut off and handed back.
+    // Waits for running handlers. Those that exceed the grace period are interrupted and their messages requeued.
     async fn drain(&self, mut running: JoinSet<()>, cut: &CancellationToken) {
         self.presence.start_draining();
         if join_all_within(&mut running, self.grace).await {
             return;
         }
-        tracing::warn!(queue = %self.name, left = running.len(), "grace period over; handing messages back");
+        tracing::warn!(queue = %self.name, left = running.len(), "grace period over; requeueing messages");
         cut.cancel();
         if !join_all_within(&mut running, RELEASE_TIMEOUT).await {
-            tracing::warn!(queue = %self.name, left = running.len(), "not all could be handed back; their leases run out");
+            tracing::warn!(queue = %self.name, left = running.len(), "not all leases could be released; they will expire");
         }
     }
 
@@ -180,8 +175,8 @@ impl Consumer {
         let ack_result = match settled {
             Ok(()) => receipt.ack().await,
             Err(error) => {
-                tracing::warn!(queue = %self.name, %error, "message could not be passed on; handing it back");
-                self.env.sleep(Duration::from_secs(1)).await; // a broker that is away must not be hammered
+                tracing::warn!(queue = %self.name, %error, "cannot forward message; requeueing it");
+                self.env.sleep(Duration::from_secs(1)).await; // do not hammer a broker that is unavailable
                 receipt.requeue().await
             }
         };
@@ -190,7 +185,7 @@ impl Consumer {
 
     fn log_failed_ack(&self, result: Result<(), PortError>) {
         if let Err(error) = result {
-            tracing::warn!(queue = %self.name, %error, "answer was not heard; the message will come again");
+            tracing::warn!(queue = %self.name, %error, "acknowledgement failed; the message will be redelivered");
         }
     }
 
@@ -211,7 +206,7 @@ impl Consumer {
     }
 }
 
-/// Waits until all have ended, at most `patience`; false when that was not enough.
+/// Waits until all tasks have ended; false when that took longer than `patience`.
 async fn join_all_within(running: &mut JoinSet<()>, patience: Duration) -> bool {
     let ended = async { while running.join_next().await.is_some() {} };
     tokio::time::timeout(patience, ended).await.is_ok()

@@ -1,62 +1,64 @@
-//! Dead letters: what no one could handle, kept until a person replays it.
+//! Dead letters: messages that no worker could handle, kept until someone replays them.
 //!
 //! ```text
-//! dead/{id}.json   one per message, by the digest of its body: a message that dies twice is one letter
+//! dead/{id}.json   one per distinct message: the id is the digest of its body
 //! ```
 
+use async_trait::async_trait;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
+use crate::artifact;
 use crate::blobs::{Blobs, list_all};
-use crate::coordinator::run_failure_key;
+use crate::consumer::{Disposition, Handler};
 use crate::env::{Env, Millis};
-use crate::key::{RunRef, TaskKey, failure_key};
+use crate::failure::{Failure, FailureKind, FailureRecord};
+use crate::key::{RunRef, TaskKey, failure_key, run_failure_key};
+use crate::ledger::TaskOutcome;
 use crate::message::{CoordinatorMessage, TaskMessage};
+use crate::metrics;
+use crate::outcome::{notify_coordinator, record_failure, record_outcome};
 use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
-use crate::queue::{Message, QueueName};
+use crate::queue::{Message, RetryDelay};
 
-/// Bytes of a message that are shown.
+// Bytes of the message body that are kept.
 const EXCERPT_BYTES: usize = 300;
-/// Letters read at once.
+// Concurrent reads of dead letters.
 const READS_AT_ONCE: usize = 16;
 
-/// A message no one could handle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
-    /// Names it, and sorts by nothing.
+    /// First 16 hexadecimal digits of the BLAKE3 digest of the message body.
     pub id: String,
-    /// When it was buried.
     pub at_ms: Millis,
-    /// The run it is of; `None` where it could not be read.
+    /// The run of the message; `None` if it could not be decoded.
     pub run: Option<RunRef>,
-    /// The task.
     pub key: Option<TaskKey>,
-    /// The stage.
     pub stage: Option<String>,
-    /// Failed attempts on the message.
+    /// Failed attempts counted on the message.
     pub attempts: u32,
-    /// Why it was given up.
+    /// Why it was dead-lettered.
     pub reason: String,
-    /// How it begins. Messages hold references, never text of documents (I-6).
+    /// Start of the body. Messages hold references, never document text (I-6).
     pub begins: String,
 }
 
-/// What replaying a dead letter came to.
+/// Result of [`replay`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplayOutcome {
-    /// Its run is open: the task is asked for again.
+    /// The run is open; the task will be requested again.
     Requested(RunRef),
-    /// Its run has ended: submit the document again.
+    /// The run has ended; submit the document again.
     RunEnded(RunRef),
-    /// It is no task that can be asked for; the letter was removed.
+    /// Not a task that can be requested; the dead letter was removed.
     Removed,
 }
 
-/// Keeps a message that no one could handle.
+/// Stores a message that no worker could handle.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store is unavailable.
 pub async fn record(
     env: &Env,
     blobs: &dyn Blobs,
@@ -98,47 +100,45 @@ pub async fn record(
         .map(|_| ())
 }
 
-/// The dead letters of a store, latest first; of more than `most` only so many.
+/// The dead letters of a store, at most `most` of them, latest first.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store is unavailable.
 pub async fn list(blobs: &dyn Blobs, most: usize) -> Result<Vec<DeadLetter>, PortError> {
     let keys = blobs.list("dead/", None, most).await?;
-    let read = |key: String| async move { blobs.get(&key).await };
-    let letters: Vec<_> = stream::iter(keys)
-        .map(read)
+    let bodies: Vec<_> = stream::iter(keys)
+        .map(|key: String| async move { blobs.get(&key).await })
         .buffered(READS_AT_ONCE)
         .try_collect()
         .await?;
-    let read = letters
+    let mut letters: Vec<DeadLetter> = bodies
         .into_iter()
         .flatten()
-        .filter_map(|json| serde_json::from_slice::<DeadLetter>(&json).ok());
-    let mut letters: Vec<DeadLetter> = read.collect();
+        .filter_map(|json| serde_json::from_slice(&json).ok())
+        .collect();
     letters.sort_by(|a, b| b.at_ms.cmp(&a.at_ms).then(a.id.cmp(&b.id)));
     Ok(letters)
 }
 
-/// How many dead letters there are.
+/// The number of dead letters.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store is unavailable.
 pub async fn count(blobs: &dyn Blobs) -> Result<u64, PortError> {
     Ok(list_all(blobs, "dead/").await?.len() as u64)
 }
 
-/// Replays a dead letter, which removes it. The failure that stands for it in its run is taken back; the run is then
-/// taken up anew from the blobs, and asks for the task again. A run that is over stays over.
+/// Replays a dead letter and removes it: deletes the failure recorded for its task, and makes the ledger forget the
+/// run, which is then rebuilt from the blobs and requests the task again. A run that has ended is left alone.
 ///
 /// # Errors
-/// [`PortError`] when a port is away; replay it again.
+/// [`PortError`] when a port is unavailable; replay again.
 pub async fn replay(
     env: &Env,
     ports: &Ports,
     letter: &DeadLetter,
 ) -> Result<ReplayOutcome, PortError> {
     let blobs = ports.blobs.as_ref();
-    let remove = async |key: String| with_retry(env, || blobs.delete(&key)).await;
     let over = match letter.run.as_ref().map(|at| run_failure_key(&at.run)) {
         Some(key) => with_retry(env, || blobs.size(&key)).await?.is_some(),
         None => false,
@@ -146,23 +146,86 @@ pub async fn replay(
     let replayed = match (&letter.run, &letter.key) {
         (Some(at), _) if over => ReplayOutcome::RunEnded(at.clone()),
         (Some(at), Some(key)) => {
-            remove(failure_key(&at.run, key)).await?;
+            let failure = failure_key(&at.run, key);
+            with_retry(env, || blobs.delete(&failure)).await?;
             with_retry(env, || ports.ledger.forget_run(&at.run)).await?;
-            let wake = crate::message::encode(&CoordinatorMessage::Wake(at.clone()))?;
-            with_retry(env, || {
-                ports
-                    .queue
-                    .publish(QueueName::for_run(&at.run), vec![wake.clone()])
-            })
-            .await?;
+            notify_coordinator(env, ports, &CoordinatorMessage::Wake(at.clone())).await?;
             ReplayOutcome::Requested(at.clone())
         }
         _ => ReplayOutcome::Removed,
     };
-    remove(blob_key(&letter.id)).await?;
+    let key = blob_key(&letter.id);
+    with_retry(env, || blobs.delete(&key)).await?;
     Ok(replayed)
 }
 
 fn blob_key(id: &str) -> String {
     format!("dead/{id}.json")
+}
+
+/// Consumes the dead-letter queue: stores each message, and fails its task for good so that the flow can go on or fail.
+pub struct DeadLetterHandler {
+    pub env: Env,
+    pub ports: Ports,
+}
+
+#[async_trait]
+impl Handler for DeadLetterHandler {
+    async fn handle(&self, message: &Message, _redeliveries: u32) -> Disposition {
+        metrics::dead_letter();
+        let recorded = match serde_json::from_slice::<TaskMessage>(&message.body) {
+            Ok(task) => self.record(&task, message).await,
+            Err(_) => {
+                record(
+                    &self.env,
+                    self.ports.blobs.as_ref(),
+                    message,
+                    "it cannot be read",
+                )
+                .await
+            }
+        };
+        match recorded {
+            Ok(()) => Disposition::Ack,
+            Err(error) => {
+                tracing::warn!(%error, "cannot record dead letter; trying again");
+                Disposition::Retry {
+                    delay: RetryDelay::Short,
+                    attempts: message.attempts,
+                }
+            }
+        }
+    }
+}
+
+impl DeadLetterHandler {
+    async fn record(&self, task: &TaskMessage, message: &Message) -> Result<(), PortError> {
+        let env = &self.env;
+        let blobs = self.ports.blobs.as_ref();
+        if let Some(outcome) =
+            with_retry(env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await?
+        {
+            return record_outcome(
+                env,
+                &self.ports,
+                &task.run,
+                &task.key,
+                TaskOutcome::Done(outcome),
+            )
+            .await;
+        }
+        let poison = poison_failure(&task.stage);
+        record(env, blobs, message, &poison.message).await?;
+        let record = FailureRecord::new(poison, &task.stage, message.attempts, env.now_ms());
+        record_failure(env, &self.ports, &task.run, &task.key, record).await
+    }
+}
+
+fn poison_failure(stage: &str) -> Failure {
+    Failure {
+        kind: FailureKind::Poison,
+        code: "engine.poison".into(),
+        message: format!("{stage} could not be handled by any worker, again and again"),
+        next: Some("look for crashes in the workers' logs, then run the document again".into()),
+    }
 }

@@ -1,7 +1,7 @@
-//! Time, randomness and spawning: the only door to them, so that a whole schedule can be replayed from a seed.
+//! Time, randomness and spawning. Everything goes through [`Env`], so that a schedule can be replayed from a seed.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rand::rngs::SmallRng;
@@ -9,10 +9,12 @@ use rand::{RngCore, SeedableRng};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::sync::lock;
+
 /// Milliseconds since 1970-01-01 UTC.
 pub type Millis = u64;
 
-/// The world a process runs in. Cheap to clone; clones share one clock and one stream of random numbers.
+/// Clock, random numbers and executor of a process. Cheap to clone; clones share one clock and one random stream.
 #[derive(Clone)]
 pub struct Env(Arc<EnvInner>);
 
@@ -23,17 +25,15 @@ struct EnvInner {
 
 enum Clock {
     System,
-    /// Time that only moves when every task sleeps (tokio's paused clock); everything runs on one thread.
-    Simulated {
-        epoch: Instant,
-    },
+    // Time that only advances while every task sleeps (tokio's paused clock), on a single thread.
+    Simulated { epoch: Instant },
 }
 
-/// Where simulated time starts: 2026-01-01 UTC.
+// 2026-01-01 UTC.
 const SIMULATED_START_MS: Millis = 1_767_225_600_000;
 
 impl Env {
-    /// The real world: the system clock, a seed from the operating system, the runtime's threads.
+    /// System clock, seed from the operating system, threads of the runtime.
     pub fn system() -> Self {
         Self(Arc::new(EnvInner {
             clock: Clock::System,
@@ -41,7 +41,7 @@ impl Env {
         }))
     }
 
-    /// A simulated world: call it inside a current-thread runtime whose clock is paused.
+    /// Simulated time and randomness. Call it inside a current-thread runtime whose clock is paused.
     pub fn simulated(seed: u64) -> Self {
         let clock = Clock::Simulated {
             epoch: Instant::now(),
@@ -52,34 +52,25 @@ impl Env {
         }))
     }
 
-    /// Now.
     pub fn now_ms(&self) -> Millis {
-        let millis = |elapsed: Duration| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         match self.0.clock {
-            Clock::System => millis(
+            Clock::System => as_millis(
                 SystemTime::now()
                     .duration_since(UNIX_EPOCH)
                     .unwrap_or_default(),
             ),
-            Clock::Simulated { epoch } => SIMULATED_START_MS + millis(epoch.elapsed()),
+            Clock::Simulated { epoch } => SIMULATED_START_MS + as_millis(epoch.elapsed()),
         }
     }
 
-    /// Waits for `duration`.
     pub async fn sleep(&self, duration: Duration) {
         tokio::time::sleep(duration).await;
     }
 
-    /// The next random number.
     pub fn random(&self) -> u64 {
-        self.0
-            .rng
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .next_u64()
+        lock(&self.0.rng).next_u64()
     }
 
-    /// Runs `future` beside the caller.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -87,10 +78,10 @@ impl Env {
         tokio::spawn(future)
     }
 
-    /// Runs work that keeps a core busy, off the threads that serve IO (in a simulation: right here).
+    /// Runs CPU-bound work on a blocking thread (inline in a simulation).
     ///
     /// # Errors
-    /// The message of the panic, if `work` panicked.
+    /// The panic message, if `work` panicked.
     pub async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -104,7 +95,10 @@ impl Env {
     }
 }
 
-/// What a panic said, for a failure record.
+fn as_millis(duration: Duration) -> Millis {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn panic_message(payload: Result<Box<dyn std::any::Any + Send>, tokio::task::JoinError>) -> String {
     match payload {
         Ok(payload) => payload
@@ -137,7 +131,7 @@ mod tests {
 
     #[tokio::test]
     async fn panic_in_compute_is_returned_as_error() {
-        let result = Env::system().compute(|| panic!("worm in page 3")).await;
-        assert_eq!(result, Err::<(), _>("worm in page 3".into()));
+        let result = Env::system().compute(|| panic!("bad page 3")).await;
+        assert_eq!(result, Err::<(), _>("bad page 3".into()));
     }
 }

@@ -1,10 +1,10 @@
-//! Performing a task: lease, run, store, record, emit. The consumer loop acknowledges after that (I-3).
+//! Executes a task: lease, run, store, record, notify. The consumer loop acknowledges afterwards (I-3).
 
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,86 +14,78 @@ use tracing::{Instrument, Span, field};
 
 use crate::artifact;
 use crate::consumer::{Disposition, Handler};
-use crate::coordinator::run_failure_key;
-use crate::dead_letter;
 use crate::env::{Env, Millis};
-use crate::failure::{Failure, FailureKind, FailureRecord, RetryDecision, decide_retry};
+use crate::failure::{Failure, FailureRecord};
 use crate::heartbeat::{AttemptOutcome, HeartbeatReporter, RunningTask};
-use crate::key::{RunId, RunRef, TaskKey, failure_key};
+use crate::key::{RunId, TaskKey, failure_key, run_failure_key};
 use crate::ledger::{Lease, Retry, TaskOutcome};
-use crate::message::{CoordinatorMessage, TaskMessage, encode};
+use crate::message::{CoordinatorMessage, TaskMessage};
 use crate::metrics::{self, DeliveryOutcome};
+use crate::outcome::{notify_coordinator, record_failure, record_outcome};
 use crate::port_error::{PortError, with_long_retry, with_retry};
 use crate::ports::Ports;
-use crate::queue::{Message, QueueName, RetryDelay};
+use crate::queue::Message;
+use crate::retry::{RetryDecision, RetryDelay, decide_retry};
 use crate::settings::SettingsCache;
 use crate::stage::{AnyStage, StageRegistry, TaskContext, Work};
+use crate::sync::lock;
 use crate::trace::RunTrace;
 
-/// How long a lease lasts without being renewed.
+// How long a lease is valid without a renewal.
 const LEASE_DURATION: Duration = Duration::from_secs(30);
-/// How often it is renewed: so soon a ledger that forgot everything knows again who works on what. A call that takes
-/// less than that renews nothing.
+// How soon a ledger that lost everything learns again who works on what. Calls that take less time renew nothing.
 const LEASE_RENEWAL: Duration = Duration::from_secs(3);
-/// How long a redelivered task waits that the ledger does not know: by then whoever works on it has renewed its lease.
+// How long to wait with a redelivered task that the ledger does not know: by then a worker that still runs it has
+// renewed its lease.
 const RENEWAL_GRACE: Duration = Duration::from_millis(3_500);
-/// Leases that ran out before a task counts as poison: whoever takes it up goes away without a word.
+// Expired leases after which a task is poison: it crashes every worker that takes it.
 const MAX_CRASHES: u32 = 10;
 
-/// Performs tasks: the handler of lane queues.
+/// Executes tasks: the handler of lane queues.
 pub struct TaskExecutor<W: Work> {
     env: Env,
     ports: Ports,
     registry: StageRegistry<W>,
     tools: Arc<W::Tools>,
     settings: SettingsCache<W>,
-    /// The process: named in leases, and told what is done.
+    // The process that is named in leases; collects the counts.
     presence: Arc<HeartbeatReporter>,
     in_flight: Arc<InFlightTasks>,
-    /// Tasks whose lease this process took and has not given up.
+    // Tasks leased by this process and not yet released.
     leased: Mutex<HashSet<(RunId, TaskKey)>>,
 }
 
-/// The tasks this process works on: a lease keeps other processes away, this keeps duplicates in this one away.
+// Tasks running in this process. Leases exclude other processes; this excludes duplicates within the process.
 #[derive(Default)]
 struct InFlightTasks(Mutex<HashSet<(RunId, TaskKey)>>);
 
-/// Takes a task off the list when dropped, however its handler ends.
+// Removes the task on drop, however its handler ends.
 struct InFlightGuard(Arc<InFlightTasks>, (RunId, TaskKey));
 
 impl InFlightTasks {
     fn begin(self: &Arc<Self>, task: &TaskMessage) -> Option<InFlightGuard> {
         let name = task.id();
-        let is_new = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(name.clone());
+        let is_new = lock(&self.0).insert(name.clone());
         is_new.then(|| InFlightGuard(Arc::clone(self), name))
     }
 }
 
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        self.0
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.1);
+        lock(&self.0.0).remove(&self.1);
     }
 }
 
-/// How a delivery ended, and what becomes of the message.
 type HandleResult = (DeliveryOutcome, Disposition);
 
-/// What an attempt came to.
+/// Result of an attempt.
 enum StageResult {
     Outcome(Bytes),
     Failed(Failure),
 }
 
 impl<W: Work> TaskExecutor<W> {
-    /// A performer of the stages in `registry`, in the process of `heartbeat`.
+    /// An executor of the stages in `registry`, in the process of `presence`.
     pub fn new(
         env: Env,
         ports: Ports,
@@ -113,7 +105,7 @@ impl<W: Work> TaskExecutor<W> {
         }
     }
 
-    /// Performs under a span of its own, below the wave that published the task.
+    /// Executes the task in a span of its own, below the wave that published it.
     async fn execute_traced(
         &self,
         message: &Message,
@@ -139,7 +131,7 @@ impl<W: Work> TaskExecutor<W> {
             .await;
         let (outcome, disposition) = performed.unwrap_or_else(|error| {
             let _under = span.enter();
-            tracing::warn!(run = %task.run.run, stage = task.stage, %error, "a port is away; the task comes again");
+            tracing::warn!(run = %task.run.run, stage = task.stage, %error, "a port is unavailable; the task will be redelivered");
             (DeliveryOutcome::PortUnavailable, Disposition::Retry { delay: RetryDelay::Short, attempts: message.attempts })
         });
         span.record("outcome", outcome.name());
@@ -160,7 +152,7 @@ impl<W: Work> TaskExecutor<W> {
             tracing::info!(
                 stage = task.stage,
                 revision = task.revision,
-                "not a stage of this worker; leaving it to others"
+                "stage not supported by this worker; leaving it to others"
             );
             return Ok((DeliveryOutcome::Elsewhere, uncounted));
         };
@@ -175,7 +167,7 @@ impl<W: Work> TaskExecutor<W> {
         let Some(settings) = self.settings.load(&self.env, blobs, &task.settings).await? else {
             return Ok((DeliveryOutcome::Elsewhere, uncounted));
         };
-        // A duplicate of what is running right here is done with: what becomes of the task is in those hands.
+        // A duplicate of a task that runs in this process: that execution decides what becomes of the task.
         let Some(_working) = self.in_flight.begin(task) else {
             return Ok((DeliveryOutcome::Duplicate, Disposition::Ack));
         };
@@ -198,7 +190,7 @@ impl<W: Work> TaskExecutor<W> {
         };
         Span::current().record("attempt", attempts);
         let running = self.presence.start_task(task, self.env.now_ms());
-        // Looked for under the lease: whoever held it before has stored what it made, or never will.
+        // Checked under the lease: a previous holder has either stored its artifact by now, or never will.
         if let Some(outcome) = with_retry(&self.env, || {
             artifact::outcome(blobs, &task.run.scope, &task.key)
         })
@@ -222,7 +214,7 @@ impl<W: Work> TaskExecutor<W> {
             ports: &self.ports,
             env: &self.env,
         };
-        tracing::debug!(run = %task.run.run, stage = task.stage, task = %task.key, attempts, "a stage begins");
+        tracing::debug!(run = %task.run.run, stage = task.stage, task = %task.key, attempts, "stage started");
         match self.run_stage(stage, task, &context).await? {
             StageResult::Outcome(outcome) => {
                 self.record_outcome(task, TaskOutcome::Done(outcome))
@@ -236,12 +228,11 @@ impl<W: Work> TaskExecutor<W> {
         }
     }
 
-    /// Counts how an attempt ended, and how long it took.
     fn finish_attempt(&self, running: &RunningTask, how: AttemptOutcome) {
         metrics::attempt(running.stage(), running.finish(how, self.env.now_ms()));
     }
 
-    /// Whether a failure of the task, or of its whole run, is kept that the ledger does not know of (any more).
+    // A failure of the task or of its whole run may be in the blobs although the ledger no longer knows it.
     async fn has_recorded_failure(&self, task: &TaskMessage) -> Result<bool, PortError> {
         let run = &task.run.run;
         for name in [failure_key(run, &task.key), run_failure_key(run)] {
@@ -255,13 +246,14 @@ impl<W: Work> TaskExecutor<W> {
         Ok(false)
     }
 
-    /// Nothing is left to do but to say so: the first word of it may have been lost.
+    // Only the notification is left: the first one may have been lost.
     async fn on_already_ended(&self, task: &TaskMessage) -> Result<HandleResult, PortError> {
-        notify_coordinator(&self.env, &self.ports, &task.run).await?;
+        let completed = CoordinatorMessage::Completed(task.run.clone());
+        notify_coordinator(&self.env, &self.ports, &completed).await?;
         Ok((DeliveryOutcome::Ended, Disposition::Ack))
     }
 
-    /// Runs the stage under its deadline and stores what it made.
+    /// Runs the stage under its deadline and stores its artifact.
     async fn run_stage(
         &self,
         stage: &dyn AnyStage<W>,
@@ -293,7 +285,7 @@ impl<W: Work> TaskExecutor<W> {
             }
         };
         let blobs = self.ports.blobs.as_ref();
-        // Still under the lease: a store in trouble is when a second worker would pay for the same once more.
+        // Stored under the lease: while the store is in trouble a second worker must not pay for the same work again.
         let store = with_long_retry(&self.env, || {
             artifact.store(blobs, &task.run.scope, &task.key)
         });
@@ -315,7 +307,7 @@ impl<W: Work> TaskExecutor<W> {
         Span::current().record("code", &failure.code);
         match decide_retry(failure.kind, attempts) {
             RetryDecision::Retry { delay, counted } => {
-                tracing::info!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "failed, to be tried again");
+                tracing::info!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "task failed; it will be retried");
                 let next_ms = self.env.now_ms() + delay.duration().as_millis() as Millis;
                 let retry = Retry {
                     code: failure.code,
@@ -338,7 +330,7 @@ impl<W: Work> TaskExecutor<W> {
                 ))
             }
             RetryDecision::Final => {
-                tracing::warn!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "failed for good");
+                tracing::warn!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "task failed permanently");
                 let record = FailureRecord::new(failure, &task.stage, attempts, self.env.now_ms());
                 record_failure(&self.env, &self.ports, &task.run, &task.key, record).await?;
                 self.leased().remove(&task.id());
@@ -348,7 +340,7 @@ impl<W: Work> TaskExecutor<W> {
         }
     }
 
-    /// Records what became of the task and tells the coordinator. The artifact is already stored.
+    /// Records the outcome of a task whose artifact or failure is stored, and notifies the coordinator.
     async fn record_outcome(
         &self,
         task: &TaskMessage,
@@ -359,9 +351,9 @@ impl<W: Work> TaskExecutor<W> {
         Ok(())
     }
 
-    /// Takes the lease. A ledger that does not know the task has forgotten it, and with it who works on what. A message that
-    /// someone else had may then be of a task that is being paid for: the ledger is asked once more when those who are at
-    /// work have renewed their leases.
+    // A ledger that does not know the task has lost its state, and with it all leases. A redelivered message may then
+    // belong to a task that another worker is still paying for. Wait until running workers have renewed their leases,
+    // then ask again.
     async fn acquire_lease(
         &self,
         task: &TaskMessage,
@@ -393,7 +385,7 @@ impl<W: Work> TaskExecutor<W> {
         let until = now + LEASE_DURATION.as_millis() as Millis;
         let ledger = &self.ports.ledger;
         let holder = self.presence.process();
-        self.leased().insert(task.id()); // before it is known: a lease may have been taken by a call that failed
+        self.leased().insert(task.id()); // before the call: a failed call may still have taken the lease
         let lease = with_retry(&self.env, || {
             ledger.lease(&task.run.run, &task.key, holder, now, until)
         })
@@ -416,10 +408,10 @@ impl<W: Work> TaskExecutor<W> {
     }
 
     fn leased(&self) -> MutexGuard<'_, HashSet<(RunId, TaskKey)>> {
-        self.leased.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.leased)
     }
 
-    /// Waits for `work`, renewing the lease beside it.
+    /// Waits for `work` while renewing the lease.
     async fn while_leased<T>(&self, task: &TaskMessage, work: impl Future<Output = T>) -> T {
         tokio::select! {
             biased;
@@ -432,7 +424,7 @@ impl<W: Work> TaskExecutor<W> {
         loop {
             self.env.sleep(LEASE_RENEWAL).await;
             if let Err(error) = self.try_lease(task).await {
-                tracing::warn!(stage = task.stage, %error, "lease could not be renewed; going on");
+                tracing::warn!(stage = task.stage, %error, "cannot renew lease; continuing");
             }
         }
     }
@@ -444,7 +436,7 @@ impl<W: Work> Handler for TaskExecutor<W> {
         let task: TaskMessage = match serde_json::from_slice(&message.body) {
             Ok(task) => task,
             Err(error) => {
-                tracing::error!(%error, "a message that is no task");
+                tracing::error!(%error, "unreadable task message");
                 return Disposition::DeadLetter;
             }
         };
@@ -457,7 +449,7 @@ impl<W: Work> Handler for TaskExecutor<W> {
         disposition
     }
 
-    /// Gives up the lease, uncounted, so that whoever gets the message next can begin at once.
+    // Releases the lease without counting an attempt, so that the next receiver can start at once.
     async fn on_interrupted(&self, message: &Message) {
         let Ok(task) = serde_json::from_slice::<TaskMessage>(&message.body) else {
             return;
@@ -471,114 +463,7 @@ impl<W: Work> Handler for TaskExecutor<W> {
             return;
         }
         if let Err(error) = self.release(&task, None).await {
-            tracing::warn!(run = %task.run.run, stage = task.stage, %error, "the lease of a task that was cut off runs out by itself");
+            tracing::warn!(run = %task.run.run, stage = task.stage, %error, "cannot release the lease of an interrupted task; it will expire");
         }
-    }
-}
-
-/// Stores a final failure of a task and tells the coordinator.
-pub(crate) async fn record_failure(
-    env: &Env,
-    ports: &Ports,
-    run: &RunRef,
-    key: &TaskKey,
-    record: FailureRecord,
-) -> Result<(), PortError> {
-    let json = serde_json::to_vec(&record)
-        .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
-    let name = failure_key(&run.run, key);
-    with_retry(env, || ports.blobs.put(&name, json.clone().into())).await?;
-    record_outcome(env, ports, run, key, TaskOutcome::Failed(record)).await
-}
-
-async fn record_outcome(
-    env: &Env,
-    ports: &Ports,
-    run: &RunRef,
-    key: &TaskKey,
-    entry: TaskOutcome,
-) -> Result<(), PortError> {
-    with_retry(env, || ports.ledger.record(&run.run, key, entry.clone())).await?;
-    notify_coordinator(env, ports, run).await
-}
-
-/// Tells whoever coordinates `run` that something of it ended.
-async fn notify_coordinator(env: &Env, ports: &Ports, run: &RunRef) -> Result<(), PortError> {
-    let message = encode(&CoordinatorMessage::Completed(run.clone()))?;
-    with_retry(env, || {
-        ports
-            .queue
-            .publish(QueueName::for_run(&run.run), vec![message.clone()])
-    })
-    .await
-}
-
-/// A task that takes down whoever works on it.
-fn poison_failure(stage: &str) -> Failure {
-    Failure {
-        kind: FailureKind::Poison,
-        code: "engine.poison".into(),
-        message: format!("{stage} could not be handled by any worker, again and again"),
-        next: Some("look for crashes in the workers' logs, then run the document again".into()),
-    }
-}
-
-/// Handles dead letters: a task that no one could handle failed for good, and its flow goes on or fails (rule 6).
-pub struct DeadLetterHandler {
-    /// The world.
-    pub env: Env,
-    /// The ports.
-    pub ports: Ports,
-}
-
-#[async_trait]
-impl Handler for DeadLetterHandler {
-    async fn handle(&self, message: &Message, _redeliveries: u32) -> Disposition {
-        metrics::dead_letter();
-        let recorded = match serde_json::from_slice::<TaskMessage>(&message.body) {
-            Ok(task) => self.record(&task, message).await,
-            Err(_) => {
-                dead_letter::record(
-                    &self.env,
-                    self.ports.blobs.as_ref(),
-                    message,
-                    "it cannot be read",
-                )
-                .await
-            }
-        };
-        match recorded {
-            Ok(()) => Disposition::Ack,
-            Err(error) => {
-                tracing::warn!(%error, "dead letter could not be recorded; trying again");
-                Disposition::Retry {
-                    delay: RetryDelay::Short,
-                    attempts: message.attempts,
-                }
-            }
-        }
-    }
-}
-
-impl DeadLetterHandler {
-    async fn record(&self, task: &TaskMessage, message: &Message) -> Result<(), PortError> {
-        let env = &self.env;
-        let blobs = self.ports.blobs.as_ref();
-        if let Some(outcome) =
-            with_retry(env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await?
-        {
-            return record_outcome(
-                env,
-                &self.ports,
-                &task.run,
-                &task.key,
-                TaskOutcome::Done(outcome),
-            )
-            .await;
-        }
-        let poison = poison_failure(&task.stage);
-        dead_letter::record(env, blobs, message, &poison.message).await?;
-        let record = FailureRecord::new(poison, &task.stage, message.attempts, env.now_ms());
-        record_failure(env, &self.ports, &task.run, &task.key, record).await
     }
 }

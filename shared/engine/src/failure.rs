@@ -1,48 +1,38 @@
-//! What can go wrong, and the only place that decides what happens then.
+//! Failures of stages, and the records that are kept of them.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::env::Millis;
-use crate::queue::RetryDelay;
 
-/// How often a task is tried before its failure is final.
-pub const MAX_ATTEMPTS: u32 = 5;
-
-/// Why a stage did not produce its outcome.
+/// Why a stage produced no outcome.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Failure {
-    /// What to do about it.
     pub kind: FailureKind,
     /// Stable code, e.g. `pdf.encrypted_password`.
     pub code: String,
-    /// One sentence, lower case, no full stop, naming the thing.
+    /// One sentence, lower case, no full stop, naming what failed.
     pub message: String,
-    /// What a person can do about it: a command, or a sentence.
+    /// What the reader can do about it: a command, or a sentence.
     pub next: Option<String>,
 }
 
-/// The kinds of failure (architecture §7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// May pass: tried again after a pause, counted.
+    /// May succeed later: retried after a delay, counted as an attempt.
     Transient,
-    /// Too early: tried again after at least `after_ms`, not counted.
-    Throttled {
-        /// Milliseconds.
-        after_ms: u64,
-    },
-    /// Will not pass: becomes the run's outcome for this task.
+    /// Too early: retried after at least `after_ms`, not counted as an attempt.
+    Throttled { after_ms: u64 },
+    /// Will fail again: recorded as the outcome of the task.
     Permanent,
-    /// The message could not be handled at all, again and again.
+    /// Crashes or defeats every worker that takes the message.
     Poison,
 }
 
 impl Failure {
-    /// A failure that may pass.
     pub fn transient(code: &str, message: impl Into<String>) -> Self {
         Self {
             kind: FailureKind::Transient,
@@ -52,7 +42,6 @@ impl Failure {
         }
     }
 
-    /// A failure that will not pass.
     pub fn permanent(code: &str, message: impl Into<String>) -> Self {
         Self {
             kind: FailureKind::Permanent,
@@ -62,7 +51,6 @@ impl Failure {
         }
     }
 
-    /// Too early; not counted as an attempt.
     pub fn throttled(code: &str, message: impl Into<String>, after: Duration) -> Self {
         let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
         Self {
@@ -73,7 +61,6 @@ impl Failure {
         }
     }
 
-    /// The same with a next step.
     #[must_use]
     pub fn with_next(mut self, next: impl Into<String>) -> Self {
         self.next = Some(next.into());
@@ -81,33 +68,26 @@ impl Failure {
     }
 }
 
-/// A failure as it is kept: it belongs to a run, and a new run does not see it.
+/// A failure as stored. It belongs to one run; a new run of the same document starts without it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailureRecord {
-    /// Stable code.
     pub code: String,
-    /// One sentence.
     pub message: String,
-    /// What a person can do about it.
     pub next: Option<String>,
-    /// The stage that failed.
     pub stage: String,
-    /// How often it was tried.
     pub attempts: u32,
-    /// When it became final.
     pub at_ms: Millis,
 }
 
 impl FailureRecord {
-    /// The code under which a cancelled run keeps its record, where a failed one keeps its failure.
+    /// Code of the record that is stored for a cancelled run.
     pub(crate) const CANCELLED: &str = "engine.cancelled";
 
-    /// Whether the run was cancelled, and did not fail.
     pub fn is_cancelled(&self) -> bool {
         self.code == Self::CANCELLED
     }
 
-    /// The record of `failure`, cut to what fits in a message.
+    /// The record of `failure`, clipped to fit in a message.
     pub fn new(failure: Failure, stage: &str, attempts: u32, at_ms: Millis) -> Self {
         let Failure {
             code,
@@ -126,7 +106,7 @@ impl FailureRecord {
         .clipped()
     }
 
-    /// The same, cut to what fits in a message beside the names it travels with; control characters become spaces.
+    /// Clips all texts so that the record fits in a message; control characters become spaces.
     #[must_use]
     pub fn clipped(self) -> Self {
         Self {
@@ -139,7 +119,7 @@ impl FailureRecord {
     }
 }
 
-/// At most `bytes` bytes of `text`, without control characters, which JSON would write in six bytes each.
+// Control characters are replaced because JSON escapes each of them as six bytes.
 fn clip(text: &str, bytes: usize) -> String {
     let end = (0..=bytes.min(text.len()))
         .rev()
@@ -151,60 +131,9 @@ fn clip(text: &str, bytes: usize) -> String {
         .collect()
 }
 
-/// What happens to a task that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RetryDecision {
-    /// Tried again from this rung of the ladder; `counted` says whether the attempt is.
-    Retry {
-        /// How long it waits.
-        delay: RetryDelay,
-        /// Whether the attempt counts.
-        counted: bool,
-    },
-    /// The failure is the run's outcome for this task.
-    Final,
-}
-
-/// Decides. `attempts` counts this one; it is the larger of what the message and the ledger say.
-pub fn decide_retry(kind: FailureKind, attempts: u32) -> RetryDecision {
-    match kind {
-        FailureKind::Permanent | FailureKind::Poison => RetryDecision::Final,
-        FailureKind::Transient if attempts >= MAX_ATTEMPTS => RetryDecision::Final,
-        FailureKind::Transient => RetryDecision::Retry {
-            delay: RetryDelay::for_attempt(attempts),
-            counted: true,
-        },
-        FailureKind::Throttled { after_ms } => RetryDecision::Retry {
-            delay: RetryDelay::at_least(after_ms),
-            counted: false,
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn transient_failures_are_retried_with_growing_delays() {
-        let consequences: Vec<_> = (1..=5)
-            .map(|n| decide_retry(FailureKind::Transient, n))
-            .collect();
-        let again = |delay| RetryDecision::Retry {
-            delay,
-            counted: true,
-        };
-        assert_eq!(
-            consequences,
-            [
-                again(RetryDelay::Short),
-                again(RetryDelay::Short),
-                again(RetryDelay::Medium),
-                again(RetryDelay::Long),
-                RetryDecision::Final
-            ]
-        );
-    }
 
     #[test]
     fn failure_record_is_clipped_to_message_size() {
@@ -212,19 +141,5 @@ mod tests {
             .with_next("\\".repeat(5_000));
         let record = FailureRecord::new(failure, &"s".repeat(5_000), 1, 0);
         assert!(serde_json::to_vec(&record).unwrap().len() < crate::queue::MAX_MESSAGE_BYTES - 600);
-    }
-
-    #[test]
-    fn throttled_attempts_are_uncounted_and_always_retried() {
-        for attempts in [1, 5, 500] {
-            let kind = FailureKind::Throttled { after_ms: 10_000 };
-            assert_eq!(
-                decide_retry(kind, attempts),
-                RetryDecision::Retry {
-                    delay: RetryDelay::Medium,
-                    counted: false
-                }
-            );
-        }
     }
 }

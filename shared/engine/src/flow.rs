@@ -1,7 +1,6 @@
-//! What a kind of work must say to be coordinated: its flow, and how a submitted entry becomes a run.
+//! What a kind of work must implement to be coordinated: its flow, and how an entry becomes a run.
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 
 use crate::env::Env;
 use crate::key::RunHeader;
@@ -11,104 +10,19 @@ use crate::ports::Ports;
 use crate::replay::{FlowStop, Replay};
 use crate::stage::Work;
 
-/// One thing a job asks for: opaque to the engine but for its size.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobEntry {
-    /// Estimated work, in tokens or any one unit: fairness between collections is measured in it.
-    pub weight: u64,
-    /// What the work's [`Flow::claim`] reads.
-    pub input: serde_json::Value,
-}
+pub use crate::jobs::{JobEntry, JobManifest, JobOptions, MaxFailed};
 
-/// What a job asks for, and under which settings. Written once.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct JobManifest {
-    /// The job's name.
-    pub job: crate::key::JobId,
-    /// The tenant.
-    pub collection: String,
-    /// Digest of the settings.
-    pub settings: String,
-    /// Who waits.
-    pub class: crate::key::Priority,
-    /// Number of entries; they lie in chunks under `jobs/{job}/entries/`.
-    pub entries: u64,
-    /// When it was submitted.
-    pub submitted_ms: crate::env::Millis,
-    /// What else was agreed.
-    #[serde(flatten)]
-    pub terms: JobOptions,
-}
-
-/// What a job was submitted with beside its entries.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct JobOptions {
-    /// What was submitted, for people.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub label: String,
-    /// The name it was given, if any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// How many failures end it; any number where there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_failed: Option<MaxFailed>,
-    /// What it may spend; any amount where there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<crate::jobs::JobBudget>,
-    /// The attempt to submit it that counts: its entries lie under this.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub attempt: String,
-}
-
-/// How many failures are too many.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MaxFailed {
-    /// More than this many entries.
-    Count(u64),
-    /// More than this share (0–1) of all entries.
-    Share(f64),
-}
-
-impl std::str::FromStr for MaxFailed {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is neither a number nor a share such as 2%");
-        match text
-            .strip_suffix('%')
-            .map(|percent| percent.trim().parse::<f64>())
-        {
-            Some(Ok(percent)) if (0.0..=100.0).contains(&percent) => {
-                Ok(Self::Share(percent / 100.0))
-            }
-            Some(_) => Err(wrong()),
-            None => text.parse().map(Self::Count).map_err(|_| wrong()),
-        }
-    }
-}
-
-impl MaxFailed {
-    /// Whether `failed` of `total` are too many.
-    pub fn exceeded(self, failed: u64, total: u64) -> bool {
-        match self {
-            Self::Count(most) => failed > most,
-            Self::Share(share) => failed as f64 > share * total as f64,
-        }
-    }
-}
-
-/// How a flow came to its end.
+/// Result of a finished flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowOutput {
-    /// Gaps recorded in the result.
+    /// Number of gaps recorded in the result.
     pub gaps: u32,
 }
 
-/// What became of a submitted entry.
+/// Result of claiming an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimOutcome {
-    /// A run: new, or open since an earlier submission of the same version.
+    /// A run: new, or still open from an earlier submission of the same version.
     Run(RunHeader),
     /// Nothing to do.
     Ended(RunOutcome),
@@ -117,20 +31,19 @@ pub enum ClaimOutcome {
 /// Work that a coordinator can drive.
 #[async_trait]
 pub trait Flow: Work {
-    /// Raised when the flow changes; a coordinator leaves runs of a newer flow alone.
+    /// Increased when the flow changes; coordinators leave runs of a newer revision alone.
     const REVISION: u32;
 
-    /// The flow: deterministic, reads top to bottom, asks `replay` for outcomes (I-4).
+    /// The flow: deterministic code that reads outcomes from `replay` (I-4).
     ///
     /// # Errors
     /// [`FlowStop`] when outcomes are missing or a failure ends the run.
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop>;
 
-    /// Claims the version an entry names, create-only, or says that there is nothing to do. Asked again after a crash,
-    /// it must give the same run.
+    /// Claims the version that an entry names, create-only. Must return the same run when called again after a crash.
     ///
     /// # Errors
-    /// [`PortError`] when a port is away: the entry is claimed later.
+    /// [`PortError`] when a port is unavailable; the entry is claimed again later.
     async fn claim(
         env: &Env,
         ports: &Ports,
@@ -138,37 +51,13 @@ pub trait Flow: Work {
         entry: &JobEntry,
     ) -> Result<ClaimOutcome, PortError>;
 
-    /// How a run ended, from the blobs alone; `None` while it has not.
+    /// How a run ended, from the blobs alone; `None` while it is open.
     ///
     /// # Errors
-    /// [`PortError`] when a port is away.
+    /// [`PortError`] when a port is unavailable.
     async fn run_outcome(
         env: &Env,
         ports: &Ports,
         run: &RunHeader,
     ) -> Result<Option<RunOutcome>, PortError>;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn max_failed_accepts_count_or_share() {
-        let limit = |text: &str| text.parse::<MaxFailed>().unwrap();
-        assert!(!limit("3").exceeded(3, 10) && limit("3").exceeded(4, 10));
-        assert!(!limit("2%").exceeded(2, 100) && limit("2%").exceeded(3, 100));
-        for wrong in ["some", "-1", "-1%", "200%", "NaN%"] {
-            assert!(wrong.parse::<MaxFailed>().is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn older_manifests_are_still_readable() {
-        let json = r#"{"job":"j","collection":"c","settings":"s","class":"bulk","entries":1,"submitted_ms":5}"#;
-        assert_eq!(
-            serde_json::from_str::<JobManifest>(json).unwrap().terms,
-            JobOptions::default()
-        );
-    }
 }

@@ -1,37 +1,36 @@
-//! Names of work: jobs, runs, tasks.
+//! Ids and keys of jobs, runs and tasks, and the blob keys derived from them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Identifies a task by what it reads: the digest of stage, revision, parameters and the content digests of its input.
+/// Identifies a task by what it reads: the digest of stage, revision, parameters and content digests of its input.
 ///
-/// It never contains a document id, an artifact key, an absolute page number, a section id or a path: two tasks that
-/// read the same have the same key. 128 bits, printed as 32 hexadecimal digits.
+/// It never contains a document id, artifact key, absolute page number, section id or path, so two tasks that read the
+/// same content share a key. 128 bits, printed as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TaskKey([u8; 16]);
 
 impl TaskKey {
-    /// Starts the identity of a task of `stage` at `revision`.
+    /// Starts the key of a task of `stage` at `revision`.
     pub fn builder(stage: &str, revision: u32) -> TaskKeyBuilder {
         let mut identity = TaskKeyBuilder(blake3::Hasher::new());
         identity.text(stage).number(u64::from(revision));
         identity
     }
 
-    /// The first eight digits, for people.
+    /// The first eight digits, for display.
     pub fn short(&self) -> String {
         self.to_string().chars().take(8).collect()
     }
 }
 
-/// Collects what a task reads. Every part is written with its length, so that ("ab", "c") and ("a", "bc") differ.
+// Each part is written with its length, so that ("ab", "c") and ("a", "bc") differ.
 pub struct TaskKeyBuilder(blake3::Hasher);
 
 impl TaskKeyBuilder {
-    /// Adds bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.0
             .update(&(bytes.len() as u64).to_le_bytes())
@@ -39,17 +38,14 @@ impl TaskKeyBuilder {
         self
     }
 
-    /// Adds a text.
     pub fn text(&mut self, text: &str) -> &mut Self {
         self.bytes(text.as_bytes())
     }
 
-    /// Adds a number.
     pub fn number(&mut self, number: u64) -> &mut Self {
         self.bytes(&number.to_le_bytes())
     }
 
-    /// The key.
     pub fn finish(&self) -> TaskKey {
         let mut key = [0u8; 16];
         key.copy_from_slice(&self.0.finalize().as_bytes()[..16]);
@@ -113,43 +109,40 @@ macro_rules! name {
 }
 
 name!(
-    /// A job: what one submission asked for.
+    /// Id of a job: one submission.
     JobId
 );
 name!(
-    /// A run: one version of one document under one settings digest. Unique across collections.
+    /// Id of a run: one version of one document under one settings digest. Unique across collections.
     RunId
 );
 
-/// Where a run's header lies, and what to call the run. Travels in every message of the run.
+/// Reference to a run, carried by every message of the run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunRef {
-    /// The run.
     pub run: RunId,
     /// Blob key of its [`RunHeader`].
     pub header: String,
-    /// Blob prefix of everything that belongs to its subject; its artifacts lie under `{scope}/a/`.
+    /// Blob prefix of the run's subject; its artifacts are stored under `{scope}/a/`.
     pub scope: String,
 }
 
-/// What a run is about; claimed create-only, so that two submissions of the same version are one run.
+/// Describes a run. Written create-only, so that two submissions of the same version are one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunHeader {
-    /// Its name and place.
     pub at: RunRef,
-    /// Digest of the settings it works under; they lie at `settings/{digest}`.
+    /// Digest of the settings, which are stored at `settings/{digest}`.
     pub settings: String,
-    /// The revision of the flow that opened it; older coordinators leave newer runs alone.
+    /// Revision of the flow that opened the run; coordinators leave runs of a newer revision alone.
     pub flow_revision: u32,
-    /// Who waits for it.
     pub class: Priority,
-    /// The job that claimed it first; later jobs may wait for it too.
+    /// The job that claimed the run first; later jobs may wait for it too.
     pub opened_by: JobId,
-    /// What the flow reads: opaque to the engine.
+    /// Input of the flow; opaque to the engine.
     pub input: serde_json::Value,
 }
 
-/// Whether someone waits. Bulk never starves a person (I-11).
+/// Priority class. Bulk work never starves interactive work (I-11).
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -164,15 +157,24 @@ pub enum Priority {
 
 /// Blob key of an artifact.
 pub fn artifact_key(scope: &str, key: &TaskKey) -> String {
-    format!("{scope}/a/{key}")
+    format!("{}{key}", artifacts_prefix(scope))
 }
 
-/// Blob key of a recorded failure of a run's task.
+pub(crate) fn artifacts_prefix(scope: &str) -> String {
+    format!("{scope}/a/")
+}
+
+/// Blob key of the recorded failure of a task.
 pub fn failure_key(run: &RunId, key: &TaskKey) -> String {
     format!("{}{key}.json", failures_prefix(run))
 }
 
-/// Prefix of the recorded failures of a run's tasks.
+/// Blob key of the failure record of a whole run (failed or cancelled).
+pub fn run_failure_key(run: &RunId) -> String {
+    format!("{}document.json", failures_prefix(run))
+}
+
+/// Blob prefix of the recorded failures of a run.
 pub fn failures_prefix(run: &RunId) -> String {
     format!("runs/{run}/failed/")
 }

@@ -1,16 +1,16 @@
-//! How long things lately took: tasks from publication to outcome (the backlog, as a coordinator sees it: rule 9), and
-//! stages from beginning to end.
+//! Recent latencies: of tasks from publication to outcome (which shows a backlog), and of stages.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::env::Millis;
+use crate::sync::lock;
 
-/// How long what was seen counts: between one and two windows.
+// A sample counts for one to two windows.
 const WINDOW_MS: Millis = 300_000;
-/// Four buckets per power of two of milliseconds: what is read is at most a quarter too much.
+// Four buckets per power of two of milliseconds: a quantile is at most a quarter too high.
 const BUCKETS: usize = 160;
 
-/// A histogram of times over the last minutes.
+/// A histogram of the latencies of the last minutes.
 #[derive(Default)]
 pub(crate) struct LatencyHistogram(Mutex<HistogramWindows>);
 
@@ -30,17 +30,16 @@ impl Default for HistogramBuckets {
 }
 
 impl LatencyHistogram {
-    /// Notes that something took this long.
     pub(crate) fn record(&self, now_ms: Millis, took_ms: Millis) {
         self.windows(now_ms).current.0[bucket_index(took_ms)] += 1;
     }
 
-    /// What 99 of 100 did not exceed; 0 when nothing was seen.
+    /// The 99th percentile; 0 without samples.
     pub(crate) fn p99_ms(&self, now_ms: Millis) -> Millis {
         self.quantile_ms(now_ms, 99)
     }
 
-    /// What `per_cent` of 100 did not exceed (up to a quarter more); 0 when nothing was seen.
+    /// The given percentile, up to a quarter too high; 0 without samples.
     pub(crate) fn quantile_ms(&self, now_ms: Millis, per_cent: u64) -> Millis {
         let windows = self.windows(now_ms);
         let counts: Vec<u64> = windows
@@ -62,7 +61,7 @@ impl LatencyHistogram {
     }
 
     fn windows(&self, now_ms: Millis) -> MutexGuard<'_, HistogramWindows> {
-        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut windows = lock(&self.0);
         if now_ms >= windows.since_ms + 2 * WINDOW_MS {
             *windows = HistogramWindows {
                 since_ms: now_ms,
@@ -76,7 +75,6 @@ impl LatencyHistogram {
     }
 }
 
-/// The bucket of a time.
 fn bucket_index(took_ms: Millis) -> usize {
     match took_ms.checked_ilog2() {
         None | Some(0 | 1) => took_ms as usize,
@@ -86,7 +84,7 @@ fn bucket_index(took_ms: Millis) -> usize {
     }
 }
 
-/// The longest time in a bucket.
+/// Upper bound of a bucket, inclusive.
 fn upper_bound_ms(bucket: usize) -> Millis {
     match bucket {
         0..=3 => bucket as Millis,

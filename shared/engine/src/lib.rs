@@ -1,15 +1,15 @@
-//! The job runtime. It has never heard of documents.
+//! A runtime for durable jobs, independent of what the jobs do.
 //!
-//! - A [`stage`] is a struct with one async `run`; its result is an [`artifact`], written once under a key derived from
+//! - A [`stage`] is a struct with one async `run`. Its result is an [`artifact`], written once under a key derived from
 //!   what the stage reads. A stage whose artifact exists never runs again.
-//! - A [`flow`] is ordinary Rust that is replayed ([`replay`]): it asks for outcomes and stops where some are missing.
-//! - A coordinator ([`coordinator`]) publishes what flows want; workers ([`executor`]) store, emit, and only then
-//!   acknowledge ([`consumer`]).
-//! - All of it stands on four ports: [`queue`], [`ledger`], [`blobs`], [`limit`].
+//! - A [`flow`] is ordinary Rust that is replayed ([`replay`]): it reads outcomes and stops where one is missing.
+//! - A coordinator ([`coordinator`]) publishes the tasks that flows request. Workers ([`executor`]) store, notify, and
+//!   only then acknowledge ([`consumer`]).
+//! - Everything runs on four ports: [`queue`], [`ledger`], [`blobs`], [`limit`].
 //!
-//! Checkpoint, idempotency key, cache and unit of retry are the same thing, so a lost message only delays, and a crash
-//! or a second run pays for nothing twice. What the engine refuses to do: overwrite an object, acknowledge before the
-//! result is stored, or carry text in a message.
+//! The artifact is checkpoint, idempotency key, cache entry and unit of retry at once. A lost message therefore only
+//! delays a job, and neither a crash nor a second run pays for the same work twice. The engine never overwrites an
+//! object, never acknowledges before a result is stored, and never puts document text into a message.
 
 pub mod artifact;
 pub mod blobs;
@@ -29,17 +29,21 @@ pub mod ledger;
 pub mod limit;
 pub mod message;
 mod metrics;
+mod outcome;
 pub mod port_error;
 pub mod ports;
 pub mod queue;
 pub mod redis_client;
 pub mod replay;
+pub mod retry;
 pub mod round_robin;
 mod run;
 pub mod s3;
+mod schedule;
 pub mod secret;
 pub mod settings;
 pub mod stage;
+mod sync;
 pub mod tls;
 mod trace;
 

@@ -1,4 +1,4 @@
-//! What travels between processes: tasks to workers, news to coordinators. Never text of a document (I-6).
+//! Messages between processes: tasks for workers, notifications for coordinators. Never document text (I-6).
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -7,45 +7,26 @@ use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::key::{JobId, Priority, RunId, RunRef, TaskKey};
 use crate::port_error::PortError;
-use crate::queue::{MAX_MESSAGE_BYTES, Message};
+use crate::queue::{MAX_MESSAGE_BYTES, Message, QueueName};
 
-/// A task for a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TaskMessage {
-    /// The run that wants it.
     pub run: RunRef,
-    /// Its key.
     pub key: TaskKey,
-    /// The stage.
     pub stage: String,
-    /// The stage's revision.
     pub revision: u32,
-    /// Digest of the settings; workers load them by it.
+    /// Digest of the settings, by which workers load them.
     pub settings: String,
-    /// Who waits.
     pub class: Priority,
-    /// When it was published; 0 by programs that did not say.
+    /// Publication time; 0 if the publisher did not set it.
     #[serde(default)]
     pub published_ms: Millis,
-    /// The stage struct.
+    /// The stage struct as JSON.
     pub payload: Box<RawValue>,
 }
 
-impl RunOutcome {
-    /// Its stable word.
-    pub fn name(&self) -> &'static str {
-        match self {
-            RunOutcome::Done => "done",
-            RunOutcome::DoneWithGaps(_) => "done_with_gaps",
-            RunOutcome::Unchanged => "unchanged",
-            RunOutcome::Failed(_) => "failed",
-            RunOutcome::Cancelled => "cancelled",
-        }
-    }
-}
-
 impl TaskMessage {
-    /// Names the task: the same key in two runs is two tasks.
+    // The same key in two runs is two tasks.
     pub(crate) fn id(&self) -> (RunId, TaskKey) {
         (self.run.run.clone(), self.key)
     }
@@ -55,20 +36,29 @@ impl TaskMessage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
-    /// With everything.
     Done,
-    /// With this many recorded gaps.
+    /// Number of recorded gaps.
     DoneWithGaps(u32),
-    /// There was nothing to do: the same version was finished before.
+    /// The same version had been finished before.
     Unchanged,
-    /// Without a result.
     Failed(FailureRecord),
-    /// Before its end: no job waited for it any more.
+    /// No job waited for the run any more.
     Cancelled,
 }
 
 impl RunOutcome {
-    /// The ending that the record of a run's failure stands for.
+    /// Stable name, as in JSON and metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            RunOutcome::Done => "done",
+            RunOutcome::DoneWithGaps(_) => "done_with_gaps",
+            RunOutcome::Unchanged => "unchanged",
+            RunOutcome::Failed(_) => "failed",
+            RunOutcome::Cancelled => "cancelled",
+        }
+    }
+
+    /// The outcome that a stored failure record stands for.
     pub fn from_record(record: FailureRecord) -> Self {
         if record.is_cancelled() {
             Self::Cancelled
@@ -77,14 +67,14 @@ impl RunOutcome {
         }
     }
 
-    /// The record that is kept of an ending without a result.
+    /// The record to store for an outcome without a result.
     pub(crate) fn failure_record(&self, at_ms: Millis) -> Option<FailureRecord> {
         match self {
             Self::Failed(record) => Some(record.clone()),
             Self::Cancelled => Some(FailureRecord {
                 code: FailureRecord::CANCELLED.into(),
                 message: "the job that asked for it was cancelled".into(),
-                next: Some("submit it again: what was made is kept".into()),
+                next: Some("submit it again; finished work is reused".into()),
                 stage: "submit".into(),
                 attempts: 1,
                 at_ms,
@@ -94,41 +84,45 @@ impl RunOutcome {
     }
 }
 
-/// News for a coordinator.
+/// Notification for a coordinator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CoordinatorMessage {
     /// A task of a run has an outcome or a final failure.
     Completed(RunRef),
-    /// Take up a run, and look whether anything it wants is overdue.
+    /// Load the run if needed, and republish its overdue tasks.
     Wake(RunRef),
-    /// Take up a job, or look after it.
+    /// Load the job if needed, and check it.
     Job(JobId),
-    /// A run that a job waits for ended.
+    /// A run that the job waits for has ended.
     Ended {
-        /// The job.
         job: JobId,
-        /// The run.
         run: RunId,
-        /// How.
         ending: RunOutcome,
-        /// Tasks it had outcomes of, where that is known.
+        /// Number of tasks of the run that have an outcome; 0 if unknown.
         #[serde(default)]
         tasks: u64,
     },
-    /// A job that waited for a run was cancelled: does anyone still?
-    Abandoned {
-        /// The job.
-        job: JobId,
-        /// The run.
-        run: RunRef,
-    },
+    /// A job that waited for the run was cancelled; check whether another still waits.
+    Abandoned { job: JobId, run: RunRef },
 }
 
-/// Writes a message body.
+impl CoordinatorMessage {
+    /// The flow queue of the run or job that the message is addressed to.
+    pub(crate) fn queue(&self) -> QueueName {
+        match self {
+            Self::Completed(run) | Self::Wake(run) | Self::Abandoned { run, .. } => {
+                QueueName::for_run(&run.run)
+            }
+            Self::Job(job) | Self::Ended { job, .. } => QueueName::flow_for(&job.0),
+        }
+    }
+}
+
+/// Encodes a message body.
 ///
 /// # Errors
-/// A lasting [`PortError`] when it is over the limit.
+/// A permanent [`PortError`] when the body is larger than [`MAX_MESSAGE_BYTES`].
 pub fn encode(value: &impl Serialize) -> Result<Message, PortError> {
     let body = serde_json::to_vec(value)
         .map_err(|error| PortError::permanent("queue", "encode", error.to_string()))?;

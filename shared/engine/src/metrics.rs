@@ -1,5 +1,5 @@
-//! What the engine counts and times, all in one place: `docs/METRICS.md` says what each name means. Where no recorder is
-//! installed, nothing is counted. Labels are few and bounded: never a document, run, job or task.
+//! All metrics of the engine; `docs/METRICS.md` documents each name. Without a recorder nothing is counted. Labels are
+//! few and bounded: never a document, run, job or task.
 
 use std::time::Duration;
 
@@ -11,37 +11,32 @@ use crate::message::RunOutcome;
 use crate::port_error::PortError;
 use crate::queue::{Lane, QueueName};
 
-/// How a delivery of a task was answered for.
+/// Metric label: how a delivery of a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeliveryOutcome {
-    /// It has an outcome now.
     Done,
-    /// Its artifact was there already.
+    /// Its artifact existed already.
     Reused,
-    /// It failed for good.
     Failed,
-    /// It failed, and is tried again.
     Retried,
-    /// It was too early; tried again, uncounted.
+    /// Too early; retried without counting an attempt.
     Throttled,
-    /// Someone else works on it.
+    /// Another worker has the lease.
     LeasedElsewhere,
-    /// It had ended before.
+    /// The task had ended before.
     Ended,
-    /// It runs right here.
+    /// The task already runs in this process.
     Duplicate,
-    /// It needs a stage or settings that this process does not have.
+    /// Needs a stage or settings that this process does not have.
     Elsewhere,
-    /// A port was away.
     PortUnavailable,
-    /// It takes its workers down.
+    /// Crashed too many workers.
     Poison,
-    /// The grace period cut it off.
+    /// Interrupted at the end of the grace period.
     CutOff,
 }
 
 impl DeliveryOutcome {
-    /// The label.
     pub(crate) fn name(self) -> &'static str {
         match self {
             DeliveryOutcome::Done => "done",
@@ -60,25 +55,24 @@ impl DeliveryOutcome {
     }
 }
 
-/// Counts a delivery of a task; a name that is no stage of this process is `unknown`.
+// Names that are not a stage of this process share one label, so that foreign messages cannot add labels.
 pub(crate) fn task(stage: Option<&str>, outcome: DeliveryOutcome) {
     let stage = stage.unwrap_or("unknown").to_string();
     counter!("stemma_tasks_total", "stage" => stage, "outcome" => outcome.name()).increment(1);
 }
 
-/// Times an attempt that ended by itself.
 pub(crate) fn attempt(stage: &str, spent_ms: Millis) {
     histogram!("stemma_task_seconds", "stage" => stage.to_string()).record(seconds(spent_ms));
 }
 
-/// Counts a failed attempt by the family of its code: `pdf` of `pdf.truncated`.
+// Counted by the family of the code, e.g. `pdf` of `pdf.truncated`, to keep the labels few.
 pub(crate) fn failure(stage: &str, code: &str) {
     let family = code.split('.').next().unwrap_or_default().to_string();
     counter!("stemma_task_failures_total", "stage" => stage.to_string(), "family" => family)
         .increment(1);
 }
 
-/// Times the way of a task from its publication to the first hands it came into.
+/// Time from the publication of a task to its first delivery.
 pub(crate) fn queue_time(stage: &str, class: Priority, waited_ms: Millis) {
     let stage = stage.to_string();
     let class = class_name(class);
@@ -86,11 +80,10 @@ pub(crate) fn queue_time(stage: &str, class: Priority, waited_ms: Millis) {
         .record(seconds(waited_ms));
 }
 
-/// A message in the hands of a handler, counted until dropped.
+/// Counts a message as in flight until dropped.
 pub(crate) struct InFlightMessage(&'static str);
 
 impl InFlightMessage {
-    /// Counts a delivery from `queue`.
     pub(crate) fn begin(queue: QueueName, redeliveries: u32) -> Self {
         let queue = family(queue);
         gauge!("stemma_messages_in_flight", "queue" => queue).increment(1.0);
@@ -107,36 +100,30 @@ impl Drop for InFlightMessage {
     }
 }
 
-/// Counts a call that a port did not answer as it should.
 pub(crate) fn port_error(error: &PortError) {
     counter!("stemma_port_errors_total", "port" => error.port, "operation" => error.operation)
         .increment(1);
 }
 
-/// Counts tasks that were published, again where they were overdue.
 pub(crate) fn published(queue: QueueName, tasks: usize, again: bool) {
     let again = if again { "true" } else { "false" };
     counter!("stemma_tasks_published_total", "queue" => family(queue), "again" => again)
         .increment(tasks as u64);
 }
 
-/// Times a replay of a flow.
 pub(crate) fn replay(took_ms: Millis) {
     histogram!("stemma_replay_seconds").record(seconds(took_ms));
 }
 
-/// Notes how many jobs and runs a coordinator has open.
 pub(crate) fn open(jobs: usize, runs: usize) {
     gauge!("stemma_jobs_open").set(jobs as f64);
     gauge!("stemma_open_runs").set(runs as f64);
 }
 
-/// Counts an entry of a job that ended.
 pub(crate) fn entry_ended(ending: &RunOutcome) {
     counter!("stemma_documents_total", "outcome" => ending.name()).increment(1);
 }
 
-/// Counts a message that no one could handle.
 pub(crate) fn dead_letter() {
     counter!("stemma_dead_letters_total").increment(1);
 }
@@ -152,7 +139,7 @@ fn class_name(class: Priority) -> &'static str {
     }
 }
 
-/// A queue's name without the number of a flow queue.
+// All flow queues share one label.
 fn family(queue: QueueName) -> &'static str {
     match queue {
         QueueName::Lane(Lane::Cpu, Priority::Bulk) => "cpu.bulk",

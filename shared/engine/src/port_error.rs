@@ -1,4 +1,4 @@
-//! What every port has in common: how it fails, and how its callers wait for it to come back.
+//! The error type of all ports, and the retry policy of their callers.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,22 +8,21 @@ use backon::{ExponentialBuilder, Retryable};
 use crate::env::Env;
 use crate::metrics;
 
-/// A port did not do what it was asked. The operation may have taken effect all the same.
+/// A failed port call. The operation may have taken effect all the same.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{port}.{operation}: {message}")]
 pub struct PortError {
     /// `queue`, `ledger`, `blobs`, `limiter`, or `bucket` for documents in object storage.
     pub port: &'static str,
-    /// The operation, e.g. `put`.
+    /// For example `put`.
     pub operation: &'static str,
-    /// What the adapter said.
     pub message: String,
-    /// Whether asking again may help.
+    /// Whether a retry may succeed.
     pub transient: bool,
 }
 
 impl PortError {
-    /// A failure that may pass: the service is away, slow or busy.
+    /// The service is unavailable, slow or busy.
     pub fn transient(
         port: &'static str,
         operation: &'static str,
@@ -37,7 +36,7 @@ impl PortError {
         }
     }
 
-    /// A failure that will not pass by asking again: no right, no space, a broken object.
+    /// A retry will not help: missing permission, no space, a broken object.
     pub fn permanent(
         port: &'static str,
         operation: &'static str,
@@ -52,7 +51,7 @@ impl PortError {
     }
 }
 
-/// How long what was paid for is held in memory while a store is away.
+// How long a paid result is held in memory while the store is unavailable.
 const LONG_RETRY_LIMIT: Duration = Duration::from_secs(300);
 
 fn backoff(env: &Env) -> ExponentialBuilder {
@@ -64,11 +63,10 @@ fn backoff(env: &Env) -> ExponentialBuilder {
         .with_jitter_seed(env.random())
 }
 
-/// Asks a port until it answers, with jittered exponential backoff (the one retry policy for ports): 6 tries over about
-/// 3 s, then the work is handed back.
+/// Calls a port with jittered exponential backoff: up to 6 retries over about 3 s while the error is transient.
 ///
 /// # Errors
-/// The last [`PortError`], when it is lasting or the tries are used up.
+/// The last [`PortError`], when it is permanent or the retries are used up.
 pub async fn with_retry<T, F, Asked>(env: &Env, operation: F) -> Result<T, PortError>
 where
     F: FnMut() -> Asked,
@@ -77,8 +75,8 @@ where
     retry(operation, backoff(env).with_max_times(6)).await
 }
 
-/// Asks a port to keep what cannot be had again for nothing, a reply of a model, for as long as five minutes: handing the
-/// work back would pay for it twice.
+/// Like [`with_retry`], but for up to 5 min. For writes that are expensive to recompute, such as an LLM reply: giving
+/// up would pay for them twice.
 ///
 /// # Errors
 /// As [`with_retry`].

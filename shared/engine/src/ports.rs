@@ -1,4 +1,4 @@
-//! The four ports together.
+//! The four ports of the engine.
 
 use std::sync::Arc;
 
@@ -7,21 +7,20 @@ use crate::ledger::{Ledger, MemoryLedger};
 use crate::limit::{Limiter, MemoryLimiter};
 use crate::queue::{MemoryQueue, Queue};
 
-/// Everything through which the engine touches the outside. Cheap to clone.
+/// Everything through which the engine performs IO. Cheap to clone.
 #[derive(Clone)]
 pub struct Ports {
-    /// Messages.
     pub queue: Arc<dyn Queue>,
-    /// Short-term memory.
+    /// Shared short-term state; may be lost.
     pub ledger: Arc<dyn Ledger>,
-    /// Objects: the truth.
+    /// Object storage; the source of truth.
     pub blobs: Arc<dyn Blobs>,
-    /// Shared limits.
+    /// Shared rate limits and budgets.
     pub limiter: Arc<dyn Limiter>,
 }
 
 impl Ports {
-    /// Queue, ledger and limiter in memory over the given objects: the embedded mode.
+    /// Queue, ledger and limiter in memory over the given blobs: single-process mode.
     pub fn embedded(blobs: Arc<dyn Blobs>) -> Self {
         Self {
             queue: Arc::new(MemoryQueue::default()),
@@ -31,7 +30,7 @@ impl Ports {
         }
     }
 
-    /// Everything in memory: for tests.
+    /// All ports in memory, for tests.
     pub fn memory() -> Self {
         Self::embedded(Arc::new(MemoryBlobs::default()))
     }

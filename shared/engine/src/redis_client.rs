@@ -1,13 +1,12 @@
-//! The connection to Redis that the ledger and the limiter share: one, multiplexed, and never waited for longer than
-//! its timeout.
+//! The Redis connection shared by ledger and limiter: one multiplexed connection, with a timeout on every call.
 //!
-//! Redis may go away, come back empty, be replaced behind its name, or stop answering. Every call then fails as passing,
-//! and a later one finds a new connection. A refused password is a lasting failure, but is asked for again all the same:
-//! it may be put right on the server.
+//! Redis may go away, come back empty, be replaced behind its DNS name, or stop responding. Calls then fail with a
+//! transient error, and a later call opens a new connection. A refused password is a permanent error, but is tried
+//! again with the next call: it may have been corrected on the server.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
@@ -19,29 +18,30 @@ use redis::{
 
 use crate::port_error::PortError;
 use crate::secret::Secret;
+use crate::sync::lock;
 
-/// After how long without an acknowledged byte the system gives a connection up.
+// Unacknowledged data makes the kernel close the connection after this time.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Calls in a row without an answer after which another connection is tried.
+// Consecutive calls without a response before the connection is replaced.
 const MAX_MISSED_REPLIES: u32 = 3;
-/// Calls that wait to be sent; more wait before this.
+// Calls queued for sending; further calls wait.
 const PIPELINE_DEPTH: usize = 1_000;
-/// The longest message of an error, in characters.
+// Maximum length of an error message in characters.
 const MAX_MESSAGE_CHARS: usize = 200;
 
-/// Where Redis is, and how it is used.
+/// Connection settings.
 #[derive(Debug, Clone)]
 pub struct RedisSettings {
-    /// `redis://[[user]:password@]host:port_error[/database]`, or `rediss://` for TLS.
+    /// `redis://[[user]:password@]host:port[/database]`, or `rediss://` for TLS.
     pub url: Secret,
-    /// What the names of all keys begin with: several deployments can share a server.
+    /// Prefix of all keys: several deployments can share a server.
     pub prefix: String,
-    /// How long any call may take.
+    /// Timeout of a call.
     pub timeout: Duration,
 }
 
 impl RedisSettings {
-    /// The usual settings: prefix `stemma`, 2 s.
+    /// Default settings: prefix `stemma`, timeout 2 s.
     pub fn new(url: Secret) -> Self {
         Self {
             url,
@@ -51,7 +51,7 @@ impl RedisSettings {
     }
 }
 
-/// A client of Redis. Cheap to clone; clones share one connection.
+/// A Redis client. Cheap to clone; clones share one connection.
 #[derive(Clone)]
 pub struct RedisClient(Arc<RedisClientInner>);
 
@@ -62,29 +62,28 @@ struct RedisClientInner {
     connection: Mutex<RedisConnection>,
 }
 
-/// The connection in use.
 #[derive(Clone)]
 struct RedisConnection {
     manager: ConnectionManager,
-    /// Calls in a row that had no answer.
+    // Consecutive calls without a response.
     missed_replies: Arc<AtomicU32>,
 }
 
-/// A port and its operation, for errors.
+// Port and operation, for errors.
 pub(crate) type Operation = (&'static str, &'static str);
 
 impl RedisClient {
-    /// A client that connects with its first call: a service starts also while Redis is away. Needs a tokio runtime,
-    /// and lives no longer than that.
+    /// A client that connects with its first call, so that a service can start while Redis is unavailable. Needs a
+    /// tokio runtime, and must not outlive it.
     ///
     /// # Errors
-    /// A lasting [`PortError`] when the URL is not one. It does not repeat the URL.
+    /// A permanent [`PortError`] when the URL is invalid. It does not repeat the URL.
     pub fn open(settings: &RedisSettings) -> Result<Self, PortError> {
         let wrong = || {
             PortError::permanent(
                 "ledger",
                 "open",
-                "the URL of Redis is not redis:// or rediss://host:port",
+                "the Redis URL is not redis:// or rediss://host:port",
             )
         };
         let url = settings.url.reveal();
@@ -107,7 +106,7 @@ impl RedisClient {
         })))
     }
 
-    /// Whether Redis answers: for readiness.
+    /// Checks that Redis responds.
     ///
     /// # Errors
     /// [`PortError`] when it does not.
@@ -115,12 +114,12 @@ impl RedisClient {
         self.query(("ledger", "ping"), &redis::cmd("PING")).await
     }
 
-    /// The name of a key. Keys with the same `tag` lie on the same node of a cluster.
+    /// The name of a key. Keys with the same `tag` are on the same node of a cluster.
     pub(crate) fn key(&self, tag: &str, what: &str) -> String {
         format!("{}:{{{tag}}}:{what}", self.0.prefix)
     }
 
-    /// Runs a script; it is sent again to a server that has lost it.
+    /// Runs a script; sends it first if the server does not know it.
     pub(crate) async fn invoke<T: FromRedisValue>(
         &self,
         operation: Operation,
@@ -132,7 +131,6 @@ impl RedisClient {
             .await
     }
 
-    /// Runs a command.
     pub(crate) async fn query<T: FromRedisValue>(
         &self,
         operation: Operation,
@@ -175,7 +173,7 @@ impl RedisClient {
         }
     }
 
-    /// Puts a new connection in the place of `dead`, unless another call has done so.
+    // Does nothing if another call has already replaced `dead`.
     fn replace_connection(&self, dead: &RedisConnection) {
         let mut live = self.connection();
         if Arc::ptr_eq(&live.missed_replies, &dead.missed_replies)
@@ -186,16 +184,13 @@ impl RedisClient {
     }
 
     fn connection(&self) -> MutexGuard<'_, RedisConnection> {
-        self.0
-            .connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.connection)
     }
 }
 
 impl RedisConnection {
-    /// A connection made by its first call. A lost one is made anew: two tries, then the calls that wait for it fail
-    /// and the next call tries again.
+    // Connects on the first call and reconnects by itself: after two attempts the waiting calls fail, and the next call
+    // tries again.
     fn new(client: &Client, timeout: Duration) -> RedisResult<Self> {
         let config = ConnectionManagerConfig::new()
             .set_connection_timeout(Some(timeout / 2))
@@ -211,7 +206,7 @@ impl RedisConnection {
         })
     }
 
-    /// Notes that a call had no answer; true when it is time for another connection.
+    /// Counts a call without a response; true when the connection should be replaced.
     fn record_missed_reply(&self) -> bool {
         self.missed_replies.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_MISSED_REPLIES
     }
@@ -229,8 +224,8 @@ fn tcp_settings() -> TcpSettings {
     settings
 }
 
-/// Errors after which a connection is of no use and its manager does not replace it by itself: the server has not let
-/// us in, or is no longer the one that takes writes.
+// Errors after which the connection is unusable although its manager does not replace it: the server has refused us, or
+// is no longer the primary.
 fn needs_reconnect(error: &RedisError) -> bool {
     is_access_refused(error) || error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
 }
@@ -240,15 +235,13 @@ fn is_access_refused(error: &RedisError) -> bool {
         || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
 }
 
-/// What asking again cannot help.
+// Errors that a retry cannot fix.
 fn is_permanent(error: &RedisError) -> bool {
-    let full = || {
-        error
-            .detail()
-            .is_some_and(|detail| detail.contains("max number of clients"))
-    };
     match error.kind() {
-        ErrorKind::Server(ServerErrorKind::ResponseError) => !full(),
+        // Too many clients is a plain error response, but passes when others disconnect.
+        ErrorKind::Server(ServerErrorKind::ResponseError) => !error
+            .detail()
+            .is_some_and(|detail| detail.contains("max number of clients")),
         ErrorKind::Server(
             ServerErrorKind::Moved | ServerErrorKind::Ask | ServerErrorKind::CrossSlot,
         )
@@ -258,7 +251,7 @@ fn is_permanent(error: &RedisError) -> bool {
     }
 }
 
-/// The error of a port: what the server said, cut, and never what we sent.
+// Contains what the server said, clipped, and never what we sent.
 fn port_error((port, operation): Operation, error: &RedisError) -> PortError {
     let text: String = error
         .detail()
@@ -327,7 +320,7 @@ mod tests {
     fn redis_errors_are_classified_transient_or_permanent() {
         let error =
             |line: &str| redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
-        let passing = |line: &str| {
+        let is_transient = |line: &str| {
             port_error(("ledger", "x"), &error(line).extract_error().unwrap_err()).transient
         };
         for line in [
@@ -338,7 +331,7 @@ mod tests {
             "BUSY x",
             "ERR max number of clients reached",
         ] {
-            assert!(passing(line), "{line}");
+            assert!(is_transient(line), "{line}");
         }
         for line in [
             "NOAUTH x",
@@ -349,7 +342,7 @@ mod tests {
             "MOVED 1 h:1",
             "ERR x",
         ] {
-            assert!(!passing(line), "{line}");
+            assert!(!is_transient(line), "{line}");
         }
     }
 }

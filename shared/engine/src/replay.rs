@@ -1,6 +1,6 @@
-//! Replay: a flow is ordinary code that asks for outcomes and stops where some are missing.
+//! Replay: a flow is ordinary code that reads outcomes and stops where one is missing.
 //!
-//! It is run again from the start whenever completions arrive; what is known is looked up, what is missing is wanted.
+//! It runs again from the start whenever completions arrive: known outcomes are looked up, missing ones are requested.
 //! A flow must be deterministic: no clock, randomness or IO (I-4).
 
 use std::any::Any;
@@ -13,31 +13,26 @@ use crate::ledger::TaskOutcome;
 use crate::queue::Lane;
 use crate::stage::{Stage, Work};
 
-/// Why a flow did not come to its end.
+/// Why a flow stopped before its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FlowStop {
-    /// Outcomes are missing; they are wanted now.
+    /// Outcomes are missing; their tasks have been requested.
     Pending,
-    /// A failure that the flow does not go on from.
+    /// A failure that ends the run.
     Failed(FailureRecord),
 }
 
-/// A task the flow asked for that has no outcome yet.
+/// A task requested by the flow that has no outcome yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRequest {
-    /// Its key.
     pub key: TaskKey,
-    /// The stage.
     pub stage: &'static str,
-    /// Its revision.
     pub revision: u32,
-    /// Who runs it.
     pub lane: Lane,
-    /// The stage struct as JSON.
     pub payload: String,
 }
 
-/// What finished sub-flows returned; kept with the open run, so that a replay does not walk them again.
+// Results of finished sub-flows, kept with the open run so that later replays do not walk them again.
 #[derive(Default)]
 pub struct Memo(HashMap<TaskKey, Arc<dyn Any + Send + Sync>>);
 
@@ -45,7 +40,7 @@ pub struct Memo(HashMap<TaskKey, Arc<dyn Any + Send + Sync>>);
 pub struct Replay<'a, W: Work> {
     settings: &'a W::Settings,
     outcomes: &'a HashMap<TaskKey, TaskOutcome>,
-    /// Tasks wanted before, whose payload no one needs again.
+    // Tasks requested before: their payload is not needed again.
     is_requested: &'a dyn Fn(&TaskKey) -> bool,
     memo: &'a mut Memo,
     requests: BTreeMap<usize, TaskRequest>,
@@ -53,19 +48,18 @@ pub struct Replay<'a, W: Work> {
     missing: usize,
 }
 
-/// What a replay came to.
+/// Result of a replay.
 pub struct ReplayResult<T> {
-    /// The flow's result.
     pub result: Result<T, FlowStop>,
-    /// New wants, in the order they were asked for.
+    /// New requests, in the order the flow made them.
     pub requests: Vec<TaskRequest>,
-    /// How many tasks are missing altogether.
+    /// Number of all missing tasks, including those requested before.
     pub missing: usize,
 }
 
 impl<'a, W: Work> Replay<'a, W> {
-    /// Runs `flow` over what is known. Wants for which `is_requested` holds are counted, but carry no payload and are not
-    /// returned.
+    /// Runs `flow` over the known outcomes. Missing tasks for which `is_requested` returns true are counted, but not
+    /// returned as requests.
     pub fn run<T>(
         settings: &'a W::Settings,
         outcomes: &'a HashMap<TaskKey, TaskOutcome>,
@@ -90,23 +84,22 @@ impl<'a, W: Work> Replay<'a, W> {
         }
     }
 
-    /// The settings of the run.
     pub fn settings(&self) -> &'a W::Settings {
         self.settings
     }
 
-    /// The outcome of one task; a failure stops the flow.
+    /// The outcome of a task; a failed task stops the flow.
     ///
     /// # Errors
-    /// [`FlowStop`] when it is missing or failed.
+    /// [`FlowStop`] when the outcome is missing or the task failed.
     pub fn outcome<S: Stage<Work = W>>(&mut self, stage: &S) -> Result<S::Outcome, FlowStop> {
         self.result(stage)?.map_err(FlowStop::Failed)
     }
 
-    /// The outcome of one task, or its failure for the flow to judge.
+    /// The outcome of a task, or its failure, which the flow can handle.
     ///
     /// # Errors
-    /// [`FlowStop::Pending`] when it is missing.
+    /// [`FlowStop::Pending`] when both are missing.
     pub fn result<S: Stage<Work = W>>(
         &mut self,
         stage: &S,
@@ -139,7 +132,7 @@ impl<'a, W: Work> Replay<'a, W> {
         }
     }
 
-    /// The outcomes (or failures) of many tasks, asked for at once.
+    /// The outcomes or failures of several tasks, requested together.
     ///
     /// # Errors
     /// [`FlowStop::Pending`] when any is missing.
@@ -151,7 +144,7 @@ impl<'a, W: Work> Replay<'a, W> {
             .into_iter()
             .map(|stage| keyed(stage, self.settings))
             .collect();
-        // While one is missing no one reads the others: thousands of outcomes are not parsed in vain.
+        // While one outcome is missing the others are not used, so thousands of them are not parsed in vain.
         let outcomes = self.outcomes;
         for (stage, key) in keyed.iter().filter(|(_, key)| !outcomes.contains_key(key)) {
             self.request(stage, *key);
@@ -165,13 +158,13 @@ impl<'a, W: Work> Replay<'a, W> {
             .collect()
     }
 
-    /// A part of the flow with a memo of its own: once it has come to its end it is not walked again while the run
-    /// stays open. `builder` names what it depends on beside the outcomes it asks for.
+    /// A memoized part of the flow: once it has finished it is not walked again while the run stays open. `identity`
+    /// adds what the part depends on besides the outcomes it reads.
     ///
-    /// To let two parts want at the same time, ask both before using `?` on either.
+    /// To let two parts request tasks in the same replay, call both before using `?` on either.
     ///
     /// # Errors
-    /// What the part stops with.
+    /// Whatever `part` stops with.
     pub fn sub_flow<T: Clone + Send + Sync + 'static>(
         &mut self,
         name: &str,
@@ -196,13 +189,13 @@ impl<'a, W: Work> Replay<'a, W> {
 
     fn request<S: Stage<Work = W>>(&mut self, stage: &S, key: TaskKey) {
         if !self.visited.insert(key) {
-            return; // two places of one document that read the same are one task
+            return; // two parts of a document that read the same content share one task
         }
         self.missing += 1;
         if (self.is_requested)(&key) {
             return;
         }
-        // A stage struct is plain data: it can always be written as JSON.
+        // Stages are plain data and always serialize.
         let payload = serde_json::to_string(stage).unwrap_or_default();
         let task_request = TaskRequest {
             key,

@@ -1,16 +1,16 @@
-//! Admission: which job's next entry is opened, fair between collections by the work they bring.
+//! Fair admission: picks the collection whose next entry is opened, by the work that entries bring.
 //!
-//! Deficit round robin (Shreedhar and Varghese, 1996) over collections; inside a collection interactive jobs first,
-//! then by job id, which sorts by time of submission.
+//! Deficit round robin (Shreedhar and Varghese, 1996) over collections. Within a collection interactive jobs come
+//! first, then older jobs.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a collection may open per turn, in the unit of [`crate::flow::JobEntry::weight`].
+// Credit of a collection per turn, in the unit of [`crate::jobs::JobEntry::weight`].
 const QUANTUM: u64 = 100_000;
-/// Weights above this count as this: one giant must not spin the wheel for long.
+// Weights are capped here, so that one huge entry does not keep the loop turning for long.
 const MAX_WEIGHT: u64 = 1_000 * QUANTUM;
 
-/// The wheel: collections in turn with what they have saved up.
+/// Collections in turn order, with their credit.
 #[derive(Default)]
 pub struct DeficitRoundRobin {
     wheel: VecDeque<String>,
@@ -18,8 +18,8 @@ pub struct DeficitRoundRobin {
 }
 
 impl DeficitRoundRobin {
-    /// The collection whose next entry is opened now, given the weight of each one's next entry; `None` when there is
-    /// none. A collection with nothing to open loses its turn and its savings.
+    /// Picks the collection to open an entry of, given the weight of each collection's next entry; `None` when there
+    /// are none. A collection without an entry loses its turn and its credit.
     pub fn next(&mut self, heads: &BTreeMap<String, u64>) -> Option<String> {
         self.wheel.retain(|name| heads.contains_key(name));
         self.deficit.retain(|name, _| heads.contains_key(name));

@@ -1,4 +1,4 @@
-//! An open run in the hands of a coordinator: what is known of it, and one replay at a time.
+//! An open run held by a coordinator: its outcomes and requests, and one replay at a time.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,64 +10,60 @@ use tracing::Instrument;
 use crate::artifact;
 use crate::blobs::list_all;
 use crate::env::{Env, Millis};
-use crate::executor::record_failure;
 use crate::failure::{Failure, FailureRecord};
 use crate::flow::{Flow, FlowOutput};
-use crate::key::{RunHeader, TaskKey};
+use crate::key::{RunHeader, TaskKey, artifacts_prefix, failures_prefix};
 use crate::latency::LatencyHistogram;
 use crate::ledger::{ScheduledItem, TaskOutcome, TaskSpec};
 use crate::message::{TaskMessage, encode};
 use crate::metrics;
+use crate::outcome::record_failure;
 use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
 use crate::queue::{Message, QueueName};
 use crate::replay::{FlowStop, Memo, Replay, ReplayResult, TaskRequest};
+use crate::schedule::REPUBLISH_AFTER_MS;
 use crate::trace::RunTrace;
 
-/// The least wait before a wanted task may be published again.
-pub(crate) const REPUBLISH_AFTER_MS: Millis = 60_000;
-/// Outcomes of existing artifacts read at once.
+// Concurrent reads of existing artifacts.
 const READS_AT_ONCE: usize = 16;
-/// Tasks published in one call.
+// Tasks published in one call.
 const PUBLISH_AT_ONCE: usize = 500;
 
-/// What a coordinator knows of a run.
 pub(crate) struct OpenRun<W: Flow> {
     pub(crate) header: RunHeader,
     settings: Arc<W::Settings>,
     epoch: Option<u64>,
     cursor: u64,
     outcomes: HashMap<TaskKey, TaskOutcome>,
-    /// Wanted in this or an earlier replay, so no longer news; when this coordinator last published it.
+    // Requested in this or an earlier replay, and when this coordinator last published it.
     requested: HashMap<TaskKey, Millis>,
-    /// What this coordinator had asked for when the ledger forgot the run: it is on its way, or in work.
+    // Requested by this coordinator before the ledger lost the run: still queued or running.
     in_flight: HashMap<TaskKey, Millis>,
-    /// What all runs of this coordinator wait, for the patience with overdue tasks.
+    // Publish-to-outcome latencies of all runs of this coordinator, for the overdue limit.
     latencies: Arc<LatencyHistogram>,
-    /// The flow has been replayed over everything that is known.
+    // Whether the flow was replayed over all known outcomes.
     settled: bool,
-    /// Artifacts of the subject that existed when the run was opened.
+    // Artifacts in the run's scope that existed when the run was loaded.
     existing: HashSet<TaskKey>,
     memo: Memo,
-    /// Tasks missing at the last replay, and outcomes that were there before anyone asked.
     pub(crate) progress: RunProgress,
 }
 
-/// How far a run is, in tasks.
+/// Progress of a run, in tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RunProgress {
-    /// Tasks with an outcome.
     pub present: usize,
-    /// Tasks asked for that have none yet.
+    /// Requested tasks without an outcome.
     pub missing: usize,
-    /// Outcomes that existed before this run asked: paid for earlier.
+    /// Outcomes of artifacts that existed before this run requested them.
     pub reused: usize,
 }
 
-/// What a replay came to.
+/// Result of a replay.
 pub(crate) enum ReplayStep {
     Waiting,
-    /// The ledger has another memory of the run than this one: it ended elsewhere, or is to be taken up anew.
+    /// The ledger has started a new epoch of the run: it ended elsewhere, or must be loaded again.
     EpochChanged,
     Finished(FlowOutput),
     Failed(FailureRecord),
@@ -87,7 +83,7 @@ impl<W: Flow> OpenRun<W> {
             outcomes: HashMap::new(),
             requested: HashMap::new(),
             in_flight: HashMap::new(),
-            latencies: latencies,
+            latencies,
             settled: false,
             existing: HashSet::new(),
             memo: Memo::default(),
@@ -95,8 +91,8 @@ impl<W: Flow> OpenRun<W> {
         }
     }
 
-    /// The same for a run of which an earlier memory was lost with the ledger: what was asked for a moment ago is not
-    /// asked for again, though the ledger no longer knows. If its messages were lost as well, it is overdue soon.
+    // Carries over requests from a run whose ledger state was lost: tasks published a moment ago are not published
+    // again. If their messages were lost too, they become overdue soon.
     pub(crate) fn carry_over(mut self, previous: Self) -> Self {
         self.in_flight = previous.in_flight;
         let outcomes = previous.outcomes;
@@ -109,8 +105,8 @@ impl<W: Flow> OpenRun<W> {
         self
     }
 
-    /// Reads what is new, replays the flow, publishes what is wanted for the first time, and again what is overdue. A
-    /// run that is `held` asks for nothing, and ends where it needs nothing more.
+    // Fetches new outcomes, replays the flow, publishes new requests and republishes overdue ones. A paused run
+    // publishes nothing, and ends if it needs nothing more.
     pub(crate) async fn replay(
         &mut self,
         env: &Env,
@@ -127,7 +123,7 @@ impl<W: Flow> OpenRun<W> {
             BTreeSet::new()
         };
         if self.settled && overdue.is_empty() {
-            return Ok(ReplayStep::Waiting); // woken for nothing: the flow would say what it said before
+            return Ok(ReplayStep::Waiting); // nothing new: the flow would return the same
         }
         loop {
             let replayed = self.replay_flow(&overdue, env.now_ms());
@@ -137,7 +133,7 @@ impl<W: Flow> OpenRun<W> {
                 Ok(finish) => return Ok(ReplayStep::Finished(finish)),
                 Err(FlowStop::Failed(record)) => return Ok(ReplayStep::Failed(record)),
                 Err(FlowStop::Pending) if is_paused => {
-                    self.settled = false; // what is wanted now is asked for when it goes on
+                    self.settled = false; // publish the new requests when the job resumes
                     return Ok(ReplayStep::Waiting);
                 }
                 Err(FlowStop::Pending) => {}
@@ -161,7 +157,7 @@ impl<W: Flow> OpenRun<W> {
         }
     }
 
-    /// One walk of the flow. A flow that panics has failed: the same walk would panic again (I-10).
+    // A flow that panics has failed: it is deterministic, so the same replay would panic again (I-10).
     fn replay_flow(
         &mut self,
         overdue: &BTreeSet<TaskKey>,
@@ -181,7 +177,7 @@ impl<W: Flow> OpenRun<W> {
         catch_unwind(walk).unwrap_or_else(|_| {
             let failure = Failure::permanent(
                 "engine.flow_panic",
-                "the flow panicked; the coordinator's log says where",
+                "the flow panicked; see the coordinator's log",
             );
             let result = Err(FlowStop::Failed(FailureRecord::new(
                 failure, "flow", 1, now_ms,
@@ -194,8 +190,8 @@ impl<W: Flow> OpenRun<W> {
         })
     }
 
-    /// Reads the outcomes recorded since the last replay; on the first call, establishes from the blobs what exists
-    /// (I-1). False when the ledger lost its memory of the run.
+    // Reads the outcomes recorded since the last replay. The first call rebuilds the ledger state from the blobs (I-1).
+    // Returns false when the ledger has lost the run.
     async fn fetch_outcomes(&mut self, env: &Env, ports: &Ports) -> Result<bool, PortError> {
         let run = self.header.at.run.clone();
         let mut batch = with_retry(env, || ports.ledger.outcomes(&run, self.cursor)).await?;
@@ -204,7 +200,7 @@ impl<W: Flow> OpenRun<W> {
         }
         while self.epoch != Some(batch.epoch) {
             self.rebuild_from_blobs(env, ports).await?;
-            self.epoch = Some(batch.epoch); // if it is forgotten again meanwhile, the next answer says so
+            self.epoch = Some(batch.epoch); // if it is lost again meanwhile, the next batch has another epoch
             batch = with_retry(env, || ports.ledger.outcomes(&run, 0)).await?;
         }
         self.cursor = batch.next;
@@ -223,13 +219,13 @@ impl<W: Flow> OpenRun<W> {
     async fn rebuild_from_blobs(&mut self, env: &Env, ports: &Ports) -> Result<(), PortError> {
         let run = &self.header.at.run;
         let scope = &self.header.at.scope;
-        let artifacts = format!("{scope}/a/");
+        let artifacts = artifacts_prefix(scope);
         let keys = with_retry(env, || list_all(ports.blobs.as_ref(), &artifacts)).await?;
         self.existing = keys
             .iter()
             .filter_map(|key| key.strip_prefix(&artifacts)?.parse().ok())
             .collect();
-        let failures = format!("runs/{run}/failed/");
+        let failures = failures_prefix(run);
         for name in with_retry(env, || list_all(ports.blobs.as_ref(), &failures)).await? {
             let key = name
                 .strip_prefix(&failures)
@@ -250,12 +246,12 @@ impl<W: Flow> OpenRun<W> {
             }
         }
         let item = ScheduledItem::Run(self.header.at.clone());
-        let look = env.now_ms() + REPUBLISH_AFTER_MS;
-        with_retry(env, || ports.ledger.schedule(&item, look)).await
+        let due_ms = env.now_ms() + REPUBLISH_AFTER_MS;
+        with_retry(env, || ports.ledger.schedule(&item, due_ms)).await
     }
 
-    /// Takes over outcomes of artifacts that exist. Returns what turned out not to exist (torn, or removed meanwhile),
-    /// and whether there was anything to take over.
+    /// Reuses existing artifacts. Returns the requests whose artifact turned out to be missing (torn or removed), and
+    /// whether any was reused.
     async fn reuse_artifacts(
         &mut self,
         env: &Env,
@@ -265,43 +261,43 @@ impl<W: Flow> OpenRun<W> {
         let run = &self.header.at.run;
         let scope = &self.header.at.scope;
         let reads: Vec<_> = stream::iter(requests)
-            .map(|requests: TaskRequest| async move {
+            .map(|request: TaskRequest| async move {
                 let blobs = ports.blobs.as_ref();
                 let outcome =
-                    with_retry(env, || artifact::outcome(blobs, scope, &requests.key)).await?;
+                    with_retry(env, || artifact::outcome(blobs, scope, &request.key)).await?;
                 if let Some(outcome) = &outcome {
                     with_retry(env, || {
                         ports
                             .ledger
-                            .record(run, &requests.key, TaskOutcome::Done(outcome.clone()))
+                            .record(run, &request.key, TaskOutcome::Done(outcome.clone()))
                     })
                     .await?;
                 }
-                Ok::<_, PortError>((requests, outcome))
+                Ok::<_, PortError>((request, outcome))
             })
             .buffered(READS_AT_ONCE)
             .try_collect()
             .await?;
         let mut torn = Vec::new();
         let mut any = false;
-        for (requests, outcome) in reads {
+        for (request, outcome) in reads {
             match outcome {
                 Some(outcome) => {
                     self.outcomes
-                        .insert(requests.key, TaskOutcome::Done(outcome));
+                        .insert(request.key, TaskOutcome::Done(outcome));
                     self.progress.reused += 1;
                     any = true;
                 }
                 None => {
-                    self.existing.remove(&requests.key);
-                    torn.push(requests);
+                    self.existing.remove(&request.key);
+                    torn.push(request);
                 }
             }
         }
         Ok((torn, any))
     }
 
-    /// Publishes what the ledger has not heard of yet: another coordinator may have been first.
+    // Publishes only what the ledger did not know: another coordinator may have published it first.
     async fn publish_new(
         &self,
         env: &Env,
@@ -313,10 +309,10 @@ impl<W: Flow> OpenRun<W> {
         }
         let tasks: Vec<TaskSpec> = requests
             .iter()
-            .map(|requests: &TaskRequest| TaskSpec {
-                key: requests.key,
-                stage: requests.stage.into(),
-                lane: requests.lane,
+            .map(|request: &TaskRequest| TaskSpec {
+                key: request.key,
+                stage: request.stage.into(),
+                lane: request.lane,
             })
             .collect();
         let now = env.now_ms();
@@ -326,27 +322,29 @@ impl<W: Flow> OpenRun<W> {
                 .request_tasks(&self.header.at.run, &tasks, now, now + REPUBLISH_AFTER_MS)
         })
         .await?;
-        let lately = now.saturating_sub(REPUBLISH_AFTER_MS);
-        let is_in_flight = |key: &TaskKey| {
-            self.in_flight
-                .get(key)
-                .is_some_and(|requested_ms| *requested_ms > lately)
-        };
-        let new: HashSet<TaskKey> = new.into_iter().filter(|key| !is_in_flight(key)).collect();
+        let recent_ms = now.saturating_sub(REPUBLISH_AFTER_MS);
+        let new: HashSet<TaskKey> = new
+            .into_iter()
+            .filter(|key| {
+                self.in_flight
+                    .get(key)
+                    .is_none_or(|requested_ms| *requested_ms <= recent_ms)
+            })
+            .collect();
         self.publish(
             env,
             ports,
             requests
                 .into_iter()
-                .filter(|requests| new.contains(&requests.key))
+                .filter(|request| new.contains(&request.key))
                 .collect(),
             false,
         )
         .await
     }
 
-    /// What nobody answered for in time. With a backlog, everything takes longer and nothing is lost: the clock that
-    /// due times are held against goes behind by what three times the usual wait is over the least patience (rule 9).
+    // Tasks without an outcome in time. Under a backlog everything takes longer and nothing is lost, so due times are
+    // compared with a clock that lags by three times the p99 latency, less the normal wait.
     async fn overdue(&self, env: &Env, ports: &Ports) -> Result<BTreeSet<TaskKey>, PortError> {
         let now = env.now_ms();
         let behind = (3 * self.latencies.p99_ms(now)).saturating_sub(REPUBLISH_AFTER_MS);
@@ -362,7 +360,7 @@ impl<W: Flow> OpenRun<W> {
         Ok(keys.into_iter().collect())
     }
 
-    /// Publishes a wave under a span of its own, whose id travels with the tasks.
+    // Publishes a wave of tasks in a span of its own; its id travels with the messages.
     async fn publish(
         &self,
         env: &Env,
@@ -399,11 +397,11 @@ impl<W: Flow> OpenRun<W> {
         trace: &Option<String>,
     ) -> Result<(), PortError> {
         let mut by_queue: Vec<(QueueName, Vec<_>)> = Vec::new();
-        for requests in requests {
-            let queue = QueueName::Lane(requests.lane, self.header.class);
-            let key = requests.key;
-            let stage = requests.stage;
-            let message = match self.task_message(requests, env.now_ms()) {
+        for request in requests {
+            let queue = QueueName::Lane(request.lane, self.header.class);
+            let key = request.key;
+            let stage = request.stage;
+            let message = match self.task_message(request, env.now_ms()) {
                 Ok(message) => Message {
                     trace: trace.clone(),
                     ..message
@@ -427,7 +425,7 @@ impl<W: Flow> OpenRun<W> {
         Ok(())
     }
 
-    /// A task that fits in no message has failed, visibly (I-10).
+    // A task that does not fit in a message fails visibly instead of blocking the run (I-10).
     async fn fail_task(
         &self,
         env: &Env,

@@ -1,22 +1,20 @@
-//! Keys and passwords: a type that cannot reach a log, a store or a person by accident.
+//! Keys and passwords, in a type that keeps them out of logs and output.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A key, a password, or a URL that holds one. Shown as `***`, and as nothing where it is empty; only
-/// [`Secret::reveal`] gives the value, to whoever opens a connection with it.
+/// A key, a password, or a URL that contains one. Displayed as `***`, or as nothing when empty; only [`Secret::reveal`]
+/// returns the value.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub struct Secret(String);
 
 impl Secret {
-    /// The value itself.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -50,7 +48,7 @@ impl fmt::Display for Secret {
     }
 }
 
-/// As it is shown: configuration is printed whole.
+// Redacted as well: configuration is printed as a whole.
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.masked())

@@ -1,14 +1,14 @@
-//! Settings travel with the work: frozen under their digest at submission, loaded by digest everywhere else.
+//! Settings of runs: frozen under their digest at submission, and loaded by digest everywhere else.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::blobs::Blobs;
 use crate::env::Env;
 use crate::port_error::{PortError, with_retry};
 use crate::stage::Work;
+use crate::sync::lock;
 
-/// Where settings with this digest lie.
 fn settings_key(digest: &str) -> String {
     format!("settings/{digest}")
 }
@@ -16,7 +16,7 @@ fn settings_key(digest: &str) -> String {
 /// Stores settings and returns their digest.
 ///
 /// # Errors
-/// [`PortError`] when the store could not take them.
+/// [`PortError`] when the store is unavailable.
 pub async fn freeze<W: Work>(
     env: &Env,
     blobs: &dyn Blobs,
@@ -35,7 +35,7 @@ pub async fn freeze<W: Work>(
     Ok(digest)
 }
 
-/// Settings by digest, each loaded once.
+/// Caches settings by digest.
 pub struct SettingsCache<W: Work>(Mutex<BTreeMap<String, Arc<W::Settings>>>);
 
 impl<W: Work> Default for SettingsCache<W> {
@@ -45,10 +45,10 @@ impl<W: Work> Default for SettingsCache<W> {
 }
 
 impl<W: Work> SettingsCache<W> {
-    /// The settings with this digest; `None` when there are none that this program can read.
+    /// The settings with this digest; `None` when they are missing or this version cannot read them.
     ///
     /// # Errors
-    /// [`PortError`] when the store is away.
+    /// [`PortError`] when the store is unavailable.
     pub async fn load(
         &self,
         env: &Env,
@@ -70,14 +70,14 @@ impl<W: Work> SettingsCache<W> {
                 Ok(Some(settings))
             }
             Err(error) => {
-                tracing::warn!(digest, %error, "settings of another version; leaving their work alone");
+                tracing::warn!(digest, %error, "cannot read settings, probably of another version; leaving the task to others");
                 Ok(None)
             }
         }
     }
 
-    /// Never held while the store is asked: one settings digest that is slow to come must not hold up the others.
+    // Not locked while the store is read: a slow read of one digest must not block the others.
     fn cached(&self) -> MutexGuard<'_, BTreeMap<String, Arc<W::Settings>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

@@ -1,4 +1,4 @@
-//! Stages: a struct that is the task's input, and one async `run`.
+//! Stages: a struct that is the input of a task, with one async `run`.
 
 use std::any::type_name;
 use std::collections::BTreeMap;
@@ -18,48 +18,45 @@ use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
 use crate::queue::Lane;
 
-/// The largest outcome in bytes of JSON: it travels through the ledger.
+/// Maximum size of an outcome in bytes of JSON: outcomes travel through the ledger.
 pub const MAX_OUTCOME_BYTES: usize = 64 * 1024;
 
-/// A kind of work: what its stages share. The engine knows nothing else about it.
+/// A kind of work: the types its stages share.
 pub trait Work: Sized + Send + Sync + 'static {
-    /// What changes results: prompts, models, thresholds. Frozen at submission under its digest.
+    /// Everything that changes results: prompts, models, thresholds. Frozen under its digest at submission.
     type Settings: Serialize + DeserializeOwned + Send + Sync + 'static;
-    /// What stages use to touch the world, beside the ports: local, never part of a key.
+    /// What stages use besides the ports, e.g. clients. Local to the process, never part of a key.
     type Tools: Send + Sync + 'static;
 }
 
-/// A step of the work. The struct is its input: [`Stage::builder`] says what it reads, and its serialized form is the
-/// locator: where to fetch that, which travels in the message (at most 4 KiB) and is no part of the key.
+/// A step of the work. [`Stage::identity`] says what it reads; its serialized form says where to find that. The latter
+/// travels in the message (at most 4 KiB) and is not part of the key.
 #[async_trait]
 pub trait Stage: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The work it belongs to.
     type Work: Work;
-    /// What the flow reads of the result: counts, digests, titles, spans, verdicts.
+    /// What the flow needs of the result: counts, digests, titles, spans, verdicts.
     type Outcome: Serialize + DeserializeOwned + Send + Sync + 'static;
 
-    /// A verb; also its metric, log and key name.
+    /// A verb; also its name in metrics, logs and keys.
     const NAME: &'static str;
-    /// Raised when the same input would give another result.
+    /// Increased when the same input would give another result.
     const REVISION: u32;
-    /// Who runs it.
     const LANE: Lane;
-    /// How long one attempt may take.
+    /// Time limit of one attempt.
     const DEADLINE: Duration = Duration::from_secs(600);
 
-    /// Writes everything the result depends on: content digests of what it reads, and the settings it uses.
+    /// Adds everything the result depends on: content digests of what it reads, and the settings it uses.
     fn identity(&self, settings: &<Self::Work as Work>::Settings, identity: &mut TaskKeyBuilder);
 
-    /// Does the work. Called again after any failure; must touch the world only through `task` (I-7).
+    /// Does the work. Called again after any failure; all side effects must go through `task` (I-7).
     ///
     /// # Errors
-    /// A [`Failure`] of the kind that says what should happen next.
+    /// A [`Failure`] whose kind decides what happens next.
     async fn run(
         &self,
         task: &TaskContext<'_, Self::Work>,
     ) -> Result<StageOutput<Self::Outcome>, Failure>;
 
-    /// The key of this task.
     fn key(&self, settings: &<Self::Work as Work>::Settings) -> TaskKey {
         let mut identity = TaskKey::builder(Self::NAME, Self::REVISION);
         self.identity(settings, &mut identity);
@@ -67,19 +64,18 @@ pub trait Stage: Serialize + DeserializeOwned + Send + Sync + 'static {
     }
 }
 
-/// What a stage made: an outcome for the flow, blobs for other stages.
+/// Output of a stage: an outcome for the flow, and blobs for other stages.
 pub struct StageOutput<O> {
     /// At most [`MAX_OUTCOME_BYTES`] as JSON.
     pub outcome: O,
-    /// Named blobs beside it.
+    /// Named blobs stored in the artifact.
     pub blobs: Vec<(&'static str, Bytes)>,
-    /// Objects of their own under blob keys of their own, written create-only at the same time: what the work cost, never
-    /// what another stage reads.
+    /// Separate objects by blob key, written create-only together with the artifact: usage records, for example. No
+    /// stage reads them.
     pub records: Vec<(String, Bytes)>,
 }
 
 impl<O> StageOutput<O> {
-    /// An outcome with blobs beside it.
     pub fn new(outcome: O, blobs: Vec<(&'static str, Bytes)>) -> Self {
         Self {
             outcome,
@@ -88,7 +84,7 @@ impl<O> StageOutput<O> {
         }
     }
 
-    /// The same with more records: blob keys and objects.
+    /// Adds records: blob keys and contents.
     #[must_use]
     pub fn with_records(mut self, records: Vec<(String, Bytes)>) -> Self {
         self.records.extend(records);
@@ -102,31 +98,24 @@ impl<O> From<O> for StageOutput<O> {
     }
 }
 
-/// What a running stage sees of the world.
+/// Context of a running stage.
 pub struct TaskContext<'a, W: Work> {
-    /// The run it is for.
     pub run: &'a RunRef,
-    /// Its key.
     pub key: TaskKey,
-    /// Who waits for it.
     pub class: Priority,
-    /// Which attempt this is, from 1.
+    /// Number of this attempt, from 1.
     pub attempt: u32,
-    /// The settings of the run.
     pub settings: &'a W::Settings,
-    /// The tools of this worker.
     pub tools: &'a W::Tools,
-    /// The ports.
     pub ports: &'a Ports,
-    /// Time, randomness, spawning.
     pub env: &'a Env,
 }
 
 impl<W: Work> TaskContext<'_, W> {
-    /// The header of the run.
+    /// Loads the header of the run.
     ///
     /// # Errors
-    /// Throttled (not counted) when the store is away, permanent when the header cannot be read.
+    /// Throttled (not counted) when the store is unavailable, permanent when the header is missing or invalid.
     pub async fn header(&self) -> Result<RunHeader, Failure> {
         let bytes = with_retry(self.env, || self.ports.blobs.get(&self.run.header)).await?;
         serde_json::from_slice(&bytes.ok_or_else(|| {
@@ -143,10 +132,10 @@ impl<W: Work> TaskContext<'_, W> {
         })
     }
 
-    /// A blob of another task of the same subject.
+    /// Loads a blob from the artifact of another task in the same scope.
     ///
     /// # Errors
-    /// Throttled (not counted) when the store is away, permanent when the blob is not there or torn.
+    /// Throttled (not counted) when the store is unavailable, permanent when the blob is missing or torn.
     pub async fn blob(&self, key: &TaskKey, name: &str) -> Result<Bytes, Failure> {
         let scope = &self.run.scope;
         let bytes = with_retry(self.env, || {
@@ -162,11 +151,11 @@ impl<W: Work> TaskContext<'_, W> {
     }
 }
 
-/// How long a task waits for a port that was away.
+// Delay before a task is retried after a port was unavailable.
 const PORT_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 impl From<PortError> for Failure {
-    /// A port that is away is no one's attempt: an outage of an hour must not fail a document.
+    // An unavailable port is not counted as an attempt: an outage of an hour must not fail a document.
     fn from(error: PortError) -> Self {
         let message = error.to_string();
         if error.transient {
@@ -178,7 +167,7 @@ impl From<PortError> for Failure {
     }
 }
 
-/// The stages a worker can run.
+/// The stages that a worker can run.
 pub struct StageRegistry<W: Work>(BTreeMap<&'static str, Arc<dyn AnyStage<W>>>);
 
 impl<W: Work> Default for StageRegistry<W> {
@@ -188,7 +177,7 @@ impl<W: Work> Default for StageRegistry<W> {
 }
 
 impl<W: Work> StageRegistry<W> {
-    /// The same with one more stage.
+    /// Adds a stage.
     #[must_use]
     pub fn with_stage<S: Stage<Work = W>>(mut self) -> Self {
         self.0
@@ -196,7 +185,7 @@ impl<W: Work> StageRegistry<W> {
         self
     }
 
-    /// The stage of this name at this revision, if this worker has it.
+    /// The stage of this name and revision, if the worker has it.
     pub(crate) fn get(&self, name: &str, revision: u32) -> Option<&dyn AnyStage<W>> {
         self.0
             .get(name)
@@ -213,7 +202,7 @@ impl<W: Work> StageRegistry<W> {
     }
 }
 
-/// A stage without its types.
+/// A stage with its types erased.
 #[async_trait]
 pub(crate) trait AnyStage<W: Work>: Send + Sync {
     fn revision(&self) -> u32;

@@ -1,7 +1,7 @@
-//! The one cryptography of every TLS connection: *ring*, which compiles in seconds.
+//! TLS cryptography: *ring* for every connection, because it compiles within seconds.
 
-/// Makes *ring* the default provider of rustls in this process. Call it before building a `reqwest` client, which has none of its
-/// own; a second call changes nothing.
+/// Makes *ring* the process-wide rustls provider. Call it before building a `reqwest` client, which has no provider of
+/// its own; repeated calls have no effect.
 pub fn install_crypto_provider() {
     drop(rustls::crypto::ring::default_provider().install_default());
 }

@@ -1,24 +1,24 @@
-//! Names of spans, so that one document is one trace although no span stays open while a message travels.
+//! Span ids that make a document one trace, although no span stays open while a message travels.
 //!
-//! The trace of a run is the digest of its id; its root has an id of its own. A wave (what one replay publishes) is a
-//! span below the root, and its id travels in the messages: each attempt at a task is a span below its wave. The engine
-//! only names them, in fields of `tracing` spans (W3C Trace Context); who exports them is none of its business.
+//! The trace id of a run is derived from the run id, and its root span has an id of its own. A wave (the tasks
+//! published by one replay) is a span below the root; its id travels in the messages, and each attempt is a span below
+//! its wave. The engine only names ids in fields of `tracing` spans (W3C Trace Context); exporting them is up to the
+//! process.
 
 use std::fmt::Write;
 
 use crate::env::Millis;
 use crate::key::{RunId, TaskKey};
 
-/// The trace of a run.
 pub(crate) struct RunTrace {
-    /// 32 hexadecimal digits.
+    // 32 hexadecimal digits.
     pub(crate) id: String,
-    /// The run's own span, 16 hexadecimal digits.
+    // The run's own span, 16 hexadecimal digits.
     pub(crate) root: String,
 }
 
 impl RunTrace {
-    /// The trace of `run`: the same wherever it is asked for.
+    // Derived from the run id, so every process computes the same ids.
     pub(crate) fn for_run(run: &RunId) -> Self {
         let digest = blake3::hash(run.0.as_bytes());
         let bytes = digest.as_bytes();
@@ -28,12 +28,12 @@ impl RunTrace {
         }
     }
 
-    /// The id of the wave that begins with `first`.
+    /// The span id of the wave that starts with task `first`.
     pub(crate) fn wave_span_id(&self, first: &TaskKey, now_ms: Millis) -> String {
         hex(&blake3::hash(format!("{}/{first}/{now_ms}", self.id).as_bytes()).as_bytes()[..8])
     }
 
-    /// The context (`traceparent`) of what stands below the span `parent`.
+    /// The W3C `traceparent` of children of `parent`.
     pub(crate) fn traceparent(&self, parent: &str) -> String {
         format!("00-{}-{parent}-01", self.id)
     }

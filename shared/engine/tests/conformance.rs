@@ -1,4 +1,4 @@
-//! The adapters of this crate that need no server, held to the promises of their ports.
+//! Conformance of the adapters that need no server.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! Runs that could wait for ever, and must not: each ends, visibly, and with no more work than was called for.
+//! Runs that might wait forever must end, visibly, and with no more work than necessary.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "tests and what they stand on"
+    reason = "tests"
 )]
 
 use std::collections::BTreeMap;
@@ -16,14 +16,16 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::consumer::{Consumer, Disposition, Handler};
-use stemma_engine::coordinator::{Coordinator, run_failure_key};
+use stemma_engine::coordinator::Coordinator;
 use stemma_engine::dead_letter::{self, ReplayOutcome};
 use stemma_engine::executor::TaskExecutor;
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{self, JobReport};
-use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
+use stemma_engine::key::{
+    JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder, run_failure_key,
+};
 use stemma_engine::ledger::MemoryLedger;
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
@@ -33,7 +35,7 @@ use stemma_engine::{Env, PortError, Ports, settings};
 use stemma_engine_testing::fault::{FaultInjector, FaultPlan, PortFault};
 use tokio_util::sync::CancellationToken;
 
-/// A work of one stage per document, which behaves as its name says.
+/// Work with one stage per document, which behaves as its name says.
 struct ProbeWork;
 
 impl Work for ProbeWork {
@@ -44,7 +46,7 @@ impl Work for ProbeWork {
 #[derive(Default)]
 struct ProbeTools {
     runs: AtomicU32,
-    /// Of the first run of each task, when it began: the rest are duplicates.
+    // Start of the first execution of each task; later ones are duplicates.
     runs_by_task: Mutex<BTreeMap<String, u32>>,
     recovered: AtomicBool,
 }
@@ -77,13 +79,13 @@ impl Stage for Behave {
             .entry(self.how.clone())
             .or_default() += 1;
         match self.how.as_str() {
-            "panics" => panic!("a worm in page 3"),
+            "panics" => panic!("bad page 3"),
             "never ends" => std::future::pending().await,
             "fails at length" => Err(Failure::permanent("probe.long", "\"\u{7}".repeat(9_000))),
-            "kills until mended" if !task.tools.recovered.load(Ordering::SeqCst) => {
+            "kills until repaired" if !task.tools.recovered.load(Ordering::SeqCst) => {
                 std::future::pending().await
             }
-            "lasts until mended" => {
+            "lasts until repaired" => {
                 while !task.tools.recovered.load(Ordering::SeqCst) {
                     task.env.sleep(Duration::from_secs(1)).await;
                 }
@@ -104,7 +106,7 @@ impl Flow for ProbeWork {
 
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop> {
         let how = run.input.as_str().unwrap_or_default().to_string();
-        assert!(how != "flow panics", "a worm in the flow");
+        assert!(how != "flow panics", "the flow panics");
         let behave = |how: &str| Behave {
             how: how.into(),
             ballast: String::new(),
@@ -116,11 +118,11 @@ impl Flow for ProbeWork {
             })?,
             "does without" => {
                 let gaps = replay
-                    .results([behave("kills until mended")])?
+                    .results([behave("kills until repaired")])?
                     .iter()
                     .filter(|result| result.is_err())
                     .count();
-                replay.outcome(&behave("lasts until mended"))?;
+                replay.outcome(&behave("lasts until repaired"))?;
                 return Ok(FlowOutput { gaps: gaps as u32 });
             }
             how => replay.outcome(&behave(how))?,
@@ -283,7 +285,7 @@ impl ProbeCluster {
     }
 }
 
-/// The failure of a job of one document that behaves like this, and how often its stage ran.
+/// The failure of a job with one document of this behavior, and how often its stage ran.
 async fn failure_of(how: &str) -> (FailureRecord, u32) {
     let (cluster, _) = ProbeCluster::new(FaultPlan::default());
     let _coordinator = cluster.coordinator();
@@ -348,7 +350,7 @@ async fn ledger_loss_does_not_duplicate_running_task() {
         .await
         .unwrap()
         .message;
-    coordinator.abort(); // no one wants the task anew
+    coordinator.abort(); // so that nobody requests the task again
     let performer =
         |name: &str| cluster.executor(&HeartbeatReporter::new(&cluster.env, name, "worker"));
     let first = performer("first");
@@ -377,7 +379,7 @@ async fn task_that_crashes_workers_is_poison() {
         let worker = cluster.worker(&format!("worker-{life}"), 4);
         cluster.env.sleep(Duration::from_secs(30)).await;
         if cluster.counter.runs.load(Ordering::SeqCst) > before {
-            worker.abort(); // out of memory, as soon as it took the task up
+            worker.abort(); // like an out-of-memory kill, right after it took the task
         } else {
             cluster.env.sleep(Duration::from_secs(60)).await;
             worker.abort();
@@ -393,10 +395,10 @@ async fn task_that_crashes_workers_is_poison() {
     let report = cluster.report(&job, Duration::from_secs(60)).await;
     assert_eq!(report.failures[0].1.code, "engine.poison");
     let runs = cluster.counter.runs.load(Ordering::SeqCst);
-    assert!((5..=10).contains(&runs), "{runs} workers went down with it");
+    assert!((5..=10).contains(&runs), "{runs} workers crashed on it");
 }
 
-/// A run that does without a poisonous task takes it up again when its dead letter is replayed.
+// A run that continues without a poison task requests it again when its dead letter is replayed.
 #[tokio::test(start_paused = true)]
 async fn replayed_dead_letter_is_requested_again() {
     let (cluster, _) = ProbeCluster::new(FaultPlan::default());
@@ -413,7 +415,7 @@ async fn replayed_dead_letter_is_requested_again() {
     };
     let job = cluster.submit(&["does without".into()]).await;
     for life in 0.. {
-        assert!(life < 200, "it is no dead letter");
+        assert!(life < 200, "it never became a dead letter");
         let worker = cluster.worker(&format!("worker-{life}"), 4);
         cluster.env.sleep(Duration::from_secs(90)).await;
         worker.abort();
@@ -421,9 +423,9 @@ async fn replayed_dead_letter_is_requested_again() {
             break;
         }
     }
-    let before = run_count("kills until mended");
+    let before = run_count("kills until repaired");
     let _worker = cluster.worker("worker", 4);
-    while run_count("lasts until mended").is_none() {
+    while run_count("lasts until repaired").is_none() {
         cluster.env.sleep(Duration::from_secs(1)).await;
     }
     let letter = dead_letter::list(blobs.as_ref(), 10)
@@ -447,7 +449,10 @@ async fn replayed_dead_letter_is_requested_again() {
         (1, 0),
         "{report:?}"
     );
-    assert_eq!(run_count("kills until mended"), before.map(|runs| runs + 1));
+    assert_eq!(
+        run_count("kills until repaired"),
+        before.map(|runs| runs + 1)
+    );
     assert_eq!(dead_letter::count(blobs.as_ref()).await.unwrap(), 0);
 }
 
@@ -467,7 +472,7 @@ async fn failed_port_call_does_not_rerun_the_stage() {
     }
 }
 
-/// A task that the grace period cut off is taken up by another worker at once: its lease was given up, uncounted.
+// An interrupted task is resumed by another worker at once: its lease was released without counting an attempt.
 #[tokio::test(start_paused = true)]
 async fn drained_task_is_resumed_immediately() {
     let (cluster, _) = ProbeCluster::new(FaultPlan::default());
@@ -483,7 +488,7 @@ async fn drained_task_is_resumed_immediately() {
     let stopped_ms = cluster.env.now_ms();
     tokio::time::timeout(Duration::from_secs(2), leaving)
         .await
-        .expect("leaves when its grace is over")
+        .expect("stops when the grace period is over")
         .unwrap();
     let report = cluster.report(&job, Duration::from_secs(60)).await;
     let took_ms = cluster.env.now_ms() - stopped_ms;
@@ -500,7 +505,7 @@ async fn drained_task_is_resumed_immediately() {
     );
 }
 
-/// A document listed twice is one run, and both its entries end with it.
+// A document listed twice is one run, and both entries end with it.
 #[tokio::test(start_paused = true)]
 async fn document_listed_twice_is_one_run_and_two_entries() {
     let (cluster, _) = ProbeCluster::new(FaultPlan::default());
@@ -519,7 +524,7 @@ async fn document_listed_twice_is_one_run_and_two_entries() {
     );
 }
 
-/// Rule 9: a backlog ten times the interval adds at most one duplicate in a hundred.
+// A backlog of ten times the republish interval causes at most one duplicate per hundred tasks.
 #[tokio::test(start_paused = true)]
 async fn backlog_is_not_republished() {
     let (cluster, faults) = ProbeCluster::new(FaultPlan::default());
@@ -553,7 +558,7 @@ async fn backlog_is_not_republished() {
     );
 }
 
-/// A store that lost an object must not make wake-ups pile up.
+// A store that lost an object must not make wake-ups pile up.
 #[tokio::test(start_paused = true)]
 async fn unreadable_job_does_not_accumulate_messages() {
     let (cluster, _) = ProbeCluster::new(FaultPlan::default());

@@ -1,6 +1,6 @@
-//! Schedules full of trouble: every one of them ends with the same bytes.
+//! Simulated schedules full of faults must all end with the same bytes.
 //!
-//! `STEMMA_SCHEDULES=100000` plays that many; `STEMMA_SEED=n` plays one and prints what it did.
+//! `STEMMA_SCHEDULES=100000` runs that many; `STEMMA_SEED=n` runs one and prints its port calls.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,7 +37,7 @@ fn every_schedule_ends_with_the_same_bytes() {
             assert_eq!(
                 simulation::check(seed).unwrap().log,
                 ended.log,
-                "seed {seed} took another course"
+                "seed {seed} was not reproducible"
             );
         }
     });
@@ -62,10 +62,10 @@ fn paused_and_cancelled_jobs_do_not_affect_others() {
         cut_short.fetch_add(u64::from(ended.counts[0].cancelled > 0), Ordering::Relaxed);
     });
     let cut_short = cut_short.into_inner();
-    println!("{cut_short} of {schedules} schedules were cut short");
+    println!("{cut_short} of {schedules} schedules ended early");
     assert!(
         cut_short > schedules / 4,
-        "only {cut_short} of {schedules} schedules were cut short"
+        "only {cut_short} of {schedules} schedules ended early"
     );
 }
 
@@ -109,7 +109,7 @@ fn every_message_may_be_delivered_twice() {
     simulation::compare(&ended, simulation::expected().unwrap()).unwrap();
 }
 
-/// Does `work` for every number, on all cores.
+/// Runs `work` for every number, on all cores.
 fn in_parallel(numbers: Range<u64>, work: impl Fn(u64) + Sync) {
     let next = AtomicU64::new(numbers.start);
     std::thread::scope(|scope| {

@@ -16,7 +16,13 @@ use stemma_pipeline::sources::{SchemeRouter, SourceStore};
 // A bucket that no other run uses.
 async fn server() -> Option<(S3Settings, S3, String)> {
     let Ok(address) = std::env::var("STEMMA_TEST_S3") else {
-        println!("skipped: no S3 server (tests/run starts one)");
+        let embedded_only = std::env::var("STEMMA_TEST_EMBEDDED_ONLY");
+        assert_eq!(
+            embedded_only.as_deref(),
+            Ok("1"),
+            "set STEMMA_TEST_S3 or run tests/run; STEMMA_TEST_EMBEDDED_ONLY=1 skips tests that need a server"
+        );
+        println!("skipped: STEMMA_TEST_S3 is not set (STEMMA_TEST_EMBEDDED_ONLY=1)");
         return None;
     };
     let parts: Vec<&str> = address.split_whitespace().collect();

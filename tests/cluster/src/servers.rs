@@ -1,4 +1,4 @@
-//! RabbitMQ, Redis and S3: started for one test by `tests/services`, or shared and given by the environment.
+//! RabbitMQ, Redis and S3: started for one test by `tests/services`, or named in the environment and shared.
 
 use std::env;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../services");
 const RABBITMQ: &str = "STEMMA_TEST_RABBITMQ";
 const REDIS: &str = "STEMMA_TEST_REDIS";
 const S3: &str = "STEMMA_TEST_S3";
-/// The region. Ceph accepts any name.
+/// The region everything is in; Ceph has one, whatever it is called.
 const REGION: &str = "us-east-1";
 /// Longest wait for a server, or for what starts it.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -57,21 +57,27 @@ pub struct TestServers {
 }
 
 impl TestServers {
-    /// The servers given by `STEMMA_TEST_RABBITMQ`, `_REDIS` and `_S3`. If one is missing, prints `skipped`
-    /// and returns `None`.
+    /// The servers named by `STEMMA_TEST_RABBITMQ`, `_REDIS` and `_S3`; `None` if one is not set and
+    /// `STEMMA_TEST_EMBEDDED_ONLY=1` allows tests to be skipped.
     ///
     /// # Errors
-    /// When a variable is not what `tests/services` would write.
+    /// When a variable is missing otherwise, or is not what `tests/services` would write.
     pub fn from_env() -> Result<Option<Self>> {
         let (Ok(rabbitmq), Ok(redis), Ok(s3)) = (env::var(RABBITMQ), env::var(REDIS), env::var(S3))
         else {
-            println!("skipped: set {RABBITMQ}, {REDIS} and {S3}, for example with tests/services");
+            ensure!(
+                env::var("STEMMA_TEST_EMBEDDED_ONLY").is_ok_and(|value| value == "1"),
+                "set {RABBITMQ}, {REDIS} and {S3} or run tests/run; STEMMA_TEST_EMBEDDED_ONLY=1 skips tests that need servers"
+            );
+            println!(
+                "skipped: {RABBITMQ}, {REDIS} or {S3} is not set (STEMMA_TEST_EMBEDDED_ONLY=1)"
+            );
             return Ok(None);
         };
         Self::new(&rabbitmq, &redis, &s3, None).map(Some)
     }
 
-    /// The servers given by the environment, or new ones.
+    /// The servers that the environment names, or some of one's own where it names none.
     ///
     /// # Errors
     /// As [`TestServers::from_env`] and [`TestServers::start`].
@@ -82,7 +88,7 @@ impl TestServers {
         }
     }
 
-    /// The processes of servers started here, by name; each leads a session.
+    /// The processes of servers of one's own, by name; each leads a session.
     ///
     /// # Errors
     /// When what `tests/services` wrote about them cannot be read.
@@ -109,12 +115,12 @@ impl TestServers {
         Ok(processes)
     }
 
-    /// Starts servers that the test may kill.
+    /// Starts servers of one's own, which may be killed.
     ///
     /// # Errors
     /// When they cannot be had: `tests/services` says why on stderr.
     pub async fn start() -> Result<Self> {
-        // Below /tmp, because the path length of Unix sockets is limited.
+        // Below /tmp, because sockets with short names are made in it.
         let folder = tempfile::Builder::new()
             .prefix("stemma-servers.")
             .tempdir_in("/tmp")?;
@@ -179,10 +185,10 @@ impl TestServers {
         };
         let host = authority(url).with_context(|| format!("{} has no host", server.name()))?;
         host.parse()
-            .with_context(|| format!("{} at `{host}` is not an address and port", server.name()))
+            .with_context(|| format!("{} at `{host}` is no address and port", server.name()))
     }
 
-    /// Settings for the services as environment variables. `through` replaces the addresses of some servers, by those of
+    /// Settings for the services, as environment variables. `through` gives other addresses for some of the servers: of
     /// proxies.
     ///
     /// # Errors
@@ -265,7 +271,7 @@ impl TestServers {
             .context("redis does not answer")?
     }
 
-    /// `kill -9` of a server started here.
+    /// `kill -9` of a server of our own.
     ///
     /// # Errors
     /// When it is not ours.
@@ -273,7 +279,7 @@ impl TestServers {
         self.command("kill", server).await
     }
 
-    /// `kill -9` of a server started here, and deletes its data; not for S3, which holds the results.
+    /// `kill -9` of a server of our own whose disk is gone with it; not of S3, which is the truth.
     ///
     /// # Errors
     /// When it is not ours.
@@ -281,7 +287,7 @@ impl TestServers {
         self.command("lose", server).await
     }
 
-    /// Restarts a server on the same port and data; returns when it answers.
+    /// Starts a server of our own again, on the same port and data; returns when it answers.
     ///
     /// # Errors
     /// When it is not ours, or does not come up.
@@ -290,12 +296,10 @@ impl TestServers {
     }
 
     async fn command(&self, command: &str, server: ServerKind) -> Result<()> {
-        let folder = self.folder.as_ref().with_context(|| {
-            format!(
-                "{} was not started by this test, so it cannot {command}",
-                server.name()
-            )
-        })?;
+        let folder = self
+            .folder
+            .as_ref()
+            .with_context(|| format!("{} is not ours to {command}", server.name()))?;
         let mut process = Command::new(SCRIPT);
         process
             .arg(command)
@@ -304,7 +308,7 @@ impl TestServers {
             .stdin(Stdio::null());
         let status = timeout(TIMEOUT, process.status())
             .await
-            .with_context(|| format!("{command} timed out"))??;
+            .with_context(|| format!("{command} takes too long"))??;
         ensure!(
             status.success(),
             "tests/services {command} {}: {status}",
@@ -322,7 +326,7 @@ impl Drop for TestServers {
     }
 }
 
-/// Errors are only printed: drop cannot return them.
+/// Nobody is left to be told when it does not work.
 fn stop(run: &Path) {
     let mut command = Blocking::new(SCRIPT);
     if let Err(error) = command.arg("stop").arg(run).stdin(Stdio::null()).status() {

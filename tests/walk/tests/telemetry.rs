@@ -166,7 +166,7 @@ fn document_text_is_never_logged() {
     .unwrap();
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(
-        log.contains("a stage begins") && log.contains("a run ended"),
+        log.contains("stage started") && log.contains("run ended"),
         "{log}"
     );
     assert!(!log.contains(CANARY), "{log}");

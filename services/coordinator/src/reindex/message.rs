@@ -1,39 +1,37 @@
-//! What may stand on the reindex queue: our own message, and notifications of object storage.
+//! Formats of reindex messages: our own, and notifications of object storage.
 //!
 //! ```json
 //! { "source": "s3://filings/2024/a.pdf", "collection": "default", "action": "index", "class": "interactive" }
 //! ```
-//! `action` is `index` (also when left out) or `remove`; `collection` may be left out where the bucket's list settles
-//! it; `class` is `bulk` (also when left out) or `interactive`; `retry_failed` tries a version again that failed.
-//! Notifications are read as S3 writes them (`Records`, event structure 2.x), as MinIO wraps them, and as EventBridge
-//! delivers them (`detail-type`).
+//! `action` is `index` (default) or `remove`; `collection` may be omitted where the configured sources determine it;
+//! `class` is `bulk` (default) or `interactive`; `retry_failed` processes a version again that failed. Notifications
+//! are accepted as S3 writes them (`Records`, event structure 2.x), as MinIO wraps them, and as EventBridge delivers
+//! them (`detail-type`).
 
 use serde::Deserialize;
 use stemma_engine::Priority;
 
-/// One object to look at.
+/// One object to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReindexRequest {
-    /// The bucket.
     pub bucket: String,
-    /// The key, decoded.
+    /// Decoded.
     pub key: String,
-    /// The collection, where the message names one.
+    /// `None` if the message names none.
     pub collection: Option<String>,
-    /// Who waits.
     pub class: Priority,
-    /// Whether a version that failed is tried again.
+    /// Process a version again that failed.
     pub retry_failed: bool,
-    /// Whether the sender says that it is gone.
+    /// The sender says that the object was removed.
     pub removed: bool,
 }
 
-/// Why a message says nothing.
+/// A message that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a reindex message: {0}")]
 pub struct MessageError(String);
 
-/// A message as it may come: exactly one of these shapes.
+/// A message in exactly one of the known formats.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RawMessage {
@@ -41,7 +39,7 @@ enum RawMessage {
         #[serde(rename = "Records")]
         records: Vec<EventRecord>,
     },
-    /// What S3 sends when a notification is set up.
+    // Sent by S3 when a notification is configured.
     Test {
         #[serde(rename = "Event")]
         event: String,
@@ -99,10 +97,10 @@ struct EventObjectKey {
     key: String,
 }
 
-/// Reads a message; none for what asks for nothing (a test event, an event that is neither creation nor removal).
+/// Parses a message. Empty for messages that request nothing (test events, events other than creation and removal).
 ///
 /// # Errors
-/// [`MessageError`] when it has none of the known shapes.
+/// [`MessageError`] for unknown formats.
 pub fn parse(body: &[u8]) -> Result<Vec<ReindexRequest>, MessageError> {
     let unreadable = |error: &dyn std::fmt::Display| MessageError(error.to_string());
     match serde_json::from_slice(body).map_err(|error| unreadable(&error))? {
@@ -113,7 +111,7 @@ pub fn parse(body: &[u8]) -> Result<Vec<ReindexRequest>, MessageError> {
         RawMessage::Test { event } if event.ends_with(":TestEvent") => Ok(Vec::new()),
         RawMessage::Test { event } => Err(unreadable(&format!("event `{event}` without records"))),
         RawMessage::Bridge { kind, detail } => {
-            // Keys come undecoded here, unlike in notifications.
+            // EventBridge does not encode keys, unlike S3 notifications.
             let removed = match kind.as_str() {
                 "Object Created" => false,
                 "Object Deleted" => true,
@@ -129,7 +127,7 @@ pub fn parse(body: &[u8]) -> Result<Vec<ReindexRequest>, MessageError> {
     }
 }
 
-/// `ObjectCreated:*` and `ObjectRemoved:*`, with or without `s3:` in front; others ask for nothing.
+/// Handles `ObjectCreated:*` and `ObjectRemoved:*`, with or without a leading `s3:`; other events request nothing.
 fn request_from_record(record: EventRecord) -> Result<Option<ReindexRequest>, MessageError> {
     let event = record.event.strip_prefix("s3:").unwrap_or(&record.event);
     let removed = match event.split(':').next() {
@@ -167,15 +165,15 @@ fn own_request(own: OwnMessage) -> Result<ReindexRequest, MessageError> {
             retry_failed: own.retry_failed,
             removed: own.action == ReindexAction::Remove,
         }),
-        // Paths and other URLs would let whoever may send messages choose what this machine reads.
+        // Local paths and other URLs would let the sender choose what this machine reads.
         _ => Err(MessageError(format!(
-            "source `{}` is no s3://bucket/key",
+            "source `{}` is not s3://bucket/key",
             own.source.escape_debug()
         ))),
     }
 }
 
-/// A key as notifications write it (form encoding: `+` is a space), decoded once.
+// Notifications form-encode keys (`+` is a space). Decoded exactly once.
 fn decode_key(key: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(key.len());
     let mut rest = key.bytes();

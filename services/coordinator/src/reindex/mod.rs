@@ -1,9 +1,9 @@
-//! Queue-triggered reindexing: messages and notifications on the reindex queue become jobs of one document each.
+//! Queue-triggered reindexing: each message or notification on the reindex queue becomes a job of one document.
 //!
-//! What a message says is only a reason to look: the object as it is *now* decides (one HEAD), so neither the order of
-//! messages nor duplicates matter. While a run of the document is open its messages wait; they then find the newest
-//! state at once, so ten changes during one run are one more run. What becomes of it is announced as
-//! `document.published` or `document.for_removal`, and stands in the change records.
+//! A message only says where to look; the *current* state of the object decides (one HEAD request), so neither order
+//! nor duplicates matter. While a run of the document is open its messages wait, and then find the newest state, so ten
+//! changes during one run cause one more run. Results are announced as `document.published` or `document.for_removal`,
+//! and are listed in the change records.
 
 mod message;
 
@@ -21,24 +21,22 @@ use stemma_pipeline::{RunSettings, Submission};
 use crate::{SubmitRequest, submit};
 use message::ReindexRequest;
 
-/// A prefix in a bucket whose documents belong to a collection.
+/// Assigns the documents below a bucket prefix to a collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReindexSource {
-    /// The tenant.
     pub collection: Collection,
-    /// The bucket.
     pub bucket: String,
-    /// What keys begin with; empty for all.
+    /// Prefix of keys; empty for all.
     pub prefix: String,
 }
 
-/// Objects, as far as they are looked at.
+/// Looks up objects.
 #[async_trait]
 pub trait ObjectLookup: Send + Sync {
-    /// An object as it is now; `None` when there is none.
+    /// Metadata of an object; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`PortError`]: passing when the server is away, lasting when it refuses.
+    /// [`PortError`]: transient when the server is unavailable, permanent when it refuses.
     async fn head(&self, bucket: &str, key: &str) -> Result<Option<ObjectMeta>, PortError>;
 }
 
@@ -49,25 +47,20 @@ impl ObjectLookup for BucketReader {
     }
 }
 
-/// Handles the reindex queue.
+/// Handler of the reindex queue.
 pub struct Reindex {
-    /// The world.
     pub env: Env,
-    /// The ports.
     pub ports: Ports,
-    /// Where objects are looked at.
     pub objects: Box<dyn ObjectLookup>,
-    /// What may be indexed: a network names only what is listed (architecture §8).
+    /// Only documents of these sources may be indexed: senders cannot name arbitrary objects.
     pub sources: Vec<ReindexSource>,
-    /// What new versions are indexed under.
+    /// Settings of new runs.
     pub settings: RunSettings,
 }
 
-/// Why a request was not carried out.
 enum ReindexError {
-    /// It names what is not listed, or contradicts the list.
+    // Not in the configured sources, or in another collection than the message says.
     NotListed,
-    /// A port is away, or refuses.
     Port(PortError),
 }
 
@@ -77,12 +70,11 @@ impl From<PortError> for ReindexError {
     }
 }
 
-/// What became of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum ReindexOutcome {
-    /// A job, or nothing to do.
+    // A job was submitted, or nothing is to be done.
     Done,
-    /// The document is in work: look again later.
+    // A run of the document is open: check again later.
     Busy,
 }
 
@@ -92,7 +84,7 @@ impl Handler for Reindex {
         let requests = match message::parse(&message.body) {
             Ok(requests) => requests,
             Err(error) => {
-                tracing::warn!(%error, "reindex message refused; kept with the dead letters");
+                tracing::warn!(%error, "invalid reindex message; moving it to the dead letters");
                 return Disposition::DeadLetter;
             }
         };
@@ -100,21 +92,24 @@ impl Handler for Reindex {
         for request in requests {
             match self.process(&request).await {
                 Ok(ReindexOutcome::Done) => {}
-                // What was settled before is settled again at no cost when the message comes back.
+                // Requests handled before are handled again at no cost when the message is redelivered.
                 Ok(ReindexOutcome::Busy) => disposition = retry_later(message, RetryDelay::Short),
                 Err(ReindexError::NotListed) if request.collection.is_some() => {
                     return Disposition::DeadLetter;
                 }
-                // A bucket may notify of more than is indexed.
+                // A bucket may send notifications for more than is indexed.
                 Err(ReindexError::NotListed) => {
-                    tracing::debug!(bucket = request.bucket, "notified of what is not listed")
+                    tracing::debug!(
+                        bucket = request.bucket,
+                        "ignoring a notification for an object outside the configured sources"
+                    )
                 }
                 Err(ReindexError::Port(error)) if error.transient => {
-                    tracing::warn!(%error, "reindex message waits for a port");
+                    tracing::warn!(%error, "a port is unavailable; the reindex message will be retried");
                     disposition = retry_later(message, RetryDelay::for_attempt(message.attempts));
                 }
                 Err(ReindexError::Port(error)) => {
-                    tracing::error!(bucket = request.bucket, %error, "reindex message cannot be carried out");
+                    tracing::error!(bucket = request.bucket, %error, "cannot process reindex message");
                     return Disposition::DeadLetter;
                 }
             }
@@ -168,7 +163,7 @@ impl Reindex {
         Ok(ReindexOutcome::Done)
     }
 
-    /// The list's longest prefix that fits, of the collection the message names, if it names one.
+    // The longest matching prefix wins, within the collection that the message names, if any.
     fn find_source(&self, request: &ReindexRequest) -> Option<&ReindexSource> {
         self.sources
             .iter()
@@ -184,8 +179,8 @@ impl Reindex {
             .max_by_key(|source| source.prefix.len())
     }
 
-    /// One name for one state of an object, so that a message that comes twice is one job. An object that has its old
-    /// bytes again has a later time. None where a failed version is to be tried again: that is always a new job.
+    // One name per state of an object, so that a duplicate message is the same job. An object restored to old bytes has
+    // a later modification time. `None` for a retry of a failed version, which is always a new job.
     fn job_name(&self, submission: &Submission, object: Option<&ObjectMeta>) -> Option<String> {
         if submission.retry_failed || submission.origin == Origin::Removed {
             return None;

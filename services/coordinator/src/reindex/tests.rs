@@ -1,4 +1,4 @@
-//! Messages against a bucket that the test holds in its hands.
+//! Reindex messages against a fake bucket.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stemma_engine::flow::{ClaimOutcome, Flow};
 use stemma_engine::message::RunOutcome;
-use stemma_engine::{FailureRecord, RunHeader, coordinator, jobs};
+use stemma_engine::{FailureRecord, RunHeader, jobs};
 use stemma_pipeline::FilingFlow;
 
 use super::*;
@@ -59,7 +59,7 @@ impl ReindexFixture {
     }
 
     async fn send(&self, body: &str) -> Disposition {
-        self.reindex.env.sleep(Duration::from_millis(2)).await; // jobs are listed by the time of their submission
+        self.reindex.env.sleep(Duration::from_millis(2)).await; // job ids sort by submission time
         self.reindex
             .handle(&Message::new(body.to_string()), 0)
             .await
@@ -72,7 +72,7 @@ impl ReindexFixture {
         .await
     }
 
-    /// Claims the entry of every job, as a coordinator would.
+    /// Claims the entries of all jobs, like a coordinator.
     async fn claim_entries(&self) -> Vec<(String, ClaimOutcome)> {
         let env = &self.reindex.env;
         let ports = &self.reindex.ports;
@@ -97,7 +97,7 @@ impl ReindexFixture {
         claims
     }
 
-    /// Ends a run the short way.
+    /// Fails a run.
     async fn fail_run(&self, run: &RunHeader) {
         let record = FailureRecord {
             code: "test.failed".into(),
@@ -107,7 +107,7 @@ impl ReindexFixture {
             attempts: 1,
             at_ms: 0,
         };
-        let key = coordinator::run_failure_key(&run.at.run);
+        let key = stemma_engine::key::run_failure_key(&run.at.run);
         self.reindex
             .ports
             .blobs
@@ -131,7 +131,7 @@ async fn notification_starts_run_in_matching_collection() {
     assert_eq!(scene.notify_created("in/3m/a.pdf").await, Disposition::Ack);
     let claims = scene.claim_entries().await;
     assert_eq!(claims.len(), 1);
-    assert_eq!(claims[0].0, "3m", "the longest prefix");
+    assert_eq!(claims[0].0, "3m", "the longest matching prefix wins");
     assert_eq!(
         header(&claims[0].1).input["uri"],
         "s3://filings/in/3m/a.pdf"
@@ -162,7 +162,7 @@ async fn changes_during_a_run_are_merged_into_one_run() {
         assert_eq!(
             scene.notify_created("in/a.pdf").await,
             waits,
-            "a run is open"
+            "must wait while a run is open"
         );
     }
     scene.fail_run(&first).await;
@@ -170,7 +170,7 @@ async fn changes_during_a_run_are_merged_into_one_run() {
         assert_eq!(
             scene.notify_created("in/a.pdf").await,
             Disposition::Ack,
-            "they come back"
+            "must be retried later"
         );
     }
     let claims = scene.claim_entries().await;
@@ -178,7 +178,7 @@ async fn changes_during_a_run_are_merged_into_one_run() {
     assert_eq!(
         header(&claims[1].1).input["origin"]["object"]["etag"],
         "4",
-        "of the newest state"
+        "must index the newest state"
     );
 }
 

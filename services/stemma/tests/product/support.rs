@@ -336,7 +336,7 @@ pub fn started_tasks(answer: &CommandOutput) -> Vec<(String, String)> {
     let lines = answer
         .err
         .lines()
-        .filter(|line| line.contains("a stage begins"));
+        .filter(|line| line.contains("stage started"));
     lines
         .filter_map(|line| Some((field(line, "stage")?, field(line, "task")?)))
         .collect()

@@ -1,8 +1,8 @@
-//! What a process tells those who run it: logs on standard error, metrics for Prometheus, traces for a collector.
-//! Never page text, prompts or keys.
+//! Telemetry: logs on standard error, Prometheus metrics, OpenTelemetry traces. None contains page text, prompts or
+//! keys.
 //!
-//! Without a collector nothing is exported and spans cost next to nothing; a collector that is away or slow costs
-//! spans, which are counted, never time.
+//! Without a collector nothing is exported and spans cost next to nothing. A slow or unavailable collector loses spans,
+//! which are counted, but never delays work.
 
 mod traces;
 
@@ -15,29 +15,28 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
 pub use traces::TracePipeline;
 
-/// Upper bounds of the buckets of times, in seconds.
+// Upper bounds of the duration buckets, in seconds.
 const DURATION_BUCKETS_S: [f64; 15] = [
     0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0,
 ];
 
-/// What is told, and to whom.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TelemetrySettings {
     /// URL of an OpenTelemetry collector (OTLP over HTTP), e.g. `http://collector:4318`; empty for none.
     pub otlp_endpoint: String,
-    /// Logs as one JSON object per line.
+    /// Write logs as one JSON object per line.
     pub json_logs: bool,
 }
 
-/// Telemetry in work; [`Telemetry::shutdown`] sends what is left.
+/// Running telemetry; call [`Telemetry::shutdown`] to export the remaining spans.
 pub struct Telemetry(Option<TracePipeline>);
 
-/// Starts logs, at `level` (`error` … `trace`) or as `STEMMA_LOG` says (a level, or directives such as
-/// `stemma_engine=debug`), and traces where a collector is named. `service` names the process to the collector. Call it
-/// inside a runtime, once: a second start in one process (tests) keeps the first logger.
+/// Starts logging at `level` (`error` … `trace`), or as `STEMMA_LOG` says (a level, or directives such as
+/// `stemma_engine=debug`), and traces if a collector is configured. `service` is the service name in traces. Call it
+/// once, inside a runtime; a second call in one process (tests) keeps the first logger.
 pub fn start(level: &str, settings: &TelemetrySettings, service: &str) -> Telemetry {
-    // What lapin sees of a lost connection the broker's adapter reports itself, and more plainly.
+    // lapin's own messages about lost connections are less clear than those of our adapter.
     let directives = std::env::var("STEMMA_LOG").unwrap_or_else(|_| format!("{level},lapin=off"));
     let filter = EnvFilter::try_new(&directives).unwrap_or_else(|_| EnvFilter::new("warn"));
     let (traces, complaint) = match span_exporter(&settings.otlp_endpoint) {
@@ -54,14 +53,14 @@ pub fn start(level: &str, settings: &TelemetrySettings, service: &str) -> Teleme
         tracing::warn!(
             endpoint = settings.otlp_endpoint,
             error,
-            "no traces: the collector's address cannot be used"
+            "no traces: invalid collector URL"
         );
     }
     Telemetry(traces)
 }
 
 impl Telemetry {
-    /// Sends what is left, for at most three seconds.
+    /// Exports the remaining spans, for at most three seconds.
     pub async fn shutdown(self) {
         if let Some(traces) = self.0 {
             traces.shutdown().await;
@@ -82,7 +81,7 @@ fn log_layer(json: bool) -> Box<dyn Layer<Registry> + Send + Sync> {
     }
 }
 
-/// The way to a collector; `None` where none is named.
+/// The exporter; `None` if no collector is configured.
 fn span_exporter(endpoint: &str) -> Option<Result<SpanExporter, String>> {
     let endpoint = endpoint.trim_end_matches('/');
     if endpoint.is_empty() {
@@ -102,12 +101,12 @@ fn span_exporter(endpoint: &str) -> Option<Result<SpanExporter, String>> {
     Some(exporter.map_err(|error| error.to_string()))
 }
 
-/// The one recorder of metrics. Without it metrics are not even counted: commands on a laptop install none.
+/// The metrics recorder of the process. Without it metrics cost nothing; short commands install none.
 #[derive(Clone)]
 pub struct Metrics(PrometheusHandle);
 
 impl Metrics {
-    /// Installs the recorder; `None` when there is one already.
+    /// Installs the recorder; `None` if there is one already.
     pub fn install() -> Option<Self> {
         let builder = PrometheusBuilder::new()
             .set_buckets(&DURATION_BUCKETS_S)
@@ -115,12 +114,12 @@ impl Metrics {
         builder.install_recorder().ok().map(Self)
     }
 
-    /// Everything, in Prometheus' text format.
+    /// All metrics in Prometheus' text format.
     pub fn render(&self) -> String {
         self.0.render()
     }
 
-    /// Sums up what was counted since: to be called every few seconds, or times pile up between two renderings.
+    /// Aggregates recent samples. Call it every few seconds, or samples accumulate between two scrapes.
     pub fn run_upkeep(&self) {
         self.0.run_upkeep();
     }

@@ -1,8 +1,8 @@
-//! Traces that follow a document across hops: the engine names parents and ids in fields of its spans, because no span
-//! stays open while a message travels; here they become spans of one trace.
+//! Traces across processes. No span stays open while a message travels, so the engine names span ids in fields, and
+//! this module turns them into spans of one trace.
 //!
-//! A field `traceparent` (W3C) names a span's parent; a field `span_id` (16 hexadecimal digits) gives a span the id that
-//! others were told; `trace_id` and `span_id` together make it the root of that trace. Only spans of our own crates are exported, and of their fields nothing else is known here.
+//! The field `traceparent` (W3C) names a span's parent. The field `span_id` (16 hexadecimal digits) sets the id of a
+//! span; together with `trace_id` it makes the span the root of a trace. Only spans of our own crates are exported.
 
 use std::time::Duration;
 
@@ -26,22 +26,22 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::Context as At;
 use tracing_subscriber::registry::LookupSpan;
 
-/// How long a collector may take to answer.
+// Timeout of an export request.
 pub(super) const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long what is left may take at the end.
+// Time limit for exporting the last spans at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long spans are collected before they are sent.
+// How long spans are collected into a batch.
 const BATCH_DELAY: Duration = Duration::from_secs(1);
-/// Spans that wait to be sent; more are dropped and counted.
+// Spans waiting for export; further spans are dropped and counted.
 const QUEUE_CAPACITY: usize = 4_096;
-/// Spans sent at once.
+// Spans per export request.
 const MAX_BATCH: usize = 512;
 
 const PARENT_FIELD: &str = "traceparent";
 const SPAN_ID_FIELD: &str = "span_id";
 const TRACE_ID_FIELD: &str = "trace_id";
 
-/// Spans on their way to a collector.
+/// Exports spans to a collector.
 pub struct TracePipeline {
     provider: SdkTracerProvider,
     shutdown: CancellationToken,
@@ -49,7 +49,7 @@ pub struct TracePipeline {
 }
 
 impl TracePipeline {
-    /// Exports spans of the process `service` through `exporter`, beside everything else.
+    /// Exports the spans of process `service` through `exporter`, on a task of its own.
     pub fn start(mut exporter: impl SpanExporter + 'static, service: &str) -> Self {
         let resource = Resource::builder_empty()
             .with_attributes([
@@ -73,7 +73,7 @@ impl TracePipeline {
         }
     }
 
-    /// The layer that makes spans of ours.
+    /// The tracing layer that records spans of our crates.
     pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
@@ -90,19 +90,19 @@ impl TracePipeline {
         }))
     }
 
-    /// Sends what is left.
+    /// Exports the remaining spans.
     pub async fn shutdown(self) {
         self.shutdown.cancel();
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, self.export_task)
             .await
             .is_err()
         {
-            tracing::debug!("the collector did not take the last spans in time");
+            tracing::debug!("the collector did not accept the last spans in time");
         }
     }
 }
 
-/// Takes finished spans; never waits.
+// Queues finished spans without blocking.
 #[derive(Debug)]
 struct ChannelSpanProcessor {
     spans: mpsc::Sender<SpanData>,
@@ -130,7 +130,7 @@ fn count_dropped(spans: u64) {
     metrics::counter!("stemma_spans_dropped_total").increment(spans);
 }
 
-/// The span under the id that its fields give it, and without the fields that served the trace only.
+// Sets the id named by the span's fields, and removes the fields that only serve tracing.
 fn apply_span_id(mut span: SpanData) -> SpanData {
     let value = |name: &str| {
         let span_id = span
@@ -160,7 +160,7 @@ fn apply_span_id(mut span: SpanData) -> SpanData {
     span
 }
 
-/// Sends batches until the end; what a collector does not take is dropped.
+/// Exports batches until the channel closes; batches that the collector refuses are dropped.
 async fn export_batches(
     exporter: impl SpanExporter,
     mut waiting: mpsc::Receiver<SpanData>,
@@ -184,7 +184,7 @@ async fn export_batches(
         }
         let sent = export(&exporter, batch).await;
         if was_exported && !sent {
-            tracing::warn!("the collector does not take traces; they are dropped until it does");
+            tracing::warn!("the collector does not accept traces; dropping them until it does");
         }
         was_exported = sent;
     }
@@ -217,7 +217,7 @@ async fn export(exporter: &impl SpanExporter, batch: Vec<SpanData>) -> bool {
     sent
 }
 
-/// Starts spans under the parent that they name, wherever that one was.
+// Starts spans below the parent named in their fields, which may belong to another process.
 struct RemoteParentLayer<L>(L);
 
 impl<S, L> Layer<S> for RemoteParentLayer<L>
@@ -251,7 +251,6 @@ where
     }
 }
 
-/// The parent that a span names.
 struct TraceParentVisitor(Option<SpanContext>);
 
 impl Visit for TraceParentVisitor {
@@ -268,7 +267,7 @@ impl Visit for TraceParentVisitor {
     }
 }
 
-/// `00-{trace id}-{span id}-{flags}` (W3C Trace Context, version 0).
+/// Parses `00-{trace id}-{span id}-{flags}` (W3C Trace Context, version 0).
 fn parse_traceparent(traceparent: &str) -> Option<SpanContext> {
     let mut parts = traceparent.split('-').skip(1);
     let trace = parts.next()?;
@@ -290,7 +289,7 @@ mod tests {
 
     use super::*;
 
-    /// Keeps what is exported, or never answers.
+    // Records exported spans, or never responds.
     #[derive(Debug, Clone, Default)]
     struct RecordingExporter {
         spans: Arc<Mutex<Vec<SpanData>>>,

@@ -1,5 +1,5 @@
-//! Whole schedules on one thread and virtual time, from a seed: coordinators and workers over memory ports with
-//! faults, crashes, drains and a ledger that forgets. Whatever happens, every schedule must end with the same bytes.
+//! Simulated schedules on one thread and virtual time, from a seed: coordinators and workers over memory ports, with
+//! faults, crashes, drains and losses of the ledger. Every schedule must end with the same bytes.
 
 mod work;
 
@@ -31,73 +31,63 @@ use stemma_engine::settings;
 
 pub use work::{SimulatedDocument, SimulatedSettings, SimulatedTools, SimulatedWork};
 
-/// A schedule must end within this much virtual time.
+// A schedule must end within this virtual time.
 const TIME_LIMIT: Duration = Duration::from_secs(6 * 3600);
-/// When the last fault may happen, and the last blow fall.
+// No fault occurs after this time.
 const FAULTS_UNTIL_MS: Millis = 900_000;
-/// Virtual time after the end in which late workers finish and traces vanish.
+// Virtual time after the end, in which late workers finish and leftover state expires.
 const COOLDOWN: Duration = Duration::from_secs(900);
 
-/// What goes wrong in a schedule.
+/// A schedule: the processes, and what goes wrong.
 #[derive(Debug, Clone, Default)]
 pub struct SimulationScenario {
-    /// Seed of everything random.
     pub seed: u64,
-    /// Faults of port calls.
     pub plan: FaultPlan,
-    /// Coordinators at work.
     pub coordinators: usize,
-    /// Workers at work.
     pub workers: usize,
-    /// What befalls them, in order of time.
+    /// Events by time.
     pub fault_events: Vec<(Millis, FaultEvent)>,
-    /// Only one small job is submitted.
+    /// Submit one small job only.
     pub small: bool,
 }
 
-/// Something that happens to the cast.
+/// An event during a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultEvent {
-    /// A member is gone from one moment to the next; another takes its place after this many milliseconds.
+    /// A process disappears; another replaces it after this many milliseconds.
     Crash(usize, Millis),
-    /// A member is asked to stop and drains; another takes its place at once.
+    /// A process is asked to stop and drains; another replaces it at once.
     Drain(usize),
-    /// The ledger forgets everything.
+    /// The ledger loses everything.
     Flush,
-    /// Something is said about a job, by its place in the program.
+    /// A command for a job, by its position in the job list.
     Command(usize, JobCommand),
 }
 
-/// What is said about a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobCommand {
-    /// It is cancelled.
     Cancel,
-    /// It is paused.
     Pause,
-    /// It goes on.
     Resume,
 }
 
-/// How a schedule ended.
+/// Result of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimulationResult {
-    /// Artifacts and published results.
     pub objects: BTreeMap<String, Bytes>,
-    /// Counts of the jobs' reports.
+    /// Counts of each job's report.
     pub counts: Vec<EntryCounts>,
-    /// Port calls.
+    /// Number of port calls.
     pub calls: u64,
-    /// Digest of the log of port calls.
     pub log: String,
-    /// Virtual milliseconds until the last report.
+    /// Virtual time until the last report, in milliseconds.
     pub took_ms: Millis,
-    /// How often a stage was begun.
+    /// Number of started stage executions.
     pub starts: u32,
 }
 
 impl SimulationScenario {
-    /// A quiet schedule.
+    /// A schedule without faults.
     pub fn quiet() -> Self {
         Self {
             coordinators: 1,
@@ -106,7 +96,7 @@ impl SimulationScenario {
         }
     }
 
-    /// A schedule full of trouble.
+    /// A schedule with many faults.
     pub fn from_seed(seed: u64) -> Self {
         let mut rng = SmallRng::seed_from_u64(seed);
         let mut some = |most: u32| {
@@ -143,42 +133,44 @@ impl SimulationScenario {
 }
 
 fn random_fault_event(rng: &mut SmallRng, process_count: usize) -> (Millis, FaultEvent) {
-    // Most of the work is done early.
+    // Most of the work is done early, so most events should be early too.
     let latest = if rng.random_ratio(2, 3) {
         FAULTS_UNTIL_MS / 10
     } else {
         FAULTS_UNTIL_MS
     };
     let at = rng.random_range(0..latest);
-    let who = rng.random_range(0..process_count);
-    let blow = match rng.random_range(0..5) {
+    let process = rng.random_range(0..process_count);
+    let event = match rng.random_range(0..5) {
         0 => FaultEvent::Flush,
-        1 => FaultEvent::Drain(who),
-        _ => FaultEvent::Crash(who, rng.random_range(0..30_000)),
+        1 => FaultEvent::Drain(process),
+        _ => FaultEvent::Crash(process, rng.random_range(0..30_000)),
     };
-    (at, blow)
+    (at, event)
 }
 
-/// The schedule of a seed; an error says what it violated and how to see it again.
+/// Runs the schedule of a seed.
 ///
 /// # Errors
-/// What was violated.
+/// What it violated, and how to run it again.
 pub fn check(seed: u64) -> Result<SimulationResult, String> {
     let script = SimulationScenario::from_seed(seed);
-    let violated = |what: String| {
-        format!(
-            "{what}\n{script:?}\nreplay: STEMMA_SEED={seed} cargo test -p stemma-engine --test simulation"
-        )
-    };
-    let ended = simulate(&script).map_err(violated)?;
-    compare(&ended, expected()?).map_err(violated)?;
+    let ended = simulate(&script).map_err(|what| violation(&what, &script))?;
+    compare(&ended, expected()?).map_err(|what| violation(&what, &script))?;
     Ok(ended)
 }
 
-/// What every schedule must come to.
+fn violation(what: &str, script: &SimulationScenario) -> String {
+    let seed = script.seed;
+    format!(
+        "{what}\n{script:?}\nreplay: STEMMA_SEED={seed} cargo test -p stemma-engine --test simulation"
+    )
+}
+
+/// The result that every schedule must have.
 ///
 /// # Errors
-/// What the quiet schedule violated.
+/// What the schedule without faults violated.
 pub fn expected() -> Result<&'static SimulationResult, String> {
     static EXPECTED: OnceLock<Result<SimulationResult, String>> = OnceLock::new();
     EXPECTED
@@ -187,18 +179,18 @@ pub fn expected() -> Result<&'static SimulationResult, String> {
         .map_err(Clone::clone)
 }
 
-/// The schedule of a seed in which jobs are paused and resumed, and some cancelled; an error says what it violated.
+/// Runs a schedule in which jobs are paused and resumed, and some cancelled.
 ///
 /// # Errors
-/// What was violated.
+/// What it violated.
 pub fn check_controlled(seed: u64) -> Result<SimulationResult, String> {
     let mut script = SimulationScenario::from_seed(seed);
     let mut rng = SmallRng::seed_from_u64(!seed);
-    let mut push_command = |from: Millis, job, word| {
+    let mut push_command = |from: Millis, job, command| {
         let at = from + rng.random_range(0..60_000);
         script
             .fault_events
-            .push((at, FaultEvent::Command(job, word)));
+            .push((at, FaultEvent::Command(job, command)));
         at
     };
     let paused = push_command(0, 0, JobCommand::Pause);
@@ -208,38 +200,31 @@ pub fn check_controlled(seed: u64) -> Result<SimulationResult, String> {
         push_command(0, 0, JobCommand::Cancel);
     }
     script.fault_events.sort_by_key(|(at, _)| *at);
-    let violated = |what: String| {
-        format!(
-            "{what}
-{script:?}
-replay: STEMMA_SEED={seed}"
-        )
-    };
-    let ended = simulate(&script).map_err(violated)?;
+    let ended = simulate(&script).map_err(|what| violation(&what, &script))?;
     let mut expected = expected()?.clone();
     if cancels > 0 {
-        // What only the cancelled job asked for may be missing; nothing else may, and nothing may differ.
+        // Only what the cancelled job alone requested may be missing; everything else must be identical.
         expected.objects.retain(|key, _| {
             ended.objects.contains_key(key) || SHARED_SCOPES.iter().any(|at| key.starts_with(at))
         });
         let counts = &ended.counts[0];
         let all = expected.counts[0].ended();
         if counts.ended() != all {
-            return Err(violated(format!("{counts:?} of {all} entries")));
+            return Err(violation(&format!("{counts:?} of {all} entries"), &script));
         }
         expected.counts[0] = counts.clone();
     }
-    compare(&ended, &expected).map_err(violated)?;
+    compare(&ended, &expected).map_err(|what| violation(&what, &script))?;
     Ok(ended)
 }
 
-/// Scopes of the documents that jobs ask for beside the first.
+// Scopes of documents that other jobs request besides the first.
 const SHARED_SCOPES: [&str; 3] = ["c/x/d/3/", "c/y/d/0/", "c/y/d/4/"];
 
-/// Says what differs between two ends.
+/// Compares two results.
 ///
 /// # Errors
-/// The difference.
+/// The first difference.
 pub fn compare(ended: &SimulationResult, expected: &SimulationResult) -> Result<(), String> {
     for (key, bytes) in &expected.objects {
         match ended.objects.get(key) {
@@ -266,7 +251,7 @@ pub fn compare(ended: &SimulationResult, expected: &SimulationResult) -> Result<
     Ok(())
 }
 
-/// Plays a schedule to its end.
+/// Runs a schedule.
 ///
 /// # Errors
 /// What it violated.
@@ -274,7 +259,7 @@ pub fn simulate(script: &SimulationScenario) -> Result<SimulationResult, String>
     simulate_with_listener(script, None)
 }
 
-/// The same, telling `listener` of every port call.
+/// Runs a schedule and reports every port call to `listener`.
 ///
 /// # Errors
 /// What it violated.
@@ -290,7 +275,6 @@ pub fn simulate_with_listener(
     runtime.block_on(async { Simulation::new(script, listener).run(script).await })
 }
 
-/// Ports, cast and book of one schedule.
 struct Simulation {
     env: Env,
     store: Arc<MemoryBlobs>,
@@ -299,7 +283,7 @@ struct Simulation {
     ports: Ports,
     tools: Arc<SimulatedTools>,
     processes: Vec<SimulatedProcess>,
-    /// Those who were asked to stop and are still busy.
+    // Processes that were asked to stop and are still busy.
     draining: JoinSet<()>,
     started_ms: Millis,
     spawn_count: u32,
@@ -351,13 +335,13 @@ impl Simulation {
             self.processes.push(member);
         }
         let manifests = self.submit(script.small).await;
-        for (at, blow) in &script.fault_events {
+        for (at, event) in &script.fault_events {
             self.wait_until(*at).await;
-            match blow {
-                FaultEvent::Command(job, word) => {
-                    self.send_command(&manifests[*job].job, *word).await?
+            match event {
+                FaultEvent::Command(job, command) => {
+                    self.send_command(&manifests[*job].job, *command).await?
                 }
-                blow => self.apply_fault(*blow),
+                event => self.apply_fault(*event),
             }
         }
         let rest = self.env.clone();
@@ -398,7 +382,7 @@ impl Simulation {
         self.env.sleep(Duration::from_millis(wait)).await;
     }
 
-    /// Submits all jobs, again and again where a port is away.
+    // Retries until every port call succeeds.
     async fn submit(&self, small: bool) -> Vec<JobManifest> {
         let mut manifests = Vec::new();
         for (manifest, entries) in job_list(small) {
@@ -425,8 +409,8 @@ impl Simulation {
         manifests
     }
 
-    /// Waits for the reports of all jobs. The bulk jobs share a document: for whichever comes second it may be
-    /// unchanged, so only the sum is sure.
+    // Waits for all reports. The bulk jobs share a document, which may be unchanged for whichever comes second, so only
+    // the sum of their counts is certain.
     async fn reports(&self, manifests: &[JobManifest]) -> Result<Vec<EntryCounts>, String> {
         let mut counts = Vec::new();
         for manifest in manifests {
@@ -459,7 +443,7 @@ impl Simulation {
         Ok(counts)
     }
 
-    /// Said past all faults: who asks for it asks until it is heard.
+    // Sent without fault injection: a user repeats a command until it succeeds.
     async fn send_command(&self, job: &JobId, command: JobCommand) -> Result<(), String> {
         let ports = Ports {
             blobs: Arc::<MemoryBlobs>::clone(&self.store),
@@ -473,24 +457,25 @@ impl Simulation {
         result.map_err(|error| error.to_string())
     }
 
-    fn apply_fault(&mut self, blow: FaultEvent) {
-        match blow {
+    fn apply_fault(&mut self, event: FaultEvent) {
+        match event {
             FaultEvent::Command(..) => {}
             FaultEvent::Flush => self.ledger.flush(),
-            FaultEvent::Crash(who, after) => {
-                self.processes[who].task.abort();
-                self.processes[who] = self.spawn_process(self.processes[who].is_coordinator, after);
+            FaultEvent::Crash(process, after) => {
+                self.processes[process].task.abort();
+                self.processes[process] =
+                    self.spawn_process(self.processes[process].is_coordinator, after);
             }
-            FaultEvent::Drain(who) => {
-                let next = self.spawn_process(self.processes[who].is_coordinator, 0);
-                let last = std::mem::replace(&mut self.processes[who], next);
+            FaultEvent::Drain(process) => {
+                let next = self.spawn_process(self.processes[process].is_coordinator, 0);
+                let last = std::mem::replace(&mut self.processes[process], next);
                 last.stop.cancel();
                 self.draining.spawn(async move { drop(last.task.await) });
             }
         }
     }
 
-    /// A new member of the cast, at work after `after` milliseconds.
+    /// Starts a process after `after` milliseconds.
     fn spawn_process(&mut self, coordinates: bool, after: Millis) -> SimulatedProcess {
         self.spawn_count += 1;
         let stop = CancellationToken::new();
@@ -526,45 +511,47 @@ impl Simulation {
         }
     }
 
-    /// What must hold of every schedule, whatever went wrong.
+    /// Checks what must hold for every schedule.
     fn check_invariants(&self, script: &SimulationScenario) -> Result<(), String> {
         let history = self.tools.history();
-        // What a cancelled run had under way may be done again by the next run of the same document.
+        // Unfinished work of a cancelled run may be repeated by the next run of the same document.
         let cancelled = script
             .fault_events
             .iter()
-            .any(|(_, blow)| matches!(blow, FaultEvent::Command(_, JobCommand::Cancel)));
+            .any(|(_, event)| matches!(event, FaultEvent::Command(_, JobCommand::Cancel)));
         if let Some(redundant) = history.redundant_starts.first().filter(|_| !cancelled) {
-            return Err(format!("begun although its artifact existed: {redundant}"));
+            return Err(format!(
+                "started although its artifact existed: {redundant}"
+            ));
         }
         let blows = script
             .fault_events
             .iter()
-            .filter(|(_, blow)| !matches!(blow, FaultEvent::Drain(_)))
+            .filter(|(_, event)| !matches!(event, FaultEvent::Drain(_)))
             .count();
         let cut_off = script
             .fault_events
             .iter()
-            .filter(|(_, blow)| matches!(blow, FaultEvent::Drain(_)))
+            .filter(|(_, event)| matches!(event, FaultEvent::Drain(_)))
             .count();
         for (task, starts) in &history.starts {
             let failures = history.failures.get(task).copied().unwrap_or(0);
             let most = 1 + failures as usize + blows + cut_off;
             if *starts as usize > most {
                 return Err(format!(
-                    "{task:?} was begun {starts} times, at most {most} were called for"
+                    "{task:?} was started {starts} times, expected at most {most}"
                 ));
             }
         }
         if script.plan.rates.lose == 0 && self.ledger.runs() > 0 {
             return Err(format!(
-                "the ledger still remembers {} runs",
+                "the ledger still holds {} runs",
                 self.ledger.runs()
             ));
         }
         if self.ledger.scheduled() > 0 {
             return Err(format!(
-                "{} things are still to be looked at",
+                "{} items are still scheduled",
                 self.ledger.scheduled()
             ));
         }
@@ -572,7 +559,7 @@ impl Simulation {
     }
 }
 
-/// A worker: all lanes, both classes.
+/// Runs a worker on all lanes and classes.
 async fn run_worker(
     env: Env,
     ports: Ports,
@@ -602,8 +589,8 @@ async fn run_worker(
     while lanes.join_next().await.is_some() {}
 }
 
-/// The jobs (or one small one): one with twins, an unreadable document and one listed twice; one that a person waits for; one that asks
-/// for a document of the first.
+// One job with identical documents, an unreadable one and one listed twice; an interactive job; and one that requests a
+// document of the first.
 fn job_list(small: bool) -> Vec<(JobManifest, Vec<JobEntry>)> {
     let job = |name: &str, collection: &str, class, documents: &[(u32, u64, u32)]| {
         let entries: Vec<_> = documents

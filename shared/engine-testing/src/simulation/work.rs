@@ -1,6 +1,6 @@
-//! The work of the rehearsal: small documents whose flow has everything real ones have. A fan-out, joins, loops,
-//! sub-flows, a task asked for in two places, a stage that fails at first, one that always fails (a gap), a document
-//! that cannot be read at all, and a stage that outlasts its lease.
+//! The work of the simulation: small documents whose flow has everything real flows have. A fan-out, joins, loops,
+//! sub-flows, a task requested in two places, a stage that fails at first, one that always fails (a gap), an unreadable
+//! document, and a stage that outlasts its lease.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +10,12 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use stemma_engine::blobs::{MemoryBlobs, PutOutcome};
-use stemma_engine::coordinator::run_failure_key;
 use stemma_engine::env::Env;
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
-use stemma_engine::key::{RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact_key};
+use stemma_engine::key::{
+    RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact_key, run_failure_key,
+};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::port_error::{PortError, with_retry};
 use stemma_engine::ports::Ports;
@@ -22,46 +23,42 @@ use stemma_engine::queue::Lane;
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
 
-/// The kind of work.
 pub struct SimulatedWork;
 
-/// Changes nothing but keys.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SimulatedSettings {
-    /// Part of every key.
+    /// Part of every task key; changes nothing else.
     pub salt: u64,
 }
 
-/// What is submitted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SimulatedDocument {
-    /// Its name in its collection.
     pub name: u32,
-    /// What it says; equal content gives equal tasks.
+    /// Equal content gives equal tasks.
     pub content: u64,
-    /// How many parts it has; none: it cannot be read.
+    /// Number of parts; a document without parts is unreadable.
     pub parts: u32,
 }
 
-/// What all simulated workers share: a count of what they did, and a view of the store that no fault disturbs.
+/// Shared by all simulated workers: what they did, and the store without fault injection.
 pub struct SimulatedTools {
     store: Arc<MemoryBlobs>,
     history: Mutex<WorkHistory>,
 }
 
-/// What happened.
+/// Executions so far.
 #[derive(Default)]
 pub struct WorkHistory {
-    /// How often the task of a document was begun.
+    /// Started executions, by document scope and task.
     pub starts: BTreeMap<(String, TaskKey), u32>,
-    /// Of these, how often it ended with a failure.
+    /// Failed executions, by document scope and task.
     pub failures: BTreeMap<(String, TaskKey), u32>,
-    /// Tasks begun although their artifact existed.
+    /// Tasks that were started although their artifact existed.
     pub redundant_starts: Vec<String>,
 }
 
 impl SimulatedTools {
-    /// Tools over the store below all faults.
+    /// Tools over the store below the fault injection.
     pub fn new(store: Arc<MemoryBlobs>) -> Self {
         Self {
             store,
@@ -69,24 +66,23 @@ impl SimulatedTools {
         }
     }
 
-    /// What happened so far.
     pub fn history(&self) -> MutexGuard<'_, WorkHistory> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a task begins; returns how often it has begun before.
+    /// Records the start of a task; returns how often it was started before.
     fn begin(&self, task: &TaskContext<'_, SimulatedWork>, stage: &str) -> u32 {
         let exists = self.store.has(&artifact_key(&task.run.scope, &task.key));
-        let mut book = self.history();
+        let mut history = self.history();
         if exists {
-            book.redundant_starts.push(format!(
+            history.redundant_starts.push(format!(
                 "{stage} {} of {} at {}",
                 task.key,
                 task.run.run,
                 task.env.now_ms()
             ));
         }
-        let starts = book
+        let starts = history
             .starts
             .entry((task.run.scope.clone(), task.key))
             .or_default();
@@ -103,7 +99,6 @@ impl SimulatedTools {
     }
 }
 
-/// All stages.
 pub(super) fn registry() -> StageRegistry<SimulatedWork> {
     StageRegistry::default()
         .with_stage::<Split>()
@@ -118,7 +113,7 @@ impl Work for SimulatedWork {
     type Tools = SimulatedTools;
 }
 
-/// A number that looks like noise.
+/// A pseudorandom number.
 fn scramble(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -126,13 +121,13 @@ fn scramble(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Waits as long as work would take, up to `longest` milliseconds.
+/// Sleeps as long as real work would take, up to `longest` milliseconds.
 async fn simulate_delay(task: &TaskContext<'_, SimulatedWork>, longest: u64) {
     let millis = task.env.random() % longest;
     task.env.sleep(Duration::from_millis(millis)).await;
 }
 
-/// Takes a document apart.
+/// Splits a document into parts.
 #[derive(Serialize, Deserialize)]
 struct Split {
     content: u64,
@@ -167,7 +162,7 @@ impl Stage for Split {
                 "the document has no parts",
             ));
         }
-        // The fifth part repeats the first: one task, wanted by two groups.
+        // The fifth part repeats the first: one task, requested by two groups.
         let parts: Vec<u64> = (0..self.parts)
             .map(|n| scramble(self.content + u64::from(n % 4)))
             .collect();
@@ -179,7 +174,7 @@ impl Stage for Split {
     }
 }
 
-/// Weighs one part: what a model would be asked.
+/// Weighs one part, like an LLM call.
 #[derive(Serialize, Deserialize)]
 struct Weigh {
     source: TaskKey,
@@ -226,7 +221,7 @@ impl Stage for Weigh {
     }
 }
 
-/// Makes a value better, round after round.
+/// Improves a value in rounds.
 #[derive(Serialize, Deserialize)]
 struct Refine {
     value: u64,
@@ -258,7 +253,7 @@ impl Stage for Refine {
     }
 }
 
-/// Joins what the groups came to.
+/// Adds up the results of the groups.
 #[derive(Serialize, Deserialize)]
 struct SumParts {
     values: Vec<u64>,
@@ -292,7 +287,7 @@ impl Stage for SumParts {
     }
 }
 
-/// Makes the result visible, create-only.
+/// Publishes the result, create-only.
 #[derive(Serialize, Deserialize)]
 struct PublishSum {
     sum: u64,
@@ -454,7 +449,7 @@ impl Flow for SimulatedWork {
     }
 }
 
-/// Weighs some parts, then refines what they came to until it will do.
+/// Weighs some parts, then refines the sum until it is good enough.
 fn group(
     replay: &mut Replay<'_, SimulatedWork>,
     source: TaskKey,

@@ -1,8 +1,8 @@
-//! Objects as files below a folder: the embedded default.
+//! Blobs as files in a folder: the single-process default.
 //!
-//! An object is written to `tmp/` and linked to its name, which fails when the name exists: atomic and create-only,
-//! and whole after a kill -9. Nothing is synced per object; [`Blobs::barrier`] syncs the file system once before a
-//! publication, so that what is published survives a power loss.
+//! An object is written to `tmp/` and hard-linked to its name, which fails if the name exists. Writes are therefore
+//! atomic and create-only, and whole after a `kill -9`. Objects are not synced one by one; [`Blobs::barrier`] syncs the
+//! file system once before a publication, so that what is published survives a power loss.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -18,19 +18,19 @@ use tokio::sync::Mutex;
 use super::{Blobs, PutOutcome, check_key, check_prefix};
 use crate::port_error::PortError;
 
-/// Numbers unfinished writes over all stores of this process: two may be open on one folder.
+// Shared by all stores of the process: two of them may be open on one folder.
 static NEXT_TEMP_FILE: AtomicU64 = AtomicU64::new(0);
 
-/// Object storage in a folder of the local file system.
+/// Object storage in a local folder.
 #[derive(Clone)]
 pub struct FolderBlobs(Arc<FolderBlobsInner>);
 
 struct FolderBlobsInner {
     objects: PathBuf,
     tmp: PathBuf,
-    /// Barriers asked for so far.
+    // Number of barriers requested so far.
     requested_barriers: AtomicU64,
-    /// The number of barriers asked for when the last finished sync began.
+    // Number of barriers requested when the last finished sync began.
     completed_barriers: Mutex<u64>,
 }
 
@@ -38,7 +38,7 @@ impl FolderBlobs {
     /// Opens (and creates) the store below `root`: objects in `objects/`, unfinished writes in `tmp/`.
     ///
     /// # Errors
-    /// What the file system said.
+    /// Any error of the file system.
     pub fn open(root: &Path) -> std::io::Result<Self> {
         let objects = root.join("objects");
         let tmp = root.join("tmp");
@@ -52,10 +52,11 @@ impl FolderBlobs {
         })))
     }
 
-    /// Removes what writers that were killed left in `tmp/`. Only the holder of the store's writer lock may call it.
+    /// Removes unfinished writes of killed processes from `tmp/`. Only the holder of the store's writer lock may call
+    /// it.
     ///
     /// # Errors
-    /// What the file system said.
+    /// Any error of the file system.
     pub fn remove_temp_files(&self) -> std::io::Result<usize> {
         let mut removed = 0;
         for entry in fs::read_dir(&self.0.tmp)? {
@@ -121,7 +122,7 @@ impl FolderBlobsInner {
         linked
     }
 
-    /// A new file that no other writer has: not of this process, and not of a killed one with its number.
+    // A killed process with our process id may have left files behind, so names are tried until one is new.
     fn create_temp_file(&self) -> std::io::Result<(PathBuf, File)> {
         loop {
             let number = NEXT_TEMP_FILE.fetch_add(1, Ordering::Relaxed);
@@ -134,7 +135,7 @@ impl FolderBlobsInner {
         }
     }
 
-    /// One listing of a folder in key order: folders carry a trailing `/`, which is how their keys compare.
+    /// The entries of a folder in key order. Folders carry a trailing `/`, which is how their keys sort.
     fn list_folder(&self, folder: &Path) -> std::io::Result<Vec<String>> {
         let mut names = Vec::new();
         let entries = match fs::read_dir(folder) {
@@ -192,29 +193,32 @@ impl FolderBlobsInner {
     }
 }
 
-/// Whether `key`, or for a folder anything in it, sorts after `after`.
+/// Whether `key`, or (for a folder) any key in it, sorts after `after`.
 fn sorts_after(key: &str, after: &str) -> bool {
     key > after || (key.ends_with('/') && after.starts_with(key))
 }
 
 fn link(unfinished: &Path, target: &Path) -> std::io::Result<PutOutcome> {
-    let attempt = || match fs::hard_link(unfinished, target) {
-        Ok(()) => Ok(PutOutcome::Created),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(PutOutcome::Exists),
-        Err(error) => Err(error),
-    };
-    match attempt() {
+    match try_link(unfinished, target) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if let Some(folder) = target.parent() {
                 fs::create_dir_all(folder)?;
             }
-            attempt()
+            try_link(unfinished, target)
         }
         result => result,
     }
 }
 
-/// `None` where there is no object under that name.
+fn try_link(unfinished: &Path, target: &Path) -> std::io::Result<PutOutcome> {
+    match fs::hard_link(unfinished, target) {
+        Ok(()) => Ok(PutOutcome::Created),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(PutOutcome::Exists),
+        Err(error) => Err(error),
+    }
+}
+
+/// Maps "not found" to `None`.
 fn none_if_missing<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

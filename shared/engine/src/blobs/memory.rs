@@ -1,41 +1,46 @@
-//! Objects in memory: for tests and simulations.
+//! Blobs in memory, for tests and simulations.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::{Blobs, PutOutcome, check_key, check_prefix};
 use crate::port_error::PortError;
+use crate::sync::lock;
 
-/// Object storage that is gone with the process.
+/// Object storage in memory.
 #[derive(Default)]
 pub struct MemoryBlobs(Mutex<BTreeMap<String, Bytes>>);
 
 impl MemoryBlobs {
-    /// Everything in it, in key order: what a test compares.
+    /// All objects in key order.
     pub fn snapshot(&self) -> BTreeMap<String, Bytes> {
         self.objects().clone()
     }
 
-    /// Whether there is an object of this name: what a test asks in between.
+    /// Whether an object exists.
     pub fn has(&self, key: &str) -> bool {
         self.objects().contains_key(key)
     }
 
     fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
-/// Where a listing of `prefix` behind `after` starts.
+/// Start of a listing of `prefix` after `after`.
 fn start<'a>(prefix: &'a str, after: Option<&'a str>) -> Bound<&'a str> {
     match after {
         Some(after) if after >= prefix => Bound::Excluded(after),
         _ => Bound::Included(prefix),
     }
+}
+
+fn clamp(at: u64, len: usize) -> usize {
+    usize::try_from(at).unwrap_or(len).min(len)
 }
 
 #[async_trait]
@@ -57,7 +62,6 @@ impl Blobs for MemoryBlobs {
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
         check_key(key)?;
-        let clamp = |at: u64, len: usize| usize::try_from(at).unwrap_or(len).min(len);
         Ok(self.objects().get(key).map(|bytes| {
             let end = clamp(range.end, bytes.len());
             bytes.slice(clamp(range.start, bytes.len()).min(end)..end)

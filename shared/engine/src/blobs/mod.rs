@@ -1,7 +1,7 @@
-//! The port to object storage: immutable objects under path-like keys. The truth (I-1).
+//! The object storage port: immutable objects under path-like keys. The source of truth (I-1).
 //!
-//! What every adapter promises: `put` is create-only and atomic, whoever loses the race reads the winner (I-2); a read
-//! after a successful write sees it; listings are in byte order of keys. What none offers: overwriting.
+//! Every adapter guarantees: `put` is create-only and atomic, and whoever loses the race reads the winner's object
+//! (I-2); reads see preceding writes; listings are in byte order of keys. No adapter can overwrite.
 
 mod folder;
 mod memory;
@@ -18,45 +18,44 @@ pub use s3::S3Blobs;
 
 use crate::port_error::PortError;
 
-/// Whether a create-only write created.
+/// Result of a create-only write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PutOutcome {
-    /// The object is ours.
     Created,
-    /// There was one already; ours was discarded.
+    /// An object existed already; ours was discarded.
     Exists,
 }
 
-/// Object storage. Keys are `/`-separated, of `A-Z a-z 0-9 - _ . ~ =`, without empty, `.` or `..` segments, at most
-/// 512 bytes; anything else is refused with a lasting [`PortError`], so that no name becomes a path outside the store.
+/// Object storage. Keys are `/`-separated segments of `A-Z a-z 0-9 - _ . ~ =`, none of them empty, `.` or `..`, at most
+/// 512 bytes in total. Other keys fail with a permanent [`PortError`], so no key can become a path outside the store.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// Writes an object unless one exists.
+    /// Writes an object unless it exists.
     ///
     /// # Errors
-    /// [`PortError`]; the object may exist all the same.
+    /// [`PortError`]; the object may have been written all the same.
     async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError>;
 
-    /// Reads an object; `None` when there is none.
+    /// Reads an object; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`PortError`] when the store could not say.
+    /// [`PortError`] when the store is unavailable.
     async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError>;
 
-    /// Reads bytes `range` of an object, cut at its end; `None` when there is no object.
+    /// Reads bytes `range` of an object, clipped to its size; `None` if it does not exist.
     ///
     /// # Errors
     /// As [`Blobs::get`].
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError>;
 
-    /// The size in bytes; `None` when there is no object.
+    /// Size in bytes; `None` if the object does not exist.
     ///
     /// # Errors
     /// As [`Blobs::get`].
     async fn size(&self, key: &str) -> Result<Option<u64>, PortError>;
 
-    /// Keys that start with `prefix` and sort after `after`, in byte order, at most `limit`. `prefix` ends at a
-    /// segment border (`…/`) or is empty.
+    /// Keys that start with `prefix` and sort after `after`, in byte order, at most `limit`. `prefix` ends with `/` or
+    /// is empty.
     ///
     /// # Errors
     /// As [`Blobs::get`].
@@ -67,8 +66,8 @@ pub trait Blobs: Send + Sync {
         limit: usize,
     ) -> Result<Vec<String>, PortError>;
 
-    /// The distinct next segments below `prefix` (`…/`) that sort after `after`, in byte order, at most `limit`:
-    /// names of objects, and names of deeper prefixes with a trailing `/`.
+    /// The distinct next segments below `prefix` that sort after `after`, in byte order, at most `limit`: names of
+    /// objects, and names of deeper prefixes with a trailing `/`.
     ///
     /// # Errors
     /// As [`Blobs::get`].
@@ -79,17 +78,17 @@ pub trait Blobs: Send + Sync {
         limit: usize,
     ) -> Result<Vec<String>, PortError>;
 
-    /// Removes an object; fine when there is none. Called by garbage collection, and where a torn answer, which is a cache, is put
-    /// anew.
+    /// Removes an object; succeeds if it does not exist. For garbage collection, and to replace torn artifacts and
+    /// caches.
     ///
     /// # Errors
-    /// [`PortError`] when the store could not.
+    /// [`PortError`] when the store is unavailable.
     async fn delete(&self, key: &str) -> Result<(), PortError>;
 
-    /// Returns once everything written before survives a power loss. Called once before each publication.
+    /// Returns once all preceding writes survive a power loss. Called once before each publication.
     ///
     /// # Errors
-    /// [`PortError`] when the store could not promise it.
+    /// [`PortError`] when the store cannot guarantee that.
     async fn barrier(&self) -> Result<(), PortError>;
 }
 
@@ -112,7 +111,6 @@ pub async fn list_all(blobs: &dyn Blobs, prefix: &str) -> Result<Vec<String>, Po
     }
 }
 
-/// Refuses keys that are not keys.
 fn check_key(key: &str) -> Result<(), PortError> {
     if key.len() <= 512
         && key.split('/').all(|s: &str| {
@@ -136,7 +134,7 @@ fn check_key(key: &str) -> Result<(), PortError> {
     }
 }
 
-/// Refuses prefixes that do not end at a segment border, or would leave the store.
+// Prefixes end at a segment boundary, and stay inside the store.
 fn check_prefix(prefix: &str) -> Result<(), PortError> {
     match prefix.strip_suffix('/') {
         Some(folder) => check_key(folder),

@@ -1,9 +1,9 @@
-//! Objects in a bucket: the store of the cluster.
+//! Blobs in an S3 bucket: the store of a cluster.
 //!
-//! A put carries `If-None-Match: *` and is one request, so it is atomic and create-only wherever S3 is (ADR 0010).
-//! After a put whose answer was lost the next one may find our own object: it says [`PutOutcome::Exists`], and the reader
-//! reads the winner, whoever that is (I-2). Listings are in byte order, as S3 promises of general purpose buckets
-//! (directory buckets of S3 Express do not, and are refused).
+//! A put is one request with `If-None-Match: *`, so it is atomic and create-only (ADR 0010). A retry after a lost
+//! response may find our own object and return [`PutOutcome::Exists`]; the caller then reads the object, whoever wrote
+//! it (I-2). Listings are in byte order, which S3 guarantees for general purpose buckets. Directory buckets (S3
+//! Express) do not guarantee it and are refused.
 
 use std::ops::Range;
 
@@ -15,29 +15,29 @@ use super::{Blobs, PutOutcome, check_key, check_prefix};
 use crate::port_error::PortError;
 use crate::s3::{S3, S3Error, S3Operation, check_bucket, content_length};
 
-/// The most entries S3 lists at once.
+// Maximum number of entries that S3 returns per page.
 const MAX_PAGE: usize = 1_000;
-/// Longest prefix of a store in bytes: with a key of 512 it stays below the 1,024 of S3.
+// Maximum length of the store prefix in bytes: with a key of 512 it stays below the 1,024 of S3.
 const MAX_PREFIX: usize = 255;
 
-/// How the names of directory buckets end (S3 user guide, "Directory bucket naming rules").
+// Suffix of directory bucket names (S3 user guide, "Directory bucket naming rules").
 const DIRECTORY_BUCKET: &str = "--x-s3";
 
-/// Object storage in a bucket, below a prefix of it.
+/// Object storage in a bucket, below a prefix.
 #[derive(Clone)]
 pub struct S3Blobs {
     s3: S3,
     bucket: String,
-    /// What all keys begin with: empty, or ending with `/`.
+    // Prefix of all keys: empty, or ending with `/`.
     prefix: String,
 }
 
 impl S3Blobs {
-    /// The store in `bucket`, below `prefix` (segments of a key; empty for the whole bucket). Nothing is asked yet: a
-    /// listing of one key says whether it can be reached.
+    /// The store in `bucket` below `prefix` (segments of a key; empty for the whole bucket). Sends no request; a
+    /// listing of one key checks whether the bucket can be reached.
     ///
     /// # Errors
-    /// A lasting [`PortError`] for what cannot be a store.
+    /// A permanent [`PortError`] for an invalid bucket or prefix.
     pub fn new(s3: S3, bucket: &str, prefix: &str) -> Result<Self, PortError> {
         let refused = |why: &str| {
             PortError::permanent("blobs", "connect", format!("s3://{bucket}/{prefix}: {why}"))
@@ -45,7 +45,7 @@ impl S3Blobs {
         check_bucket(bucket)?;
         if bucket.ends_with(DIRECTORY_BUCKET) {
             return Err(refused(
-                "a directory bucket lists in no order, and is no store",
+                "directory buckets cannot be used as a store: they do not list in key order",
             ));
         }
         let prefix = match prefix.trim_matches('/') {
@@ -55,7 +55,7 @@ impl S3Blobs {
             }
             _ => {
                 return Err(refused(
-                    "a prefix is of `A-Z a-z 0-9 - _ . ~ = /`, at most 255 bytes",
+                    "a store prefix consists of `A-Z a-z 0-9 - _ . ~ = /`, at most 255 bytes",
                 ));
             }
         };
@@ -70,8 +70,8 @@ impl S3Blobs {
         format!("{}{key}", self.prefix)
     }
 
-    fn port_error(&self, operation: &'static str, key: &str, trouble: S3Error) -> PortError {
-        trouble.into_port_error(&S3Operation {
+    fn port_error(&self, operation: &'static str, key: &str, error: S3Error) -> PortError {
+        error.into_port_error(&S3Operation {
             port: "blobs",
             operation,
             bucket: &self.bucket,
@@ -89,13 +89,15 @@ impl S3Blobs {
             .key(self.full_key(key))
             .set_range(range);
         let reply = match self.s3.call(0, request.send()).await {
-            Err(trouble) if trouble.code() == "NoSuchKey" => return Ok(None),
-            // The object ends before the range begins.
-            Err(trouble) if ranged && trouble.status() == 416 => return Ok(Some(Bytes::new())),
+            Err(error) if error.code() == "NoSuchKey" => return Ok(None),
+            // The range begins after the end of the object.
+            Err(error) if ranged && error.status() == 416 => return Ok(Some(Bytes::new())),
             reply => reply?,
         };
         if ranged && reply.content_range().is_none() {
-            return Err(S3Error::NotSent("the server does not read ranges".into()));
+            return Err(S3Error::NotSent(
+                "the server does not support range requests".into(),
+            ));
         }
         let length = content_length(reply.content_length())?;
         self.s3.body(reply.body, length).await.map(Some)
@@ -110,13 +112,13 @@ impl S3Blobs {
             .key(self.full_key(key));
         match self.s3.call(0, request.send()).await {
             Ok(reply) => content_length(reply.content_length()).map(Some),
-            // An answer to HEAD has no body and so no code.
-            Err(trouble) if trouble.status() == 404 => Ok(None),
-            Err(trouble) => Err(trouble),
+            // A response to HEAD has no body and therefore no code.
+            Err(error) if error.status() == 404 => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
-    /// Lists what is below `folder`: names relative to it that sort after `after`, in byte order, at most `limit`; with
+    /// Lists names below `folder`, relative to it, that sort after `after`, in byte order, at most `limit`. With
     /// `nested` whole keys, else only their next segment.
     async fn list_names(
         &self,
@@ -150,8 +152,8 @@ impl S3Blobs {
             let names = keys
                 .chain(folders)
                 .filter_map(|key| key.strip_prefix(folder.as_str()));
-            // Whatever else lies in the bucket (a console's folder markers …) is no object of ours. Servers differ in
-            // whether a prefix that `after` names comes again.
+            // Other objects in the bucket (such as folder markers of a console) are not ours. Servers differ in whether
+            // a prefix named by `after` is listed again.
             let mut names: Vec<String> = names
                 .filter(|name: &&str| match name.strip_suffix('/') {
                     Some(folder) => !nested && check_key(folder).is_ok(),
@@ -190,17 +192,17 @@ impl Blobs for S3Blobs {
             .await
         {
             Ok(_) => Ok(PutOutcome::Created),
-            Err(trouble) if trouble.status() == 412 => Ok(PutOutcome::Exists),
-            // Another writer is at it. It made the object, or was removing it: only the object itself can say.
-            Err(trouble) if trouble.status() == 409 => match self.object_size(key).await {
+            Err(error) if error.status() == 412 => Ok(PutOutcome::Exists),
+            // A concurrent writer has created or removed the object; only the object itself can tell which.
+            Err(error) if error.status() == 409 => match self.object_size(key).await {
                 Ok(Some(_)) => Ok(PutOutcome::Exists),
                 Ok(None) => Err(PortError {
                     transient: true,
-                    ..self.port_error("put", key, trouble)
+                    ..self.port_error("put", key, error)
                 }),
-                Err(trouble) => Err(self.port_error("put", key, trouble)),
+                Err(error) => Err(self.port_error("put", key, error)),
             },
-            Err(trouble) => Err(self.port_error("put", key, trouble)),
+            Err(error) => Err(self.port_error("put", key, error)),
         }
     }
 
@@ -208,7 +210,7 @@ impl Blobs for S3Blobs {
         check_key(key)?;
         self.read(key, None)
             .await
-            .map_err(|trouble| self.port_error("get", key, trouble))
+            .map_err(|error| self.port_error("get", key, error))
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
@@ -219,14 +221,14 @@ impl Blobs for S3Blobs {
         let bytes = format!("bytes={}-{}", range.start, range.end - 1);
         self.read(key, Some(bytes))
             .await
-            .map_err(|trouble| self.port_error("get", key, trouble))
+            .map_err(|error| self.port_error("get", key, error))
     }
 
     async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
         check_key(key)?;
         self.object_size(key)
             .await
-            .map_err(|trouble| self.port_error("size", key, trouble))
+            .map_err(|error| self.port_error("size", key, error))
     }
 
     async fn list(
@@ -237,7 +239,7 @@ impl Blobs for S3Blobs {
     ) -> Result<Vec<String>, PortError> {
         check_prefix(prefix)?;
         let keys = match after {
-            // What is asked for begins behind `after`, wherever that is: below it, at once, or never.
+            // `after` lies before, inside, or behind the listed prefix.
             Some(after) if after < prefix => self.list_names(prefix, None, limit, true).await,
             Some(after) => match after.strip_prefix(prefix) {
                 Some(after) => self.list_names(prefix, Some(after), limit, true).await,
@@ -245,7 +247,7 @@ impl Blobs for S3Blobs {
             },
             None => self.list_names(prefix, None, limit, true).await,
         };
-        let keys = keys.map_err(|trouble| self.port_error("list", prefix, trouble))?;
+        let keys = keys.map_err(|error| self.port_error("list", prefix, error))?;
         Ok(keys
             .into_iter()
             .map(|name| format!("{prefix}{name}"))
@@ -261,7 +263,7 @@ impl Blobs for S3Blobs {
         check_prefix(prefix)?;
         self.list_names(prefix, after, limit, false)
             .await
-            .map_err(|trouble| self.port_error("list", prefix, trouble))
+            .map_err(|error| self.port_error("list", prefix, error))
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
@@ -274,12 +276,12 @@ impl Blobs for S3Blobs {
             .key(self.full_key(key));
         match self.s3.call(0, request.send()).await {
             Ok(_) => Ok(()),
-            Err(trouble) if trouble.code() == "NoSuchKey" => Ok(()),
-            Err(trouble) => Err(self.port_error("delete", key, trouble)),
+            Err(error) if error.code() == "NoSuchKey" => Ok(()),
+            Err(error) => Err(self.port_error("delete", key, error)),
         }
     }
 
-    /// An answered put of S3 is durable.
+    // S3 is durable once it has responded.
     async fn barrier(&self) -> Result<(), PortError> {
         Ok(())
     }

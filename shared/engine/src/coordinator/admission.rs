@@ -1,4 +1,4 @@
-//! Jobs: taken up where their cursor left them, admitted fairly, closed when every entry has ended.
+//! Job admission: loads jobs from their cursor, opens their entries fairly, and closes finished jobs.
 
 use std::collections::BTreeMap;
 
@@ -8,25 +8,25 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::{Coordinator, CoordinatorEvent, JobTable};
 use crate::env::Millis;
 use crate::failure::FailureRecord;
-use crate::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
-use crate::jobs::OpenJob;
+use crate::flow::{ClaimOutcome, Flow};
+use crate::jobs::{JobEntry, JobManifest, OpenJob};
 use crate::key::{JobId, Priority, RunHeader, RunId};
 use crate::ledger::ScheduledItem;
 use crate::message::RunOutcome;
 use crate::metrics;
 use crate::port_error::{PortError, with_retry};
-use crate::run::REPUBLISH_AFTER_MS;
+use crate::schedule::REPUBLISH_AFTER_MS;
 
-/// Entries claimed at once.
+// Entries claimed concurrently.
 const CLAIMS_AT_ONCE: usize = 16;
-/// Runs asked after at once.
+// Concurrent lookups of run outcomes.
 const LOOKUPS_AT_ONCE: usize = 16;
-/// An admission that takes longer says meanwhile how far its jobs are.
+// A long admission pass posts job progress at this interval, so that `status` does not look frozen.
 const PROGRESS_INTERVAL_MS: Millis = 1_000;
-/// A job that no news came of for so long was taken over by another coordinator: every job is woken each minute.
+// Every job is woken each minute. One that was idle for this long has moved to another coordinator, so drop it here.
 const JOB_IDLE_MS: Millis = 10 * REPUBLISH_AFTER_MS;
 
-/// An entry on its way to a run.
+/// An entry that was taken from its job and is not yet bound to a run.
 struct ClaimedEntry {
     manifest: JobManifest,
     number: u64,
@@ -34,7 +34,7 @@ struct ClaimedEntry {
 }
 
 impl<W: Flow> Coordinator<W> {
-    /// Takes a job up, or looks whether runs it waits for ended unheard; then admits.
+    /// Loads a job, or checks an open one for runs that ended without a notification; then admits entries.
     pub(super) async fn on_job_due(&self, job: &JobId) -> Result<(), PortError> {
         let mut table = self.jobs.lock().await;
         match table.open.get_mut(job) {
@@ -64,14 +64,14 @@ impl<W: Flow> Coordinator<W> {
         self.admit(&mut table).await
     }
 
-    /// Asks the blobs about runs that no one here holds, and makes sure that the ledger knows of all of them: it may
-    /// have forgotten who waits for them, and that they are to be looked at (I-1).
+    // Looks up the outcomes of runs that this coordinator does not own. The ledger may have lost the watcher and the
+    // schedule entry of a run, so both are written again (I-1).
     async fn find_ended_runs(
         &self,
         job: &JobId,
         runs: Vec<RunHeader>,
     ) -> Result<Vec<(RunId, RunOutcome)>, PortError> {
-        let looks = stream::iter(runs).map(|header| async move {
+        let lookups = stream::iter(runs).map(|header| async move {
             self.watch_run(job, &header).await?;
             if self.owns_run(&header.at.run) {
                 return Ok(None);
@@ -79,17 +79,17 @@ impl<W: Flow> Coordinator<W> {
             let ending = W::run_outcome(&self.env, &self.ports, &header).await?;
             Ok::<_, PortError>(ending.map(|ending| (header.at.run, ending)))
         });
-        let endings: Vec<Option<_>> = looks.buffered(LOOKUPS_AT_ONCE).try_collect().await?;
+        let endings: Vec<Option<_>> = lookups.buffered(LOOKUPS_AT_ONCE).try_collect().await?;
         Ok(endings.into_iter().flatten().collect())
     }
 
-    /// Notes in the ledger that `job` waits for a run, and that the run is to be looked at.
+    /// Registers `job` as a watcher of the run, and schedules the run.
     async fn watch_run(&self, job: &JobId, header: &RunHeader) -> Result<(), PortError> {
         let ledger = &self.ports.ledger;
         with_retry(&self.env, || ledger.add_watcher(&header.at.run, job)).await?;
         let item = ScheduledItem::Run(header.at.clone());
-        let look = self.env.now_ms() + REPUBLISH_AFTER_MS;
-        with_retry(&self.env, || ledger.schedule(&item, look)).await
+        let due_ms = self.env.now_ms() + REPUBLISH_AFTER_MS;
+        with_retry(&self.env, || ledger.schedule(&item, due_ms)).await
     }
 
     pub(super) async fn on_run_ended(
@@ -138,7 +138,7 @@ impl<W: Flow> Coordinator<W> {
         }
     }
 
-    /// Opens runs while there is room, fairly between collections; closes jobs that have nothing left.
+    /// Opens runs while there is capacity, fairly between collections, and closes jobs that have nothing left.
     pub(super) async fn admit(&self, table: &mut JobTable) -> Result<(), PortError> {
         let idle_since = self.env.now_ms().saturating_sub(JOB_IDLE_MS);
         table.open.retain(|_, job| job.last_event_ms >= idle_since);
@@ -148,7 +148,7 @@ impl<W: Flow> Coordinator<W> {
             self.close_cancelled(table).await?;
             if self.env.now_ms() > posted_ms + PROGRESS_INTERVAL_MS {
                 posted_ms = self.env.now_ms();
-                self.post_progress(table).await.ok(); // said again at the next look
+                self.post_progress(table).await.ok(); // best effort: posted again on the next poll
             }
             let (batch, mut stopped) = self.next_entries(table).await;
             let claims = batch
@@ -172,7 +172,7 @@ impl<W: Flow> Coordinator<W> {
                     Ok(()) => {}
                 }
             }
-            stopped?; // what was put back is claimed when this news comes again
+            stopped?; // entries put back are claimed when this message is redelivered
             if done {
                 return self.finish_jobs(table).await;
             }
@@ -183,7 +183,8 @@ impl<W: Flow> Coordinator<W> {
         table.open.values().map(|job| job.open_runs.len()).sum()
     }
 
-    /// As many next entries as there is room for, at most [`CLAIMS_AT_ONCE`], and what stopped it early.
+    /// The next entries, as many as there is capacity for and at most [`CLAIMS_AT_ONCE`], and the error that cut it
+    /// short.
     async fn next_entries(
         &self,
         table: &mut JobTable,
@@ -201,13 +202,13 @@ impl<W: Flow> Coordinator<W> {
         (batch, Ok(()))
     }
 
-    /// The next entry by fairness, taken from its job: in each collection interactive jobs first, then the oldest.
+    // Deficit round robin between collections; within a collection the most urgent job first, then the oldest.
     async fn next_entry(&self, table: &mut JobTable) -> Result<Option<ClaimedEntry>, PortError> {
         let mut first: BTreeMap<String, (Priority, JobId, u64)> = BTreeMap::new();
         for (id, job) in &mut table.open {
-            let standing = self.job_control(id).await?;
-            let class = standing.class.unwrap_or(job.manifest.class);
-            if !standing.is_running()
+            let control = self.job_control(id).await?;
+            let class = control.class.unwrap_or(job.manifest.class);
+            if !control.is_running()
                 || first
                     .get(&job.manifest.collection)
                     .is_some_and(|(best, ..)| *best >= class)
@@ -261,7 +262,7 @@ impl<W: Flow> Coordinator<W> {
         Ok(())
     }
 
-    /// An entry that cannot be claimed ends failed and visible; the job goes on (I-10).
+    // An entry that cannot be claimed ends as failed and is listed in the report; the job goes on (I-10).
     fn on_claim_failed(&self, table: &mut JobTable, entry: &ClaimedEntry, error: &PortError) {
         let record = FailureRecord {
             code: "engine.claim".into(),

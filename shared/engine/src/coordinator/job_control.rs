@@ -1,7 +1,7 @@
-//! What people say about open jobs while they run (cancel, pause, priority), and what jobs say about themselves.
+//! Applies job controls (cancel, pause, priority) to open jobs, and publishes job progress.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
@@ -17,46 +17,42 @@ use crate::ledger::{StatusRecord, StatusTopic};
 use crate::message::{CoordinatorMessage, encode};
 use crate::port_error::{PortError, with_retry};
 use crate::queue::QueueName;
-use crate::run::{REPUBLISH_AFTER_MS, RunProgress};
+use crate::run::RunProgress;
+use crate::schedule::REPUBLISH_AFTER_MS;
+use crate::sync::lock;
 
-/// How often open jobs are attended to.
+// How often the controls of open jobs are polled.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How long it is believed where a job stands.
+// How long a cached control is used before it is read again.
 const CONTROL_TTL_MS: Millis = 1_000;
-/// Standings remembered before old ones are forgotten.
+// Expired controls are evicted once the cache holds this many.
 const MAX_CACHED_CONTROLS: usize = 1_000;
-/// How long after the last news of a job it is spoken for: every job is woken each minute.
+// Every job is woken each minute, so a job without an event for three of them is reported by another coordinator.
 const PROGRESS_TTL_MS: Millis = 3 * REPUBLISH_AFTER_MS;
-/// Open runs named in a job's progress.
+// Open runs listed in a job's progress.
 const MAX_LISTED_RUNS: usize = 16;
-/// Runs told at once that a job was cancelled.
+// `Abandoned` messages published in one call.
 const NOTIFY_BATCH: usize = 500;
 
-/// Where jobs stand, and when that was read.
+// Job controls, and when they were read.
 #[derive(Default)]
 pub(super) struct JobControlCache(HashMap<JobId, (Millis, JobControl)>);
 
-/// Whether new work of a run is asked for.
+/// Whether the tasks of a run should be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunDemand {
     Active,
-    /// Not now: every job that waits for it is paused.
+    /// Every job that waits for the run is paused.
     Paused,
-    /// Never: every job that waited for it was cancelled.
+    /// Every job that waited for the run was cancelled.
     Abandoned,
 }
 
 impl<W: Flow> Coordinator<W> {
-    /// Where a job stands, as of at most a second ago.
+    /// The control state of a job, at most one second old.
     pub(super) async fn job_control(&self, job: &JobId) -> Result<JobControl, PortError> {
         let now = self.env.now_ms();
-        let cached = self
-            .job_controls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-            .get(job)
-            .copied();
+        let cached = lock(&self.job_controls).0.get(job).copied();
         match cached {
             Some((read_ms, control))
                 if control.cancelled.is_some() || now < read_ms + CONTROL_TTL_MS =>
@@ -68,10 +64,7 @@ impl<W: Flow> Coordinator<W> {
                     jobs::load_control(self.ports.blobs.as_ref(), job)
                 })
                 .await?;
-                let mut cache = self
-                    .job_controls
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut cache = lock(&self.job_controls);
                 if cache.0.len() >= MAX_CACHED_CONTROLS {
                     cache
                         .0
@@ -83,8 +76,8 @@ impl<W: Flow> Coordinator<W> {
         }
     }
 
-    /// Whether anyone waits for a run. Almost always the job that opened it does; only where it does not, the ledger is
-    /// asked for others.
+    // Whether any job waits for the run. The job that opened it almost always does, so the ledger is only asked for
+    // other watchers when that job is not running.
     pub(super) async fn run_demand(&self, run: &RunHeader) -> Result<RunDemand, PortError> {
         if self.job_control(&run.opened_by).await?.is_running() {
             return Ok(RunDemand::Active);
@@ -96,35 +89,26 @@ impl<W: Flow> Coordinator<W> {
         let mut demand = RunDemand::Abandoned;
         for job in waiting {
             match self.job_control(&job).await? {
-                standing if standing.is_running() => return Ok(RunDemand::Active),
-                standing if standing.cancelled.is_none() => demand = RunDemand::Paused,
+                control if control.is_running() => return Ok(RunDemand::Active),
+                control if control.cancelled.is_none() => demand = RunDemand::Paused,
                 _ => {}
             }
         }
         Ok(demand)
     }
 
-    /// A job that waited for a run was cancelled.
     pub(super) async fn on_run_abandoned(&self, job: JobId, run: &RunRef) -> Result<(), PortError> {
-        self.job_controls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-            .remove(&job);
+        lock(&self.job_controls).0.remove(&job);
         self.replay(run, true).await
     }
 
-    /// Ends jobs that were cancelled, or have more failures than they allow. What waits only for them is told first: a
-    /// job without a report is closed again.
+    // Ends jobs that were cancelled or exceed their failure limit. Runs are notified before the job is closed: if this
+    // is interrupted, the job has no report yet and is closed again, so no notification is lost.
     pub(super) async fn close_cancelled(&self, table: &mut JobTable) -> Result<(), PortError> {
         for (id, job) in &mut table.open {
             if job.exceeds_max_failed() {
                 jobs::cancel(&self.env, &self.ports, id, CancelReason::TooManyFailed).await?;
-                self.job_controls
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0
-                    .remove(id);
+                lock(&self.job_controls).0.remove(id);
             }
             if let Some(cancelled) = self.job_control(id).await?.cancelled {
                 let runs: Vec<RunRef> = job
@@ -163,11 +147,11 @@ impl<W: Flow> Coordinator<W> {
         try_join_all(sends).await.map(|_| ())
     }
 
-    /// Looks every second at what was said about open jobs, and says how far they are.
+    /// Polls the controls of open jobs every second, and posts their progress.
     pub(super) async fn poll_job_controls(self: Arc<Self>, stop: CancellationToken) {
         while self.sleep_or_stop(POLL_INTERVAL, &stop).await {
             if let Err(error) = self.poll_job_controls_once().await {
-                tracing::debug!(%error, "jobs not attended to; done again");
+                tracing::debug!(%error, "cannot poll job controls; trying again");
             }
         }
     }
@@ -194,7 +178,7 @@ impl<W: Flow> Coordinator<W> {
         self.post_progress(&mut table).await
     }
 
-    /// Says how far jobs are, where that has changed or would be forgotten.
+    /// Posts the progress of jobs where it has changed, or where the posted record would expire.
     pub(super) async fn post_progress(&self, table: &mut JobTable) -> Result<(), PortError> {
         let now = self.env.now_ms();
         let mut tasks = self.tasks_by_job();
@@ -254,7 +238,7 @@ impl<W: Flow> Coordinator<W> {
             body: body.into(),
             until_ms: now + HEARTBEAT_TTL.as_millis() as Millis,
         };
-        // Not asked twice: the next word comes in a second.
+        // Not retried: the next record follows in a second.
         self.ports
             .ledger
             .post_status(StatusTopic::Jobs, record, now)

@@ -1,8 +1,8 @@
-//! The coordinator: takes up jobs, opens runs, replays their flows, publishes what they want, and looks after what is
-//! overdue. Any number of them may run; a run and a job are each looked after by the one that consumes their queue.
+//! The coordinator: opens runs for jobs, replays their flows, publishes the tasks they request, and republishes what is
+//! overdue. Several coordinators may run; each run and each job belongs to the one that consumes its flow queue.
 //!
-//! Any handler may be cut off at any point (a lost subscription, the end of the grace period): what it had in its
-//! hands is then taken up again from the ledger and the blobs.
+//! A handler may be interrupted at any point (lost subscription, end of the grace period). Its work is then resumed
+//! from the ledger and the blobs.
 
 mod admission;
 mod job_control;
@@ -19,8 +19,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::consumer::{Consumer, Disposition, Handler};
+use crate::dead_letter::DeadLetterHandler;
 use crate::env::Env;
-use crate::executor::DeadLetterHandler;
 use crate::flow::Flow;
 use crate::heartbeat::{HeartbeatReporter, JobProgress};
 use crate::jobs::{JobReport, OpenJob};
@@ -34,55 +34,44 @@ use crate::round_robin::DeficitRoundRobin;
 use crate::run::RunProgress;
 use crate::settings::SettingsCache;
 
-pub use runs::run_failure_key;
-
-/// News handled at once per flow queue: completions wait for the replay that covers them.
+// Concurrent messages per flow queue. Completions of one run wait for the replay that covers them, so this must be
+// well above the number of runs that replay at once.
 const MESSAGES_AT_ONCE: u16 = 64;
-/// How long handlers may go on after a stop.
+// How long handlers may run after a stop.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often news that the sweep would bring again is tried when a port is away.
+// Deliveries of a message that the sweep repeats anyway, before it is dropped while a port is unavailable.
 const MAX_WAKE_ATTEMPTS: u32 = 3;
 
-/// What a coordinator reports as it happens: for progress bars and metrics.
+/// Reported as it happens, for progress bars and metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CoordinatorEvent {
-    /// A run was opened for a job.
     Opened {
-        /// The job.
         job: JobId,
-        /// The run.
         header: Box<RunHeader>,
     },
-    /// A run was replayed.
     Replayed {
-        /// The run.
         run: RunId,
-        /// How far it is.
         progress: RunProgress,
     },
-    /// An entry of a job ended.
     EntryEnded {
-        /// The job.
         job: JobId,
         /// The run; `None` when the entry ended without one.
         run: Option<RunId>,
-        /// What was submitted.
+        /// The submitted input.
         input: Box<serde_json::Value>,
-        /// How it ended.
         ending: RunOutcome,
     },
-    /// A job ended.
     JobEnded(Box<JobReport>),
 }
 
-/// Told of events; must not block.
+/// Callback for events; must not block.
 pub type Observer = Arc<dyn Fn(CoordinatorEvent) + Send + Sync>;
 
-/// Drives runs and jobs of one kind of work.
+/// Drives the jobs and runs of one kind of work.
 pub struct Coordinator<W: Flow> {
     env: Env,
     ports: Ports,
-    /// Runs open at once.
+    // Maximum number of runs open at once.
     open_documents: usize,
     observer: Observer,
     presence: Arc<HeartbeatReporter>,
@@ -98,12 +87,12 @@ pub struct Coordinator<W: Flow> {
 struct JobTable {
     open: BTreeMap<JobId, OpenJob>,
     round_robin: DeficitRoundRobin,
-    /// What was said last about each job.
+    // The progress last posted for each job.
     posted: BTreeMap<JobId, JobProgress>,
 }
 
 impl<W: Flow> Coordinator<W> {
-    /// A coordinator in the process of `heartbeat` that opens at most `open_documents` runs at once.
+    /// A coordinator that opens at most `open_documents` runs at once and reports as the process of `presence`.
     pub fn new(
         env: Env,
         ports: Ports,
@@ -126,7 +115,7 @@ impl<W: Flow> Coordinator<W> {
         })
     }
 
-    /// Coordinates until `stop`, then drains. Dropping the future ends everything at once, as a crash would.
+    /// Runs until `stop`, then drains. Dropping the future aborts everything, like a crash.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let consumer = |name, concurrency| Consumer {
             env: self.env.clone(),
@@ -151,7 +140,7 @@ impl<W: Flow> Coordinator<W> {
         parts.spawn(Arc::clone(&self).scan(stop));
         while let Some(part) = parts.join_next().await {
             if let Err(error) = part {
-                tracing::error!(%error, "a part of the coordinator ended early");
+                tracing::error!(%error, "a coordinator task ended early");
             }
         }
     }
@@ -178,11 +167,11 @@ impl<W: Flow> Handler for Coordinator<W> {
         let decoded: CoordinatorMessage = match serde_json::from_slice(&message.body) {
             Ok(decoded) => decoded,
             Err(error) => {
-                tracing::error!(%error, "news that cannot be read");
+                tracing::error!(%error, "unreadable coordinator message");
                 return Disposition::DeadLetter;
             }
         };
-        // Wake-ups come from an index that repeats them: kept as well, they would pile up while a port is away.
+        // The sweep repeats wake-ups. If they were retried as well, they would pile up while a port is unavailable.
         let repeated = matches!(
             decoded,
             CoordinatorMessage::Wake(_) | CoordinatorMessage::Job(_)
@@ -190,11 +179,11 @@ impl<W: Flow> Handler for Coordinator<W> {
         match self.dispatch(decoded).await {
             Ok(()) => Disposition::Ack,
             Err(error) if repeated && message.attempts >= MAX_WAKE_ATTEMPTS => {
-                tracing::warn!(%error, "a port is away; left to the sweep");
+                tracing::warn!(%error, "a port is unavailable; the sweep will repeat the wake-up");
                 Disposition::Ack
             }
             Err(error) => {
-                tracing::warn!(%error, "a port is away; the news comes again");
+                tracing::warn!(%error, "a port is unavailable; the message will be redelivered");
                 Disposition::Retry {
                     delay: RetryDelay::Short,
                     attempts: message.attempts.saturating_add(1),

@@ -1,8 +1,8 @@
-//! Open runs: one replay at a time each, and what happens when they end.
+//! Open runs: serialized replays, and closing a run when it ends.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -10,37 +10,39 @@ use tokio::sync::Mutex;
 use super::job_control::RunDemand;
 use super::{Coordinator, CoordinatorEvent};
 use crate::env::Millis;
-use crate::failure::FailureRecord;
 use crate::flow::Flow;
-use crate::key::{JobId, RunHeader, RunId, RunRef};
+use crate::key::{JobId, RunHeader, RunId, RunRef, run_failure_key};
 use crate::ledger::ScheduledItem;
-use crate::message::{CoordinatorMessage, RunOutcome, encode};
+use crate::message::{CoordinatorMessage, RunOutcome};
 use crate::metrics;
+use crate::outcome::{notify_coordinator, store_failure};
 use crate::port_error::{PortError, with_retry};
-use crate::queue::QueueName;
-use crate::run::{OpenRun, REPUBLISH_AFTER_MS, ReplayStep, RunProgress};
+use crate::run::{OpenRun, ReplayStep, RunProgress};
+use crate::schedule::REPUBLISH_AFTER_MS;
+use crate::sync::lock;
 use crate::trace::RunTrace;
 
-/// The longest time completions are collected before the next replay of their run because replays are slow.
+// Upper bound of the pause between replays of one run that is derived from how long a replay takes.
 const COALESCE_MS: Millis = 250;
-/// Tasks of a run for which completions are collected a millisecond longer: walking a flow takes time in proportion to
-/// its tasks, and completions that trickle in for an hour must not cost a walk each (rule 4).
+// Walking a flow takes time in proportion to its tasks. Large runs collect completions for one more millisecond per
+// this many tasks, so that completions trickling in for an hour do not each cost a replay.
 const TASKS_PER_MS: usize = 12;
-/// The longest time completions are collected, whatever the number of tasks.
+// Upper bound of that pause, whatever the number of tasks.
 const MAX_COALESCE_MS: Millis = 1_000;
-/// Ended runs remembered, so that late completions cost nothing.
+// Ended runs that are remembered, so that late completions cost nothing.
 const MAX_ENDED_RUNS: usize = 10_000;
-/// A run that was not replayed here for so long is looked after by someone else: every open run is woken each minute.
+// Every open run is woken each minute; one that was not replayed here for this long belongs to another coordinator.
 const OWNERSHIP_MS: Millis = 3 * REPUBLISH_AFTER_MS;
 
-/// A run's place: tickets are given to completions, and a replay covers all tickets given before it began.
+// Per-run state. Each completion takes a ticket; a replay covers all tickets issued before it started, so concurrent
+// completions share one replay.
 pub(super) struct RunSlot<W: Flow> {
     tickets: AtomicU64,
-    /// When someone last came with news.
+    // Time of the last message.
     touched_ms: AtomicU64,
-    /// When it was last replayed; 0 before.
+    // Time of the last replay; 0 before the first.
     replayed_ms: AtomicU64,
-    /// The job that opened it, and how far it is.
+    // The job that opened the run, and the run's progress.
     progress: StdMutex<Option<(JobId, RunProgress)>>,
     state: Mutex<RunSlotState<W>>,
 }
@@ -51,7 +53,7 @@ struct RunSlotState<W: Flow> {
     not_before_ms: Millis,
 }
 
-/// The runs that ended last.
+/// Ids of the most recently ended runs.
 #[derive(Default)]
 pub(super) struct EndedRuns {
     ids: HashSet<RunId>,
@@ -71,19 +73,19 @@ impl EndedRuns {
     }
 }
 
-/// What came of taking up a run.
+/// Result of loading a run.
 enum LoadedRun<W: Flow> {
     Open(Box<OpenRun<W>>),
     Ended(RunOutcome),
-    /// Of a newer flow or under settings this program cannot read, or without a header: left alone.
+    /// Of a newer flow revision, with unreadable settings, or without a header: not handled here.
     Foreign,
 }
 
 impl<W: Flow> Coordinator<W> {
-    /// Replays a run, at most one replay at a time; returns once a replay that began after this call has ended.
+    // Replays a run, one replay at a time. Returns once a replay that started after this call has ended.
     pub(super) async fn replay(&self, at: &RunRef, wake: bool) -> Result<(), PortError> {
         if !wake && self.has_ended(&at.run) {
-            // A worker that finished late began a new memory of a run that was forgotten.
+            // A late worker may have re-created ledger state of a run that was already forgotten.
             return with_retry(&self.env, || self.ports.ledger.forget_run(&at.run)).await;
         }
         let slot = self.slot(&at.run);
@@ -98,8 +100,8 @@ impl<W: Flow> Coordinator<W> {
         }
         let covers = slot.tickets.load(Ordering::SeqCst);
         let began = self.env.now_ms();
-        // Taken out while it is replayed: if that fails or is cut off, what the run believes to have asked for may
-        // never have been published, and it begins anew from the ledger.
+        // Taken out during the replay. If the replay fails or is interrupted, the tasks it marked as requested may
+        // never have been published, so the run is loaded again from the ledger.
         let mut cached = state.open.take();
         let mut lost = None;
         let (open, step) = loop {
@@ -111,7 +113,7 @@ impl<W: Flow> Coordinator<W> {
                         None => *open,
                     },
                     LoadedRun::Ended(ending) => return self.close_run(at, ending, 0).await,
-                    LoadedRun::Foreign => return Ok(()), // it is woken again, perhaps by another
+                    LoadedRun::Foreign => return Ok(()), // will be woken again, perhaps on another coordinator
                 },
             };
             let demand = self.run_demand(&open.header).await?;
@@ -127,15 +129,14 @@ impl<W: Flow> Coordinator<W> {
                 step => break (open, step),
             }
         };
-        // A replay may take at most about a tenth of a run's time; completions that arrive meanwhile share the next.
+        // Replays may use about a tenth of a run's time; completions that arrive meanwhile share the next replay.
         let now = self.env.now_ms();
         let tasks = open.progress.present + open.progress.missing;
         let large = ((tasks / TASKS_PER_MS) as Millis).min(MAX_COALESCE_MS);
         metrics::replay(now.saturating_sub(began));
         state.not_before_ms = now + (10 * now.saturating_sub(began)).min(COALESCE_MS).max(large);
         slot.replayed_ms.store(now, Ordering::Relaxed);
-        *slot.progress.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((open.header.opened_by.clone(), open.progress));
+        *lock(&slot.progress) = Some((open.header.opened_by.clone(), open.progress));
         (self.observer)(CoordinatorEvent::Replayed {
             run: at.run.clone(),
             progress: open.progress,
@@ -154,13 +155,12 @@ impl<W: Flow> Coordinator<W> {
             .await
     }
 
-    /// Takes up a run that this coordinator does not hold.
     async fn load_run(&self, at: &RunRef) -> Result<LoadedRun<W>, PortError> {
         let blobs = self.ports.blobs.as_ref();
         let json = with_retry(&self.env, || blobs.get(&at.header)).await?;
         let Some(header) = json.and_then(|json| serde_json::from_slice::<RunHeader>(&json).ok())
         else {
-            tracing::error!(run = %at.run, header = at.header, "news of a run without a readable header");
+            tracing::error!(run = %at.run, header = at.header, "message for a run without a readable header");
             let item = ScheduledItem::Run(at.clone());
             with_retry(&self.env, || self.ports.ledger.unschedule(&item)).await?;
             return Ok(LoadedRun::Foreign);
@@ -180,8 +180,8 @@ impl<W: Flow> Coordinator<W> {
         Ok(run.map_or(LoadedRun::Foreign, |run| LoadedRun::Open(Box::new(run))))
     }
 
-    /// Tells the jobs that wait for a run how it ended, and forgets it. Done again when it was cut off: a run that
-    /// ended is closed whenever it is woken.
+    // Notifies the jobs that watch the run, then forgets it. Idempotent: if it is interrupted, the run is closed again
+    // at its next wake-up.
     async fn close_run(
         &self,
         at: &RunRef,
@@ -191,49 +191,30 @@ impl<W: Flow> Coordinator<W> {
         let env = &self.env;
         let ledger = &self.ports.ledger;
         if let Some(record) = ending.failure_record(env.now_ms()) {
-            self.store_run_failure(&at.run, &record).await?;
+            store_failure(env, &self.ports, &run_failure_key(&at.run), &record).await?;
         }
         for job in with_retry(env, || ledger.watchers(&at.run)).await? {
-            let queue = QueueName::flow_for(&job.0);
-            let message = encode(&CoordinatorMessage::Ended {
+            let ended = CoordinatorMessage::Ended {
                 job,
                 run: at.run.clone(),
                 ending: ending.clone(),
                 tasks,
-            })?;
-            with_retry(env, || {
-                self.ports.queue.publish(queue, vec![message.clone()])
-            })
-            .await?;
+            };
+            notify_coordinator(env, &self.ports, &ended).await?;
         }
         let item = ScheduledItem::Run(at.clone());
         with_retry(env, || ledger.unschedule(&item)).await?;
         with_retry(env, || ledger.forget_run(&at.run)).await?;
         self.remember_ended(&at.run);
         let trace = RunTrace::for_run(&at.run);
-        // The root of the trace: everything else names it as its parent.
+        // The root span of the trace; every other span of the run names it as its parent.
         let root = tracing::info_span!("run", trace_id = trace.id, span_id = trace.root, run = %at.run, outcome = ending.name());
-        root.in_scope(|| tracing::debug!(run = %at.run, tasks, "a run ended"));
+        root.in_scope(|| tracing::debug!(run = %at.run, tasks, "run ended"));
         Ok(())
     }
 
-    async fn store_run_failure(
-        &self,
-        run: &RunId,
-        record: &FailureRecord,
-    ) -> Result<(), PortError> {
-        let json = serde_json::to_vec(record)
-            .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
-        let key = run_failure_key(run);
-        with_retry(&self.env, || {
-            self.ports.blobs.put(&key, json.clone().into())
-        })
-        .await
-        .map(|_| ())
-    }
-
     fn slot(&self, run: &RunId) -> Arc<RunSlot<W>> {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = lock(&self.runs);
         let slot = runs.entry(run.clone()).or_insert_with(|| {
             let state = RunSlotState {
                 open: None,
@@ -256,26 +237,24 @@ impl<W: Flow> Coordinator<W> {
         Arc::clone(slot)
     }
 
-    /// Whether this coordinator looks after a run. One that it once held may have passed to another.
+    // A run that was replayed here before may have moved to another coordinator.
     pub(super) fn owns_run(&self, run: &RunId) -> bool {
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = lock(&self.runs);
         let owned_since = self.env.now_ms().saturating_sub(OWNERSHIP_MS);
         runs.get(run)
             .is_some_and(|slot| slot.replayed_ms.load(Ordering::Relaxed) > owned_since)
     }
 
-    /// How far the runs are that this coordinator looks after, by the job that opened them.
+    /// Progress of the runs owned by this coordinator, by the job that opened them.
     pub(super) fn tasks_by_job(&self) -> BTreeMap<JobId, RunProgress> {
         let mut sums: BTreeMap<JobId, RunProgress> = BTreeMap::new();
         let owned_since = self.env.now_ms().saturating_sub(OWNERSHIP_MS);
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = lock(&self.runs);
         for slot in runs
             .values()
             .filter(|slot| slot.replayed_ms.load(Ordering::Relaxed) > owned_since)
         {
-            if let Some((job, progress)) =
-                &*slot.progress.lock().unwrap_or_else(PoisonError::into_inner)
-            {
+            if let Some((job, progress)) = &*lock(&slot.progress) {
                 let sum = sums.entry(job.clone()).or_default();
                 sum.present += progress.present;
                 sum.missing += progress.missing;
@@ -285,36 +264,21 @@ impl<W: Flow> Coordinator<W> {
         sums
     }
 
-    /// Lets go of runs that no news came of for long: they passed to another coordinator, or were never ours.
+    // Drops runs without a recent message: they moved to another coordinator, or were never ours.
     pub(super) fn evict_idle(&self) {
         let long_ago = self.env.now_ms().saturating_sub(2 * OWNERSHIP_MS);
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = lock(&self.runs);
         runs.retain(|_, slot| {
             Arc::strong_count(slot) > 1 || slot.touched_ms.load(Ordering::Relaxed) > long_ago
         });
     }
 
     fn has_ended(&self, run: &RunId) -> bool {
-        self.ended_runs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .ids
-            .contains(run)
+        lock(&self.ended_runs).ids.contains(run)
     }
 
     fn remember_ended(&self, run: &RunId) {
-        self.runs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(run);
-        self.ended_runs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remember(run);
+        lock(&self.runs).remove(run);
+        lock(&self.ended_runs).remember(run);
     }
-}
-
-/// Blob key of the record of a run that failed as a whole.
-pub fn run_failure_key(run: &RunId) -> String {
-    format!("runs/{run}/failed/document.json")
 }

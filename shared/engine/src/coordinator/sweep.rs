@@ -1,4 +1,4 @@
-//! What brings everything back that was lost on the way: the due-time index, and behind it the list of jobs.
+//! Recovers lost work: the sweep wakes what is due, the scan finds jobs that the ledger has lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,54 +10,48 @@ use crate::flow::Flow;
 use crate::jobs;
 use crate::key::{JobId, RunRef};
 use crate::ledger::ScheduledItem;
-use crate::message::{CoordinatorMessage, encode};
+use crate::message::CoordinatorMessage;
+use crate::outcome::notify_coordinator;
 use crate::port_error::{PortError, with_retry};
-use crate::queue::QueueName;
-use crate::run::REPUBLISH_AFTER_MS;
+use crate::schedule::REPUBLISH_AFTER_MS;
 
-/// How often the due-time index is looked at.
+// How often the due-time index is read.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
-/// Things taken from the due-time index per look.
+// Items claimed from the due-time index per sweep.
 const SWEEP_LIMIT: usize = 500;
-/// How often jobs that a forgetful ledger lost are looked for.
+// How often the job list is scanned for jobs that the ledger has lost.
 const SCAN_EVERY: Duration = Duration::from_secs(60);
-/// Jobs looked at per scan.
+// Jobs read per scan.
 const SCAN_LIMIT: usize = 1_000;
 
-/// How far the scan is in the list of jobs, which is in order of submission.
+/// Position of the scan in the list of jobs, which is in order of submission.
 #[derive(Default)]
 struct ScanCursor {
-    /// All jobs up to this one have ended.
+    // All jobs up to this one have ended.
     ended: Option<JobId>,
-    /// Where the next look begins, if not there.
+    // Where the next scan starts, if not after `ended`.
     next: Option<JobId>,
 }
 
 impl<W: Flow> Coordinator<W> {
     pub(super) async fn wake_run(&self, at: &RunRef) -> Result<(), PortError> {
-        let message = encode(&CoordinatorMessage::Wake(at.clone()))?;
-        with_retry(&self.env, || {
-            self.ports
-                .queue
-                .publish(QueueName::for_run(&at.run), vec![message.clone()])
-        })
+        notify_coordinator(
+            &self.env,
+            &self.ports,
+            &CoordinatorMessage::Wake(at.clone()),
+        )
         .await
     }
 
     async fn wake_job(&self, job: JobId) -> Result<(), PortError> {
-        let queue = QueueName::flow_for(&job.0);
-        let message = encode(&CoordinatorMessage::Job(job))?;
-        with_retry(&self.env, || {
-            self.ports.queue.publish(queue, vec![message.clone()])
-        })
-        .await
+        notify_coordinator(&self.env, &self.ports, &CoordinatorMessage::Job(job)).await
     }
 
-    /// Wakes what is due, in bounded looks: never a walk over everything.
+    // Wakes what is due. Bounded reads of the index, never a walk over all runs.
     pub(super) async fn sweep(self: Arc<Self>, stop: CancellationToken) {
         while self.sleep_or_stop(SWEEP_EVERY, &stop).await {
             if let Err(error) = self.sweep_once().await {
-                tracing::warn!(%error, "sweep interrupted; it goes on at the next look");
+                tracing::warn!(%error, "sweep interrupted; it continues next time");
             }
         }
     }
@@ -70,8 +64,8 @@ impl<W: Flow> Coordinator<W> {
                 .claim_due(now, now + REPUBLISH_AFTER_MS, SWEEP_LIMIT)
         })
         .await?;
-        for items in items {
-            match items {
+        for item in items {
+            match item {
                 ScheduledItem::Run(at) => self.wake_run(&at).await?,
                 ScheduledItem::Job(job) => self.wake_job(job).await?,
             }
@@ -79,12 +73,12 @@ impl<W: Flow> Coordinator<W> {
         Ok(())
     }
 
-    /// Finds jobs that have not ended and that the ledger may have forgotten (I-1), some at a time, round and round.
+    // Finds jobs that have not ended and that the ledger may have forgotten (I-1), a bounded number at a time.
     pub(super) async fn scan(self: Arc<Self>, stop: CancellationToken) {
         let mut cursor = ScanCursor::default();
         loop {
             if let Err(error) = self.scan_once(&mut cursor).await {
-                tracing::warn!(%error, "scan for jobs interrupted; it is done again");
+                tracing::warn!(%error, "job scan interrupted; trying again");
             }
             self.evict_idle();
             if !self.sleep_or_stop(SCAN_EVERY, &stop).await {
@@ -126,7 +120,7 @@ impl<W: Flow> Coordinator<W> {
         }
     }
 
-    /// Waits; false when it is time to stop.
+    /// Sleeps for `duration`; false when `stop` came first.
     pub(super) async fn sleep_or_stop(&self, duration: Duration, stop: &CancellationToken) -> bool {
         tokio::select! {
             biased;

@@ -1,5 +1,4 @@
-//! What a diagnosis reads, and how it is gathered: a bounded number of questions to the ports, whatever the size of the
-//! archive.
+//! The facts behind a diagnosis, gathered with a bounded number of port calls whatever the size of the archive.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +7,8 @@ use futures::future::{try_join, try_join_all};
 use crate::blobs::Blobs;
 use crate::dead_letter::{self, DeadLetter};
 use crate::env::Millis;
-use crate::flow::JobManifest;
 use crate::heartbeat::{Heartbeat, JobProgress};
+use crate::jobs::JobManifest;
 use crate::jobs::{self, JobControl, JobReport};
 use crate::key::{JobId, Priority, RunHeader, RunId};
 use crate::ledger::{OpenTask, StatusTopic};
@@ -18,57 +17,48 @@ use crate::port_error::PortError;
 use crate::ports::Ports;
 use crate::queue::{Depth, Lane, QueueName};
 
-/// Everything a diagnosis rests on, as it was at one moment.
+/// Snapshot of everything that the diagnosis rules read.
 #[derive(Debug, Clone, Default)]
 pub struct DiagnosisContext {
-    /// The moment.
     pub now_ms: Millis,
-    /// The job that waits; `None` where none is known to.
+    /// The job in question; `None` if unknown.
     pub job: Option<JobFacts>,
-    /// The run in question.
     pub run: Option<RunFacts>,
-    /// Processes that live.
+    /// Heartbeats of live processes.
     pub processes: Vec<Heartbeat>,
-    /// Jobs in work.
+    /// Progress of jobs in work.
     pub jobs: Vec<JobProgress>,
-    /// How full the lanes are.
+    /// Fill level of the lane queues.
     pub depths: BTreeMap<(Lane, Priority), Depth>,
 }
 
-/// What is known of a job.
 #[derive(Debug, Clone)]
 pub struct JobFacts {
-    /// The job.
     pub job: JobId,
-    /// When it was submitted.
     pub submitted_ms: Millis,
-    /// What was said about it.
     pub control: JobControl,
-    /// How it ended, if it has.
+    /// `None` while the job has not ended.
     pub report: Option<JobReport>,
 }
 
-/// What is known of a run.
 #[derive(Debug, Clone)]
 pub struct RunFacts {
-    /// The run.
     pub run: RunId,
-    /// Who waits for it.
     pub class: Priority,
-    /// How it ended, if it has.
+    /// `None` while the run has not ended.
     pub outcome: Option<RunOutcome>,
-    /// Its tasks that have no outcome.
+    /// Tasks without an outcome.
     pub tasks: Vec<OpenTask>,
-    /// Its tasks that have one.
+    /// Number of tasks with an outcome.
     pub present: u64,
-    /// Its dead letters.
+    /// Dead letters of the run.
     pub dead: Vec<DeadLetter>,
 }
 
-/// Gathers what is common to all questions: boards and lanes.
+/// Gathers what does not depend on a job or run: heartbeats, progress and queue levels.
 ///
 /// # Errors
-/// [`PortError`] when a port is away.
+/// [`PortError`] when a port is unavailable.
 pub async fn gather_context(ports: &Ports, now_ms: Millis) -> Result<DiagnosisContext, PortError> {
     let lanes = Lane::ALL
         .into_iter()
@@ -103,10 +93,10 @@ pub async fn gather_context(ports: &Ports, now_ms: Millis) -> Result<DiagnosisCo
     })
 }
 
-/// What is known of a job.
+/// The facts about a job.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store is unavailable.
 pub async fn job_facts(blobs: &dyn Blobs, manifest: &JobManifest) -> Result<JobFacts, PortError> {
     Ok(JobFacts {
         job: manifest.job.clone(),
@@ -116,10 +106,10 @@ pub async fn job_facts(blobs: &dyn Blobs, manifest: &JobManifest) -> Result<JobF
     })
 }
 
-/// What is known of a run that ended as `outcome` says.
+/// The facts about a run that has the given outcome.
 ///
 /// # Errors
-/// [`PortError`] when a port is away.
+/// [`PortError`] when a port is unavailable.
 pub async fn run_facts(
     ports: &Ports,
     header: &RunHeader,
@@ -128,7 +118,7 @@ pub async fn run_facts(
     let run = &header.at.run;
     let dead = dead_letter::list(ports.blobs.as_ref(), DEAD_LETTERS_READ);
     let (tasks, dead) = try_join(ports.ledger.open_tasks(run), dead).await?;
-    // Nothing that no one wants any more is asked for its outcomes: that would begin a memory of the run.
+    // Reading the outcomes of a run that the ledger does not know would create state for it.
     let present = if tasks.is_empty() {
         0
     } else {
@@ -148,5 +138,5 @@ pub async fn run_facts(
     })
 }
 
-/// Dead letters looked through for those of a run.
+// Dead letters searched for those of the run.
 const DEAD_LETTERS_READ: usize = 200;

@@ -1,5 +1,5 @@
-//! Why something is not done yet, by rule: from what the ledger, the boards, the lanes and the records say, without
-//! asking a model and without guessing. The rules read [`DiagnosisContext`] and nothing else.
+//! Explains by rule why a job or run is not done yet. The rules read only [`DiagnosisContext`]: facts from the ledger,
+//! heartbeats, queues and records, never a model.
 
 mod context;
 mod rules;
@@ -13,62 +13,54 @@ pub use rules::diagnose;
 
 use crate::env::Millis;
 
-/// Why something is not done yet; or that it is.
+/// Why a job or run is not done, or that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// It is done.
     Done,
-    /// It failed.
     Failed,
-    /// It was cancelled.
     Cancelled,
-    /// A task of it is a dead letter.
+    /// One of its tasks is a dead letter.
     DeadLetter,
-    /// Its job is paused.
+    /// The job is paused.
     Paused,
-    /// Its job has used up its budget.
+    /// The job has used up its budget.
     Budget,
-    /// No living process takes what is next: no worker on the lane, or no coordinator.
+    /// No live process takes the next task: no worker on the lane, or no coordinator.
     NoWorker,
-    /// The worker that holds its task has gone silent.
+    /// The worker that holds a task has stopped sending heartbeats.
     SilentWorker,
-    /// Calls to the provider fail, so none are made for a while.
+    /// The circuit breaker is open: too many calls to the provider failed.
     BreakerOpen,
-    /// The shared limit is used up, or the provider asked to wait.
+    /// The shared rate limit is used up, or the provider asked to wait.
     RateLimit,
-    /// An attempt failed; the next is due later.
+    /// An attempt failed and the next is not due yet.
     Retry,
-    /// Its message was lost; it is published again.
+    /// A message was lost; it will be published again.
     LostMessage,
-    /// It has not been opened: as many documents as may be are.
+    /// Not opened yet: the limit of open documents is reached.
     Queued,
-    /// All workers are busy.
     WorkersBusy,
-    /// The provider answers slowly.
     ProviderSlow,
-    /// Everything else of it is done; it waits for the last of its siblings.
+    /// Everything else is done; the last sibling tasks are running.
     SiblingStage,
-    /// It is in work, and moves.
+    /// In progress.
     Long,
 }
 
-/// The answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
-    /// The cause.
     pub cause: Cause,
-    /// The same in a sentence.
+    /// The cause in a sentence.
     pub says: String,
-    /// Since when, where that is known.
+    /// Start of the cause, if known.
     pub since_ms: Option<Millis>,
-    /// Who has it in hand: a process, a job, a provider, a person.
+    /// Who can act on it: a process, job, provider or person.
     pub owner: Option<String>,
-    /// What happens next.
     pub next: String,
-    /// When, where that is known.
+    /// Time of the next event, if known.
     pub next_ms: Option<Millis>,
-    /// What was looked at and is in order.
+    /// What was checked and is fine.
     pub not_the_cause: Vec<String>,
     /// What a person can do about it.
     pub remedy: Option<String>,

@@ -1,5 +1,5 @@
-//! The rules. Each open task of a run has one reason to be open; of these the one that is the hardest to get over is the
-//! cause. Reasons that pass by themselves in seconds never outweigh one that does not.
+//! The diagnosis rules. Each open task of a run has one reason; the cause is the reason that is hardest to overcome.
+//! Reasons that pass by themselves within seconds never outrank one that does not.
 
 use super::{Cause, Diagnosis, DiagnosisContext, JobFacts, RunFacts};
 use crate::env::Millis;
@@ -9,16 +9,16 @@ use crate::ledger::OpenTask;
 use crate::message::RunOutcome;
 use crate::queue::Lane;
 
-/// A message that no one has taken after this long on an empty lane was lost.
+// A message that nobody took from an empty lane for this long was lost.
 const LOST_AFTER_MS: Millis = 5_000;
-/// A call is slow when it takes longer than three times what 95 of 100 take, and than this.
+// A call is slow when it takes longer than three times the p95, and longer than this.
 const SLOW_AFTER_MS: Millis = 10_000;
-/// A provider whose typical call takes this long is slow.
+// A provider is slow when its median call takes this long.
 const SLOW_TYPICAL_MS: u64 = 20_000;
-/// Outcomes a run has at least before its last tasks count as stragglers.
+// With fewer outcomes than this, the last open tasks do not count as stragglers.
 const MIN_OUTCOMES: u64 = 4;
 
-/// Says why the run, or else the job, is not done.
+/// Explains why the run, or else the job, is not done.
 pub fn diagnose(facts: &DiagnosisContext) -> Diagnosis {
     let draft = match (&facts.run, &facts.job) {
         (Some(run), job) => ended_run(run)
@@ -27,41 +27,28 @@ pub fn diagnose(facts: &DiagnosisContext) -> Diagnosis {
         (None, Some(job)) => ended_job(job)
             .or_else(|| controlled_job(job))
             .unwrap_or_else(|| unopened_job(facts, job)),
-        (None, None) => CauseDraft::new(
+        (None, None) => Diagnosis::new(
             Cause::Queued,
-            "nothing of it was opened",
-            "a coordinator takes it up",
+            "it has not been opened yet",
+            "a coordinator will open it",
         ),
     };
     Diagnosis {
         not_the_cause: ruled_out(facts, draft.cause),
-        ..draft.into_diagnosis()
+        ..draft
     }
 }
 
-/// A cause on its way to a diagnosis.
-#[derive(Clone)]
-struct CauseDraft {
-    cause: Cause,
-    says: String,
-    since_ms: Option<Millis>,
-    owner: Option<String>,
-    next: String,
-    next_ms: Option<Millis>,
-    remedy: Option<String>,
-}
-
-impl CauseDraft {
+impl Diagnosis {
     fn new(cause: Cause, says: impl Into<String>, next: impl Into<String>) -> Self {
-        let says = says.into();
-        let next = next.into();
         Self {
             cause,
-            says,
+            says: says.into(),
             since_ms: None,
             owner: None,
-            next,
+            next: next.into(),
             next_ms: None,
+            not_the_cause: Vec::new(),
             remedy: None,
         }
     }
@@ -85,48 +72,26 @@ impl CauseDraft {
         self.remedy = Some(remedy.into());
         self
     }
-
-    fn into_diagnosis(self) -> Diagnosis {
-        let Self {
-            cause,
-            says,
-            since_ms,
-            owner,
-            next,
-            next_ms,
-            remedy,
-        } = self;
-        Diagnosis {
-            cause,
-            says,
-            since_ms,
-            owner,
-            next,
-            next_ms,
-            not_the_cause: Vec::new(),
-            remedy,
-        }
-    }
 }
 
-/// A run that ended needs no other reason.
-fn ended_run(run: &RunFacts) -> Option<CauseDraft> {
-    let nothing = "nothing: it is over";
+// The outcome of an ended run explains it.
+fn ended_run(run: &RunFacts) -> Option<Diagnosis> {
+    let nothing = "nothing: it has ended";
     Some(match run.outcome.as_ref()? {
         RunOutcome::Done | RunOutcome::Unchanged => {
-            CauseDraft::new(Cause::Done, "it is done", nothing)
+            Diagnosis::new(Cause::Done, "it is done", nothing)
         }
-        RunOutcome::DoneWithGaps(gaps) => CauseDraft::new(
+        RunOutcome::DoneWithGaps(gaps) => Diagnosis::new(
             Cause::Done,
             format!("it is done, with {gaps} gaps"),
             nothing,
         ),
-        RunOutcome::Cancelled => CauseDraft::new(
+        RunOutcome::Cancelled => Diagnosis::new(
             Cause::Cancelled,
             "the job that asked for it was cancelled",
             nothing,
         )
-        .with_remedy("submit it again: what was made is kept"),
+        .with_remedy("submit it again; finished work is reused"),
         RunOutcome::Failed(record) => {
             let says = format!(
                 "{} failed: {}: {}",
@@ -138,8 +103,8 @@ fn ended_run(run: &RunFacts) -> Option<CauseDraft> {
                     dead_letter("", &says).since(record.at_ms)
                 }
                 None => {
-                    let draft = CauseDraft::new(Cause::Failed, says, nothing).since(record.at_ms);
-                    CauseDraft {
+                    let draft = Diagnosis::new(Cause::Failed, says, nothing).since(record.at_ms);
+                    Diagnosis {
                         remedy: record.next.clone(),
                         ..draft
                     }
@@ -149,43 +114,43 @@ fn ended_run(run: &RunFacts) -> Option<CauseDraft> {
     })
 }
 
-fn dead_letter(id: &str, says: &str) -> CauseDraft {
+fn dead_letter(id: &str, says: &str) -> Diagnosis {
     let replay = if id.is_empty() {
         "stemma dead-letters list".into()
     } else {
         format!("stemma dead-letters replay {id}")
     };
-    CauseDraft::new(
+    Diagnosis::new(
         Cause::DeadLetter,
         format!("a task of it is a dead letter: {says}"),
-        "nothing, until it is replayed",
+        "nothing until it is replayed",
     )
-    .owned_by("whoever reads the workers' logs")
+    .owned_by("the operator of the workers")
     .with_remedy(format!(
         "look for crashes in the workers' logs, then: {replay}"
     ))
 }
 
-fn ended_job(job: &JobFacts) -> Option<CauseDraft> {
+fn ended_job(job: &JobFacts) -> Option<Diagnosis> {
     let report = job.report.as_ref()?;
     let failed = report.counts.failed;
     let cancelled = report.counts.cancelled;
-    let nothing = "nothing: it is over";
+    let nothing = "nothing: it has ended";
     let draft = match report.close {
-        JobEndReason::Finished if failed > 0 => CauseDraft::new(
+        JobEndReason::Finished if failed > 0 => Diagnosis::new(
             Cause::Done,
             format!("it has ended; {failed} documents failed"),
             nothing,
         )
         .with_remedy(format!("stemma failures {} --by reason", job.job)),
-        JobEndReason::Finished => CauseDraft::new(Cause::Done, "it has ended", nothing),
-        JobEndReason::Cancelled => CauseDraft::new(
+        JobEndReason::Finished => Diagnosis::new(Cause::Done, "it has ended", nothing),
+        JobEndReason::Cancelled => Diagnosis::new(
             Cause::Cancelled,
             format!("it was cancelled; {cancelled} documents were not done"),
             nothing,
         )
-        .with_remedy("submit again: what was made is kept"),
-        JobEndReason::TooManyFailed => CauseDraft::new(
+        .with_remedy("submit again; finished work is reused"),
+        JobEndReason::TooManyFailed => Diagnosis::new(
             Cause::Failed,
             format!("it was stopped: {failed} documents failed, more than it allows"),
             nothing,
@@ -195,17 +160,16 @@ fn ended_job(job: &JobFacts) -> Option<CauseDraft> {
     Some(draft.since(report.ended_ms))
 }
 
-/// What people, or the engine for them, said about the job.
-fn controlled_job(job: &JobFacts) -> Option<CauseDraft> {
+fn controlled_job(job: &JobFacts) -> Option<Diagnosis> {
     let control = &job.control;
     if let Some(cancelled) = control.cancelled {
         let why = match cancelled.reason {
             CancelReason::Person => "was cancelled",
             CancelReason::TooManyFailed => "was stopped: more documents failed than it allows",
         };
-        let next = "what is under way is finished and kept";
+        let next = "running tasks finish and their results are kept";
         return Some(
-            CauseDraft::new(Cause::Cancelled, format!("{} {why}", job.job), next)
+            Diagnosis::new(Cause::Cancelled, format!("{} {why}", job.job), next)
                 .since(cancelled.at_ms),
         );
     }
@@ -215,21 +179,26 @@ fn controlled_job(job: &JobFacts) -> Option<CauseDraft> {
         PauseReason::Budget => (
             Cause::Budget,
             "has used up its budget",
-            "whoever sets the budget",
+            "the owner of the budget",
             format!("raise the budget, then: {resume}"),
         ),
         PauseReason::Credentials => (
             Cause::Paused,
             "is paused: the provider refused the key or the configuration",
-            "whoever keeps the keys",
-            format!("put the key right, then: {resume}"),
+            "the owner of the provider key",
+            format!("correct the key, then: {resume}"),
         ),
-        PauseReason::Person => (Cause::Paused, "was paused", "whoever paused it", resume),
+        PauseReason::Person => (
+            Cause::Paused,
+            "was paused",
+            "the person who paused it",
+            resume,
+        ),
     };
-    let draft = CauseDraft::new(
+    let draft = Diagnosis::new(
         cause,
         format!("{} {why}", job.job),
-        "nothing, until it is resumed",
+        "nothing until it is resumed",
     );
     Some(
         draft
@@ -239,27 +208,23 @@ fn controlled_job(job: &JobFacts) -> Option<CauseDraft> {
     )
 }
 
-fn no_coordinator(facts: &DiagnosisContext) -> Option<CauseDraft> {
-    let coordinates = |heartbeat: &&Heartbeat| {
+fn no_coordinator(facts: &DiagnosisContext) -> Option<Diagnosis> {
+    let alive = facts.processes.iter().any(|heartbeat| {
         matches!(heartbeat.service.as_str(), "coordinator" | "all") && !heartbeat.draining
-    };
-    let alive = facts
-        .processes
-        .iter()
-        .any(|heartbeat| coordinates(&heartbeat));
+    });
     (!alive).then(|| {
-        CauseDraft::new(
+        Diagnosis::new(
             Cause::NoWorker,
             "no coordinator is alive",
-            "it goes on when one is started",
+            "continues when one is started",
         )
-        .owned_by("whoever runs the services")
+        .owned_by("the operator of the services")
         .with_remedy("start one: stemma coordinator")
     })
 }
 
-/// A job that has not ended, of which no run is known to be open.
-fn unopened_job(facts: &DiagnosisContext, job: &JobFacts) -> CauseDraft {
+/// A job that has not ended and has no known open run.
+fn unopened_job(facts: &DiagnosisContext, job: &JobFacts) -> Diagnosis {
     if let Some(draft) = no_coordinator(facts) {
         return draft;
     }
@@ -268,23 +233,23 @@ fn unopened_job(facts: &DiagnosisContext, job: &JobFacts) -> CauseDraft {
         .iter()
         .find(|progress| progress.job == job.job && progress.entries > 0)
     else {
-        return CauseDraft::new(
+        return Diagnosis::new(
             Cause::Queued,
-            "no coordinator has taken it up yet",
-            "one does within a minute",
+            "no coordinator has opened it yet",
+            "one will within a minute",
         )
         .since(job.submitted_ms);
     };
     if progress.open > 0 {
         let open = progress.open;
         let ended = progress.counts.ended();
-        return CauseDraft::new(
+        return Diagnosis::new(
             Cause::Long,
             format!(
-                "{open} documents are in work, {ended} of {} ended",
+                "{open} documents are in progress, {ended} of {} ended",
                 progress.entries
             ),
-            "it goes on",
+            "it continues",
         );
     }
     let others: u64 = facts
@@ -298,9 +263,13 @@ fn unopened_job(facts: &DiagnosisContext, job: &JobFacts) -> CauseDraft {
         .iter()
         .filter(|other| other.job != job.job)
         .max_by_key(|other| other.open);
-    let says = format!("none of its documents is opened yet; {others} of other jobs are open");
-    let draft = CauseDraft::new(Cause::Queued, says, "its turn comes when one of them ends")
-        .since(job.submitted_ms);
+    let says = format!("none of its documents is open yet; {others} documents of other jobs are");
+    let draft = Diagnosis::new(
+        Cause::Queued,
+        says,
+        "a document is opened when one of them ends",
+    )
+    .since(job.submitted_ms);
     match busiest {
         Some(other) => draft
             .owned_by(other.job.to_string())
@@ -309,8 +278,8 @@ fn unopened_job(facts: &DiagnosisContext, job: &JobFacts) -> CauseDraft {
     }
 }
 
-/// A run that has not ended: the hardest reason of its open tasks.
-fn unfinished_run(facts: &DiagnosisContext, run: &RunFacts) -> CauseDraft {
+/// An open run: the hardest reason among its open tasks.
+fn unfinished_run(facts: &DiagnosisContext, run: &RunFacts) -> Diagnosis {
     if let Some(draft) = no_coordinator(facts) {
         return draft;
     }
@@ -320,25 +289,24 @@ fn unfinished_run(facts: &DiagnosisContext, run: &RunFacts) -> CauseDraft {
         }
         let admitted = facts.jobs.iter().any(|job| job.runs.contains(&run.run));
         let (cause, says) = match admitted {
-            true => (Cause::Long, "what it wants next is being worked out"),
+            true => (Cause::Long, "its next tasks are being determined"),
             false => (
                 Cause::Queued,
-                "it is claimed, and its first task has not been asked for",
+                "it is claimed, but its first task has not been requested",
             ),
         };
-        return CauseDraft::new(cause, says, "a coordinator looks at it within a minute");
+        return Diagnosis::new(cause, says, "a coordinator checks it within a minute");
     }
     let reasons = run.tasks.iter().map(|task| open_task(facts, run, task));
     let hardest = reasons.min_by_key(|draft| (draft.cause, draft.since_ms));
     match hardest {
         Some(draft) if draft.cause == Cause::Long => straggler_or_busy(facts, run, draft),
         Some(draft) => draft,
-        None => CauseDraft::new(Cause::Long, "it is in work", "it goes on"),
+        None => Diagnosis::new(Cause::Long, "it is in progress", "it continues"),
     }
 }
 
-/// Why one task is open.
-fn open_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> CauseDraft {
+fn open_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Diagnosis {
     let now = facts.now_ms;
     if let Some((holder, until_ms)) = task.lease.as_ref().filter(|(_, until_ms)| *until_ms > now) {
         return match facts
@@ -374,40 +342,43 @@ fn open_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Cause
                 ),
             ),
         };
-        return CauseDraft::new(cause, says, "it is tried again")
+        return Diagnosis::new(cause, says, "it is retried")
             .next_at(retry.next_ms)
             .since(task.published_ms);
     }
     queued_task(facts, run, task)
 }
 
-fn silent_worker(task: &OpenTask, holder: &str, until_ms: Millis) -> CauseDraft {
-    let says = format!("{holder} holds {} and has gone silent", task.stage);
-    CauseDraft::new(
+fn silent_worker(task: &OpenTask, holder: &str, until_ms: Millis) -> Diagnosis {
+    let says = format!(
+        "{holder} holds {} and has stopped sending heartbeats",
+        task.stage
+    );
+    Diagnosis::new(
         Cause::SilentWorker,
         says,
-        "its lease runs out, and another worker takes the task up",
+        "its lease expires and another worker takes the task",
     )
     .owned_by(holder)
     .next_at(until_ms)
     .since(task.published_ms)
     .with_remedy(format!(
-        "see whether {holder} is alive; nothing is lost either way"
+        "check whether {holder} is running; no work is lost either way"
     ))
 }
 
-fn running_task(task: &OpenTask, holder: &str, since_ms: Millis) -> CauseDraft {
-    CauseDraft::new(
+fn running_task(task: &OpenTask, holder: &str, since_ms: Millis) -> Diagnosis {
+    Diagnosis::new(
         Cause::Long,
-        format!("{} is in work at {holder}", task.stage),
+        format!("{} is running on {holder}", task.stage),
         "it ends",
     )
     .owned_by(holder)
     .since(since_ms)
 }
 
-/// A task that a living worker holds.
-fn leased_task(facts: &DiagnosisContext, task: &OpenTask, heartbeat: &Heartbeat) -> CauseDraft {
+/// A task whose lease is held by a live worker.
+fn leased_task(facts: &DiagnosisContext, task: &OpenTask, heartbeat: &Heartbeat) -> Diagnosis {
     let since_ms = task_since(heartbeat, task).unwrap_or(task.published_ms);
     let draft = running_task(task, &heartbeat.process, since_ms);
     if task.lane != Lane::Llm {
@@ -427,38 +398,37 @@ fn task_since(heartbeat: &Heartbeat, task: &OpenTask) -> Option<Millis> {
         .map(|other| other.since_ms)
 }
 
-/// Whether calls as a whole are slow: one that is, among others that are not, is a straggler. A task that waits in line
-/// waits for all of them, whatever their stage.
+// One slow call among fast ones is a straggler, not a slow provider. A task that waits for a permit waits for all calls
+// of the model, whatever their stage.
 fn slow_provider(
     facts: &DiagnosisContext,
     task: &OpenTask,
     since_ms: Option<Millis>,
-) -> Option<CauseDraft> {
-    let models = || {
-        facts
-            .processes
-            .iter()
-            .flat_map(|heartbeat| heartbeat.models.iter())
-    };
-    let typical = models().map(|(_, model)| model.p50_ms).max().unwrap_or(0);
-    let p95 = models().map(|(_, model)| model.p95_ms).max().unwrap_or(0);
+) -> Option<Diagnosis> {
+    let typical = models(facts)
+        .map(|(_, model)| model.p50_ms)
+        .max()
+        .unwrap_or(0);
+    let p95 = models(facts)
+        .map(|(_, model)| model.p95_ms)
+        .max()
+        .unwrap_or(0);
     let limit = SLOW_AFTER_MS.max(3 * p95);
-    let ages = || {
-        let tasks = facts
-            .processes
-            .iter()
-            .filter(|heartbeat| !heartbeat.models.is_empty())
-            .flat_map(|heartbeat| &heartbeat.tasks);
-        let alike = tasks.filter(|other| since_ms.is_none() || other.stage == task.stage);
-        alike.map(|other| facts.now_ms.saturating_sub(other.since_ms))
-    };
-    let all = ages().count();
-    let old = ages().filter(|age| *age > limit).count();
+    let ages: Vec<Millis> = facts
+        .processes
+        .iter()
+        .filter(|heartbeat| !heartbeat.models.is_empty())
+        .flat_map(|heartbeat| &heartbeat.tasks)
+        .filter(|other| since_ms.is_none() || other.stage == task.stage)
+        .map(|other| facts.now_ms.saturating_sub(other.since_ms))
+        .collect();
+    let all = ages.len();
+    let old = ages.iter().filter(|age| **age > limit).count();
     let this_one = since_ms.is_none_or(|since_ms| facts.now_ms.saturating_sub(since_ms) > limit);
     if typical < SLOW_TYPICAL_MS && !(this_one && 2 * old > all) {
         return None;
     }
-    let name = models()
+    let name = models(facts)
         .max_by_key(|(_, model)| model.p50_ms)
         .map(|(name, _)| name.clone())
         .unwrap_or_default();
@@ -471,70 +441,68 @@ fn slow_provider(
     } else {
         says
     };
-    let draft = CauseDraft::new(
-        Cause::ProviderSlow,
-        says,
-        "the call ends, or its deadline does",
-    )
-    .owned_by(name);
-    let draft = CauseDraft { since_ms, ..draft };
+    let draft =
+        Diagnosis::new(Cause::ProviderSlow, says, "the call ends or times out").owned_by(name);
+    let draft = Diagnosis { since_ms, ..draft };
     Some(draft.with_remedy("look at the provider's status; stemma status shows its p95"))
 }
 
-/// What keeps the provider from being asked at all.
+fn models(facts: &DiagnosisContext) -> impl Iterator<Item = (&String, &ModelStatus)> {
+    facts
+        .processes
+        .iter()
+        .flat_map(|heartbeat| heartbeat.models.iter())
+}
+
+/// What keeps the provider from being called at all.
 fn blocked_provider(
     facts: &DiagnosisContext,
     heartbeats: &[&Heartbeat],
     held_back: bool,
-) -> Option<CauseDraft> {
+) -> Option<Diagnosis> {
     let models: Vec<(&String, &ModelStatus)> = heartbeats
         .iter()
         .flat_map(|heartbeat| heartbeat.models.iter())
         .collect();
-    let breaker = |model: &ModelStatus| {
-        model
-            .breaker_open_until_ms
-            .filter(|until| *until > facts.now_ms)
-    };
-    if let Some((name, model, until)) = models
-        .iter()
-        .find_map(|(name, model)| Some((name, model, breaker(model)?)))
-    {
+    if let Some((name, model, until)) = models.iter().find_map(|(name, model)| {
+        let until = model.breaker_open_until_ms?;
+        (until > facts.now_ms).then_some((name, model, until))
+    }) {
         let error = model.last_error.as_deref().unwrap_or("calls fail");
         let says = format!("the breaker of {name} is open: {error}");
-        let draft = CauseDraft::new(Cause::BreakerOpen, says, "one call is tried then")
+        let draft = Diagnosis::new(Cause::BreakerOpen, says, "a trial call is made then")
             .owned_by(name.as_str())
             .next_at(until);
-        return Some(draft.with_remedy(
-            "see whether the provider can be reached from the workers: stemma doctor",
-        ));
+        return Some(
+            draft.with_remedy(
+                "check that the provider is reachable from the workers: stemma doctor",
+            ),
+        );
     }
-    let waits = |model: &ModelStatus| {
-        held_back || (model.waiting > 0 && model.calling == 0) || model.waiting > model.calling
-    };
-    let paused = |model: &ModelStatus| model.paused_until_ms.filter(|until| *until > facts.now_ms);
     models.iter().find_map(|(name, model)| {
         let (requests, tokens) = last_minute_usage(facts, name);
+        let paused_until = model.paused_until_ms.filter(|until| *until > facts.now_ms);
+        let waits = held_back || (model.waiting > 0 && model.calling == 0) || model.waiting > model.calling;
         let used_up = percent_used(requests, model.requests_limit) >= 90 || percent_used(tokens, model.tokens_limit) >= 90;
-        // Where nothing is limited, who waits for a permit has it in a moment.
+        // Without a limit, a task that waits for a permit gets it at once.
         let limited = model.requests_limit > 0 || model.tokens_limit > 0;
-        if !(paused(model).is_some() || (waits(model) && limited && (used_up || model.waiting > 0))) {
+        if !(paused_until.is_some() || (waits && limited && (used_up || model.waiting > 0))) {
             return None;
         }
-        let says = match paused(model) {
-            Some(_) => format!("{name} asked everyone to wait"),
+        let says = match paused_until {
+            Some(_) => format!("{name} asked all clients to wait"),
             None => format!(
                 "rate limit of {name}: {requests} of {} requests, {tokens} of {} tokens in the last minute",
                 model.requests_limit, model.tokens_limit
             ),
         };
-        let draft = CauseDraft::new(Cause::RateLimit, says, "its share comes").owned_by(name.as_str());
-        let draft = CauseDraft { next_ms: paused(model), ..draft };
+        let draft = Diagnosis::new(Cause::RateLimit, says, "a permit is granted when the rate allows").owned_by(name.as_str());
+        let draft = Diagnosis { next_ms: paused_until, ..draft };
         Some(draft.with_remedy("raise the limit if your plan allows, or give another job a lower priority"))
     })
 }
 
-/// Requests and tokens of a model in the last minute, of all processes.
+/// Requests and tokens of a model in the last minute, over all processes.
 fn last_minute_usage(facts: &DiagnosisContext, name: &str) -> (u64, u64) {
     let models = facts
         .processes
@@ -567,7 +535,7 @@ fn lane_status<'a>(
         .find(|lane| lane.lane == task.lane && lane.class == run.class && lane.slots > 0)
 }
 
-/// The processes that take tasks like this one.
+/// The processes that take tasks of this lane and class.
 fn serving_processes<'a>(
     facts: &'a DiagnosisContext,
     run: &RunFacts,
@@ -580,8 +548,8 @@ fn serving_processes<'a>(
         .collect()
 }
 
-/// A task that no one holds and that is due: it waits in its lane.
-fn queued_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> CauseDraft {
+/// A task that is due and not leased: it waits in its lane.
+fn queued_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Diagnosis {
     let lane = task.lane.name();
     let serving = serving_processes(facts, run, task);
     if serving.is_empty() {
@@ -590,12 +558,12 @@ fn queued_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Cau
         } else {
             "worker"
         };
-        return CauseDraft::new(
+        return Diagnosis::new(
             Cause::NoWorker,
-            format!("no {service} takes the lane {lane}"),
-            "it goes on when one is started",
+            format!("no {service} serves the lane {lane}"),
+            "continues when one is started",
         )
-        .owned_by("whoever runs the services")
+        .owned_by("the operator of the services")
         .since(task.published_ms)
         .with_remedy(format!("start one: stemma {service}"));
     }
@@ -616,25 +584,25 @@ fn queued_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Cau
     let waited = facts.now_ms.saturating_sub(task.published_ms);
     if depth.ready == 0 && depth.delayed == 0 && waited > LOST_AFTER_MS {
         let says = format!(
-            "no one has {}, and its lane is empty: its message was lost",
+            "{} is not running and its lane is empty: its message was lost",
             task.stage
         );
-        return CauseDraft::new(Cause::LostMessage, says, "it is published again")
+        return Diagnosis::new(Cause::LostMessage, says, "it will be published again")
             .next_at(task.due_ms)
             .since(task.published_ms);
     }
     let says = format!("{} is next on the lane {lane}", task.stage);
-    CauseDraft::new(Cause::Long, says, "a worker takes it").since(task.published_ms)
+    Diagnosis::new(Cause::Long, says, "a worker takes it").since(task.published_ms)
 }
 
-/// All slots are taken: by calls that wait for the provider, or by work.
+/// All slots are taken, by calls that wait for the provider or by other work.
 fn busy_lane(
     facts: &DiagnosisContext,
     run: &RunFacts,
     task: &OpenTask,
     serving: &[&Heartbeat],
     ready: u64,
-) -> CauseDraft {
+) -> Diagnosis {
     if task.lane == Lane::Llm
         && let Some(draft) =
             blocked_provider(facts, serving, false).or_else(|| slow_provider(facts, task, None))
@@ -644,22 +612,20 @@ fn busy_lane(
     let tasks = || serving.iter().flat_map(|heartbeat| &heartbeat.tasks);
     let of_run = tasks().filter(|other| other.run == run.run).count();
     let own = facts.jobs.iter().find(|job| job.runs.contains(&run.run));
-    let whose = |job: &&crate::heartbeat::JobProgress| {
-        tasks()
-            .filter(|other| job.runs.contains(&other.run))
-            .count()
-    };
-    let busiest = facts.jobs.iter().max_by_key(|job| (whose(job), job.open));
+    let busiest = facts.jobs.iter().max_by_key(|job| {
+        let running = tasks().filter(|other| job.runs.contains(&other.run));
+        (running.count(), job.open)
+    });
     let says = format!(
         "all workers of the lane {} are busy; {ready} tasks wait",
         task.lane.name()
     );
     let next = if of_run > 0 {
-        "it goes on when its own tasks end"
+        "continues when its own running tasks end"
     } else {
-        "its turn comes"
+        "a worker takes it when a slot is free"
     };
-    let draft = CauseDraft::new(Cause::WorkersBusy, says, next);
+    let draft = Diagnosis::new(Cause::WorkersBusy, says, next);
     match (busiest, own) {
         (Some(busy), Some(own)) if busy.job == own.job => {
             draft.owned_by(format!("{}, this job", busy.job))
@@ -671,8 +637,8 @@ fn busy_lane(
     }
 }
 
-/// Everything open is in work or next in line: a straggler that all else waits for, or simply much to do.
-fn straggler_or_busy(facts: &DiagnosisContext, run: &RunFacts, draft: CauseDraft) -> CauseDraft {
+/// Every open task is running or next in line: either a straggler, or simply much to do.
+fn straggler_or_busy(facts: &DiagnosisContext, run: &RunFacts, draft: Diagnosis) -> Diagnosis {
     let open = run.tasks.len() as u64;
     let oldest = run
         .tasks
@@ -705,11 +671,11 @@ fn straggler_or_busy(facts: &DiagnosisContext, run: &RunFacts, draft: CauseDraft
         && age > usual.unwrap_or(0).max(1_000)
     {
         let says = format!(
-            "all else is done; it waits for {open} of {} tasks: {}",
+            "everything else is done; waiting for {open} of {} tasks: {}",
             run.present + open,
             task.stage
         );
-        return CauseDraft::new(
+        return Diagnosis::new(
             Cause::SiblingStage,
             says,
             "its next stage begins when that ends",
@@ -718,13 +684,13 @@ fn straggler_or_busy(facts: &DiagnosisContext, run: &RunFacts, draft: CauseDraft
         .since(since_ms);
     }
     let usual = usual
-        .map(|p95| format!(" (95 of 100 take {:.1} s at most)", p95 as f64 / 1e3))
+        .map(|p95| format!(" (p95 {:.1} s)", p95 as f64 / 1e3))
         .unwrap_or_default();
     let says = format!("{}{usual}", with_progress(run, draft.clone()).says);
-    CauseDraft { says, ..draft }
+    Diagnosis { says, ..draft }
 }
 
-fn with_progress(run: &RunFacts, draft: CauseDraft) -> CauseDraft {
+fn with_progress(run: &RunFacts, draft: Diagnosis) -> Diagnosis {
     let open = run.tasks.len() as u64;
     let says = format!(
         "{}; {} of at least {} tasks are done",
@@ -732,10 +698,10 @@ fn with_progress(run: &RunFacts, draft: CauseDraft) -> CauseDraft {
         run.present,
         run.present + open
     );
-    CauseDraft { says, ..draft }
+    Diagnosis { says, ..draft }
 }
 
-/// What was looked at and is in order.
+/// What was checked and is fine.
 fn ruled_out(facts: &DiagnosisContext, cause: Cause) -> Vec<String> {
     let mut fine = Vec::new();
     if matches!(cause, Cause::Done | Cause::Failed | Cause::Cancelled) {
@@ -749,14 +715,8 @@ fn ruled_out(facts: &DiagnosisContext, cause: Cause) -> Vec<String> {
     if workers > 0 && !matches!(cause, Cause::NoWorker | Cause::SilentWorker) {
         fine.push(format!("{workers} workers alive"));
     }
-    let models = || {
-        facts
-            .processes
-            .iter()
-            .flat_map(|heartbeat| heartbeat.models.iter())
-    };
-    if models().next().is_some() {
-        if models().all(|(_, model)| {
+    if models(facts).next().is_some() {
+        if models(facts).all(|(_, model)| {
             model
                 .breaker_open_until_ms
                 .is_none_or(|until| until <= facts.now_ms)
@@ -764,7 +724,7 @@ fn ruled_out(facts: &DiagnosisContext, cause: Cause) -> Vec<String> {
             fine.push("breaker closed".into());
         }
         if cause != Cause::RateLimit {
-            fine.extend(models().next().map(|(name, model)| {
+            fine.extend(models(facts).next().map(|(name, model)| {
                 format!(
                     "{name}: {} of {} requests in the last minute",
                     last_minute_usage(facts, name).0,
@@ -773,7 +733,10 @@ fn ruled_out(facts: &DiagnosisContext, cause: Cause) -> Vec<String> {
             }));
         }
         if cause != Cause::ProviderSlow {
-            let p95 = models().map(|(_, model)| model.p95_ms).max().unwrap_or(0);
+            let p95 = models(facts)
+                .map(|(_, model)| model.p95_ms)
+                .max()
+                .unwrap_or(0);
             fine.push(format!("provider p95 {:.1} s", p95 as f64 / 1e3));
         }
     }

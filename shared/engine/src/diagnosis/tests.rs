@@ -1,4 +1,4 @@
-//! One case per cause, and near misses: what looks like it and is not.
+//! One case per cause, and near misses.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ fn heartbeat(process: &str, service: &str) -> Heartbeat {
     }
 }
 
-/// A worker with 8 slots for calls, of which `busy` are taken.
+/// A worker with 8 call slots, `busy` of them taken.
 fn worker(process: &str, busy: u16) -> Heartbeat {
     let lane = |lane, slots, busy| LaneStatus {
         lane,
@@ -77,7 +77,7 @@ fn task(n: u64) -> OpenTask {
     }
 }
 
-/// A task that `holder` works on since `since_ms`.
+/// A task that `holder` has been working on since `since_ms`.
 fn leased(n: u64, holder: &str) -> OpenTask {
     OpenTask {
         lease: Some((holder.into(), NOW + 40_000)),
@@ -111,7 +111,7 @@ fn progress(job: &str, open: u64, runs: &[&str]) -> JobProgress {
     }
 }
 
-/// A sound system with a run that has these tasks open.
+/// A healthy system with a run that has these open tasks.
 fn facts(tasks: Vec<OpenTask>) -> DiagnosisContext {
     DiagnosisContext {
         now_ms: NOW,

@@ -1,5 +1,5 @@
-//! What processes and jobs say about themselves on the ledger's boards, for `status`, `why` and scaling: never for
-//! logic. A process that says nothing for [`HEARTBEAT_TTL`] is gone.
+//! Status that processes and jobs publish in the ledger, for `status`, `why` and scaling, never for logic. A process
+//! without a heartbeat for [`HEARTBEAT_TTL`] counts as gone.
 
 mod reporter;
 
@@ -15,135 +15,120 @@ use crate::queue::Lane;
 pub(crate) use reporter::{AttemptOutcome, RunningTask};
 pub use reporter::{HeartbeatReporter, send_heartbeats};
 
-/// How often a process says that it lives.
+/// Interval of heartbeats.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
-/// How long a beat is believed.
+/// How long a heartbeat is valid.
 pub const HEARTBEAT_TTL: Duration = Duration::from_secs(10);
-/// Tasks named in a beat; the counts are complete.
+/// Tasks listed in a heartbeat; the counts are complete.
 pub const MAX_LISTED_TASKS: usize = 64;
 
-/// A living process.
+/// Status of a live process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
-    /// Its name, as in leases.
+    /// Name of the process, as in leases.
     pub process: String,
-    /// `coordinator`, `worker`, `assembler` or `query`; `all` where they share a process.
+    /// `coordinator`, `worker`, `assembler` or `query`; `all` when they share a process.
     pub service: String,
-    /// Version of the program.
     pub version: String,
-    /// When it started.
+    /// Start of the process.
     pub since_ms: Millis,
-    /// When this was said.
+    /// Time of this heartbeat.
     pub at_ms: Millis,
-    /// Whether it is draining and takes nothing new.
+    /// Draining: takes no new tasks.
     pub draining: bool,
-    /// The lanes it takes tasks from.
     pub lanes: Vec<LaneStatus>,
-    /// What it works on now, oldest first; at most [`MAX_LISTED_TASKS`].
+    /// Running tasks, oldest first; at most [`MAX_LISTED_TASKS`].
     pub tasks: Vec<TaskStatus>,
-    /// What it has done since it started, by stage.
+    /// Work since the start, by stage.
     pub stages: BTreeMap<String, StageStatus>,
-    /// The models it asks, by bucket of the shared limiter.
+    /// Models in use, by bucket of the shared limiter.
     pub models: BTreeMap<String, ModelStatus>,
 }
 
-/// A lane in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneStatus {
-    /// The lane.
     pub lane: Lane,
-    /// The class.
     pub class: Priority,
-    /// Tasks it takes at once.
+    /// Maximum number of concurrent tasks.
     pub slots: u16,
-    /// Tasks it works on.
+    /// Number of running tasks.
     pub busy: u16,
 }
 
-/// A task in work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskStatus {
-    /// The run.
     pub run: RunId,
-    /// The task.
     pub key: TaskKey,
-    /// Its stage.
     pub stage: String,
-    /// Since when.
     pub since_ms: Millis,
 }
 
-/// What a process has done of one stage.
+/// Work of a process on one stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StageStatus {
-    /// Tasks that ended with an outcome.
+    /// Tasks with an outcome.
     pub done: u64,
-    /// Tasks that failed for good.
+    /// Tasks that failed permanently.
     pub failed: u64,
-    /// Attempts that are tried again.
+    /// Attempts that are retried.
     pub retried: u64,
-    /// Tasks that ended with an outcome in the last minute.
+    /// Tasks with an outcome in the last minute.
     pub last_minute: u64,
-    /// Median time of a task in milliseconds, over the last minutes.
+    /// Median duration of a task over the last minutes, in milliseconds.
     pub p50_ms: u64,
-    /// What 95 of 100 tasks did not exceed, in milliseconds.
+    /// 95th percentile of that duration, in milliseconds.
     pub p95_ms: u64,
 }
 
-/// A model as a process sees it.
+/// Status of a model in one process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModelStatus {
-    /// Calls answered in the last minute.
     pub requests_last_minute: u64,
-    /// Tokens they used, prompt and reply.
+    /// Prompt and reply tokens in the last minute.
     pub tokens_last_minute: u64,
-    /// The shared limits: requests and tokens per minute; 0 where there is none.
+    /// Shared limit of requests per minute; 0 for none.
     pub requests_limit: u32,
-    /// See `requests_limit`.
+    /// Shared limit of tokens per minute; 0 for none.
     pub tokens_limit: u32,
-    /// Tasks that wait for a permit.
+    /// Tasks waiting for a permit.
     pub waiting: u32,
-    /// Calls under way.
+    /// Calls in flight.
     pub calling: u32,
-    /// Median and 95th percentile of a call in milliseconds.
+    /// Median duration of a call, in milliseconds.
     pub p50_ms: u64,
-    /// See `p50_ms`.
+    /// 95th percentile of the duration of a call, in milliseconds.
     pub p95_ms: u64,
-    /// Until when no call is made because too many failed.
+    /// End of the current breaker interval, in which no call is made.
     pub breaker_open_until_ms: Option<Millis>,
-    /// Until when the provider asked everyone to wait.
+    /// End of the pause that the provider asked for.
     pub paused_until_ms: Option<Millis>,
     /// Code of the last failed call.
     pub last_error: Option<String>,
 }
 
-/// A job as one coordinator sees it: the one that looks after the job knows its entries, each knows the tasks of the
-/// runs that it looks after. [`JobProgress::merge`] puts them together.
+/// Progress of a job as one coordinator sees it. The coordinator that owns the job knows its entries; each coordinator
+/// knows the tasks of the runs it owns. [`JobProgress::merge`] combines them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobProgress {
-    /// The job.
     pub job: JobId,
-    /// The coordinator that looks after it.
     pub coordinator: String,
-    /// When this was said.
     pub at_ms: Millis,
-    /// Entries altogether; 0 where another coordinator looks after the job.
+    /// Number of entries; 0 if another coordinator owns the job.
     pub entries: u64,
-    /// Entries that ended, by state.
     pub counts: crate::jobs::EntryCounts,
-    /// Runs that are open.
+    /// Number of open runs.
     pub open: u64,
-    /// Tasks of open runs that have an outcome.
+    /// Tasks of open runs with an outcome.
     pub tasks_present: u64,
-    /// Tasks of open runs that are asked for and have none.
+    /// Requested tasks of open runs without an outcome.
     pub tasks_missing: u64,
     /// The first open runs, oldest first.
     pub runs: Vec<RunId>,
 }
 
 impl JobProgress {
-    /// What several coordinators say of jobs, one progress per job, in order of their ids. Where two say that they look
-    /// after a job (one has just taken it over), the one that knows more endings counts.
+    /// Combines the reports of several coordinators into one per job, in order of job ids. If two claim to own a job
+    /// (one has just taken it over), the one that knows of more ended entries wins.
     pub fn merge(reports: impl IntoIterator<Item = JobProgress>) -> Vec<JobProgress> {
         let mut jobs: BTreeMap<JobId, JobProgress> = BTreeMap::new();
         for reports in reports {
@@ -158,23 +143,20 @@ impl JobProgress {
     fn merge_with(self, other: JobProgress) -> JobProgress {
         let tasks_present = self.tasks_present + other.tasks_present;
         let tasks_missing = self.tasks_missing + other.tasks_missing;
-        let rank = |progress: &JobProgress| {
-            (
-                progress.entries > 0,
-                progress.counts.ended(),
-                progress.at_ms,
-            )
-        };
-        let (first, _) = if rank(&self) >= rank(&other) {
-            (self, other)
+        let owner = if self.rank() >= other.rank() {
+            self
         } else {
-            (other, self)
+            other
         };
         JobProgress {
             tasks_present,
             tasks_missing,
-            ..first
+            ..owner
         }
+    }
+
+    fn rank(&self) -> (bool, u64, Millis) {
+        (self.entries > 0, self.counts.ended(), self.at_ms)
     }
 }
 

@@ -1,7 +1,7 @@
-//! What a process knows of its own work, kept as it goes, and said on the board every few seconds.
+//! Collects the status of a process and posts it as heartbeats.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio_util::sync::CancellationToken;
 
@@ -16,13 +16,14 @@ use crate::ledger::{Ledger, StatusRecord, StatusTopic};
 use crate::message::TaskMessage;
 use crate::port_error::PortError;
 use crate::queue::{Lane, QueueName};
+use crate::sync::lock;
 
-/// Width of a slot of the count over the last minute.
+// Width of a slot of the one-minute window.
 const SLOT_MS: Millis = 5_000;
-/// Slots in a minute.
+// Slots per minute.
 const SLOTS: usize = 12;
 
-/// The work of one process: shared by its consumers and performers, which note what they do.
+/// Collects the status of one process; shared by its consumers and executors.
 pub struct HeartbeatReporter {
     process: String,
     service: String,
@@ -43,23 +44,20 @@ struct StageCounters {
     done: u64,
     failed: u64,
     retried: u64,
-    /// The last minute: the number of a slot of time, and what was done in it.
+    // Sliding window over the last minute: (slot number, count).
     slots: [(Millis, u64); SLOTS],
     durations: LatencyHistogram,
 }
 
-/// How an attempt ended, as far as counts go.
+/// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptOutcome {
-    /// With an outcome.
     Done,
-    /// For good, without one.
     Failed,
-    /// To be tried again.
     Retried,
 }
 
-/// A task in work; off the list when dropped, however its handler ends.
+// Removes the task from the list on drop, however its handler ends.
 pub(crate) struct RunningTask {
     presence: Arc<HeartbeatReporter>,
     name: (RunId, TaskKey),
@@ -67,11 +65,11 @@ pub(crate) struct RunningTask {
     since_ms: Millis,
 }
 
-/// A busy slot of a lane; free again when dropped.
+// Frees the slot on drop.
 pub(crate) struct BusySlot(Arc<HeartbeatReporter>, (Lane, Priority));
 
 impl HeartbeatReporter {
-    /// The presence of a process that begins now. `process` and `service` are as in [`Heartbeat`].
+    /// A reporter for a process that starts now. `process` and `service` are as in [`Heartbeat`].
     pub fn new(env: &Env, process: impl Into<String>, service: &str) -> Arc<Self> {
         let process = process.into();
         let since_ms = env.now_ms();
@@ -83,22 +81,21 @@ impl HeartbeatReporter {
         })
     }
 
-    /// The name of the process.
     pub fn process(&self) -> &str {
         &self.process
     }
 
-    /// Says from now on that the process takes nothing new.
+    /// Reports from now on that the process takes no new tasks.
     pub fn start_draining(&self) {
         self.state().draining = true;
     }
 
-    /// Whether the process takes nothing new.
+    /// Whether the process takes no new tasks.
     pub fn is_draining(&self) -> bool {
         self.state().draining
     }
 
-    /// Everything, as of `now_ms`.
+    /// The heartbeat as of `now_ms`.
     pub fn heartbeat(&self, now_ms: Millis, models: BTreeMap<String, ModelStatus>) -> Heartbeat {
         let record = self.state();
         let mut tasks: Vec<TaskStatus> = record.running.values().cloned().collect();
@@ -122,7 +119,7 @@ impl HeartbeatReporter {
         }
     }
 
-    /// Notes that a queue is consumed with so many slots; only lanes are listed.
+    // Only lanes are reported, not other queues.
     pub(crate) fn register_lane(&self, queue: QueueName, slots: u16) {
         if let QueueName::Lane(lane, class) = queue {
             self.state().lanes.insert(
@@ -137,7 +134,6 @@ impl HeartbeatReporter {
         }
     }
 
-    /// Notes that a slot of a lane is busy.
     pub(crate) fn occupy_slot(self: &Arc<Self>, queue: QueueName) -> Option<BusySlot> {
         let QueueName::Lane(lane, class) = queue else {
             return None;
@@ -148,7 +144,6 @@ impl HeartbeatReporter {
         Some(BusySlot(Arc::clone(self), (lane, class)))
     }
 
-    /// Notes that a task is in work.
     pub(crate) fn start_task(self: &Arc<Self>, task: &TaskMessage, now_ms: Millis) -> RunningTask {
         let run = task.run.run.clone();
         let key = task.key;
@@ -169,17 +164,16 @@ impl HeartbeatReporter {
     }
 
     fn state(&self) -> MutexGuard<'_, ReporterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
 impl RunningTask {
-    /// The stage.
     pub(crate) fn stage(&self) -> &str {
         &self.stage
     }
 
-    /// Counts how the attempt ended. Returns how long it took in milliseconds.
+    /// Counts how the attempt ended. Returns its duration in milliseconds.
     pub(crate) fn finish(&self, how: AttemptOutcome, now_ms: Millis) -> Millis {
         let spent_ms = now_ms.saturating_sub(self.since_ms);
         self.presence
@@ -243,8 +237,8 @@ impl StageCounters {
     }
 }
 
-/// Says what a process does, every [`HEARTBEAT_INTERVAL`], until `stop`; then takes its notice down. A ledger that is away is
-/// no matter: the next beat is as good.
+/// Posts a heartbeat every [`HEARTBEAT_INTERVAL`] until `stop`, then removes it. Errors are not retried: the next
+/// heartbeat follows soon.
 pub async fn send_heartbeats(
     env: Env,
     ledger: Arc<dyn Ledger>,
@@ -263,7 +257,7 @@ pub async fn send_heartbeats(
         )
         .await;
         if let (Err(error), true) = (&posted, was_posted) {
-            tracing::warn!(%error, "the ledger does not take this process's beat");
+            tracing::warn!(%error, "cannot post the heartbeat");
         }
         was_posted = posted.is_ok();
         tokio::select! {
@@ -273,7 +267,7 @@ pub async fn send_heartbeats(
         }
     }
     if let Err(error) = post_heartbeat(&env, ledger.as_ref(), &presence, models(), 0).await {
-        tracing::debug!(%error, "the last beat was not taken; the one before goes by itself");
+        tracing::debug!(%error, "cannot remove the heartbeat; it will expire");
     }
 }
 

@@ -1,13 +1,13 @@
-//! Budgets: what a job may spend on models, in money, in tokens, or both (architecture §4.12).
+//! Budgets: what a job may spend on models, in money, tokens, or both.
 //!
-//! What a call may cost at most is reserved before it and settled after it, on an account that all workers share. A job
-//! whose next call would exceed its budget is paused: nothing more of it is opened, what runs is finished. Every running
-//! job that waits for a run pays for it, so that none is exceeded by what another asked for. An account that is lost with
-//! the shared limits is made anew from what was recorded before anything more is reserved; a call that was under way at
-//! that moment is counted when it ends.
+//! Each call reserves its maximum cost on a shared account and settles the actual cost afterwards. A job whose next
+//! call would exceed its budget is paused: nothing more is opened, running calls finish. Every running job that waits
+//! for a run pays for it, so none of them can exceed its budget through the requests of another. An account lost with
+//! the shared limiter is rebuilt from the spend log before anything more is reserved; a call in flight at that moment
+//! is counted when it ends.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,62 +17,63 @@ use super::control::{JobControl, PauseReason, load_control, pause};
 use super::manifest;
 use crate::env::{Env, Millis};
 use crate::failure::Failure;
-use crate::flow::JobManifest;
+use crate::jobs::JobManifest;
 use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::limit::Reservation;
 use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
+use crate::sync::lock;
 
-/// How long it is believed who pays for a run, and where a job stands.
+// How long the cached owners of a run and controls of a job are used.
 const CACHE_TTL_MS: Millis = 1_000;
-/// Runs and jobs remembered before old ones are forgotten.
+// Cached runs and jobs before expired ones are evicted.
 const MAX_CACHED: usize = 10_000;
-/// How long a task is away whose job has no money left, and one that waits for what others have reserved.
+// Retry delays: of a task whose jobs are out of budget, and of one that waits for reservations of other calls to
+// settle.
 const EXHAUSTED_RETRY: Duration = Duration::from_secs(30);
 const RESERVED_RETRY: Duration = Duration::from_secs(5);
-/// How often a lost account is made anew for one reservation.
+// How often one reservation rebuilds a lost account.
 const MAX_REOPENS: usize = 3;
 
-/// What a job may spend in all.
+/// Spending limit of a job; `None` for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct JobBudget {
     /// Billionths of a dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nanodollars: Option<u64>,
-    /// Tokens, prompt and reply.
+    /// Prompt and reply tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
 
-/// What was spent, or may be.
+/// An amount that was or may be spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpendAmount {
-    /// Billionths of a dollar; `None` where no price is known.
+    /// Billionths of a dollar; `None` without a known price.
     pub nanodollars: Option<u64>,
-    /// Tokens, prompt and reply.
+    /// Prompt and reply tokens.
     pub tokens: u64,
 }
 
-/// The record of what was spent, which outlives every account.
+/// Durable record of spending, from which lost accounts are rebuilt.
 #[async_trait]
 pub trait SpendLog: Send + Sync {
-    /// What `load_job` has spent so far.
+    /// Total spending of a job so far.
     ///
     /// # Errors
-    /// [`PortError`] when it cannot be read.
+    /// [`PortError`] when the log cannot be read.
     async fn total_spend(&self, job: &JobManifest) -> Result<SpendAmount, PortError>;
 }
 
-/// A job that waits for a run.
+/// A job that pays for a run.
 #[derive(Debug, Clone)]
 pub struct BudgetOwner {
-    /// The job.
     pub job: Arc<JobManifest>,
     budget: Option<JobBudget>,
 }
 
 impl BudgetOwner {
-    /// The accounts that a call of `most` is reserved on: name, limit, amount.
+    /// The reservations that a call of at most `most` needs: account, limit, amount.
     fn account_reservations(&self, most: SpendAmount) -> Result<Vec<(String, u64, u64)>, Failure> {
         let budget = self.budget.unwrap_or_default();
         let job = &self.job.job;
@@ -88,25 +89,25 @@ impl BudgetOwner {
     }
 }
 
-/// Who pays for a run, and when that was found.
+// Owners of a run, and when they were read.
 type CachedOwners = (Millis, Arc<Vec<BudgetOwner>>);
-/// A job, where it stands, and when that was found.
+// Manifest and control of a job, and when they were read.
 type CachedJob = (Millis, Arc<JobManifest>, JobControl);
 
-/// Who pays for what, as of a second ago. One per process.
+/// Caches for a second who pays for which run. One per process.
 #[derive(Default)]
 pub struct BudgetRegistry {
     owners: Mutex<HashMap<RunId, CachedOwners>>,
     jobs: Mutex<HashMap<JobId, CachedJob>>,
-    /// Held while a lost account is made anew: once is enough.
+    // Serializes rebuilding lost accounts, so that each is rebuilt once.
     reopening: tokio::sync::Mutex<()>,
 }
 
 impl BudgetRegistry {
-    /// The jobs that pay for a run: those that wait for it and run.
+    /// The jobs that pay for a run: the running ones among those that wait for it.
     ///
     /// # Errors
-    /// Throttled, where all of them have used up their budget or wait for a key, or a port is away.
+    /// Throttled, when all of them are paused or a port is unavailable.
     pub async fn owners(
         &self,
         env: &Env,
@@ -123,12 +124,16 @@ impl BudgetRegistry {
         for job in waiting_jobs(env, ports, run).await? {
             waiting.extend(self.load_job(env, ports, &job).await?);
         }
-        let blocks = |control: &JobControl| {
-            let stops = |reason| matches!(reason, PauseReason::Budget | PauseReason::Credentials);
-            control.paused.is_some_and(|paused| stops(paused.reason))
-        };
         let running = waiting.iter().any(|(_, control)| control.is_running());
-        if !running && waiting.iter().any(|(_, control)| blocks(control)) {
+        let blocked = waiting.iter().any(|(_, control)| {
+            control.paused.is_some_and(|paused| {
+                matches!(
+                    paused.reason,
+                    PauseReason::Budget | PauseReason::Credentials
+                )
+            })
+        });
+        if !running && blocked {
             let message = "every job that waits for this is paused";
             return Err(Failure::throttled(
                 "budget.paused",
@@ -136,7 +141,7 @@ impl BudgetRegistry {
                 EXHAUSTED_RETRY,
             ));
         }
-        // Where none runs any more, what is under way is finished on their account.
+        // When none is running any more, calls in flight are still charged to the waiting jobs.
         let charged = waiting
             .into_iter()
             .filter(|(_, control)| control.is_running() || !running);
@@ -158,11 +163,11 @@ impl BudgetRegistry {
         Ok(owners)
     }
 
-    /// Reserves `most` on every account of `owners`, or on none.
+    /// Reserves `most` on the accounts of all `owners`, or on none.
     ///
     /// # Errors
-    /// Throttled, where it would exceed a budget: the job is paused then, unless it may fit when what others have reserved is
-    /// settled. Nothing is spent that cannot be accounted for: the same where a port is away.
+    /// Throttled, when it would exceed a budget; the job is then paused, unless the amount may fit once reservations of
+    /// other calls settle. Also throttled when a port is unavailable: unaccounted spending is not allowed.
     pub async fn reserve(
         &self,
         env: &Env,
@@ -196,7 +201,7 @@ impl BudgetRegistry {
         Ok(())
     }
 
-    /// Settles what was reserved for a call that came to `used`.
+    /// Settles the reservation of a call that cost `used`.
     pub async fn settle(
         &self,
         env: &Env,
@@ -225,10 +230,10 @@ impl BudgetRegistry {
         }
     }
 
-    /// Pauses the jobs that run.
+    /// Pauses the running jobs among `owners`.
     ///
     /// # Errors
-    /// [`PortError`] when the store is away.
+    /// [`PortError`] when the store is unavailable.
     pub async fn pause(
         &self,
         env: &Env,
@@ -240,7 +245,7 @@ impl BudgetRegistry {
             let job = &owner.job.job;
             let control = with_retry(env, || load_control(ports.blobs.as_ref(), job)).await?;
             if control.is_running() {
-                tracing::warn!(%job, ?reason, "a job is paused");
+                tracing::warn!(%job, ?reason, "job paused");
                 pause(env, ports, job, reason).await?;
             }
             lock(&self.jobs).remove(job);
@@ -297,7 +302,7 @@ impl BudgetRegistry {
         ))
     }
 
-    /// Opens the accounts of a job with what the log says it has spent.
+    /// Opens the accounts of a job with the spending from the log.
     async fn reopen_accounts(
         &self,
         env: &Env,
@@ -328,7 +333,7 @@ impl BudgetRegistry {
         Ok(())
     }
 
-    /// A job and where it stands; `None` where there is no such job.
+    /// A job and its control; `None` if there is no such job.
     async fn load_job(
         &self,
         env: &Env,
@@ -359,7 +364,7 @@ impl BudgetRegistry {
     }
 }
 
-/// The jobs that wait for a run; the one that opened it where the ledger knows of none.
+// Falls back to the job that opened the run when the ledger has lost the watchers.
 async fn waiting_jobs(env: &Env, ports: &Ports, run: &RunRef) -> Result<Vec<JobId>, Failure> {
     let watchers = with_retry(env, || ports.ledger.watchers(&run.run)).await?;
     if !watchers.is_empty() {
@@ -379,25 +384,21 @@ fn missing_price() -> Failure {
     .with_next("set model.prices.input and model.prices.output on every worker")
 }
 
-/// A settlement that is lost leaves the reservation standing: too much counts as spent, never too little.
+// A lost settlement leaves the reservation in place: spending may be overstated, never understated.
 fn log_lost_settlement(result: Result<(), PortError>) {
     if let Err(error) = result {
-        tracing::warn!(%error, "a settlement is lost; the reservation stands");
+        tracing::warn!(%error, "cannot settle a reservation; its full amount counts as spent");
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::JobOptions;
+    use crate::jobs::JobOptions;
     use crate::jobs::{JobStart, JobWriter, resume, set_budget};
     use crate::key::Priority;
 
-    /// What the log says was spent.
+    /// A spend log with a fixed total.
     struct FixedSpend(Mutex<u64>);
 
     #[async_trait]
@@ -488,7 +489,7 @@ mod tests {
             "budget.paused"
         );
 
-        // Raised, on another worker, with the shared limits lost: what was spent is known all the same.
+        // The budget is raised, and another worker starts with empty limits: the spending is still known.
         let lost = Ports {
             limiter: Arc::new(crate::limit::MemoryLimiter::default()),
             ..ports.clone()

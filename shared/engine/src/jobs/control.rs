@@ -1,5 +1,5 @@
-//! Control of a job after it was submitted: create-only records, so that whoever looks later sees the same, in the same
-//! order. Coordinators look every few seconds; a word to them makes it faster.
+//! Control of a submitted job. Commands are create-only records, so every reader sees the same ones in the same order.
+//! Coordinators poll them; a notification only makes that faster.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,67 +8,55 @@ use super::{get_json, put_json};
 use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
 use crate::key::{JobId, Priority};
-use crate::message::{CoordinatorMessage, encode};
+use crate::message::CoordinatorMessage;
+use crate::outcome::notify_coordinator;
 use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
-use crate::queue::QueueName;
 
-/// Why a job was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelReason {
-    /// Someone asked for it.
     Person,
-    /// More entries failed than it allows.
+    /// More entries failed than the job allows.
     TooManyFailed,
 }
 
-/// That a job was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cancelled {
-    /// Why.
     pub reason: CancelReason,
-    /// When.
     pub at_ms: Millis,
 }
 
-/// Why a job is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseReason {
-    /// Its budget is used up.
+    /// The budget is used up.
     Budget,
-    /// A key or a configuration is wrong: nothing would succeed.
+    /// A key or configuration is wrong, so that nothing would succeed.
     Credentials,
-    /// Someone asked for it.
     Person,
 }
 
-/// That a job is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paused {
-    /// Why.
     pub reason: PauseReason,
-    /// Since when.
     pub since_ms: Millis,
 }
 
-/// Where a job stands, by what people and the engine said about it.
+/// Control state of a job: the result of all its commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct JobControl {
-    /// It was cancelled, or stopped itself.
     pub cancelled: Option<Cancelled>,
-    /// It is paused.
     pub paused: Option<Paused>,
-    /// Who waits for it now, if that was changed: decides which job's entries are opened first.
+    /// Changed priority; decides which job's entries are opened first.
     pub class: Option<Priority>,
-    /// What it may spend now, if that was changed.
+    /// Changed budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<JobBudget>,
 }
 
 impl JobControl {
-    /// Whether new work may be asked for on its behalf.
+    /// Whether new tasks may be requested for the job.
     pub fn is_running(&self) -> bool {
         self.cancelled.is_none() && self.paused.is_none()
     }
@@ -83,11 +71,11 @@ enum ControlCommand {
     Budget(JobBudget),
 }
 
-/// Cancels a job. Open runs that only it waits for end cancelled; what they made is kept, and a later submission of the
-/// same documents goes on from it. Does nothing to a job that has ended.
+/// Cancels a job. Open runs that no other job waits for are cancelled too; their artifacts stay, and a later submission
+/// of the same documents reuses them. Does nothing to a job that has ended.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store is unavailable.
 pub async fn cancel(
     env: &Env,
     ports: &Ports,
@@ -99,14 +87,14 @@ pub async fn cancel(
         at_ms: env.now_ms(),
     };
     put_json(env, ports.blobs.as_ref(), &cancelled_key(job), &record).await?;
-    notify_coordinator(env, ports, job).await;
+    notify(env, ports, job).await;
     Ok(())
 }
 
-/// Pauses a job: nothing more of it is opened or asked for; what is under way is finished.
+/// Pauses a job: nothing more is opened or requested; running tasks finish.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store is unavailable.
 pub async fn pause(
     env: &Env,
     ports: &Ports,
@@ -116,18 +104,18 @@ pub async fn pause(
     write_command(env, ports, job, "paused", &ControlCommand::Paused(reason)).await
 }
 
-/// Lets a paused job go on.
+/// Resumes a paused job.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store is unavailable.
 pub async fn resume(env: &Env, ports: &Ports, job: &JobId) -> Result<(), PortError> {
     write_command(env, ports, job, "resumed", &ControlCommand::Resumed).await
 }
 
-/// Says who waits for a job, from now on.
+/// Changes the priority of a job.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store is unavailable.
 pub async fn prioritize(
     env: &Env,
     ports: &Ports,
@@ -144,10 +132,10 @@ pub async fn prioritize(
     .await
 }
 
-/// Says what a job may spend in all, from now on.
+/// Changes the budget of a job.
 ///
 /// # Errors
-/// [`PortError`] when the store is away.
+/// [`PortError`] when the store is unavailable.
 pub async fn set_budget(
     env: &Env,
     ports: &Ports,
@@ -157,10 +145,10 @@ pub async fn set_budget(
     write_command(env, ports, job, "budget", &ControlCommand::Budget(budget)).await
 }
 
-/// Where a job stands. One listing, unless something was said about it.
+/// The control state of a job: one listing, and one read per kind of command.
 ///
 /// # Errors
-/// [`PortError`] when the store could not say.
+/// [`PortError`] when the store cannot be read.
 pub async fn load_control(blobs: &dyn Blobs, job: &JobId) -> Result<JobControl, PortError> {
     const NAMES: usize = 10;
     let names = blobs.children(&format!("jobs/{job}/"), None, NAMES).await?;
@@ -174,7 +162,7 @@ pub async fn load_control(blobs: &dyn Blobs, job: &JobId) -> Result<JobControl, 
     Ok(control)
 }
 
-/// Reads the last word of each kind: their names say the kind, and when it was said.
+// Record names contain kind and time, so only the last record of each kind is read.
 async fn apply_commands(
     blobs: &dyn Blobs,
     job: &JobId,
@@ -229,7 +217,7 @@ async fn write_command(
         crate::blobs::list_all(ports.blobs.as_ref(), &prefix)
     })
     .await?;
-    // The last word counts: one of the same millisecond, or of a faster clock, must not stand behind this one.
+    // The last record wins, so this one must sort after records of the same millisecond or of a faster clock.
     let at_ms = env
         .now_ms()
         .max(before.last().map_or(0, |name| command_time_ms(name) + 1));
@@ -238,23 +226,15 @@ async fn write_command(
         env.random() & 0xffff_ffff
     );
     put_json(env, ports.blobs.as_ref(), &key, command).await?;
-    notify_coordinator(env, ports, job).await;
+    notify(env, ports, job).await;
     Ok(())
 }
 
-/// A word to the coordinator; if it is lost, the coordinator finds the record by itself.
-async fn notify_coordinator(env: &Env, ports: &Ports, job: &JobId) {
-    let Ok(message) = encode(&CoordinatorMessage::Job(job.clone())) else {
-        return;
-    };
-    let published = with_retry(env, || {
-        ports
-            .queue
-            .publish(QueueName::flow_for(&job.0), vec![message.clone()])
-    })
-    .await;
-    if let Err(error) = published {
-        tracing::debug!(%job, %error, "a coordinator was not told; it looks by itself");
+// Best effort: coordinators also poll the control records.
+async fn notify(env: &Env, ports: &Ports, job: &JobId) {
+    let message = CoordinatorMessage::Job(job.clone());
+    if let Err(error) = notify_coordinator(env, ports, &message).await {
+        tracing::debug!(%job, %error, "cannot notify the coordinator; it will poll");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What has ended of a job: counts, and which entries they count, in as little room as the open ones leave gaps.
+//! The ended entries of a job: counts, and the set of counted entries as compact ranges.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::key::JobId;
 use crate::message::RunOutcome;
 use crate::port_error::PortError;
 
-/// Failures kept in a report; the counts are complete.
+// Failures listed in a report; the counts are complete.
 const MAX_FAILURES: usize = 1_000;
-/// Codes counted one by one.
+// Distinct error codes that are counted.
 const MAX_REASONS: usize = 256;
 
-/// What has ended; what a cursor holds.
+/// Content of a cursor.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct EndedEntries {
     pub(super) counts: EntryCounts,
@@ -30,7 +30,7 @@ pub(super) struct EndedEntries {
 }
 
 impl EndedEntries {
-    /// Counts an entry that ended; false when it was counted before. `what` names it in the report.
+    /// Counts an ended entry; false if it was counted before. `name` identifies it in the report.
     pub(super) fn insert(&mut self, number: u64, name: &str, ending: &RunOutcome) -> bool {
         if !self.ended.insert(number) {
             return false;
@@ -55,21 +55,19 @@ impl EndedEntries {
         }
     }
 
-    /// Whether an entry is counted.
     pub(super) fn contains(&self, number: u64) -> bool {
         self.ended.contains(number)
     }
 
-    /// The first entry that is not counted.
     pub(super) fn first_missing(&self) -> u64 {
         self.ended.0.get(&0).copied().unwrap_or(0)
     }
 }
 
-/// What the last cursor of a job says.
+/// The last saved cursor of a job, or an empty one.
 ///
 /// # Errors
-/// [`PortError`] when the store could not say.
+/// [`PortError`] when the store cannot be read.
 pub(super) async fn load_last(blobs: &dyn Blobs, job: &JobId) -> Result<EndedEntries, PortError> {
     let keys = list_all(blobs, &cursor_prefix(job)).await?;
     let Some(key) = keys.last() else {
@@ -79,17 +77,17 @@ pub(super) async fn load_last(blobs: &dyn Blobs, job: &JobId) -> Result<EndedEnt
         .await?
         .unwrap_or_default();
     if tally.ended.0.is_empty() && tally.counts.ended() > 0 {
-        tally.ended.0.insert(0, tally.counts.ended()); // of before: the first so many
+        tally.ended.0.insert(0, tally.counts.ended()); // older cursors hold only a count: the first entries
     }
     Ok(tally)
 }
 
-/// Cursors, by the number of entries that had ended.
+// Cursors are named by the number of ended entries, so the last one is the newest.
 pub(super) fn cursor_prefix(job: &JobId) -> String {
     format!("jobs/{job}/cursor/")
 }
 
-/// Numbers, as ranges from a start to before an end that neither touch nor overlap.
+// A set of numbers as half-open ranges (start to end) that neither touch nor overlap.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 struct RangeSet(BTreeMap<u64, u64>);
@@ -102,7 +100,7 @@ impl RangeSet {
             .is_some_and(|(_, end)| number < *end)
     }
 
-    /// False when it is in already.
+    /// False if the number is in the set already.
     fn insert(&mut self, number: u64) -> bool {
         if self.contains(number) {
             return false;

@@ -1,18 +1,19 @@
-//! Jobs: what was submitted, how far its entries are claimed, which of its runs are open, and its report.
+//! Jobs: their submission, control, budgets, progress and report.
 //!
 //! ```text
 //! jobs/{job}/manifest.json                  written last: a job without one was never submitted
-//! jobs/{job}/entries/{attempt}/{chunk}.json 500 entries each, of one attempt to submit
-//! jobs/{job}/cursor/{entries}.json          what had ended when that many entries had
-//! jobs/{job}/control/{time}-….json          paused, resumed, priority, budget: the last of each kind counts
-//! jobs/{job}/cancelled                      it ends as soon as a coordinator sees this
-//! jobs/{job}/report.json                    the job ended
-//! job-names/{collection}/{name}             the job a name was given to
+//! jobs/{job}/entries/{attempt}/{chunk}.json 500 entries each, of one submission attempt
+//! jobs/{job}/cursor/{entries}.json          the results after that many entries had ended
+//! jobs/{job}/control/{time}-….json          pause, resume, priority, budget: the last of each kind counts
+//! jobs/{job}/cancelled                      ends the job as soon as a coordinator reads it
+//! jobs/{job}/report.json                    the job has ended
+//! job-names/{collection}/{name}             the job submitted under a name
 //! ```
 
 mod budget;
 mod control;
 mod ended_entries;
+mod manifest;
 mod open;
 mod submit;
 
@@ -23,7 +24,6 @@ use serde::{Deserialize, Serialize};
 use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
 use crate::failure::FailureRecord;
-use crate::flow::{JobEntry, JobManifest};
 use crate::key::JobId;
 use crate::message::RunOutcome;
 use crate::port_error::{PortError, with_retry};
@@ -33,30 +33,28 @@ pub use control::{
     CancelReason, Cancelled, JobControl, PauseReason, Paused, cancel, load_control, pause,
     prioritize, resume, set_budget,
 };
+pub use manifest::{JobEntry, JobManifest, JobOptions, MaxFailed};
 pub(crate) use open::OpenJob;
 pub use submit::{JobStart, JobWriter, job_for_name, submit};
 
-/// Entries in a chunk.
+// Entries per chunk.
 const CHUNK_ENTRIES: usize = 500;
 
-/// How the entries of a job ended.
+/// Number of ended entries, by outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EntryCounts {
-    /// Finished with everything.
     pub done: u64,
-    /// Finished with recorded gaps.
     pub done_with_gaps: u64,
-    /// Finished before; nothing was done.
+    /// Had been finished before.
     pub unchanged: u64,
-    /// Failed.
     pub failed: u64,
-    /// Not finished, because the job was cancelled or stopped.
+    /// Not finished: the job was cancelled or stopped.
     #[serde(default)]
     pub cancelled: u64,
 }
 
 impl EntryCounts {
-    /// Entries that ended.
+    /// Total number of ended entries.
     pub fn ended(&self) -> u64 {
         self.done + self.done_with_gaps + self.unchanged + self.failed + self.cancelled
     }
@@ -72,46 +70,40 @@ impl EntryCounts {
     }
 }
 
-/// How a job came to its end.
+/// Why a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobEndReason {
     /// Every entry ended by itself.
     #[default]
     Finished,
-    /// Someone cancelled it.
+    /// Cancelled on request.
     Cancelled,
-    /// More entries failed than it allows.
+    /// More entries failed than the job allows.
     TooManyFailed,
 }
 
-/// How a job ended.
+/// Final report of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobReport {
-    /// The job.
     pub job: JobId,
-    /// How it came to its end.
     #[serde(default)]
     pub close: JobEndReason,
-    /// Its entries' endings.
     pub counts: EntryCounts,
-    /// Failed entries by code; complete up to 256 codes.
+    /// Number of failed entries by error code; at most 256 codes.
     #[serde(default)]
     pub reasons: BTreeMap<String, u64>,
-    /// Run (or entry number, where there was none) and failure; a thousand of them.
+    /// Run id (or `entry N` for an entry without a run) and failure; at most 1,000.
     pub failures: Vec<(String, FailureRecord)>,
-    /// Tasks that its runs had outcomes of when they ended; those of runs that ended elsewhere, and were not waited
-    /// for, are not in it.
+    /// Tasks with an outcome, over the runs that ended while the job waited for them.
     #[serde(default)]
     pub tasks: u64,
-    /// When it was submitted.
     pub submitted_ms: Millis,
-    /// When its last entry ended.
+    /// End of the last entry.
     pub ended_ms: Millis,
 }
 
 impl JobReport {
-    /// Seconds from submission to the end.
     pub fn seconds(&self) -> f64 {
         self.ended_ms.saturating_sub(self.submitted_ms) as f64 / 1e3
     }
@@ -120,23 +112,23 @@ impl JobReport {
 /// The report of a job; `None` while it has not ended.
 ///
 /// # Errors
-/// [`PortError`] when the store could not say.
+/// [`PortError`] when the store cannot be read.
 pub async fn report(blobs: &dyn Blobs, job: &JobId) -> Result<Option<JobReport>, PortError> {
     get_json(blobs, &report_key(job)).await
 }
 
-/// The manifest of a job; `None` when there is no such job.
+/// The manifest of a job; `None` if there is no such job.
 ///
 /// # Errors
-/// [`PortError`] when the store could not say.
+/// [`PortError`] when the store cannot be read.
 pub async fn manifest(blobs: &dyn Blobs, job: &JobId) -> Result<Option<JobManifest>, PortError> {
     get_json(blobs, &manifest_key(job)).await
 }
 
-/// Entries `chunk` × 500 … of a job; empty after the last.
+/// The entries of a chunk (500 each, from 0); empty after the last.
 ///
 /// # Errors
-/// [`PortError`] when the store could not say.
+/// [`PortError`] when the store cannot be read.
 pub async fn entries(
     blobs: &dyn Blobs,
     manifest: &JobManifest,
@@ -150,21 +142,19 @@ pub async fn entries(
         .unwrap_or_default())
 }
 
-/// What had ended of a job when its coordinator last saved it.
+/// Results of an open job at its last saved cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SavedProgress {
-    /// Endings.
     pub counts: EntryCounts,
-    /// Failed entries by code.
     pub reasons: BTreeMap<String, u64>,
-    /// Run (or entry number) and failure; a thousand of them.
+    /// Run id (or `entry N`) and failure; at most 1,000.
     pub failures: Vec<(String, FailureRecord)>,
 }
 
-/// What had ended of an open job when its coordinator last saved it: behind by up to some hundred entries.
+/// Results of an open job at its last saved cursor, which lags by up to some hundred entries.
 ///
 /// # Errors
-/// [`PortError`] when the store could not say.
+/// [`PortError`] when the store cannot be read.
 pub async fn saved_progress(blobs: &dyn Blobs, job: &JobId) -> Result<SavedProgress, PortError> {
     let tally = ended_entries::load_last(blobs, job).await?;
     Ok(SavedProgress {
@@ -174,10 +164,10 @@ pub async fn saved_progress(blobs: &dyn Blobs, job: &JobId) -> Result<SavedProgr
     })
 }
 
-/// Ids of all jobs after `after`, at most `limit`, oldest first.
+/// Ids of the jobs after `after`, oldest first, at most `limit`.
 ///
 /// # Errors
-/// [`PortError`] when the store could not say.
+/// [`PortError`] when the store cannot be read.
 pub async fn list(
     blobs: &dyn Blobs,
     after: Option<&JobId>,
@@ -199,7 +189,7 @@ fn report_key(job: &JobId) -> String {
     format!("jobs/{job}/report.json")
 }
 
-/// Jobs of before attempts had a name keep their entries one level higher.
+// Manifests of older versions name no attempt; their entries are stored one level higher.
 fn chunk_key(manifest: &JobManifest, chunk: u64) -> String {
     let job = &manifest.job;
     let attempt = &manifest.terms.attempt;

@@ -1,4 +1,4 @@
-//! A job in the hands of the coordinator that looks after it.
+//! An open job, held by the coordinator that owns it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,27 +10,27 @@ use super::{
 use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
 use crate::failure::FailureRecord;
-use crate::flow::{JobEntry, JobManifest};
+use crate::jobs::{JobEntry, JobManifest};
 use crate::key::{JobId, RunHeader, RunId};
 use crate::message::RunOutcome;
 use crate::port_error::{PortError, with_retry};
 
-/// An open job. What it holds grows with the runs that are open, not with its entries.
+// Its size grows with the number of open runs, not with the number of entries.
 pub(crate) struct OpenJob {
     pub(crate) manifest: JobManifest,
-    /// The first entry not loaded yet.
+    // Number of the first entry not loaded yet.
     next: u64,
-    /// Loaded, not claimed.
+    // Loaded, not claimed.
     upcoming: VecDeque<(u64, JobEntry)>,
-    /// Taken to be claimed. What is still here when the next admission begins was left by one that was cut off.
+    // Being claimed. Entries still here when the next admission starts belong to one that was interrupted.
     claiming: BTreeMap<u64, JobEntry>,
-    /// To be claimed again: their runs were cancelled by a job that is not this one.
+    // To be claimed again: their runs were cancelled on behalf of another job.
     to_reclaim: BTreeSet<u64>,
-    /// Runs it waits for, with the entries that are this run: a document may be listed twice.
+    // Open runs with the entries bound to each; a document may be listed twice.
     pub(crate) open_runs: BTreeMap<RunId, (Vec<u64>, RunHeader)>,
-    /// When this coordinator last had news of it: another may have taken it over.
+    // Last event; after a long silence another coordinator may own the job.
     pub(crate) last_event_ms: Millis,
-    /// Whether it was paused when this coordinator last looked.
+    // Whether it was paused at the last poll.
     pub(crate) paused: bool,
     ended: EndedEntries,
     saved_at: u64,
@@ -38,7 +38,7 @@ pub(crate) struct OpenJob {
 }
 
 impl OpenJob {
-    /// Takes a job up where its last cursor left it; `None` when it has ended or was never submitted.
+    /// Loads a job from its last cursor; `None` if it has ended or was never submitted.
     pub(crate) async fn load(
         env: &Env,
         blobs: &dyn Blobs,
@@ -66,12 +66,11 @@ impl OpenJob {
         }))
     }
 
-    /// How its entries ended so far.
     pub(crate) fn counts(&self) -> &EntryCounts {
         &self.ended.counts
     }
 
-    /// The weight of the next entry to claim; `None` when there is none left.
+    /// The weight of the next entry to claim; `None` when none is left.
     pub(crate) async fn peek(
         &mut self,
         env: &Env,
@@ -86,21 +85,21 @@ impl OpenJob {
         Ok(self.upcoming.front().map(|(_, entry)| entry.weight))
     }
 
-    /// Takes the entry last peeked at.
+    /// Takes the entry that was last peeked at.
     pub(crate) fn take_next(&mut self) -> Option<(u64, JobEntry)> {
         let (number, entry) = self.upcoming.pop_front()?;
         self.claiming.insert(number, entry.clone());
         Some((number, entry))
     }
 
-    /// Gives an entry back that could not be claimed yet.
+    /// Returns an entry that could not be claimed yet.
     pub(crate) fn put_back(&mut self, number: u64) {
         if let Some(entry) = self.claiming.remove(&number) {
             self.upcoming.push_front((number, entry));
         }
     }
 
-    /// Gives back what an admission that was cut off had taken.
+    /// Returns the entries of an interrupted admission.
     pub(crate) fn recover(&mut self) {
         while let Some((number, entry)) = self.claiming.pop_last() {
             self.upcoming.push_front((number, entry));
@@ -148,7 +147,7 @@ impl OpenJob {
         Ok(())
     }
 
-    /// An entry that a manifest counts and its chunk does not hold: a store that lost an object.
+    // The manifest counts an entry that its chunk does not hold: the store has lost an object.
     fn entry_missing(&mut self, env: &Env, number: u64, key: &str) {
         let record = FailureRecord {
             code: "engine.entry_missing".into(),
@@ -175,9 +174,8 @@ impl OpenJob {
         entries.push(number);
     }
 
-    /// A run it waits for ended, with outcomes of this many tasks; returns how many entries ended with it. None did
-    /// when it did not wait for it any more, or when the run was cancelled without this job: then they are claimed
-    /// again.
+    // Ends the entries of a run; returns how many. None, if the job does not wait for the run, or if the run was
+    // cancelled while this job was not: its entries are then claimed again.
     pub(crate) fn end_run(&mut self, run: &RunId, ending: &RunOutcome, tasks: u64) -> usize {
         let Some((entries, _)) = self.open_runs.remove(run) else {
             return 0;
@@ -193,13 +191,13 @@ impl OpenJob {
         entries.len()
     }
 
-    /// An entry ended; `what` names it in the report.
+    /// Ends an entry; `what` identifies it in the report.
     pub(crate) fn end_entry(&mut self, number: u64, what: &str, ending: &RunOutcome) {
         self.claiming.remove(&number);
         self.ended.insert(number, what, ending);
     }
 
-    /// Whether more entries failed than it allows, and it is not over anyway.
+    // A job whose entries have all ended is not stopped any more.
     pub(crate) fn exceeds_max_failed(&self) -> bool {
         let counts = &self.ended.counts;
         let allowed = self.manifest.terms.max_failed;
@@ -207,7 +205,7 @@ impl OpenJob {
             && allowed.is_some_and(|most| most.exceeded(counts.failed, self.manifest.entries))
     }
 
-    /// Ends it before its time: what has not ended is cancelled. Returns the runs it waited for.
+    /// Cancels all entries that have not ended. Returns the open runs.
     pub(crate) fn close(&mut self, cancelled: Cancelled) -> Vec<RunHeader> {
         self.close = match cancelled.reason {
             CancelReason::Person => JobEndReason::Cancelled,
@@ -227,7 +225,7 @@ impl OpenJob {
             .collect()
     }
 
-    /// Saves the cursor when enough entries have ended since the last time.
+    /// Saves the cursor when enough entries have ended since the last one.
     pub(crate) async fn save(&mut self, env: &Env, blobs: &dyn Blobs) -> Result<(), PortError> {
         let ended = self.ended.counts.ended();
         if ended >= self.saved_at + CHUNK_ENTRIES as u64 && ended < self.manifest.entries {
@@ -238,7 +236,7 @@ impl OpenJob {
         Ok(())
     }
 
-    /// Writes the report once everything has ended; what counts is the report that is there first.
+    // Writes the report once all entries have ended. The first report written wins.
     pub(crate) async fn finish(
         &self,
         env: &Env,
@@ -267,7 +265,7 @@ impl OpenJob {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::JobOptions;
+    use crate::jobs::JobOptions;
     use crate::key::Priority;
     use crate::ports::Ports;
 

@@ -1,41 +1,41 @@
-//! Submitting a job, entry by entry: millions of them are never held at once.
+//! Streaming submission of a job: its entries are never all in memory.
 //!
-//! Every attempt writes its entries in a place of its own, and the manifest, written last and once, says which attempt
-//! counts. So a submission that is tried again is one job, even where the second listing found other documents than the
-//! first.
+//! Each attempt writes its entries under its own prefix. The manifest is written last, create-only, and names the
+//! attempt that counts. A repeated submission is therefore one job, even if the second listing found other documents.
 
 use serde_json::json;
 
 use super::{CHUNK_ENTRIES, get_json, manifest, manifest_key, put_json};
 use crate::blobs::Blobs;
 use crate::env::Env;
-use crate::flow::{JobEntry, JobManifest};
+use crate::jobs::{JobEntry, JobManifest};
 use crate::key::JobId;
 use crate::ledger::ScheduledItem;
-use crate::message::{CoordinatorMessage, encode};
+use crate::message::CoordinatorMessage;
+use crate::outcome::notify_coordinator;
 use crate::port_error::{PortError, with_retry};
 use crate::ports::Ports;
-use crate::queue::QueueName;
 
-/// What came of beginning to submit.
+/// Result of [`JobWriter::start`].
 pub enum JobStart {
-    /// Push the entries, then finish.
+    /// Push the entries, then call [`JobWriter::finish`].
     New(JobWriter),
-    /// The job was submitted before: nothing is to be pushed.
+    /// The job was submitted before; push nothing.
     Existing(JobManifest),
 }
 
-/// A submission under way. Holds at most 500 entries; one that is not finished is no job.
+/// A submission in progress. Holds at most 500 entries; without `finish` there is no job.
 pub struct JobWriter {
     manifest: JobManifest,
     pending: Vec<JobEntry>,
 }
 
 impl JobWriter {
-    /// Begins to submit `draft`, whose number of entries and attempt are filled in here. The same id twice is one job.
+    /// Starts to submit `draft`; its number of entries and attempt are filled in later. Submitting an id twice is one
+    /// job.
     ///
     /// # Errors
-    /// [`PortError`] when a port is away; begin again.
+    /// [`PortError`] when a port is unavailable; start again.
     pub async fn start(
         env: &Env,
         ports: &Ports,
@@ -44,7 +44,7 @@ impl JobWriter {
         if let Some(existing) =
             with_retry(env, || manifest(ports.blobs.as_ref(), &draft.job)).await?
         {
-            announce(env, ports, &existing.job).await?; // the first word of it may have been lost
+            announce(env, ports, &existing.job).await?; // the first notification may have been lost
             return Ok(JobStart::Existing(existing));
         }
         let mut manifest = draft;
@@ -59,7 +59,7 @@ impl JobWriter {
     /// Adds an entry.
     ///
     /// # Errors
-    /// [`PortError`] when the store is away; begin again, with the same id.
+    /// [`PortError`] when the store is unavailable; start again with the same id.
     pub async fn push(
         &mut self,
         env: &Env,
@@ -75,15 +75,14 @@ impl JobWriter {
         }
     }
 
-    /// Entries pushed so far.
     pub fn entries(&self) -> u64 {
         self.manifest.entries
     }
 
-    /// Submits what was pushed; returns the manifest that counts, which is another attempt's when that was first.
+    /// Submits the job. Returns the manifest that counts, which is that of another attempt if that one was first.
     ///
     /// # Errors
-    /// [`PortError`] when a port is away; begin again, with the same id.
+    /// [`PortError`] when a port is unavailable; start again with the same id.
     pub async fn finish(mut self, env: &Env, ports: &Ports) -> Result<JobManifest, PortError> {
         let blobs = ports.blobs.as_ref();
         self.write_chunk(env, blobs).await?;
@@ -116,10 +115,10 @@ impl JobWriter {
     }
 }
 
-/// Submits a job whose entries are at hand. The same id twice is one job.
+/// Submits a job from a slice of entries. Submitting an id twice is one job.
 ///
 /// # Errors
-/// [`PortError`] when a port is away; submit again with the same id.
+/// [`PortError`] when a port is unavailable; submit again with the same id.
 pub async fn submit(
     env: &Env,
     ports: &Ports,
@@ -139,24 +138,17 @@ pub async fn submit(
     }
 }
 
-/// Puts the job on the due-time index, and tells its coordinator.
 async fn announce(env: &Env, ports: &Ports, job: &JobId) -> Result<(), PortError> {
     let item = ScheduledItem::Job(job.clone());
     with_retry(env, || ports.ledger.schedule(&item, env.now_ms())).await?;
-    let message = encode(&CoordinatorMessage::Job(job.clone()))?;
-    with_retry(env, || {
-        ports
-            .queue
-            .publish(QueueName::flow_for(&job.0), vec![message.clone()])
-    })
-    .await
+    notify_coordinator(env, ports, &CoordinatorMessage::Job(job.clone())).await
 }
 
-/// The job that `name` was given to in a collection: `fresh`, unless it was given to another before. So one name is one
-/// job, however often it is submitted.
+/// The job submitted under `name` in a collection: `fresh` if the name is new, else the job that has it already. One
+/// name is therefore one job, however often it is submitted.
 ///
 /// # Errors
-/// [`PortError`] when the store is away, or the name is none (see [`Blobs`] for what a key may hold).
+/// [`PortError`] when the store is unavailable, or the name is not valid in a key (see [`Blobs`]).
 pub async fn job_for_name(
     env: &Env,
     blobs: &dyn Blobs,
@@ -175,7 +167,7 @@ pub async fn job_for_name(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::JobOptions;
+    use crate::jobs::JobOptions;
     use crate::jobs::entries;
 
     fn draft() -> JobManifest {

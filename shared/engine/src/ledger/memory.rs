@@ -1,7 +1,7 @@
-//! A ledger in memory: the embedded default.
+//! An in-memory ledger: the single-process default.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 
@@ -13,14 +13,15 @@ use crate::env::Millis;
 use crate::key::{JobId, RunId, TaskKey};
 use crate::port_error::PortError;
 use crate::queue::Lane;
+use crate::sync::lock;
 
-/// Short-term memory of one process.
+/// Shared short-term state of one process.
 #[derive(Default)]
 pub struct MemoryLedger(Mutex<LedgerState>);
 
 #[derive(Default)]
 struct LedgerState {
-    /// Memories of runs begun so far: each names itself by the count.
+    // Number of run epochs started so far; the next epoch is named by the next number.
     last_epoch: u64,
     runs: HashMap<RunId, RunState>,
     due: BTreeSet<(Millis, ScheduledItem)>,
@@ -39,7 +40,7 @@ struct RunState {
 
 #[derive(Default)]
 struct TaskState {
-    /// The stage and lane of a wanted task; `None` while no one is known to want it.
+    // Stage and lane of a requested task; `None` if the task is only leased.
     request: Option<(String, Lane)>,
     published_ms: Millis,
     due_ms: Millis,
@@ -50,7 +51,7 @@ struct TaskState {
 }
 
 impl MemoryLedger {
-    /// Loses everything, as a restarted Redis would: for tests.
+    /// Loses everything, like a restarted Redis; for tests.
     pub fn flush(&self) {
         let mut state = self.state();
         *state = LedgerState {
@@ -59,18 +60,18 @@ impl MemoryLedger {
         };
     }
 
-    /// How many runs it remembers: for tests of what is forgotten.
+    /// Number of known runs; for tests.
     pub fn runs(&self) -> usize {
         self.state().runs.len()
     }
 
-    /// How many things are to be looked at again: for tests of what is forgotten.
+    /// Number of scheduled items; for tests.
     pub fn scheduled(&self) -> usize {
         self.state().due.len()
     }
 
     fn state(&self) -> MutexGuard<'_, LedgerState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -95,7 +96,7 @@ impl LedgerState {
 }
 
 impl RunState {
-    /// Whether more is left of it than leases of late workers that ran out: every look at what is due tidies up.
+    // A run of which only expired leases are left may be forgotten; every `claim_due` cleans up.
     fn is_live(&self, now_ms: Millis) -> bool {
         !self.log.is_empty()
             || !self.watchers.is_empty()

@@ -1,8 +1,8 @@
-//! The port to shared short-term memory: which outcomes a run has, what was asked for, who works on what, what is due.
+//! The ledger port: shared short-term state. Outcomes of runs, requested tasks, leases, and what is due.
 //!
-//! It is a cache and a coordination aid: losing it costs time, never results (I-1). What every adapter promises: each
-//! call is atomic; the first outcome recorded for a task of a run stays; [`Ledger::request_tasks`] returns a key as new once;
-//! a lease is held by one holder at a time. Times are given by the caller, so that a simulation owns the clock.
+//! It is a cache and a coordination aid: losing it costs time, never results (I-1). Every adapter guarantees: each call
+//! is atomic; the first outcome recorded for a task of a run stays; [`Ledger::request_tasks`] returns a key as new
+//! once; a lease has one holder at a time. Callers pass the time, so that a simulation controls the clock.
 
 mod memory;
 mod redis;
@@ -20,104 +20,91 @@ use crate::key::{JobId, RunId, RunRef, TaskKey};
 use crate::port_error::PortError;
 use crate::queue::Lane;
 
-/// What became of a task in a run.
+/// Result of a task in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskOutcome {
-    /// Its artifact exists; this is its outcome as JSON, at most [`crate::stage::MAX_OUTCOME_BYTES`].
+    /// The outcome as JSON, at most [`crate::stage::MAX_OUTCOME_BYTES`]; its artifact exists.
     Done(Bytes),
-    /// It failed for good in this run.
+    /// The task failed permanently in this run.
     Failed(FailureRecord),
 }
 
-/// The outcomes of a run recorded since a cursor.
+/// Outcomes of a run recorded after a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OutcomeBatch {
-    /// Names this memory of the run. It is another one after the run was forgotten, or the ledger lost everything:
-    /// then the run may have ended elsewhere, or everything known of it must be established anew.
+    /// Changes when the run was forgotten or the ledger lost everything. The run may then have ended elsewhere, and its
+    /// state must be rebuilt from the blobs.
     pub epoch: u64,
     /// In order of recording.
     pub entries: Vec<(TaskKey, TaskOutcome)>,
-    /// The cursor to continue from.
+    /// Cursor of the next read.
     pub next: u64,
 }
 
-/// Whether a worker may work on a task.
+/// Answer to a lease request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lease {
-    /// It may.
     Granted {
-        /// Failed attempts on record.
+        /// Failed attempts counted so far.
         attempts: u32,
-        /// Leases of this task that ran out: whoever held them went away without a word.
+        /// Leases of this task that expired: their holders crashed.
         crashes: u32,
-        /// Whether the ledger knows that the run wants this task; if not, it may have forgotten how it ended.
+        /// Whether the ledger knows the request of the task; if not, it may have lost how the task ended.
         is_requested: bool,
     },
-    /// No one needs to: the task has an outcome or a final failure in this run.
+    /// The task has an outcome or permanent failure in this run.
     Ended,
-    /// Someone else does.
     LeasedElsewhere {
-        /// Who.
         holder: String,
-        /// Until when, unless renewed.
         until_ms: Millis,
     },
 }
 
-/// A task that a run wants.
+/// A task to be requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskSpec {
-    /// The task.
     pub key: TaskKey,
-    /// Its stage.
     pub stage: String,
-    /// Who runs it.
     pub lane: Lane,
 }
 
-/// Why a task was given back, and when it comes again.
+/// Why a task was released, and when it is due again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
-    /// Code of the failure.
     pub code: String,
-    /// When it is tried again at the earliest.
+    /// Earliest time of the next attempt.
     pub next_ms: Millis,
     /// Whether the attempt counts.
     pub counted: bool,
 }
 
-/// A wanted task without an outcome, as `why` shows it.
+/// A requested task without an outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenTask {
-    /// The task.
     pub key: TaskKey,
-    /// Its stage.
     pub stage: String,
-    /// Who runs it.
     pub lane: Lane,
-    /// When it was last published.
+    /// Time of the last publication.
     pub published_ms: Millis,
-    /// When it may be published again.
+    /// Earliest time of the next publication.
     pub due_ms: Millis,
-    /// Failed attempts.
     pub attempts: u32,
-    /// Who holds its lease, and until when.
+    /// Holder and expiry of the lease.
     pub lease: Option<(String, Millis)>,
-    /// The last reason it was given back for; `None` before the first, and while someone works on it.
+    /// Reason of the last release; `None` before the first and while the task is leased.
     pub retry: Option<Retry>,
 }
 
-/// What notices are about.
+/// Topic of status records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StatusTopic {
-    /// Living processes: [`crate::presence::Beat`].
+    /// Live processes: [`crate::heartbeat::Heartbeat`].
     Processes,
-    /// Jobs in work: [`crate::presence::JobProgress`].
+    /// Jobs in work: [`crate::heartbeat::JobProgress`].
     Jobs,
 }
 
 impl StatusTopic {
-    /// Its stable name.
     pub fn name(self) -> &'static str {
         match self {
             StatusTopic::Processes => "processes",
@@ -126,47 +113,48 @@ impl StatusTopic {
     }
 }
 
-/// A short-lived word for people who look: gone after its time, or with the ledger, and no logic rests on it.
+/// A status record for `status` and `why`. It expires after its TTL or is lost with the ledger, so scheduling logic
+/// never reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusRecord {
-    /// Who or what it is about; a later notice of the same name takes its place.
+    /// Subject of the record; a later record of the same name replaces it.
     pub name: String,
     /// JSON.
     pub body: Bytes,
-    /// When it goes.
+    /// Expiry.
     pub until_ms: Millis,
 }
 
-/// Something to look at again.
+/// An item of the due-time index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduledItem {
-    /// A run: is anything it wants overdue?
+    /// A run whose overdue tasks are to be checked.
     Run(RunRef),
-    /// A job: has anything it waits for ended?
+    /// A job whose open runs are to be checked.
     Job(JobId),
 }
 
-/// Shared short-term memory.
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// Outcomes of `run` recorded after `since` (0: all of them). Begins a memory of the run when there is none.
+    /// Outcomes of `run` recorded after cursor `since` (0 for all). Starts a new epoch if the run is unknown.
     ///
     /// # Errors
-    /// [`PortError`] when the ledger is away.
+    /// [`PortError`] when the ledger is unavailable.
     async fn outcomes(&self, run: &RunId, since: u64) -> Result<OutcomeBatch, PortError>;
 
-    /// Records what became of a task; a second record for the same task is ignored.
+    /// Records the result of a task; a second record of the same task is ignored.
     ///
     /// # Errors
     /// [`PortError`]; it may be recorded all the same.
     async fn record(&self, run: &RunId, key: &TaskKey, entry: TaskOutcome)
     -> Result<(), PortError>;
 
-    /// Notes that `run` wants these tasks, published at `now_ms` and not to be published again before `due_ms`.
-    /// Returns the keys that were not wanted before, in the order given.
+    /// Records that `run` requests these tasks, published at `now_ms` and not to be published again before `due_ms`.
+    /// Returns the keys that were not requested before, in the order given.
     ///
     /// # Errors
+    /// [`PortError`]; they may be recorded all the same.
     /// [`PortError`]; they may be noted all the same.
     async fn request_tasks(
         &self,
@@ -176,25 +164,25 @@ pub trait Ledger: Send + Sync {
         due_ms: Millis,
     ) -> Result<Vec<TaskKey>, PortError>;
 
-    /// The wanted tasks of `run` that have no outcome, no live lease, and were due by `now_ms`, in key order. Each one's next due
-    /// time is set to `now_ms` + twice the wait before (the caller publishes them now).
+    /// The requested tasks of `run` without an outcome and without a live lease that were due by `now_ms`, in key
+    /// order. The caller must publish them: their next due time is set to `now_ms` plus twice the previous wait.
     ///
     /// # Errors
-    /// [`PortError`] when the ledger is away.
+    /// [`PortError`] when the ledger is unavailable.
     async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError>;
 
-    /// The wanted tasks of `run` without an outcome, in key order.
+    /// The requested tasks of `run` without an outcome, in key order.
     ///
     /// # Errors
-    /// [`PortError`] when the ledger is away.
+    /// [`PortError`] when the ledger is unavailable.
     async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError>;
 
-    /// Asks for (or renews) the right to work on a task until `until_ms`. Taking over a lease that ran out counts a
-    /// crash. The lease holds even where the ledger has no memory of the run: after a loss, renewals are what keeps
-    /// running work from being done twice. A run of which nothing but run-out leases is left may be forgotten.
+    /// Takes or renews the lease of a task until `until_ms`. Taking over an expired lease counts as a crash. Leases
+    /// work even if the run is unknown: after a loss of the ledger, renewals keep running tasks from being executed
+    /// twice. A run of which only expired leases are left may be forgotten.
     ///
     /// # Errors
-    /// [`PortError`] when the ledger is away.
+    /// [`PortError`] when the ledger is unavailable.
     async fn lease(
         &self,
         run: &RunId,
@@ -204,12 +192,12 @@ pub trait Ledger: Send + Sync {
         until_ms: Millis,
     ) -> Result<Lease, PortError>;
 
-    /// Gives the right back, if `holder` still had it: asking twice counts once. With a `retry` that is counted, an
-    /// attempt is; without one the task is handed back as if it had never been taken. Returns the failed attempts on
-    /// record.
+    /// Releases a lease if `holder` still has it, so a repeated call has no effect. A counted `retry` counts the
+    /// attempt; without `retry` the task is released as if it had never been leased. Returns the failed attempts
+    /// counted so far.
     ///
     /// # Errors
-    /// [`PortError`]; the lease ends by itself.
+    /// [`PortError`]; the lease then expires.
     async fn release(
         &self,
         run: &RunId,
@@ -218,17 +206,17 @@ pub trait Ledger: Send + Sync {
         retry: Option<&Retry>,
     ) -> Result<u32, PortError>;
 
-    /// Puts something on the due-time index, unless it is there with an earlier time.
+    /// Adds an item to the due-time index, unless it is there with an earlier time.
     ///
     /// # Errors
-    /// [`PortError`] when the ledger is away.
+    /// [`PortError`] when the ledger is unavailable.
     async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> Result<(), PortError>;
 
-    /// Up to `limit` things due by `now_ms`, earliest first; each is moved to `again_ms`, so that two callers do not
-    /// get the same.
+    /// Up to `limit` items due by `now_ms`, earliest first. Each is moved to `again_ms`, so that two callers do not get
+    /// the same items.
     ///
     /// # Errors
-    /// [`PortError`] when the ledger is away.
+    /// [`PortError`] when the ledger is unavailable.
     async fn claim_due(
         &self,
         now_ms: Millis,
@@ -236,35 +224,35 @@ pub trait Ledger: Send + Sync {
         limit: usize,
     ) -> Result<Vec<ScheduledItem>, PortError>;
 
-    /// Takes something off the due-time index.
+    /// Removes an item from the due-time index.
     ///
     /// # Errors
-    /// [`PortError`] when the ledger is away.
+    /// [`PortError`] when the ledger is unavailable.
     async fn unschedule(&self, item: &ScheduledItem) -> Result<(), PortError>;
 
-    /// Notes that `job` waits for the end of `run`.
+    /// Records that `job` waits for the end of `run`.
     ///
     /// # Errors
-    /// [`PortError`] when the ledger is away.
+    /// [`PortError`] when the ledger is unavailable.
     async fn add_watcher(&self, run: &RunId, job: &JobId) -> Result<(), PortError>;
 
-    /// The jobs that wait for the end of `run`, in order of their ids.
+    /// The jobs that wait for the end of `run`, in order of ids.
     ///
     /// # Errors
-    /// [`PortError`] when the ledger is away.
+    /// [`PortError`] when the ledger is unavailable.
     async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError>;
 
-    /// Forgets a run that ended, watchers included. What a late worker writes afterwards begins anew, and is forgotten
-    /// with the news of it.
+    /// Forgets an ended run and its watchers. A late worker may start a new epoch afterwards; its completion message
+    /// makes the coordinator forget that too.
     ///
     /// # Errors
-    /// [`PortError`] when the ledger is away.
+    /// [`PortError`] when the ledger is unavailable.
     async fn forget_run(&self, run: &RunId) -> Result<(), PortError>;
 
-    /// Puts a notice up; boards hold hundreds of notices, not millions.
+    /// Posts a status record. A topic holds hundreds of records, not millions.
     ///
     /// # Errors
-    /// [`PortError`] when the ledger is away.
+    /// [`PortError`] when the ledger is unavailable.
     async fn post_status(
         &self,
         topic: StatusTopic,
@@ -272,10 +260,10 @@ pub trait Ledger: Send + Sync {
         now_ms: Millis,
     ) -> Result<(), PortError>;
 
-    /// The notices on a board that have not gone by `now_ms`, in order of their names.
+    /// The records of a topic that have not expired by `now_ms`, in order of names.
     ///
     /// # Errors
-    /// [`PortError`] when the ledger is away.
+    /// [`PortError`] when the ledger is unavailable.
     async fn status_records(
         &self,
         topic: StatusTopic,

@@ -1,62 +1,62 @@
-//! The rate that is learned where no limit is known: additive-increase-like, multiplicative decrease (rule 11), over what
-//! was let through in the last minute. `redis/rates.lua` and `redis/slow.lua` say the same in the words of Redis.
+//! Adaptive rate for unknown limits: multiplicative decrease, and increase much like AIMD. `redis/rates.lua` and
+//! `redis/slow.lua` implement the same rules.
 //!
-//! A refusal says that the limit is about what the last minute held: the rate becomes 95 % of that, but not less than
-//! 70 % of what it was (a minute in which little was asked says little). Then it grows: 5 % in the first period, twice as
-//! much more in each that follows. A period is a minute, more where a minute is few requests, so that about one request
-//! in a hundred is refused; ten seconds where the bucket was watched for less than a minute.
+//! A rejection shows that the limit is near what the last minute held. The rate becomes 95 % of that, but not less than
+//! 70 % of the current rate, because a minute with few requests says little. Then it grows: 5 % in the first period,
+//! and twice as much in each further one. A period is one minute, or longer where a minute holds few requests, so that
+//! about one request in a hundred is rejected. It is ten seconds if the bucket was watched for less than a minute.
 //!
-//! A refusal does not say which of the two limits it was. While questions stay alike that does not matter; when they
-//! become longer or shorter, one meter holds up what the other would let through, perhaps for nothing. So a rate that
-//! alone holds up work, and that nobody has proved, grows by half every ten seconds. A refusal proves it when the other
-//! meter has been at rest, and then says nothing about the other.
+//! A rejection does not say which of the two limits (requests, tokens) was exceeded. When prompts become longer or
+//! shorter, one meter may block what the other would grant, perhaps for nothing. An unconfirmed rate that alone blocks
+//! requests therefore grows by half every ten seconds. A rejection while the other meter was idle confirms the rate,
+//! and then says nothing about the other.
 
 use crate::env::Millis;
 
-/// What a refusal leaves of the rate of the last minute.
+// Share of the last minute's rate that remains after a rejection.
 pub(super) const DECREASE_FACTOR: f64 = 0.95;
-/// What it leaves of the rate in force, at least.
+// Share of the current rate that remains at least.
 pub(super) const MIN_DECREASE_FACTOR: f64 = 0.7;
-/// How much a rate has grown after one period.
+// Growth after the first period.
 const GROWTH: f64 = 0.05;
-/// Periods after which it grows no further: a thousand times and more.
+// Periods after which growth stops: it has reached a factor of a thousand by then.
 const MAX_GROWTH_PERIODS: f64 = 16.0;
-/// A period, in milliseconds, and that of a rate that was learned in less than a minute.
+// Length of a period in milliseconds, and of one while the bucket has been watched for less than a minute.
 const PERIOD_MS: f64 = 60_000.0;
 const YOUNG_PERIOD_MS: f64 = 10_000.0;
-/// The lowest rate of requests that is learned in less than a minute: the first calls say little.
+// Lower bound of a request rate learned in less than a minute: the first calls say little.
 const MIN_YOUNG_REQUESTS: f64 = 30.0;
-/// The lowest rate of tokens: one that lets no question through teaches nothing.
+// Lower bound of a token rate: one that grants no request could never be corrected.
 const MIN_TOKENS: f64 = 10_000.0;
-/// Requests that a period holds at least.
+// Minimum number of requests in a period.
 const PERIOD_REQUESTS: f64 = 75.0;
-/// The shortest time that is taken for a sample.
+// Minimum time window that counts as a sample.
 const SAMPLE_MS: f64 = 5_000.0;
 const MINUTE_MS: f64 = 60_000.0;
-/// How much an unproved rate grows at a time that alone holds up work, and how often.
+// Growth factor and interval of an unconfirmed rate that alone blocks requests.
 const UNCONFIRMED_GROWTH: f64 = 1.5;
 const UNCONFIRMED_GROWTH_MS: Millis = 10_000;
-/// How many times more often than the other a meter alone must have held up work: lengths of questions vary.
+// How many times more often than the other a meter must have blocked alone: prompt lengths vary.
 const BLOCKED_RATIO: u32 = 4;
-/// Slots of the last minute, and their length.
+// Slots of the one-minute window, and their length.
 const SLOTS: u64 = 13;
 const SLOT_MS: u64 = 5_000;
 
-/// A learned rate per minute.
+/// Learned requests and tokens per minute.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AdaptiveLimit {
     requests: f64,
     tokens: f64,
     decreased_ms: Millis,
     period_ms: f64,
-    /// Whether the rates of requests and of tokens were proved.
+    // Whether the rates of requests and of tokens are confirmed.
     confirmed: (bool, bool),
-    /// How often requests, and tokens, alone held up a request since it was last looked at.
+    // How often requests, and tokens, alone blocked since the last check.
     blocked_alone: (u32, u32),
     checked_ms: Millis,
 }
 
-/// One of the two limits of a bucket.
+/// The two limits of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LimitKind {
     Requests,
@@ -64,7 +64,6 @@ pub(super) enum LimitKind {
 }
 
 impl AdaptiveLimit {
-    /// Requests and tokens per minute at `now_ms`.
     pub(super) fn rates(&self, now_ms: Millis) -> (f64, f64) {
         let periods = (now_ms.saturating_sub(self.decreased_ms) as f64 / self.period_ms)
             .min(MAX_GROWTH_PERIODS);
@@ -72,8 +71,8 @@ impl AdaptiveLimit {
         (self.requests * grown, self.tokens * grown)
     }
 
-    /// A request is held up at `now_ms` by one meter, while the other is at rest. Where that was so nearly every time for a
-    /// while, the rate grows, unless it was proved.
+    // Called when one meter blocks a request while the other is idle. If that was nearly always so for a while, the
+    // blocking rate grows unless it is confirmed.
     pub(super) fn on_blocked(&mut self, by: LimitKind, now_ms: Millis) {
         let (rate, proved, alone, other) = match by {
             LimitKind::Requests => (
@@ -104,7 +103,7 @@ impl AdaptiveLimit {
 #[derive(Debug, Default)]
 pub(super) struct GrantWindow {
     slots: [GrantSlot; SLOTS as usize],
-    /// When the first request came after a minute of rest, and when the last one came.
+    // First request after a minute of inactivity, and last request.
     since_ms: Millis,
     last_ms: Millis,
 }
@@ -117,7 +116,6 @@ struct GrantSlot {
 }
 
 impl GrantWindow {
-    /// Counts a grant.
     pub(super) fn record_grant(&mut self, tokens: u32, now_ms: Millis) {
         if now_ms >= self.last_ms + PERIOD_MS as u64 {
             self.since_ms = now_ms;
@@ -126,7 +124,7 @@ impl GrantWindow {
         self.add(1.0, f64::from(tokens), now_ms);
     }
 
-    /// Corrects what was counted: in the slot of now, for an estimate is settled soon.
+    // Corrects the current slot, not that of the grant: estimates are settled soon.
     pub(super) fn add(&mut self, requests: f64, tokens: f64, now_ms: Millis) {
         let number = now_ms / SLOT_MS;
         let slot = &mut self.slots[(number % SLOTS) as usize];
@@ -139,8 +137,8 @@ impl GrantWindow {
         (slot.requests, slot.tokens) = (slot.requests + requests, slot.tokens + tokens);
     }
 
-    /// What a refusal of a request granted `age_ms` ago teaches; `known` is what was learned before, `fault` the limit that
-    /// it must have been, where the other was at rest.
+    // Learns from the rejection of a request granted `age_ms` ago. `known` is the rate learned before; `fault` is the
+    // limit that must have been exceeded because the other meter was idle.
     pub(super) fn on_rejected(
         &mut self,
         previous: Option<AdaptiveLimit>,
@@ -185,7 +183,7 @@ impl GrantWindow {
         let Some(previous) = previous else {
             return Some(learned);
         };
-        // The other limit stays what it has grown to.
+        // The other limit keeps the rate it has grown to.
         Some(match fault {
             None => AdaptiveLimit {
                 confirmed: previous.confirmed,
@@ -204,7 +202,7 @@ impl GrantWindow {
         })
     }
 
-    /// Requests and tokens of the last minute; of the slot in which it begins, the part that lies in it.
+    // Requests and tokens of the last minute. The oldest slot counts in proportion to its overlap.
     fn last_minute(&self, now_ms: Millis) -> (f64, f64) {
         let first = (now_ms / SLOT_MS).saturating_sub(SLOTS - 1);
         let part = 1.0 - (now_ms % SLOT_MS) as f64 / SLOT_MS as f64;

@@ -1,5 +1,5 @@
 //! The generic cell rate algorithm (GCRA, ITU-T I.371 Annex A): one theoretical arrival time per meter instead of a
-//! window of timestamps. What a request asks for, in milliseconds of the rate, is worked out here for every adapter.
+//! window of timestamps. This file computes the increments of a request, in milliseconds, for every adapter.
 
 use super::{Quota, RequestCost};
 use crate::key::Priority;
@@ -13,7 +13,7 @@ pub(super) struct Rates {
     pub(super) tokens: f64,
 }
 
-/// Milliseconds ahead of now that may be granted.
+// How far the theoretical arrival time may run ahead of now, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Burst {
     pub(super) requests_ms: f64,
@@ -21,7 +21,7 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// For work of `class`. Bulk sees a smaller burst: what it may not use is there when a person comes.
+    // Bulk work gets a smaller burst: the share it cannot use is available when interactive work arrives.
     pub(super) fn for_class(quota: Quota, class: Priority) -> Self {
         let share = match class {
             Priority::Interactive => 1.0,
@@ -35,29 +35,28 @@ impl Burst {
     }
 }
 
-/// What a request wants of the two meters of a bucket.
+/// What a request needs of the two meters of a bucket.
 pub(super) struct MeteredRequest {
     pub(super) requests: Increment,
     pub(super) tokens: Increment,
-    /// The largest number of tokens that can pass.
+    // The largest number of tokens that can pass.
     max_tokens: u32,
 }
 
-/// How much of a meter a request wants.
+/// What a request needs of one meter.
 #[derive(Clone, Copy)]
 pub(super) struct Increment {
-    /// Milliseconds of the rate.
+    /// Cost in milliseconds of the rate.
     pub(super) cost_ms: f64,
-    /// Milliseconds ahead of now that may be granted.
+    /// Allowed advance over now, in milliseconds.
     pub(super) ahead_ms: f64,
 }
 
 impl MeteredRequest {
-    /// One request of `cost` under `quota`, of which `rates` are in force.
     pub(super) fn new(quota: Quota, rates: Rates, cost: RequestCost) -> Self {
         let ahead = Burst::for_class(quota, cost.class);
         let one_ms = MINUTE_MS / rates.requests;
-        // However slow the rate and short the burst, one request at a time must be able to pass.
+        // However slow the rate and short the burst, a single request must be able to pass.
         let requests = Increment {
             cost_ms: one_ms,
             ahead_ms: ahead.requests_ms.max(one_ms),
@@ -74,27 +73,27 @@ impl MeteredRequest {
         }
     }
 
-    /// The largest number of tokens that can pass, when these cannot.
+    /// The largest number of tokens that can pass, if the request needs more.
     pub(super) fn exceeded_max(&self) -> Option<u32> {
         (self.tokens.cost_ms > self.tokens.ahead_ms).then_some(self.max_tokens)
     }
 }
 
-/// What `tokens` are in milliseconds of their rate.
+/// Converts tokens to milliseconds of their rate.
 pub(super) fn tokens_ms(rates: Rates, tokens: f64) -> f64 {
     tokens * MINUTE_MS / rates.tokens
 }
 
-/// Until when everything granted is earned at the earliest, in milliseconds from now, so that no more than `left` (of
-/// which `slack` more may be under way) are granted at once.
+// Advances the arrival time so that at most `remaining` (plus `slack` in flight) are granted at once, after the
+// provider has reported what remains. In milliseconds from now.
 pub(super) fn owed_ms(ahead_ms: f64, remaining: f64, slack: f64, per_minute: f64) -> f64 {
     ahead_ms - (remaining + slack) * MINUTE_MS / per_minute
 }
 
-/// Requests that may have been under way when the provider counted what is left.
+// Requests that may have been in flight when the provider counted what remains.
 pub(super) const SLACK_REQUESTS: f64 = 2.0;
 
-/// The same for tokens: a second's worth.
+// Tokens that may have been in flight: one second's worth.
 pub(super) fn slack_tokens(rates: Rates) -> f64 {
     rates.tokens / 60.0
 }

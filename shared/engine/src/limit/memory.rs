@@ -1,7 +1,7 @@
-//! Limits of one process.
+//! In-memory limiter of one process.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 
@@ -13,11 +13,11 @@ use super::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
 use crate::env::Millis;
 use crate::key::Priority;
 use crate::port_error::PortError;
+use crate::sync::lock;
 
-/// After so long without a word, what is reserved counts as spent.
+// A reservation that was not settled for this long counts as spent.
 const RESERVATION_TTL_MS: Millis = 600_000;
 
-/// Limits held in memory.
 #[derive(Default)]
 pub struct MemoryLimiter(
     Mutex<BTreeMap<String, LimitBucket>>,
@@ -39,12 +39,12 @@ struct LimitBucket {
     reported: ReportedLimits,
     adaptive: Option<AdaptiveLimit>,
     grants: GrantWindow,
-    /// When it was last asked: a correction comes without a time.
+    // Time of the last request, because corrections come without one.
     now_ms: Millis,
 }
 
 impl LimitBucket {
-    /// What is in force: the quota, what the provider stated, and, where no quota is known, what was learned.
+    // The quota and the reported limits, or the learned rate where no quota is known.
     fn rates(&self, quota: Quota, now_ms: Millis) -> Rates {
         let unknown = f64::from(Quota::UNKNOWN);
         let learned = self
@@ -74,19 +74,18 @@ impl LimitBucket {
     }
 }
 
-/// The time, in milliseconds, at which everything granted so far will have been earned.
+// Theoretical arrival time in milliseconds: when everything granted so far will have been earned.
 #[derive(Default)]
 struct GcraMeter {
     arrival_ms: f64,
 }
 
 impl GcraMeter {
-    /// Milliseconds until `span` fits; 0 when it fits now.
+    /// Milliseconds until `span` fits; 0 if it fits now.
     fn wait_ms(&self, span: Increment, now: f64) -> f64 {
         (self.arrival_ms.max(now) + span.cost_ms - span.ahead_ms - now).max(0.0)
     }
 
-    /// Whether everything it granted is earned.
     fn is_idle(&self, now: f64) -> bool {
         self.arrival_ms <= now
     }
@@ -98,11 +97,11 @@ impl GcraMeter {
 
 impl MemoryLimiter {
     fn buckets(&self) -> MutexGuard<'_, BTreeMap<String, LimitBucket>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn accounts(&self) -> MutexGuard<'_, BTreeMap<String, SpendAccount>> {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.1)
     }
 }
 

@@ -1,8 +1,8 @@
-//! The port to shared limits: requests and tokens per minute of each model, held by all workers together.
+//! The limiter port: requests and tokens per minute of each model, shared by all workers.
 //!
-//! What every adapter promises: over any sliding minute no more than the limit plus its burst is granted; a request
-//! that can never pass is refused with the reason; interactive work may use the share that bulk may not (I-11). What the
-//! provider states about its limits, and what is learned where it states nothing, holds for all workers at once.
+//! Every adapter guarantees: any sliding minute grants at most the limit plus its burst; a request that can never pass
+//! is refused with the reason; interactive work may use a share that bulk work may not (I-11). Limits reported by the
+//! provider, and rates learned where it reports none, apply to all workers at once.
 
 mod aimd;
 mod gcra;
@@ -18,33 +18,32 @@ use crate::env::Millis;
 use crate::key::Priority;
 use crate::port_error::PortError;
 
-/// The limits of one bucket (one model at one provider).
+/// Limits of a bucket (a model at a provider).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
-    /// Requests per minute; [`Quota::UNKNOWN`] where no one has said.
+    /// [`Quota::UNKNOWN`] if not configured.
     pub requests_per_minute: u32,
-    /// Tokens per minute, prompt and reply together; [`Quota::UNKNOWN`] where no one has said.
+    /// Prompt and reply together; [`Quota::UNKNOWN`] if not configured.
     pub tokens_per_minute: u32,
-    /// Requests that may be made at once after a pause, in seconds of their rate. Over any sliding 60 s at most
-    /// `requests_per_minute × (1 + burst_seconds / 60)` are granted (never less than one at a time): 3 s keep within
-    /// 5 % of the limit.
+    /// Burst of requests after a pause, in seconds of their rate. Any sliding 60 s grant at most `requests_per_minute ×
+    /// (1 + burst_seconds / 60)`, but at least one: with 3 s the total stays within 5 % of the limit.
     pub burst_seconds: u32,
-    /// The same for tokens. It also bounds the largest request, which must fit into the burst; so it is longer than
-    /// that for requests, whose size is always one.
+    /// Burst of tokens, in seconds of their rate. Bounds the largest request, which must fit into the burst; therefore
+    /// longer than the burst of requests.
     pub token_burst_seconds: u32,
-    /// Per cent of the quota that bulk work leaves to interactive work.
+    /// Percentage of the quota that is reserved for interactive work.
     pub interactive_percent: u32,
 }
 
 impl Quota {
-    /// A limit that no one has said: what the provider states counts, and what is learned from its refusals.
+    /// No configured limit: reported limits apply, and what rejections teach.
     pub const UNKNOWN: u32 = u32::MAX;
-    /// Seconds of requests, and of tokens, that [`Quota::per_minute`] grants at once.
+    // Bursts of requests, and of tokens, that [`Quota::per_minute`] allows, in seconds.
     const BURST_SECONDS: u32 = 1;
     const TOKEN_BURST_SECONDS: u32 = 2;
 
-    /// The limits of a model with short bursts, a fifth left to people (I-11), and rates so much below the limits that no
-    /// sliding minute exceeds them, bursts included. A request larger than a burst is the caller's to pay for.
+    /// Limits with short bursts and a fifth reserved for interactive work (I-11). The rates are reduced so that no
+    /// sliding minute exceeds the limits, bursts included. A request larger than a burst cannot pass.
     pub fn per_minute(requests: u32, tokens: u32) -> Self {
         Self {
             requests_per_minute: paced_rate(requests, Self::BURST_SECONDS),
@@ -56,7 +55,7 @@ impl Quota {
     }
 }
 
-/// The rate at which a sliding minute with a whole burst in it holds `limit`.
+/// The rate at which a sliding minute that contains a full burst stays within `limit`.
 fn paced_rate(limit: u32, burst_seconds: u32) -> u32 {
     if limit == Quota::UNKNOWN {
         return limit;
@@ -65,21 +64,19 @@ fn paced_rate(limit: u32, burst_seconds: u32) -> u32 {
     u32::try_from(paced).unwrap_or(limit).max(1)
 }
 
-/// What a provider says about its limits, in the headers of a reply. `None`: nothing.
+/// Limits reported by a provider in the headers of a reply; `None` if not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReportedLimits {
-    /// Requests per minute.
     pub requests_per_minute: Option<u32>,
-    /// Tokens per minute.
     pub tokens_per_minute: Option<u32>,
-    /// Requests that it would take now.
+    /// Requests that the provider would accept now.
     pub requests_remaining: Option<u32>,
-    /// Tokens that it would take now.
+    /// Tokens that the provider would accept now.
     pub tokens_remaining: Option<u32>,
 }
 
 impl ReportedLimits {
-    /// The same with limits at which [`Quota::per_minute`] would pace requests.
+    /// The limits at which [`Quota::per_minute`] would pace requests.
     #[must_use]
     pub fn paced(self) -> Self {
         Self {
@@ -94,39 +91,35 @@ impl ReportedLimits {
     }
 }
 
-/// What a request asks for.
+/// Cost of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestCost {
-    /// Who waits.
     pub class: Priority,
-    /// Estimated tokens: prompt and the largest reply.
+    /// Estimate: prompt plus the longest possible reply.
     pub tokens: u32,
 }
 
-/// The answer to a request.
+/// Answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permit {
-    /// Go on; settle with the real number of tokens afterwards.
+    /// Granted; settle with the actual number of tokens afterwards.
     Granted,
-    /// Ask again after this many milliseconds.
-    Wait {
-        /// Milliseconds.
-        after_ms: u64,
-    },
-    /// It can never pass: larger than what the quota grants at once.
+    /// Ask again later.
+    Wait { after_ms: u64 },
+    /// Can never pass: larger than the burst.
     TooLarge {
         /// The largest number of tokens that can pass.
         max_tokens: u32,
     },
 }
 
-/// Shared limits.
+/// Shared rate limits, and accounts for budgets.
 #[async_trait]
 pub trait Limiter: Send + Sync {
-    /// Asks for one request of `cost` from `bucket` under `quota`.
+    /// Requests a permit for one call of `cost` from `bucket` under `quota`.
     ///
     /// # Errors
-    /// [`PortError`] when the limiter is away.
+    /// [`PortError`] when the limiter is unavailable.
     async fn acquire(
         &self,
         bucket: &str,
@@ -138,7 +131,7 @@ pub trait Limiter: Send + Sync {
     /// Corrects an estimate: `used` tokens instead of `estimated`.
     ///
     /// # Errors
-    /// [`PortError`] when the limiter is away; the estimate stands.
+    /// [`PortError`] when the limiter is unavailable; the estimate stands.
     async fn settle(
         &self,
         bucket: &str,
@@ -147,17 +140,17 @@ pub trait Limiter: Send + Sync {
         used: u32,
     ) -> Result<(), PortError>;
 
-    /// Grants nothing from `bucket` before `until_ms`, to anyone: the provider said so.
+    /// Grants nothing from `bucket` before `until_ms`, as the provider asked.
     ///
     /// # Errors
-    /// [`PortError`] when the limiter is away.
+    /// [`PortError`] when the limiter is unavailable.
     async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError>;
 
-    /// Takes over what the provider says: from now on no more than the stated limits is granted, to anyone, and no more
-    /// at once than it would take (give or take two requests, or a second of tokens, that were under way meanwhile).
+    /// Applies limits reported by the provider: no more than these are granted from now on, and no more at once than
+    /// remains (plus two requests, or one second of tokens, that may have been in flight).
     ///
     /// # Errors
-    /// [`PortError`] when the limiter is away.
+    /// [`PortError`] when the limiter is unavailable.
     async fn report_limits(
         &self,
         bucket: &str,
@@ -166,12 +159,11 @@ pub trait Limiter: Send + Sync {
         now_ms: Millis,
     ) -> Result<(), PortError>;
 
-    /// The provider refused a request that was granted `age_ms` ago as one too many, and no limit is known: slower from
-    /// now on, for everyone, and step by step faster again. A request granted before the last such word says nothing
-    /// new.
+    /// Lowers the learned rate after the provider rejected a request granted `age_ms` ago, where no limit is known. The
+    /// rate grows again step by step. Requests granted before the last decrease are ignored: they teach nothing new.
     ///
     /// # Errors
-    /// [`PortError`] when the limiter is away.
+    /// [`PortError`] when the limiter is unavailable.
     async fn decrease_rate(
         &self,
         bucket: &str,
@@ -179,10 +171,10 @@ pub trait Limiter: Send + Sync {
         now_ms: Millis,
     ) -> Result<(), PortError>;
 
-    /// Reserves `amount` (of whatever the account is kept in) where all that was spent and is reserved stays within `limit`.
+    /// Reserves `amount` (in the unit of the account) if spent plus reserved amounts stay within `limit`.
     ///
     /// # Errors
-    /// [`PortError`] when the limiter is away; it may be reserved all the same.
+    /// [`PortError`] when the limiter is unavailable; it may be reserved all the same.
     async fn reserve(
         &self,
         account: &str,
@@ -191,10 +183,10 @@ pub trait Limiter: Send + Sync {
         now_ms: Millis,
     ) -> Result<Reservation, PortError>;
 
-    /// Spends `used` instead of `reserved`, which is given back. Does nothing where there is no account.
+    /// Replaces a reservation by the amount used. Does nothing if the account does not exist.
     ///
     /// # Errors
-    /// [`PortError`] when the limiter is away; the reservation stands.
+    /// [`PortError`] when the limiter is unavailable; the reservation stands.
     async fn settle_reservation(
         &self,
         account: &str,
@@ -203,25 +195,24 @@ pub trait Limiter: Send + Sync {
         now_ms: Millis,
     ) -> Result<(), PortError>;
 
-    /// Opens an account of which `spent` is spent, unless there is one: a lost account is made anew from what is known.
+    /// Opens an account with an amount already spent, unless it exists: lost accounts are rebuilt this way.
     ///
     /// # Errors
-    /// [`PortError`] when the limiter is away.
+    /// [`PortError`] when the limiter is unavailable.
     async fn open_account(&self, account: &str, used: u64, now_ms: Millis)
     -> Result<(), PortError>;
 }
 
-/// What came of asking for money.
+/// Answer to a reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reservation {
-    /// It is reserved.
     Granted,
-    /// There is no such account: it was never opened, or is lost.
+    /// The account was never opened, or is lost.
     Unknown,
-    /// It would exceed the limit.
+    /// The limit would be exceeded.
     Refused {
-        /// Whether it may fit when what others have reserved is settled. What was reserved and not touched for ten minutes
-        /// counts as spent: whoever reserved it has gone.
+        /// Whether it may fit once other reservations settle. Reservations untouched for ten minutes count as spent:
+        /// their holders have crashed.
         may_fit_later: bool,
     },
 }

@@ -1,7 +1,7 @@
-//! A broker in memory: the embedded default. Gone with the process; blobs are the truth (I-1).
+//! An in-memory broker: the single-process default. Lost with the process; the blobs are the source of truth (I-1).
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,8 +13,9 @@ use super::{
     RetryDelay, Subscription,
 };
 use crate::port_error::PortError;
+use crate::sync::lock;
 
-/// An in-process broker with the promises of [`Queue`].
+/// An in-process broker with the guarantees of [`Queue`].
 #[derive(Clone, Default)]
 pub struct MemoryQueue(Arc<MemoryBroker>);
 
@@ -32,13 +33,13 @@ struct BrokerState {
 #[derive(Default)]
 struct QueueState {
     ready: VecDeque<StoredMessage>,
-    /// By due time, then order of arrival.
+    // By due time, then arrival.
     delayed: BTreeMap<(Instant, u64), StoredMessage>,
-    /// By delivery id.
+    // By delivery id.
     unacked: BTreeMap<u64, (u64, StoredMessage)>,
-    /// Live subscriptions; on a flow queue only the first is served.
+    // Live subscriptions; on a flow queue only the first is served.
     subscribers: Vec<u64>,
-    /// Rung when a subscriber of this queue may find something new.
+    // Notified when a subscriber of this queue may find a message.
     changed: Arc<Notify>,
 }
 
@@ -49,7 +50,7 @@ struct StoredMessage {
 
 impl MemoryBroker {
     fn state(&self) -> MutexGuard<'_, BrokerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -63,7 +64,7 @@ impl BrokerState {
         self.queues.entry(name).or_default()
     }
 
-    /// Hands a delivery back; one that came too often goes to the dead letters.
+    /// Requeues a delivery, or dead-letters it after too many deliveries.
     fn hand_back(&mut self, name: QueueName, stored: StoredMessage) {
         if stored.deliveries > DELIVERY_LIMIT && name != QueueName::Dead {
             let dead = self.queue(QueueName::Dead);
@@ -92,7 +93,6 @@ impl QueueState {
         !matches!(name, QueueName::Flow(_)) || self.subscribers.first() == Some(&subscriber)
     }
 
-    /// How many messages a subscription holds.
     fn unacked_count(&self, subscriber: u64) -> usize {
         self.unacked
             .values()
@@ -162,7 +162,7 @@ impl Queue for MemoryQueue {
         }))
     }
 
-    /// In one process no one else listens.
+    // A single process has no external listeners.
     async fn announce(&self, _topic: &str, event: Message) -> Result<(), PortError> {
         new_stored_message(event).map(|_| ())
     }
@@ -189,7 +189,6 @@ struct MemorySubscription {
     prefetch: usize,
 }
 
-/// What a look at the queue found.
 enum NextDelivery {
     Delivery(Box<Delivery>),
     WaitUntil(Option<Instant>),
@@ -237,7 +236,7 @@ impl Subscription for MemorySubscription {
             let bell = Arc::clone(&self.shared.state().queue(self.queue).changed);
             let changed = bell.notified();
             tokio::pin!(changed);
-            changed.as_mut().enable(); // before looking, or a change in between would be missed
+            changed.as_mut().enable(); // before checking, or a change in between would be missed
             let until = match self.try_next() {
                 NextDelivery::Delivery(delivery) => return Ok(*delivery),
                 NextDelivery::WaitUntil(until) => until,
@@ -304,7 +303,7 @@ impl Receipt for MemoryReceipt {
 }
 
 impl Drop for MemoryReceipt {
-    /// A receipt that was never answered hands its message back.
+    // A receipt dropped without an answer requeues its message.
     fn drop(&mut self) {
         self.settle(true);
     }

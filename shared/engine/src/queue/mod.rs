@@ -1,15 +1,14 @@
-//! The port to the message broker: named queues, confirmed publishing, manual acknowledgement, delayed retry.
+//! The message broker port: named queues, confirmed publishing, manual acknowledgement, delayed retry.
 //!
-//! What every adapter promises (held by one conformance suite): a message whose `publish` returned is delivered at
-//! least once; an unacknowledged message comes back when its consumer goes away, with its delivery count raised; a
-//! message delivered more than [`DELIVERY_LIMIT`] times goes to [`QueueName::Dead`]; flow queues have one active
-//! consumer at a time. What none promises: order, or exactly once.
+//! Every adapter passes one conformance suite: a message whose `publish` returned is delivered at least once; an
+//! unacknowledged message is redelivered when its consumer goes away, with its delivery count increased; a message
+//! delivered more than [`DELIVERY_LIMIT`] times goes to [`QueueName::Dead`]; flow queues have a single active consumer.
+//! No adapter promises order or exactly-once delivery.
 
 mod memory;
 mod rabbit;
 
 use std::fmt;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -21,32 +20,33 @@ pub use rabbit::{Probe, RabbitQueue, RabbitSettings};
 use crate::key::{Priority, RunId};
 use crate::port_error::PortError;
 
-/// Deliveries after which a message counts as poison. Lost connections count too, so it is no retry policy.
+pub use crate::retry::RetryDelay;
+
+/// Deliveries after which a message counts as poison. Lost connections count too, so this is not a retry policy.
 pub const DELIVERY_LIMIT: u32 = 20;
 
-/// Number of flow queues; a run's completions always go to the same one.
+/// Number of flow queues; all messages of a run go to the same one.
 pub const FLOW_QUEUES: u8 = 32;
 
-/// The largest message body in bytes.
+/// Maximum size of a message body in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 4096;
 
-/// What a task needs most; decides which workers take it.
+/// The resource a task needs most; workers subscribe by lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
-    /// A core: extraction, structure.
+    /// CPU: extraction, structure.
     Cpu,
-    /// A model call under the shared limits.
+    /// An LLM call under the shared limits.
     Llm,
-    /// The right to write trees.
+    /// Writing trees.
     Publish,
 }
 
 impl Lane {
-    /// All lanes, in the order a document meets them.
+    /// In the order in which a document passes them.
     pub const ALL: [Lane; 3] = [Lane::Cpu, Lane::Llm, Lane::Publish];
 
-    /// Its stable name.
     pub fn name(self) -> &'static str {
         match self {
             Lane::Cpu => "cpu",
@@ -56,32 +56,29 @@ impl Lane {
     }
 }
 
-/// A queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QueueName {
-    /// Tasks of a lane and class.
+    /// Tasks of a lane and priority class.
     Lane(Lane, Priority),
     /// Completions and wake-ups; single active consumer.
     Flow(u8),
-    /// Messages no one could handle.
+    /// Messages that no handler could process.
     Dead,
-    /// Requests from outside to index a document again.
+    /// External requests to index a document again.
     Reindex,
 }
 
 impl QueueName {
-    /// The flow queue of a name, by hash.
+    /// The flow queue of a run or job id, by hash.
     pub fn flow_for(name: &str) -> Self {
         let hash = blake3::hash(name.as_bytes());
         QueueName::Flow(hash.as_bytes()[0] % FLOW_QUEUES)
     }
 
-    /// The flow queue of a run.
     pub fn for_run(run: &RunId) -> Self {
         Self::flow_for(&run.0)
     }
 
-    /// All queues there are.
     pub fn all() -> impl Iterator<Item = QueueName> {
         let classes = [Priority::Bulk, Priority::Interactive];
         let lanes = [Lane::Cpu, Lane::Llm, Lane::Publish];
@@ -93,7 +90,6 @@ impl QueueName {
             .chain([QueueName::Dead, QueueName::Reindex])
     }
 
-    /// All flow queues.
     pub fn flows() -> impl Iterator<Item = QueueName> {
         (0..FLOW_QUEUES).map(QueueName::Flow)
     }
@@ -113,62 +109,17 @@ impl fmt::Display for QueueName {
     }
 }
 
-/// How long a delayed message waits: a ladder of fixed steps, shared by all queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RetryDelay {
-    /// 5 s.
-    Short,
-    /// 30 s.
-    Medium,
-    /// 5 min.
-    Long,
-}
-
-impl RetryDelay {
-    /// All of them, the shortest first.
-    pub const ALL: [RetryDelay; 3] = [RetryDelay::Short, RetryDelay::Medium, RetryDelay::Long];
-
-    /// The wait.
-    pub fn duration(self) -> Duration {
-        match self {
-            RetryDelay::Short => Duration::from_secs(5),
-            RetryDelay::Medium => Duration::from_secs(30),
-            RetryDelay::Long => Duration::from_secs(300),
-        }
-    }
-
-    /// The rung after the n-th failed attempt (from 1).
-    pub fn for_attempt(attempts: u32) -> Self {
-        match attempts {
-            0..=2 => RetryDelay::Short,
-            3 => RetryDelay::Medium,
-            _ => RetryDelay::Long,
-        }
-    }
-
-    /// The lowest rung that waits at least `millis`, or the highest.
-    pub fn at_least(millis: u64) -> Self {
-        match millis {
-            0..=5_000 => RetryDelay::Short,
-            5_001..=30_000 => RetryDelay::Medium,
-            _ => RetryDelay::Long,
-        }
-    }
-}
-
-/// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// At most [`MAX_MESSAGE_BYTES`]; never text of a document (I-6).
+    /// At most [`MAX_MESSAGE_BYTES`]; never document text (I-6).
     pub body: Bytes,
-    /// Failed attempts so far, as far as this message knows.
+    /// Failed attempts counted on this message.
     pub attempts: u32,
-    /// W3C trace context of what published it.
+    /// W3C trace context of the publisher.
     pub trace: Option<String>,
 }
 
 impl Message {
-    /// A first message with this body.
     pub fn new(body: impl Into<Bytes>) -> Self {
         Self {
             body: body.into(),
@@ -178,63 +129,57 @@ impl Message {
     }
 }
 
-/// A message in the hands of a consumer, to be acknowledged or handed back; dropping it hands it back.
+/// A received message, to be acknowledged or requeued; dropping it requeues it.
 pub struct Delivery {
-    /// The message.
     pub message: Message,
-    /// How often it has been delivered before.
     pub redeliveries: u32,
-    /// How to answer for it.
     pub receipt: Box<dyn Receipt>,
 }
 
-/// The answer to a delivery.
+/// Acknowledges or requeues a delivery.
 #[async_trait]
 pub trait Receipt: Send + Sync {
-    /// It is done: never deliver it again.
+    /// Acknowledges: the message is never delivered again.
     ///
     /// # Errors
-    /// [`PortError`] when the broker did not hear it; the message will come again.
+    /// [`PortError`] when the broker did not receive it; the message will be redelivered.
     async fn ack(self: Box<Self>) -> Result<(), PortError>;
 
-    /// Deliver it again, soon, to anyone.
+    /// Returns the message to the queue, for any consumer.
     ///
     /// # Errors
-    /// [`PortError`] when the broker did not hear it; the message will come again all the same.
+    /// [`PortError`] when the broker did not receive it; the message will be redelivered all the same.
     async fn requeue(self: Box<Self>) -> Result<(), PortError>;
 }
 
-/// A subscription to one queue; dropping it hands back everything it holds.
+/// A subscription to one queue; dropping it requeues everything unacknowledged.
 #[async_trait]
 pub trait Subscription: Send {
-    /// The next message; waits for it. Safe to cancel.
+    /// Waits for the next message. Cancel-safe.
     ///
     /// # Errors
-    /// [`PortError`] when the broker is away; subscribe again.
+    /// [`PortError`] when the connection is lost; subscribe again.
     async fn next(&mut self) -> Result<Delivery, PortError>;
 }
 
-/// How full a queue is. Brokers report it late: for people and scaling, never for logic.
+/// Fill level of a queue. Brokers report it late, so it serves monitoring and scaling, never logic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Depth {
-    /// Waiting.
     pub ready: u64,
-    /// Delivered, not yet acknowledged.
     pub unacked: u64,
-    /// On a rung of the ladder, on its way back to this queue.
+    /// Waiting in a delay queue to return to this queue.
     pub delayed: u64,
 }
 
-/// The message broker.
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// Puts messages on a queue; returns once the broker has taken responsibility for all of them.
+    /// Publishes messages; returns once the broker has confirmed all of them.
     ///
     /// # Errors
-    /// [`PortError`] when it did not: some may have been taken all the same.
+    /// [`PortError`] when any was not confirmed; some may have been published all the same.
     async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError>;
 
-    /// Puts a message on a queue after a rung's delay.
+    /// Publishes a message to a queue after `delay`.
     ///
     /// # Errors
     /// As [`Queue::publish`].
@@ -245,26 +190,26 @@ pub trait Queue: Send + Sync {
         delay: RetryDelay,
     ) -> Result<(), PortError>;
 
-    /// Takes part in a queue, holding at most `prefetch` unacknowledged messages.
+    /// Subscribes to a queue, with at most `prefetch` unacknowledged messages.
     ///
     /// # Errors
-    /// [`PortError`] when the broker is away.
+    /// [`PortError`] when the broker is unavailable.
     async fn subscribe(
         &self,
         queue: QueueName,
         prefetch: u16,
     ) -> Result<Box<dyn Subscription>, PortError>;
 
-    /// Tells whoever listens outside that something happened, under a dotted topic such as `document.published`. No one
-    /// may depend on hearing it: what it speaks of is found in the blobs as well.
+    /// Publishes an event for external listeners under a dotted topic such as `document.published`. Nothing may depend
+    /// on its delivery: the same information is in the blobs.
     ///
     /// # Errors
-    /// [`PortError`] when the broker did not take it.
+    /// [`PortError`] when the broker did not accept it.
     async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError>;
 
-    /// How full a queue is.
+    /// The fill level of a queue.
     ///
     /// # Errors
-    /// [`PortError`] when the broker is away.
+    /// [`PortError`] when the broker is unavailable.
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError>;
 }

@@ -1,4 +1,4 @@
-//! Documents that lie in buckets of other people: read, listed, never written.
+//! Read access to documents in external buckets.
 
 use aws_sdk_s3::operation::head_object::HeadObjectOutput;
 use aws_sdk_s3::primitives::DateTime;
@@ -10,75 +10,67 @@ use super::{S3, S3Error, S3Operation, check_bucket};
 use crate::env::{Env, Millis};
 use crate::port_error::{PortError, with_retry};
 
-/// Buckets that hold documents.
+/// Reads and lists objects of any bucket that the credentials can access.
 #[derive(Clone)]
 pub struct BucketReader(S3);
 
-/// An object as a listing or a look at it describes it.
+/// Metadata of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectMeta {
-    /// Its key, decoded.
+    /// Decoded.
     pub key: String,
-    /// Its size in bytes.
     pub size_bytes: u64,
-    /// Its ETag without quotes: another one means other bytes. It is no digest of them.
+    /// ETag without quotes. It changes with the content, but is not a digest of it.
     pub etag: String,
-    /// When it was last written; 0 where the server does not say.
+    /// Last modification; 0 if the server does not report it.
     pub modified_ms: Millis,
-    /// Its version, in buckets that keep versions; listings do not say.
+    /// Version id in versioned buckets; not set by listings.
     pub version: Option<String>,
 }
 
-/// An object to be read, as it was when someone looked at it.
+/// A conditional read of an object.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectRequest<'a> {
-    /// The bucket.
     pub bucket: &'a str,
-    /// The key, decoded.
+    /// Decoded.
     pub key: &'a str,
-    /// This version and no newer one.
+    /// This version, instead of the newest.
     pub version: Option<&'a str>,
-    /// Only with this ETag.
+    /// Only if the object has this ETag.
     pub etag: Option<&'a str>,
-    /// At most so many bytes.
+    /// Maximum size.
     pub max_bytes: u64,
 }
 
-/// What came of reading an object.
+/// Result of a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchOutcome {
-    /// Its bytes and its ETag.
     Read {
-        /// All of them.
         bytes: Bytes,
-        /// Without quotes.
+        /// ETag without quotes.
         etag: String,
     },
-    /// There is no such object, or no such version of it.
+    /// No such object or version.
     Missing,
-    /// It has another ETag than was wanted; nothing was read.
+    /// The object has another ETag; nothing was read.
     Changed,
-    /// It is larger than was allowed; nothing was read.
-    TooLarge {
-        /// Its size.
-        size_bytes: u64,
-    },
+    /// The object is larger than `max_bytes`; nothing was read.
+    TooLarge { size_bytes: u64 },
 }
 
 impl BucketReader {
-    /// Reads with the credentials of this connection.
     pub fn new(s3: S3) -> Self {
         Self(s3)
     }
 
-    /// Reads an object. Its size and ETag are known before the first byte is read.
+    /// Reads an object. Size and ETag are checked before the body is read.
     ///
     /// # Errors
-    /// [`PortError`] naming the bucket: passing when the server is away, lasting when it refuses.
+    /// [`PortError`] naming the bucket: transient when the server is unavailable, permanent when it refuses.
     pub async fn get(&self, request: &ObjectRequest<'_>) -> Result<FetchOutcome, PortError> {
         check_bucket(request.bucket)?;
-        self.read(request).await.map_err(|trouble| {
-            trouble.into_port_error(&s3_operation("get", request.bucket, request.key))
+        self.read(request).await.map_err(|error| {
+            error.into_port_error(&s3_operation("get", request.bucket, request.key))
         })
     }
 
@@ -91,7 +83,7 @@ impl BucketReader {
             .key(object.key);
         let request = request.set_version_id(object.version.map(Into::into));
         let reply = match self.0.call(0, request.send()).await {
-            Err(trouble) if matches!(trouble.code(), "NoSuchKey" | "NoSuchVersion") => {
+            Err(error) if matches!(error.code(), "NoSuchKey" | "NoSuchVersion") => {
                 return Ok(FetchOutcome::Missing);
             }
             reply => reply?,
@@ -108,7 +100,7 @@ impl BucketReader {
         Ok(FetchOutcome::Read { bytes, etag })
     }
 
-    /// Looks at an object (or one version of it) without reading it; `None` when there is none.
+    /// Metadata of an object or one of its versions; `None` if it does not exist.
     ///
     /// # Errors
     /// As [`BucketReader::get`].
@@ -120,38 +112,39 @@ impl BucketReader {
     ) -> Result<Option<ObjectMeta>, PortError> {
         check_bucket(bucket)?;
         let request = self.0.client.head_object().bucket(bucket).key(key);
-        let error = |trouble: S3Error| trouble.into_port_error(&s3_operation("head", bucket, key));
+        let to_port_error =
+            |error: S3Error| error.into_port_error(&s3_operation("head", bucket, key));
         match self
             .0
             .call(0, request.set_version_id(version.map(Into::into)).send())
             .await
         {
-            Ok(reply) => meta_from_head(key, &reply).map(Some).map_err(error),
-            Err(trouble) if trouble.status() == 404 => {
+            Ok(reply) => meta_from_head(key, &reply).map(Some).map_err(to_port_error),
+            Err(error) if error.status() == 404 => {
                 self.check_bucket_exists(bucket).await.map(|()| None)
             }
-            Err(trouble) => Err(error(trouble)),
+            Err(error) => Err(to_port_error(error)),
         }
     }
 
-    /// An answer to HEAD does not say whether the key or the whole bucket is missing.
+    // A 404 response to HEAD does not say whether the key or the bucket is missing.
     async fn check_bucket_exists(&self, bucket: &str) -> Result<(), PortError> {
         let request = self.0.client.head_bucket().bucket(bucket);
         match self.0.call(0, request.send()).await {
             Ok(_) => Ok(()),
-            Err(trouble) if trouble.status() == 404 => {
+            Err(error) if error.status() == 404 => {
                 let missing = S3Error::Rejected {
                     status: 404,
                     code: "NoSuchBucket".into(),
                 };
                 Err(missing.into_port_error(&s3_operation("head", bucket, "")))
             }
-            Err(trouble) => Err(trouble.into_port_error(&s3_operation("head", bucket, ""))),
+            Err(error) => Err(error.into_port_error(&s3_operation("head", bucket, ""))),
         }
     }
 
     /// The next objects whose keys start with `prefix` and sort after `after`, in byte order of keys: up to 1,000, none
-    /// at the end. Markers of folders (empty objects whose keys end with `/`) are among them.
+    /// at the end. Includes folder markers (empty objects whose keys end with `/`).
     ///
     /// # Errors
     /// As [`BucketReader::get`].
@@ -177,9 +170,8 @@ impl BucketReader {
                 .0
                 .call(0, request.set_continuation_token(token).send())
                 .await;
-            let page = page.map_err(|trouble| {
-                trouble.into_port_error(&s3_operation("list", bucket, prefix))
-            })?;
+            let page =
+                page.map_err(|error| error.into_port_error(&s3_operation("list", bucket, prefix)))?;
             let encoded = page.encoding_type() == Some(&EncodingType::Url);
             let entries: Vec<ObjectMeta> = page
                 .contents()
@@ -193,8 +185,7 @@ impl BucketReader {
         }
     }
 
-    /// All objects whose keys start with `prefix` and sort after `after`, page by page and never all at once; a server
-    /// that is away is asked again.
+    /// Streams all objects whose keys start with `prefix` and sort after `after`, page by page, with retries.
     pub fn list<'a>(
         &'a self,
         env: &'a Env,
@@ -223,7 +214,7 @@ fn s3_operation<'a>(operation: &'static str, bucket: &'a str, key: &'a str) -> S
     }
 }
 
-/// An ETag without its quotes, which some servers leave out.
+// Some servers send the ETag without quotes.
 fn unquote(etag: Option<&str>) -> String {
     etag.unwrap_or_default()
         .trim_start_matches("W/")
@@ -258,18 +249,13 @@ fn millis(at: Option<&DateTime>) -> Millis {
         .unwrap_or(0)
 }
 
-/// A key as listings encode it: percent-encoded, with `+` for a space. Keys may hold characters that XML cannot.
+// Listings percent-encode keys, with `+` for a space, because XML cannot hold every character.
 fn decode_key(key: &str) -> String {
     let mut bytes = Vec::with_capacity(key.len());
     let mut rest = key.as_bytes();
     while let [first, after @ ..] = rest {
-        let hex = |at: usize| {
-            after
-                .get(at)
-                .and_then(|digit| char::from(*digit).to_digit(16))
-        };
-        let escaped = hex(0)
-            .zip(hex(1))
+        let escaped = hex_digit(after, 0)
+            .zip(hex_digit(after, 1))
             .and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
         match (first, escaped) {
             (b'%', Some(byte)) => {
@@ -283,6 +269,12 @@ fn decode_key(key: &str) -> String {
         rest = after;
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn hex_digit(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes
+        .get(at)
+        .and_then(|digit| char::from(*digit).to_digit(16))
 }
 
 #[cfg(test)]

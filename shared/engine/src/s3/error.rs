@@ -1,6 +1,6 @@
-//! What S3 says when it does not do what it was asked, and what a [`PortError`] says of it.
+//! Errors of S3 calls, and their conversion to [`PortError`].
 //!
-//! Texts of the server are never passed on: they quote access keys and signatures. Its codes are.
+//! Error texts of the server are never passed on, because they quote access keys and signatures. Error codes are.
 
 use std::error::Error;
 
@@ -8,12 +8,12 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 
 use crate::port_error::PortError;
 
-/// Longest message of a client library that is passed on, in characters.
+// Maximum length of a client library's message, in characters.
 const MAX_ERROR_CHARS: usize = 300;
-/// Longest code of a server that is passed on, in characters.
+// Maximum length of a server's error code, in characters.
 const MAX_CODE: usize = 60;
 
-/// Codes that pass whatever their status is (S3 API reference, "List of error codes").
+// Transient whatever their HTTP status is (S3 API reference, "List of error codes").
 const TRANSIENT_CODES: [&str; 9] = [
     "SlowDown",
     "InternalError",
@@ -26,23 +26,21 @@ const TRANSIENT_CODES: [&str; 9] = [
     "TokenRefreshRequired",
 ];
 
-/// Which call went wrong.
+/// The failed call, for messages.
 pub(crate) struct S3Operation<'a> {
     pub port: &'static str,
     pub operation: &'static str,
     pub bucket: &'a str,
-    /// A key or prefix; empty for the bucket itself.
+    // A key or prefix; empty for the bucket itself.
     pub key: &'a str,
 }
 
-/// Why there is no result.
 #[derive(Debug)]
 pub(crate) enum S3Error {
-    /// The server refused.
     Rejected { status: u16, code: String },
-    /// There was no answer, or half of one: the call may have taken effect.
+    // No response, or an incomplete one: the call may have taken effect.
     NoResponse(String),
-    /// The call could not be made at all.
+    // The request could not be sent at all.
     NotSent(String),
 }
 
@@ -74,7 +72,7 @@ impl S3Error {
         Self::NoResponse(error_chain(error))
     }
 
-    /// The HTTP status; 0 without an answer.
+    /// The HTTP status; 0 without a response.
     pub(crate) fn status(&self) -> u16 {
         if let Self::Rejected { status, .. } = self {
             *status
@@ -83,7 +81,7 @@ impl S3Error {
         }
     }
 
-    /// The server's code; empty without an answer, and for answers without a body.
+    /// The server's error code; empty without a response or body.
     pub(crate) fn code(&self) -> &str {
         if let Self::Rejected { code, .. } = self {
             code
@@ -92,7 +90,6 @@ impl S3Error {
         }
     }
 
-    /// The same for callers: passing or lasting, naming the bucket, and what to check.
     pub(crate) fn into_port_error(self, operation_context: &S3Operation<'_>) -> PortError {
         let S3Operation {
             port,
@@ -105,7 +102,7 @@ impl S3Error {
         } else {
             format!("{key} in bucket {bucket}")
         };
-        let (passing, what) = match &self {
+        let (transient, what) = match &self {
             Self::NoResponse(text) => (true, text.clone()),
             Self::NotSent(text) => (false, text.clone()),
             Self::Rejected { status, code } => (
@@ -117,7 +114,7 @@ impl S3Error {
             port,
             operation,
             message: format!("{place}: {what}"),
-            transient: passing,
+            transient,
         }
     }
 }
@@ -128,7 +125,7 @@ fn is_transient(status: u16, code: &str) -> bool {
         || (status >= 500 && status != 501)
 }
 
-/// What an answer means, and what to check.
+/// What a rejection means, and what to check.
 fn explain_rejection(status: u16, code: &str) -> String {
     let check = match (status, code) {
         (_, "NoSuchBucket") => "there is no such bucket; check the bucket's name and the endpoint",
@@ -159,7 +156,7 @@ fn explain_rejection(status: u16, code: &str) -> String {
     }
 }
 
-/// An error with its causes, outermost first, each once; at most [`MAX_ERROR_CHARS`] characters.
+/// An error and its causes, outermost first, without repetitions; at most [`MAX_ERROR_CHARS`] characters.
 pub(super) fn error_chain(error: &dyn Error) -> String {
     let mut causes: Vec<String> = Vec::new();
     let mut next = Some(error);

@@ -1,4 +1,4 @@
-//! The HTTP under S3: what the library would make by itself, with another cryptography.
+//! The HTTP client of S3: the SDK's default, but with *ring* as cryptography provider.
 
 use aws_sdk_s3::config::SharedHttpClient;
 use aws_smithy_http_client::proxy::ProxyConfig;
@@ -6,7 +6,7 @@ use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::{Builder, ConnectorBuilder};
 
-/// A client that trusts whom the system trusts, and goes through the proxies that the environment names.
+/// A client with the system's root certificates and the proxies configured in the environment.
 pub fn http_client() -> SharedHttpClient {
     Builder::new().build_with_connector_fn(|settings, parts| {
         let mut connector =

@@ -1,7 +1,7 @@
-//! S3: the connection that the store ([`crate::blobs::S3Blobs`]) and documents in other buckets ([`BucketReader`]) share.
+//! The S3 connection, shared by [`crate::blobs::S3Blobs`] and [`BucketReader`].
 //!
-//! Every call is asked once and bounded in time: who calls a port asks again ([`crate::port_error::ask`]). What it refuses to
-//! do: multipart uploads, `If-Match`, or reading an environment variable while a key is configured.
+//! Every call has a timeout and no retry; callers of the port retry ([`crate::port_error::with_retry`]). Multipart
+//! uploads and `If-Match` are not supported, and no environment variable is read while a key is configured.
 
 mod bucket_reader;
 mod error;
@@ -28,34 +28,33 @@ pub use http_client::http_client;
 use crate::port_error::PortError;
 use crate::secret::Secret;
 
-/// How long a connection may take to be made.
+// Timeout for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long finding the first credentials may take: metadata services answer in seconds or not at all.
+// Timeout for loading the first credentials: metadata services respond within seconds or not at all.
 const CREDENTIALS_TIMEOUT: Duration = Duration::from_secs(30);
-/// What a call may take longer for each MiB it carries: slower than 8 Mbit/s counts as away.
+// Additional timeout per MiB of payload: a server below 8 Mbit/s counts as unavailable.
 const TIMEOUT_PER_MIB: Duration = Duration::from_secs(1);
-/// The region that servers which know none expect.
+// The region that servers without regions expect.
 const DEFAULT_REGION: &str = "us-east-1";
 
-/// How to reach an S3 server.
+/// Connection settings.
 #[derive(Clone)]
 pub struct S3Settings {
-    /// `http://…` or `https://…`; `None` is AWS's own for the region.
+    /// `http://…` or `https://…`; `None` for the AWS endpoint of the region.
     pub endpoint: Option<String>,
-    /// The region; `None` is what the standard AWS places say if the key comes from there, else `us-east-1`.
+    /// `None` for the region of the AWS configuration if credentials come from there, else `us-east-1`.
     pub region: Option<String>,
-    /// Who we are.
     pub access: S3Credentials,
-    /// `http://server/bucket/key` instead of `http://bucket.server/key`: what most servers but AWS need.
+    /// `http://server/bucket/key` instead of `http://bucket.server/key`; most servers other than AWS need it.
     pub force_path_style: bool,
-    /// Checksums only where S3 demands them: servers older than 2025 refuse or ignore the newer ones.
+    /// Sends checksums only where S3 requires them: servers older than 2025 refuse or ignore the newer ones.
     pub checksums_when_required: bool,
-    /// How long one call may take; one second longer for each MiB it carries.
+    /// Timeout of a call, plus one second per MiB of payload.
     pub call_timeout: Duration,
 }
 
 impl Default for S3Settings {
-    /// AWS, with the standard credential chain.
+    /// AWS with the standard credential chain.
     fn default() -> Self {
         Self {
             endpoint: None,
@@ -68,19 +67,14 @@ impl Default for S3Settings {
     }
 }
 
-/// Who we are to an S3 server.
+/// Credentials.
 #[derive(Clone)]
 pub enum S3Credentials {
-    /// The standard AWS credential chain: environment, profile, the web identity of a Kubernetes service account,
-    /// container and machine roles. The one library that may read environment variables (I-7, ADR 0010).
+    /// The standard AWS credential chain: environment, profile, web identity of a Kubernetes service account, container
+    /// and machine roles. The only place where a library may read environment variables (I-7, ADR 0010).
     Chain,
     /// A configured key.
-    Key {
-        /// Access key id.
-        id: Secret,
-        /// Secret access key.
-        secret: Secret,
-    },
+    Key { id: Secret, secret: Secret },
 }
 
 /// A connection to an S3 server. Cheap to clone; clones share the connection pool.
@@ -91,11 +85,11 @@ pub struct S3 {
 }
 
 impl S3 {
-    /// Prepares the connection. The server is first asked by the first call; credentials of the chain are looked for
-    /// here, so that a process without any says so when it starts.
+    /// Prepares a connection. The first request is sent by the first call, but credentials of the chain are loaded
+    /// here, so that a process without credentials fails at startup.
     ///
     /// # Errors
-    /// A lasting [`PortError`] for an endpoint that is none and for missing credentials.
+    /// A permanent [`PortError`] for an invalid endpoint or missing credentials.
     pub async fn connect(settings: &S3Settings) -> Result<Self, PortError> {
         if let Some(endpoint) = &settings.endpoint {
             check_endpoint(endpoint)?;
@@ -107,7 +101,7 @@ impl S3 {
         })
     }
 
-    /// Creates a bucket; fine when it is ours already.
+    /// Creates a bucket; succeeds if we own it already.
     ///
     /// # Errors
     /// [`PortError`] naming the bucket.
@@ -128,7 +122,7 @@ impl S3 {
         }
     }
 
-    /// Sends one request that carries `bytes`, bounded in time.
+    /// Sends a request that carries `bytes`, with a timeout.
     pub(crate) async fn call<T, E, F>(&self, bytes: u64, sent: F) -> Result<T, S3Error>
     where
         E: ProvideErrorMetadata + std::error::Error + 'static,
@@ -140,7 +134,7 @@ impl S3 {
         }
     }
 
-    /// Reads a body of `content_length` bytes, bounded in time. A body of another length is an error.
+    /// Reads a body of `length` bytes, with a timeout. A body of another length is an error.
     pub(crate) async fn body(&self, mut stream: ByteStream, length: u64) -> Result<Bytes, S3Error> {
         let read = async {
             let mut bytes = BytesMut::with_capacity(usize::try_from(length).unwrap_or(0));
@@ -168,7 +162,7 @@ impl S3 {
 
     fn too_slow(&self, bytes: u64) -> S3Error {
         S3Error::NoResponse(format!(
-            "no answer within {} s",
+            "no response within {} s",
             self.timeout_for(bytes).as_secs_f32()
         ))
     }
@@ -213,7 +207,7 @@ async fn config(settings: &S3Settings) -> Result<Config, PortError> {
     Ok(config.build())
 }
 
-/// What the standard AWS chain finds: refreshed by itself before it expires.
+/// Credentials from the standard AWS chain, refreshed before they expire.
 async fn load_credential_chain(
     region: Option<Region>,
 ) -> Result<(SharedCredentialsProvider, Option<Region>), PortError> {
@@ -244,13 +238,12 @@ async fn load_credential_chain(
     }
 }
 
-/// The length an answer states.
 pub(crate) fn content_length(header: Option<i64>) -> Result<u64, S3Error> {
     let length = header.and_then(|length| u64::try_from(length).ok());
     length.ok_or_else(|| S3Error::NoResponse("an answer without a length".into()))
 }
 
-/// Refuses endpoints that are none. One with a password in it would be shown in messages.
+// A URL with a password would be repeated in messages.
 fn check_endpoint(endpoint: &str) -> Result<(), PortError> {
     let host = endpoint
         .strip_prefix("http://")
@@ -260,13 +253,13 @@ fn check_endpoint(endpoint: &str) -> Result<(), PortError> {
         _ => Err(PortError::permanent(
             "blobs",
             "connect",
-            "the S3 endpoint is no `http(s)://HOST[:PORT]`",
+            "the S3 endpoint is not `http(s)://HOST[:PORT]`",
         )),
     }
 }
 
-/// Refuses bucket names that are none (S3 user guide, "General purpose bucket naming rules"; older buckets may have
-/// capitals and `_`), so that no name becomes another host or path.
+// Rejects invalid bucket names, so that no name changes the host or path (S3 user guide, "General purpose bucket naming
+// rules"; older buckets may have capitals and `_`).
 pub(crate) fn check_bucket(bucket: &str) -> Result<(), PortError> {
     if (3..=255).contains(&bucket.len())
         && bucket

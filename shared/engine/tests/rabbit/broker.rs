@@ -1,4 +1,4 @@
-//! Queues of their own for every test, removed when it is over.
+//! Private queues for each test, removed at its end.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ use lapin::{Connection, ConnectionProperties};
 use stemma_engine::Env;
 use stemma_engine::queue::{QueueName, RabbitQueue, RabbitSettings, RetryDelay};
 
-/// A prefix that no other run and no other test uses.
+/// A prefix that no other run or test uses.
 pub fn fresh_prefix() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!(
@@ -36,17 +36,17 @@ pub async fn connect(url: &str, prefix: &str) -> Arc<RabbitQueue> {
     )
 }
 
-/// The names that the adapter promises, written down a second time.
+// The queue names that the adapter promises, repeated here on purpose.
 pub fn queues(prefix: &str) -> Vec<String> {
-    let rungs =
+    let delay_queues =
         RetryDelay::ALL.map(|delay| format!("{prefix}.later.{}s", delay.duration().as_secs()));
     QueueName::all()
         .map(|queue| format!("{prefix}.{queue}"))
-        .chain(rungs)
+        .chain(delay_queues)
         .collect()
 }
 
-/// Removes everything below a prefix.
+/// Deletes all queues and exchanges with a prefix.
 pub async fn remove(url: &str, prefix: &str) {
     let connection = Connection::connect(url, ConnectionProperties::default())
         .await
@@ -58,9 +58,9 @@ pub async fn remove(url: &str, prefix: &str) {
             .await
             .expect("deleted");
     }
-    let rungs =
+    let delay_queues =
         RetryDelay::ALL.map(|delay| format!("{prefix}.later.{}s", delay.duration().as_secs()));
-    for exchange in rungs
+    for exchange in delay_queues
         .into_iter()
         .chain([prefix.to_string(), format!("{prefix}.events")])
     {
@@ -74,7 +74,7 @@ pub async fn remove(url: &str, prefix: &str) {
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/services");
 
-/// A broker that `tests/services` starts, in a folder that lives as long as it does.
+/// A private broker, started by `tests/services` in a temporary folder.
 pub struct Services {
     folder: tempfile::TempDir,
 }
@@ -111,7 +111,7 @@ impl Services {
         self.run("restart", &["rabbitmq"]).await;
     }
 
-    /// The broker counts this much memory as all there is.
+    /// Makes the broker believe that this is all its memory.
     pub async fn set_memory(&self, limit: &str) {
         let mut command = tokio::process::Command::from(self.command("rabbitmqctl", &[]));
         command.args(["set_vm_memory_high_watermark", "absolute", limit]);
@@ -127,7 +127,7 @@ impl Services {
         );
     }
 
-    /// `tests/services NAME [SERVER] DIR`, with nothing but the broker to start.
+    /// `tests/services NAME [SERVER] DIR`, with only the broker.
     fn command(&self, name: &str, servers: &[&str]) -> Command {
         let mut command = Command::new(SCRIPT);
         command

@@ -1,4 +1,4 @@
-//! The promises that every broker makes, kept by a real one.
+//! Conformance of the queue port on a real broker.
 
 use std::sync::{Arc, Mutex};
 

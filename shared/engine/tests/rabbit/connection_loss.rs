@@ -1,4 +1,4 @@
-//! Connections that are cut, through a proxy in front of the server.
+//! Lost connections, simulated by a proxy in front of the server.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -52,17 +52,17 @@ impl CutProxy {
         }
     }
 
-    /// Cuts every connection that is open now.
+    /// Cuts every open connection.
     pub fn cut(&self) {
         self.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// Passes nothing on over the connections that are open now, without closing them.
+    /// Stops forwarding on every open connection without closing it.
     pub fn stall(&self) {
         self.stalls.send_modify(|stalls| *stalls += 1);
     }
 
-    /// Cuts every connection, and lets none in any more: what a machine looks like that has died.
+    /// Cuts every connection and accepts no new ones, like a dead machine.
     pub fn die(&self) {
         self.accepting.abort();
         self.cut();
@@ -126,7 +126,7 @@ impl Handler for HandledCounts {
     }
 }
 
-/// The engine's own consumer loop over a queue; ends when the token is cancelled.
+/// Runs the engine's consumer loop on a queue until the token is cancelled.
 pub fn consume(
     queue: &Arc<RabbitQueue>,
     handled: &Arc<HandledCounts>,
@@ -147,7 +147,7 @@ pub fn consume(
     )
 }
 
-/// Publishes messages `from..to`, again and again until the broker has them.
+/// Publishes messages `from..to`, repeatedly until the broker has confirmed them.
 pub async fn publish_until_confirmed(queue: &RabbitQueue, from: usize, to: usize) -> u32 {
     for failures in 0.. {
         let batch = (from..to).map(|n| Message::new(n.to_string())).collect();
@@ -176,7 +176,7 @@ async fn cut_connections_lose_no_message() {
             let publishing = publish_until_confirmed(&queue, batch * BATCH, (batch + 1) * BATCH);
             if batch % 8 == 7 {
                 let cutting = async {
-                    tokio::time::sleep(Duration::from_millis(batch as u64 % 5)).await; // at various moments
+                    tokio::time::sleep(Duration::from_millis(batch as u64 % 5)).await; // cut at various moments
                     proxy.cut();
                 };
                 failures += tokio::join!(publishing, cutting).0;
@@ -195,7 +195,7 @@ async fn cut_connections_lose_no_message() {
         );
         assert!(
             cuts >= 10 && failures >= 1,
-            "{cuts} cuts, {failures} failures: nothing was tested"
+            "{cuts} cuts, {failures} failures: the test did not test anything"
         );
         queue.close().await;
         remove(&url, &prefix).await;
@@ -217,14 +217,14 @@ async fn silent_connection_is_replaced() {
         let started = Instant::now();
         assert!(
             publish_until_confirmed(&queue, 10, 20).await >= 1,
-            "the first call found out"
+            "the first call detects the loss"
         );
         assert!(
             started.elapsed() < Duration::from_secs(25),
             "published after {:?}",
             started.elapsed()
         );
-        handled.wait_for(20).await; // nobody asks anything of an idle consumer: heartbeats find out
+        handled.wait_for(20).await; // an idle consumer detects the loss only by heartbeats
         assert!(
             started.elapsed() < Duration::from_secs(60),
             "consumed after {:?}",
@@ -249,7 +249,7 @@ async fn dead_consumer_messages_are_redelivered() {
         let mut subscription = doomed.subscribe(LANE, 20).await.unwrap();
         let mut deliveries = Vec::new();
         for _ in 0..10 {
-            deliveries.push(subscription.next().await.unwrap()); // ten in hand, ten on the way
+            deliveries.push(subscription.next().await.unwrap()); // ten received, ten prefetched
         }
         proxy.die();
         let handled = Arc::new(HandledCounts::default());
@@ -260,7 +260,7 @@ async fn dead_consumer_messages_are_redelivered() {
                 .next()
                 .await
                 .is_err_and(|error| error.transient),
-            "the subscription says that it ended"
+            "the subscription reports its end"
         );
         for delivery in deliveries {
             assert!(
@@ -289,19 +289,19 @@ async fn message_that_kills_consumers_is_dead_lettered() {
         publish_until_confirmed(&queue, 0, 1).await;
         let mut deaths = 0;
         let mut dead = queue.subscribe(QueueName::Dead, 1).await.unwrap();
-        let buried = loop {
+        let dead = loop {
             let mut subscription = queue.subscribe(LANE, 1).await.unwrap();
             tokio::select! {
                 delivery = subscription.next() => {
-                    std::mem::forget(delivery.unwrap().receipt); // no chance to hand it back
+                    std::mem::forget(delivery.unwrap().receipt); // never acknowledged or requeued
                     deaths += 1;
                 }
                 delivery = dead.next() => break delivery.unwrap(),
             }
         };
         assert!((20..=22).contains(&deaths), "{deaths}");
-        assert_eq!(buried.message.body, "0");
-        buried.receipt.ack().await.unwrap();
+        assert_eq!(dead.message.body, "0");
+        dead.receipt.ack().await.unwrap();
         queue.close().await;
         remove(&url, &prefix).await;
     })

@@ -20,7 +20,7 @@ async fn killed_server_keeps_confirmed_messages() {
         let (stop, consuming) = consume(&queue, &handled);
         let failures = AtomicU32::new(0);
         let killed = CancellationToken::new();
-        // Without a pause, so that a call is under way whenever the server is killed.
+        // Without pauses, so that a call is in flight whenever the server is killed.
         let publishing = async {
             let mut published = 0;
             while !killed.is_cancelled() {
@@ -33,7 +33,7 @@ async fn killed_server_keeps_confirmed_messages() {
         };
         let killing = async {
             let mut kills = 0;
-            // Two at least; more where each fell between two calls.
+            // At least two kills; more if no call was in flight during these.
             while kills < 2 || (kills < 5 && failures.load(Ordering::Relaxed) == 0) {
                 handled.wait_for(handled.distinct() + 300).await;
                 services.kill().await;
@@ -53,7 +53,7 @@ async fn killed_server_keeps_confirmed_messages() {
         println!("{kills} kills, {failures} failed calls, {twice} of {published} handled twice");
         assert!(
             failures >= 1,
-            "no call was under way when the server was killed"
+            "no call was in flight when the server was killed"
         );
         queue.close().await;
     })
@@ -95,7 +95,7 @@ async fn memory_alarm_blocks_publishers_only() {
             .expect("bounded")
             .expect_err("the server still has no memory");
         assert!(
-            refusal.transient && refusal.message.contains("holds back publishers"),
+            refusal.transient && refusal.message.contains("blocks publishers"),
             "{refusal}"
         );
         services.set_memory("1GB").await;

@@ -1,10 +1,6 @@
-//! The queue on RabbitMQ, against the server that `STEMMA_TEST_RABBITMQ` names (an `amqp://` URL of its administrator).
-//! Without it these tests are skipped, and say so. Those that kill a server start one of their own for it.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "tests, and what only they use"
-)]
+//! Tests of the RabbitMQ queue, on the server named by `STEMMA_TEST_RABBITMQ` (an `amqp://` URL of an administrator).
+//! Without it they fail, unless `STEMMA_TEST_EMBEDDED_ONLY=1`. Tests that kill a server start a private one.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod broker;
 mod conformance;
@@ -14,13 +10,14 @@ mod refusals;
 
 use std::time::Duration;
 
-/// A test that takes longer than this hangs.
+use stemma_engine_testing::servers::server_from_env;
+
+// A test that takes longer than this hangs.
 const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 
-/// Runs a test against the server, if there is one.
+/// Runs a test on the shared server.
 async fn with_server(test: impl AsyncFnOnce(String)) {
-    let Ok(url) = std::env::var("STEMMA_TEST_RABBITMQ") else {
-        println!("skipped: STEMMA_TEST_RABBITMQ names no server");
+    let Some(url) = server_from_env("STEMMA_TEST_RABBITMQ") else {
         return;
     };
     tokio::time::timeout(TEST_TIMEOUT, test(url))
@@ -28,12 +25,13 @@ async fn with_server(test: impl AsyncFnOnce(String)) {
         .expect("the test ends in time");
 }
 
-/// Runs a test that may do to the server what it likes: it gets a fresh one.
+/// Runs a test that may kill its server on a private one.
 async fn with_own_server(test: impl AsyncFnOnce(String, &broker::Services)) {
-    if std::env::var_os("STEMMA_TEST_RABBITMQ").is_none() || !broker::Services::is_available() {
-        println!(
-            "skipped: STEMMA_TEST_RABBITMQ names no server, or there is no rabbitmq-server to start another"
-        );
+    if server_from_env("STEMMA_TEST_RABBITMQ").is_none() {
+        return;
+    }
+    if !broker::Services::is_available() {
+        println!("skipped: rabbitmq-server is not installed, so no private server can be started");
         return;
     }
     let services = broker::Services::start().await;

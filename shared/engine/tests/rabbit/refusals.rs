@@ -1,4 +1,4 @@
-//! What the broker refuses, what it is asked, and the end of a connection.
+//! Refusals of the broker, depth and probe, and closing a connection.
 
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ async fn conflicting_queue_declaration_is_reported() {
             .await
             .unwrap();
         connection.close(200, "OK".into()).await.unwrap();
-        connect(&url, &prefix).await.close().await; // now it can be declared
+        connect(&url, &prefix).await.close().await; // after this it can be declared
         remove(&url, &prefix).await;
     })
     .await;
@@ -90,7 +90,7 @@ async fn unroutable_message_fails_and_queue_is_redeclared() {
             .await
             .unwrap();
         let failures = publish_until_confirmed(&queue, 0, 600).await;
-        assert!(failures >= 1, "the first call must not pass for success");
+        assert!(failures >= 1, "the first call must fail");
         assert!(queue.depth(LANE).await.unwrap().ready >= 600);
         queue.close().await;
         connection.close(200, "OK".into()).await.unwrap();
@@ -115,12 +115,12 @@ async fn depth_counts_ready_and_delayed_messages() {
             delayed: 1,
         };
         while queue.depth(LANE).await.unwrap() != expected {
-            tokio::time::sleep(Duration::from_millis(100)).await; // brokers count late
+            tokio::time::sleep(Duration::from_millis(100)).await; // brokers update counts late
         }
         queue
             .announce("document.published", Message::new("{}"))
             .await
-            .expect("no one needs to listen");
+            .expect("an event needs no listener");
         queue.close().await;
         remove(&url, &prefix).await;
     })

@@ -1,4 +1,4 @@
-//! A whole job over the real ledger: what ends it is the blobs, whatever Redis forgets (I-1).
+//! A whole job over the Redis ledger: its result depends on the blobs, whatever Redis loses (I-1).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,7 +33,7 @@ struct PageSumWork;
 
 impl Work for PageSumWork {
     type Settings = String;
-    /// Pages read so far.
+    // Pages read so far.
     type Tools = AtomicU32;
 }
 
@@ -230,7 +230,7 @@ impl RedisCluster {
         while self.pages.load(Ordering::SeqCst) < at_least {
             assert!(
                 started.elapsed() < Duration::from_secs(30),
-                "the job stands still"
+                "the job makes no progress"
             );
             self.env.sleep(Duration::from_millis(10)).await;
         }
@@ -279,7 +279,7 @@ async fn job_result_survives_redis_flush_and_restart() {
     cluster.pages(70).await;
     server.restart();
     cluster.pages(100).await;
-    // The scan for forgotten jobs would do this within two minutes.
+    // The scan for lost jobs would do this within two minutes.
     cluster
         .ports
         .ledger

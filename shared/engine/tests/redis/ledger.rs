@@ -1,4 +1,4 @@
-//! The ledger on a server that is well.
+//! The Redis ledger on a healthy server.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ async fn redis_ledger_conforms() {
     .await;
 }
 
-/// A run of 12,000 tasks: everything comes back in parts, complete and in order.
+// The outcomes of 12,000 tasks are read in several pages, complete and in order.
 #[tokio::test]
 async fn reads_long_runs_in_parts() {
     let Some(server) = SharedRedis::from_env() else {
@@ -114,7 +114,7 @@ async fn reads_long_runs_in_parts() {
     server.flush().await;
 }
 
-/// Nothing stays for ever, and a run of which there are only leases goes soon.
+// Everything expires; a run with only leases expires soon.
 #[tokio::test]
 async fn all_keys_expire() {
     let Some(server) = SharedRedis::from_env() else {
@@ -167,12 +167,12 @@ async fn all_keys_expire() {
         } else {
             (WEEK_MS - 60_000, WEEK_MS)
         };
-        assert!((from..=to).contains(&ms), "{key} is kept for {ms} ms");
+        assert!((from..=to).contains(&ms), "{key} expires in {ms} ms");
     }
     server.flush().await;
 }
 
-/// A server short of memory drops keys one by one. What is left of a run is not trusted (I-1).
+// A server short of memory evicts single keys. The remaining keys of the run must not be trusted (I-1).
 #[tokio::test]
 async fn run_with_an_evicted_key_starts_a_new_epoch() {
     let Some(server) = SharedRedis::from_env() else {
@@ -220,8 +220,8 @@ async fn run_with_an_evicted_key_starts_a_new_epoch() {
     assert!(server.keys().await.is_empty());
 }
 
-/// A replica that took over had not heard of the last outcome, and heard of another since: what a reader has seen is
-/// not in the log, so it must not read on as if nothing had happened.
+// A promoted replica has lost the last outcome, and has received another one since. A reader whose cursor is not in the
+// log must not continue as if nothing had happened.
 #[tokio::test]
 async fn run_with_a_truncated_log_starts_a_new_epoch() {
     let Some(server) = SharedRedis::from_env() else {
@@ -254,7 +254,7 @@ async fn run_with_a_truncated_log_starts_a_new_epoch() {
     }
 }
 
-/// A board holds a thousand notices; those that would go first make room.
+// A topic holds a thousand records; those that expire first make room.
 #[tokio::test]
 async fn status_topics_are_bounded() {
     let Some(server) = SharedRedis::from_env() else {

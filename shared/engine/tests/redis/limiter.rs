@@ -1,4 +1,4 @@
-//! The limiter on a server that is well.
+//! The Redis limiter on a healthy server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ async fn redis_limiter_conforms() {
     .await;
 }
 
-/// A client of its own, as another process has.
+/// A client with its own connection, like another process.
 fn new_client(server: &SharedRedis) -> RedisLimiter {
     let url = std::env::var("STEMMA_TEST_REDIS").unwrap();
     let settings = RedisSettings {
@@ -32,7 +32,7 @@ fn new_client(server: &SharedRedis) -> RedisLimiter {
     RedisLimiter::new(RedisClient::open(&settings).unwrap(), Env::system())
 }
 
-/// Eight processes with clocks hours apart ask for more than there is, and get what there is together.
+// Eight processes whose clocks differ by hours share one limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_clients_share_one_limit() {
     let Some(server) = SharedRedis::from_env() else {
@@ -75,12 +75,12 @@ async fn many_clients_share_one_limit() {
     );
     assert!(
         granted >= 120,
-        "{granted} granted of 150: the limit is used"
+        "{granted} granted of 150: the limit must be used"
     );
     server.flush().await;
 }
 
-/// A pause lasts as long as the provider said, whoever's clock it was told by, and stops everyone.
+// A pause lasts as long as the provider said, whatever the caller's clock, and applies to everyone.
 #[tokio::test]
 async fn pause_applies_to_all_clients() {
     let Some(server) = SharedRedis::from_env() else {
@@ -114,7 +114,7 @@ async fn pause_applies_to_all_clients() {
     assert_eq!(keys.len(), 2);
     assert!(
         keys.iter().all(|(_, ms)| (1..=2 * 3_600_000).contains(ms)),
-        "idle buckets go: {keys:?}"
+        "idle buckets expire: {keys:?}"
     );
     server.flush().await;
 }

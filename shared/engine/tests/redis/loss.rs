@@ -1,4 +1,4 @@
-//! What a server can do to its clients, each on a server of its own.
+//! Failures of a server, each on a private one.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ fn run() -> RunId {
     RunId("run".into())
 }
 
-/// The failure of a call, which comes soon and may pass.
+/// Expects the call to fail soon with a transient error.
 async fn expect_transient<T>(call: impl Future<Output = Result<T, PortError>>) -> PortError {
     let started = Instant::now();
     let error = call.await.err().expect("a failure");
@@ -28,7 +28,7 @@ async fn expect_transient<T>(call: impl Future<Output = Result<T, PortError>>) -
     error
 }
 
-/// Asks until there is an answer, as the engine does.
+/// Retries until the call succeeds, like the engine.
 async fn retry_until_ok<T, F: Future<Output = Result<T, PortError>>>(call: impl Fn() -> F) -> T {
     let started = Instant::now();
     loop {
@@ -43,7 +43,7 @@ async fn retry_until_ok<T, F: Future<Output = Result<T, PortError>>>(call: impl 
     }
 }
 
-/// Everything the ledger does, once.
+/// Calls every operation of the ledger once.
 async fn exercise_ledger(ledger: &RedisLedger) -> Result<(), PortError> {
     let job = JobId("job".into());
     ledger.outcomes(&run(), 0).await?;
@@ -194,7 +194,7 @@ async fn wrong_password_is_permanent_until_fixed_and_hidden() {
     exercise_ledger(&ledger).await.unwrap();
 }
 
-/// With TLS asked for and none spoken, nothing is said in the clear, and nothing panics.
+// With TLS requested from a server without TLS, nothing is sent in plain text, and nothing panics.
 #[tokio::test]
 async fn tls_never_falls_back_to_plaintext() {
     let Some(server) = PrivateRedis::start(&[]) else {

@@ -1,4 +1,4 @@
-//! Servers to test on: the given one, and private ones that may be killed.
+//! Redis servers for tests: a shared one, and private ones that may be killed.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
+use stemma_engine_testing::servers::server_from_env;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A client of the given server, whose keys are its own.
+/// A client of the shared server with a private key prefix.
 pub struct SharedRedis {
     pub redis: RedisClient,
     pub prefix: String,
@@ -18,12 +19,9 @@ pub struct SharedRedis {
 }
 
 impl SharedRedis {
-    /// `None`, with a word about it, when no server is given.
+    /// `None` if tests that need servers are to be skipped.
     pub fn from_env() -> Option<Self> {
-        let Ok(url) = std::env::var("STEMMA_TEST_REDIS") else {
-            println!("skipped: no Redis (tests/run starts one)");
-            return None;
-        };
+        let url = server_from_env("STEMMA_TEST_REDIS")?;
         let prefix = format!(
             "test-{}-{}",
             std::process::id(),
@@ -41,7 +39,7 @@ impl SharedRedis {
         })
     }
 
-    /// Names of all its keys, and how many milliseconds each is kept (-1: for ever).
+    /// Names of all its keys, and their TTL in milliseconds (-1: never expires).
     pub async fn keys(&self) -> Vec<(String, i64)> {
         let mut connection = self.plain.get_multiplexed_async_connection().await.unwrap();
         let mut keys = Vec::new();
@@ -70,7 +68,6 @@ impl SharedRedis {
         }
     }
 
-    /// Removes these keys.
     pub async fn remove(&self, keys: &[String]) {
         if !keys.is_empty() {
             let mut connection = self.plain.get_multiplexed_async_connection().await.unwrap();
@@ -83,7 +80,7 @@ impl SharedRedis {
         }
     }
 
-    /// Runs a command as `redis-cli` would.
+    /// Runs a command like `redis-cli`.
     pub async fn run(&self, words: &[&str]) {
         let mut connection = self.plain.get_multiplexed_async_connection().await.unwrap();
         redis::cmd(words[0])
@@ -93,14 +90,14 @@ impl SharedRedis {
             .unwrap();
     }
 
-    /// Loses everything that is its own: others use the server as well.
+    // Deletes only its own keys: other tests use the server as well.
     pub async fn flush(&self) {
         let keys: Vec<String> = self.keys().await.into_iter().map(|(key, _)| key).collect();
         self.remove(&keys).await;
     }
 }
 
-/// A server of one test.
+/// A private server of one test.
 pub struct PrivateRedis {
     port: u16,
     more: Vec<String>,
@@ -109,7 +106,7 @@ pub struct PrivateRedis {
 }
 
 impl PrivateRedis {
-    /// A server started with these options more; `None`, with a word about it, when Redis is not installed.
+    /// Starts a server with additional options; `None` if redis-server is not installed.
     pub fn start(more: &[&str]) -> Option<Self> {
         if Command::new("redis-server")
             .arg("--version")
@@ -117,7 +114,8 @@ impl PrivateRedis {
             .status()
             .is_err()
         {
-            println!("skipped: redis-server is not installed (tests/run installs it)");
+            server_from_env("STEMMA_TEST_REDIS")?;
+            println!("skipped: redis-server is not installed, so no private server can be started");
             return None;
         }
         let more = more.iter().map(ToString::to_string).collect();
@@ -131,7 +129,7 @@ impl PrivateRedis {
         Some(server)
     }
 
-    /// Kills it with all it knows, and starts it again.
+    /// Kills the server with all its data, and starts it again.
     pub fn restart(&mut self) {
         self.kill();
         let mut command = Command::new("redis-server");
@@ -167,13 +165,13 @@ impl PrivateRedis {
         }
     }
 
-    /// Makes it stop answering, or go on.
+    /// Suspends or resumes the server.
     pub fn freeze(&self, frozen: bool) {
         let pid = Pid::from_child(self.child.as_ref().unwrap());
         kill_process(pid, if frozen { Signal::STOP } else { Signal::CONT }).unwrap();
     }
 
-    /// Runs a command as `redis-cli` would, with these credentials (`:password@`, or nothing).
+    /// Runs a command like `redis-cli`, with these credentials (`:password@`, or nothing).
     pub async fn run(&self, credentials: &str, words: &[&str]) {
         let client = redis::Client::open(self.url(credentials)).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();
@@ -186,7 +184,7 @@ impl PrivateRedis {
         format!("redis://{credentials}127.0.0.1:{}", self.port)
     }
 
-    /// A client that waits half a second at most.
+    /// A client with a timeout of half a second.
     pub fn client(&self, credentials: &str) -> RedisClient {
         let settings = RedisSettings::new(self.url(credentials).into());
         RedisClient::open(&RedisSettings {
@@ -203,7 +201,7 @@ impl Drop for PrivateRedis {
     }
 }
 
-/// A port below those of outgoing connections, so that nothing takes it while the server is away.
+// Below the range of outgoing connections, so that nothing takes the port while the server is down.
 fn free_port() -> u16 {
     let from = 20_000 + (std::process::id() % 300) as u16 * 40;
     std::iter::repeat_with(|| from + (COUNT.fetch_add(1, Ordering::SeqCst) % 40) as u16)

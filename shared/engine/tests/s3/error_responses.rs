@@ -1,4 +1,4 @@
-//! Answers that no server gives on request: refusals, resets, silence.
+//! Responses that no real server gives on request: refusals, resets, silence.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -11,20 +11,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What a server does with a request of this method.
+/// Response to a request of this method.
 #[derive(Clone, Copy)]
 enum FakeResponse {
-    /// Status line, code in an XML body.
+    // Status line, and code in an XML body.
     Status(&'static str, &'static str),
-    /// Half of the body that was announced, then the end.
+    // Half of the announced body.
     Truncated,
-    /// Closes the connection at once, with a reset.
+    // Closes the connection at once, with a reset.
     Reset,
-    /// Says nothing.
+    // Never responds.
     Silence,
 }
 
-/// A server in the test, and a store on it; ends with this value.
+/// A fake server and a store on it; both end with this value.
 struct FakeS3 {
     address: SocketAddr,
     task: JoinHandle<()>,
@@ -207,7 +207,7 @@ async fn truncated_body_is_an_error() {
     assert!(blobs.get("c/x").await.is_err_and(|error| error.transient));
     let ranges = blobs.get_range("c/x", 0..2).await.unwrap_err();
     assert!(
-        !ranges.transient && ranges.message.contains("does not read ranges"),
+        !ranges.transient && ranges.message.contains("does not support range requests"),
         "{ranges}"
     );
     let request = ObjectRequest {

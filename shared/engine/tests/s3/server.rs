@@ -1,4 +1,4 @@
-//! On a real server.
+//! The S3 adapters on a real server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,21 +13,19 @@ use stemma_engine::s3::{
 };
 use stemma_engine::{Env, Secret};
 use stemma_engine_testing::blobs_conformance;
+use stemma_engine_testing::servers::server_from_env;
 
-/// The server to test on, and a name that no other run has.
+/// The server, and a name that no other run uses.
 struct S3TestServer {
     settings: S3Settings,
     name: String,
 }
 
 fn server(test: &str) -> Option<S3TestServer> {
-    let Ok(spec) = std::env::var("STEMMA_TEST_S3") else {
-        println!("skipped: no S3 server (tests/run starts one)");
-        return None;
-    };
+    let spec = server_from_env("STEMMA_TEST_S3")?;
     let parts: Vec<&str> = spec.split_whitespace().collect();
     let [endpoint, id, secret] = parts[..] else {
-        panic!("STEMMA_TEST_S3 is no `URL ACCESS SECRET`")
+        panic!("STEMMA_TEST_S3 is not `URL ACCESS SECRET`")
     };
     let settings = S3Settings {
         endpoint: Some(endpoint.into()),
@@ -51,7 +49,7 @@ fn server(test: &str) -> Option<S3TestServer> {
 }
 
 impl S3TestServer {
-    /// A connection, and a bucket that is empty.
+    /// A connection, and an empty bucket.
     async fn bucket(&self) -> S3 {
         let s3 = S3::connect(&self.settings).await.unwrap();
         s3.create_bucket(&self.name).await.unwrap();
@@ -63,7 +61,7 @@ impl S3TestServer {
         S3Blobs::new(s3.clone(), &self.name, prefix).unwrap()
     }
 
-    /// A client of its own, for what the adapters refuse to do.
+    /// A plain client, for operations that the adapters do not offer.
     fn client(&self) -> aws_sdk_s3::Client {
         let S3Credentials::Key { id, secret } = &self.settings.access else {
             panic!("no key")
@@ -143,11 +141,7 @@ async fn one_of_sixteen_concurrent_puts_creates() {
             .filter(|(_, put)| *put == PutOutcome::Created)
             .map(|(n, _)| *n)
             .collect();
-        assert_eq!(
-            winners.len(),
-            1,
-            "{winners:?} all believe that they created it"
-        );
+        assert_eq!(winners.len(), 1, "{winners:?} all claim to have created it");
         let blobs = server.blobs(&S3::connect(&server.settings).await.unwrap(), "");
         assert_eq!(
             blobs.get(&key).await.unwrap(),

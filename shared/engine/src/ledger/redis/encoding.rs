@@ -1,4 +1,4 @@
-//! How what the ledger holds is written in Redis, and read back.
+//! Encoding of ledger data in Redis.
 
 use std::str::FromStr;
 
@@ -10,10 +10,10 @@ use crate::key::TaskKey;
 use crate::ledger::{Lease, OpenTask, Retry, TaskOutcome};
 use crate::queue::Lane;
 
-/// Digits of a task key, which an entry of the log begins with.
+// Length of a task key, which every log entry starts with.
 const KEY_DIGITS: usize = 32;
 
-/// What the scripts keep of a task without an outcome; times are strings there.
+// A task without an outcome, as the scripts store it. Times are strings there.
 #[derive(Deserialize)]
 pub(super) struct StoredTask {
     stage: Option<String>,
@@ -27,22 +27,21 @@ pub(super) struct StoredTask {
 }
 
 impl StoredTask {
-    /// The task as `why` shows it; `Ok(None)` while no one wants it.
+    /// `Ok(None)` if the task is leased but not requested.
     pub(super) fn into_open_task(self, key: TaskKey) -> Result<Option<OpenTask>, String> {
         let (Some(stage), Some(lane)) = (self.stage, self.lane) else {
             return Ok(None);
         };
-        let time = |text: Option<String>| parse_number::<Millis>(&text.unwrap_or_default());
         let lease = match self.holder {
-            Some(holder) => Some((holder, time(self.until_ms)?)),
+            Some(holder) => Some((holder, parse_time(self.until_ms)?)),
             None => None,
         };
         Ok(Some(OpenTask {
             key,
             stage,
             lane,
-            published_ms: time(self.published_ms)?,
-            due_ms: time(self.due_ms)?,
+            published_ms: parse_time(self.published_ms)?,
+            due_ms: parse_time(self.due_ms)?,
             attempts: self.attempts,
             lease,
             retry: self.retry.as_deref().map(from_json::<Retry>).transpose()?,
@@ -50,8 +49,8 @@ impl StoredTask {
     }
 }
 
-/// A place in the log: how many entries are before it, and the first eight digits of the key of the last of them, by
-/// which it is known again.
+// A position in the log: the number of preceding entries, and the first eight digits of the last one's key. The digits
+// reveal that the log was truncated and rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogCursor {
     pub(super) position: u64,
@@ -59,7 +58,6 @@ pub(super) struct LogCursor {
 }
 
 impl LogCursor {
-    /// The cursor as callers hold it.
     pub(super) fn from_number(number: u64) -> Self {
         Self {
             position: number & u64::from(u32::MAX),
@@ -71,12 +69,12 @@ impl LogCursor {
         u64::from(self.mark) << 32 | self.position
     }
 
-    /// The digits that the entry at this place begins with.
+    /// The digits that the entry at this position starts with.
     pub(super) fn mark(self) -> String {
         format!("{:08x}", self.mark)
     }
 
-    /// The place behind `entries`, of which the first is at `position` + 1.
+    /// The position after `entries`, the first of which is at `position` + 1.
     pub(super) fn after_entries(position: u64, entries: &[(TaskKey, TaskOutcome)]) -> Option<Self> {
         let (key, _) = entries.last()?;
         let mark = u32::from_str_radix(&key.short(), 16).ok()?;
@@ -87,7 +85,6 @@ impl LogCursor {
     }
 }
 
-/// What became of a task, as it stands in the log behind its key.
 pub(super) fn encode_outcome(entry: &TaskOutcome) -> Result<Vec<u8>, String> {
     match entry {
         TaskOutcome::Done(outcome) => Ok([b"d", outcome.as_ref()].concat()),
@@ -98,7 +95,6 @@ pub(super) fn encode_outcome(entry: &TaskOutcome) -> Result<Vec<u8>, String> {
     }
 }
 
-/// An entry of the log.
 pub(super) fn decode_log_entry(line: Vec<u8>) -> Result<(TaskKey, TaskOutcome), String> {
     let (Some(key), Some(kind)) = (line.get(..KEY_DIGITS), line.get(KEY_DIGITS)) else {
         return Err(format!("an entry of {} bytes", line.len()));
@@ -119,7 +115,6 @@ pub(super) fn decode_log_entry(line: Vec<u8>) -> Result<(TaskKey, TaskOutcome), 
     }
 }
 
-/// The answer to a request for a lease.
 pub(super) fn decode_lease(reply: &[String]) -> Result<Lease, String> {
     let words: Vec<&str> = reply.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -141,12 +136,14 @@ pub(super) fn decode_lease(reply: &[String]) -> Result<Lease, String> {
     }
 }
 
-/// JSON.
 pub(super) fn from_json<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
     serde_json::from_str(json).map_err(|error| error.to_string())
 }
 
-/// A number in digits.
+fn parse_time(text: Option<String>) -> Result<Millis, String> {
+    parse_number(&text.unwrap_or_default())
+}
+
 pub(super) fn parse_number<T: FromStr>(digits: &str) -> Result<T, String> {
     digits
         .parse()

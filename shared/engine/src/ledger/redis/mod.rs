@@ -1,16 +1,17 @@
-//! A ledger in Redis, which may forget: what it loses is established anew from the blobs (I-1).
+//! A ledger in Redis. Redis may lose data: what is lost is rebuilt from the blobs (I-1).
 //!
-//! - Each call is one script or one command, so it is atomic; long lists go and come in bounded parts, each of them
-//!   atomic. All keys of a run have one hash tag, so they lie on one node of a cluster.
-//! - A memory of a run begins with the first call that writes, and names itself by the server's time in microseconds:
-//!   whoever holds a cursor of an earlier one sees another epoch. If a part of it is evicted, or its end lost in a
-//!   failover, all of it is dropped and another one begins.
-//! - Nothing stays for ever. A run, and the index, go a week after the last write; a run of which there are only
-//!   leases goes ten minutes after the last one runs out, and boards a minute after their last notice.
-//! - Times are those of the callers. Where clocks differ, a lease seems longer or shorter by as much; it is renewed
-//!   every three seconds, so that differences must stay below its length.
+//! - Each call is one script or command and therefore atomic; long lists are split into bounded, atomic parts. All keys
+//!   of
+//!   a run share a hash tag, so they are on one node of a cluster.
+//! - The epoch of a run is the server's time in microseconds at the first write. A cursor of an earlier epoch is
+//!   detected. If a key of the run is evicted, or the end of its log lost in a failover, all of it is dropped and a new
+//!   epoch starts.
+//! - Everything expires: a run and the due-time index a week after the last write, a run with only leases ten minutes
+//!   after the last one expires, and status topics a minute after their last record.
+//! - Callers pass the time. Where their clocks differ, a lease seems longer or shorter by the difference. Leases are
+//!   renewed every three seconds, so the difference must stay below their length.
 //!
-//! The layout is written in `run.lua`; why it is so, in ADR 0012.
+//! The layout is described in `run.lua`, its reasons in ADR 0012.
 
 mod encoding;
 mod scripts;
@@ -31,19 +32,19 @@ use crate::key::{JobId, RunId, TaskKey};
 use crate::port_error::PortError;
 use crate::redis_client::RedisClient;
 
-/// Outcomes read at once: about that many, and not many more bytes.
+// Outcomes per read. The scripts also bound the bytes.
 const PAGE_ENTRIES: usize = 1_000;
 const PAGE_BYTES: usize = 1 << 20;
-/// Wanted tasks sent at once.
+// Task requests per call.
 const REQUESTS_AT_ONCE: usize = 1_000;
-/// Overdue tasks taken at once.
+// Overdue tasks per call.
 const OVERDUE_AT_ONCE: usize = 1_000;
-/// Notices on a board; those that go first make room.
+// Status records per topic; those that expire first make room.
 const MAX_STATUS_RECORDS: usize = 1_000;
-/// How often outcomes are read from the beginning because the run was forgotten meanwhile.
+// How often a read restarts because the run was forgotten meanwhile.
 const MAX_READS: usize = 5;
 
-/// Short-term memory shared by all processes. Cheap to clone.
+/// Shared short-term state of all processes. Cheap to clone.
 #[derive(Clone)]
 pub struct RedisLedger {
     redis: RedisClient,
@@ -51,7 +52,6 @@ pub struct RedisLedger {
 }
 
 impl RedisLedger {
-    /// The ledger behind `redis`.
     pub fn new(redis: RedisClient) -> Self {
         Self {
             redis,
@@ -63,14 +63,13 @@ impl RedisLedger {
         self.redis.key(&run.0, what)
     }
 
-    /// All keys of a run, in the order in which `run.lua` names them.
+    /// All keys of a run, in the order that `run.lua` expects.
     fn run_keys(&self, run: &RunId) -> Vec<String> {
         ["log", "ended", "open", "due", "jobs"]
             .map(|what| self.run_key(run, what))
             .to_vec()
     }
 
-    /// A script about a run, with its keys.
     fn run_script<'a>(&self, run: &RunId, script: &'a Script) -> ScriptInvocation<'a> {
         let mut script = script.prepare_invoke();
         script.key(self.run_keys(run));
@@ -85,7 +84,7 @@ impl RedisLedger {
         ["until", "body"].map(|what| self.redis.key(topic.name(), what))
     }
 
-    /// Reads on after `since` until the end of the log; `None` when it is another log by then.
+    // Reads from `since` to the end of the log; `None` when the epoch changes on the way.
     async fn read_outcomes(
         &self,
         run: &RunId,
@@ -136,18 +135,17 @@ fn ledger_operation(operation: &'static str) -> (&'static str, &'static str) {
     ("ledger", operation)
 }
 
-/// What we wrote and cannot read: another program writes to our keys, or another version of this one.
+// Stored data that we cannot decode: another program, or another version of this one, writes to our keys.
 fn unreadable_error(operation: &'static str) -> impl Fn(String) -> PortError {
     move |error| {
         PortError::permanent(
             "ledger",
             operation,
-            format!("Redis holds what is not ours: {error}"),
+            format!("Redis holds unexpected data: {error}"),
         )
     }
 }
 
-/// Keys that a script returned.
 fn parse_task_keys(operation: &'static str, digits: &[String]) -> Result<Vec<TaskKey>, PortError> {
     digits
         .iter()
@@ -172,7 +170,7 @@ impl Ledger for RedisLedger {
         Err(PortError::transient(
             "ledger",
             "outcomes",
-            format!("run {run} is forgotten again and again"),
+            format!("run {run} was forgotten repeatedly while it was read"),
         ))
     }
 

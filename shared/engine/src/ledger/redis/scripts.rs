@@ -1,9 +1,8 @@
-//! The scripts of the ledger, one for each operation that one command cannot do: so that every call is atomic. They
-//! are part of the binary, sent to a server that does not have them, and named by their digest afterwards.
+//! The Lua scripts of the ledger, one for each operation that a single command cannot do atomically. They are embedded
+//! in the binary, sent to servers that lack them, and then called by their digest.
 
 use redis::Script;
 
-/// All of them.
 pub(super) struct LedgerScripts {
     pub(super) outcomes: Script,
     pub(super) record: Script,
@@ -18,7 +17,7 @@ pub(super) struct LedgerScripts {
     pub(super) status_records: Script,
 }
 
-/// A script about one run, behind what they have in common.
+/// A script about one run, preceded by the shared prelude.
 macro_rules! of_run {
     ($file:literal) => {
         Script::new(concat!(include_str!("run.lua"), include_str!($file)))

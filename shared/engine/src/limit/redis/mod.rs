@@ -1,11 +1,11 @@
-//! Limits in Redis, shared by all workers: requests and tokens of a bucket in one script, so both are charged or none.
+//! A limiter in Redis, shared by all workers. Requests and tokens of a bucket are charged in one script: both or none.
 //!
-//! The clock is the server's. Workers' clocks differ, and with theirs the fastest would spend what is not earned yet,
-//! and leave the others to wait for its time to come. So `now_ms` of [`Limiter::acquire`] is not read, and a pause
-//! counts from the moment it is told, for as long as the caller's own clock says. Only tests give the time.
+//! It uses the server's clock. Clocks of workers differ, and the fastest would spend what is not earned yet and leave
+//! the others waiting. Therefore [`Limiter::acquire`] ignores `now_ms`, and a pause lasts, from the moment of the call,
+//! as long as the caller's clock says. Only tests pass the time.
 //!
-//! What is lost with Redis is at most what a full burst holds: an empty bucket grants that, and then the rate. An
-//! idle bucket goes after an hour.
+//! Losing Redis loses at most a full burst: an empty bucket grants one burst, then the rate. Idle buckets expire after
+//! an hour.
 
 use std::sync::Arc;
 
@@ -27,10 +27,9 @@ pub struct RedisLimiter {
     scripts: Arc<LimiterScripts>,
 }
 
-/// Whose time counts.
 #[derive(Clone)]
 enum LimiterClock {
-    /// The server's; the caller's clock measures how long a pause is.
+    // The server's clock; the caller's clock only measures the length of a pause.
     Server(Env),
     #[cfg(feature = "testing")]
     Caller,
@@ -65,7 +64,6 @@ impl Default for LimiterScripts {
 }
 
 impl RedisLimiter {
-    /// The limits behind `redis`. `env` is the world of whoever calls.
     pub fn new(redis: RedisClient, env: Env) -> Self {
         Self {
             redis,
@@ -74,7 +72,7 @@ impl RedisLimiter {
         }
     }
 
-    /// The same, but on the time that callers give: for tests, which own their clock.
+    /// Uses the time that callers pass; for tests, which control their clock.
     #[cfg(feature = "testing")]
     pub fn with_caller_clock(redis: RedisClient) -> Self {
         Self {
@@ -88,7 +86,7 @@ impl RedisLimiter {
         self.redis.key(bucket, "limit")
     }
 
-    /// `at_ms`, if callers' times count.
+    /// The time argument of scripts; empty to use the server's clock.
     fn time_arg(&self, at_ms: Millis) -> String {
         match (&self.clock, at_ms) {
             (LimiterClock::Server(_), _) => String::new(),
@@ -97,7 +95,7 @@ impl RedisLimiter {
         }
     }
 
-    /// Milliseconds from now until `until_ms` on the caller's clock.
+    /// Milliseconds until `until_ms` on the caller's clock.
     fn remaining_ms(&self, until_ms: Millis) -> Millis {
         match &self.clock {
             LimiterClock::Server(env) => until_ms.saturating_sub(env.now_ms()),

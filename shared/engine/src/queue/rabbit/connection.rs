@@ -1,8 +1,8 @@
-//! One connection to the broker, and the supervisor that rebuilds it.
+//! A broker connection, and the supervisor that rebuilds it.
 //!
-//! Not lapin's own recovery, which hangs now and then when connections are cut (`docs/adr/0011`). Here a lost
-//! connection is thrown away with everything on it, a new one is opened with backoff, and the topology is declared
-//! again: a broker that came back empty is whole again before anyone publishes to it.
+//! lapin's own recovery is not used because it sometimes hangs when connections are cut (`docs/adr/0011`). A lost
+//! connection is dropped with all its channels, a new one is opened with backoff, and the topology is declared again: a
+//! broker that has lost its data is complete before anyone publishes to it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -21,20 +21,19 @@ use super::topology::Topology;
 use crate::env::Env;
 use crate::port_error::PortError;
 
-/// The longest wait for one answer of the broker, unless it has said that it holds us back.
+// Timeout of a broker response, except while the broker has blocked the connection.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest wait for a connection that is being rebuilt.
+// How long callers wait for a connection that is being rebuilt.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Seconds between heartbeats; a peer that was silent for two of them is gone.
+// Heartbeat interval in seconds; a peer silent for two intervals is gone.
 const HEARTBEAT_S: u16 = 10;
-/// How often a connection that has said nothing is looked at.
+// How often an idle connection is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a connection may take to say goodbye.
+// How long closing a connection may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// The broker's reply code for a login or a right that it refuses.
+// AMQP reply code for a refused login or permission.
 const ACCESS_REFUSED: u16 = 403;
 
-/// How to reach the broker.
 #[derive(Clone)]
 pub(super) struct BrokerEndpoint {
     pub uri: AMQPUri,
@@ -43,12 +42,12 @@ pub(super) struct BrokerEndpoint {
 
 impl BrokerEndpoint {
     pub(super) fn new(settings: &RabbitSettings) -> Result<Self, PortError> {
-        // The parser's own words are left out: they could repeat a part of the URL.
+        // The parser's error is left out: it could repeat a part of the URL.
         let mut uri: AMQPUri = settings.url.reveal().parse().map_err(|_| {
             PortError::permanent(
                 "queue",
                 "connect",
-                "the URL of the broker is not amqp://… or amqps://…",
+                "the broker URL is not amqp://… or amqps://…",
             )
         })?;
         uri.query.heartbeat = Some(HEARTBEAT_S);
@@ -70,31 +69,30 @@ impl BrokerEndpoint {
     }
 }
 
-/// A connection that was open when it was handed out.
+// A connection that was open when it was handed out.
 #[derive(Clone)]
 pub(super) struct ConnectionHandle {
     connection: Arc<Connection>,
-    /// Cancelled once the connection is given up, whatever its channels believe.
+    // Cancelled once the connection is given up, whatever state its channels report.
     pub lost: CancellationToken,
     pub reconnect: ReconnectSignal,
-    /// Why the broker holds back publishers, while it does.
+    // Why the broker blocks publishers, while it does.
     pub blocked: watch::Receiver<Option<String>>,
 }
 
 impl ConnectionHandle {
-    /// A fresh channel.
     pub(super) async fn channel(&self, operation: &'static str) -> Result<Channel, PortError> {
         self.reconnect
             .check(with_timeout(operation, self.connection.create_channel()).await)
     }
 }
 
-/// The doubt whether one certain connection still works: raised, it has that connection replaced, and no later one.
+// Requests a replacement of one specific connection. Raising it never affects a later connection.
 #[derive(Clone, Default)]
 pub(super) struct ReconnectSignal(CancellationToken);
 
 impl ReconnectSignal {
-    /// Passes an answer on, and raises the doubt if it is that no answer came.
+    /// Passes a result through, and requests a reconnect if the broker did not answer at all.
     pub(super) fn check<T>(&self, result: Result<T, PortError>) -> Result<T, PortError> {
         if result
             .as_ref()
@@ -112,14 +110,13 @@ impl ReconnectSignal {
 
 #[derive(Clone)]
 enum ConnectionState {
-    /// With what stood in the way last.
+    // Holds the last error.
     Down(Option<PortError>),
     Up(ConnectionHandle),
     Closed,
 }
 
 impl ConnectionState {
-    /// Whether waiting longer is no use.
     fn is_settled(&self) -> bool {
         match self {
             ConnectionState::Down(reason) => reason.as_ref().is_some_and(|error| !error.transient),
@@ -128,7 +125,7 @@ impl ConnectionState {
     }
 }
 
-/// A connection that is kept up. Dropping it gives the connection up.
+/// A connection that is kept up until dropped.
 pub(super) struct SupervisedConnection {
     state: watch::Receiver<ConnectionState>,
     stop: CancellationToken,
@@ -136,8 +133,8 @@ pub(super) struct SupervisedConnection {
 }
 
 impl SupervisedConnection {
-    /// Starts to connect, and goes on for as long as the link lives. `purpose` tells the connections of a process
-    /// apart in the broker's list.
+    /// Starts connecting, and reconnects as long as the value lives. `purpose` distinguishes the connections of a
+    /// process in the broker's list.
     pub(super) fn open(
         endpoint: &BrokerEndpoint,
         purpose: &'static str,
@@ -161,10 +158,10 @@ impl SupervisedConnection {
         }
     }
 
-    /// The connection; waits for it if it is being rebuilt.
+    /// The connection; waits while it is being rebuilt.
     ///
     /// # Errors
-    /// What stands in the way of it.
+    /// The last connection error.
     pub(super) async fn handle(
         &self,
         operation: &'static str,
@@ -196,7 +193,7 @@ impl SupervisedConnection {
         }
     }
 
-    /// The connection, or an error after the time that a caller in the midst of work can wait.
+    /// The connection, or an error after the longest time that a caller can wait in the middle of its work.
     pub(super) async fn ready(
         &self,
         operation: &'static str,
@@ -204,7 +201,7 @@ impl SupervisedConnection {
         self.handle(operation, RECONNECT_TIMEOUT).await
     }
 
-    /// Why the broker holds back publishers, while it does.
+    /// Why the broker blocks publishers, while it does.
     pub(super) fn blocked(&self) -> Option<String> {
         match &*self.state.borrow() {
             ConnectionState::Up(live) => live.blocked.borrow().clone(),
@@ -212,7 +209,7 @@ impl SupervisedConnection {
         }
     }
 
-    /// Ends the connection in good order; returns when it is over, or after a short while.
+    /// Closes the connection gracefully, within a short timeout.
     pub(super) async fn close(&self) {
         self.stop.cancel();
         let closed = self
@@ -221,7 +218,7 @@ impl SupervisedConnection {
             .wait_for(|state| matches!(state, ConnectionState::Closed))
             .await
             .is_ok();
-        tracing::debug!(closed, "left the broker");
+        tracing::debug!(closed, "broker connection closed");
     }
 }
 
@@ -246,18 +243,20 @@ impl ConnectionSupervisor {
                 .await
                 .is_err()
             {
-                tracing::debug!(connection = self.purpose, "the broker did not say goodbye");
+                tracing::debug!(
+                    connection = self.purpose,
+                    "the broker did not confirm the close"
+                );
             }
         }
         self.states.send_replace(ConnectionState::Closed);
     }
 
-    /// Tries until there is a connection.
     async fn reconnect(&self) -> (ConnectionHandle, watch::Sender<Option<String>>) {
         loop {
             let tried = (|| self.connect()).retry(self.backoff()).notify(|error, pause| {
                 self.states.send_replace(ConnectionState::Down(Some(error.clone())));
-                tracing::warn!(connection = self.purpose, %error, pause_ms = pause.as_millis(), "no connection to the broker; trying again");
+                tracing::warn!(connection = self.purpose, %error, pause_ms = pause.as_millis(), "cannot connect to the broker; trying again");
             });
             if let Ok(connected) = tried.await {
                 return connected;
@@ -265,7 +264,7 @@ impl ConnectionSupervisor {
         }
     }
 
-    /// Without an end, and with jitter: after a restart of the broker every process comes at once.
+    // Unlimited, with jitter: after a restart of the broker all processes reconnect at once.
     fn backoff(&self) -> ExponentialBuilder {
         ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(100))
@@ -292,14 +291,14 @@ impl ConnectionSupervisor {
         Ok((handle, blocking))
     }
 
-    /// Returns when the connection is lost or suspect.
+    /// Returns when the connection is lost, or suspected to be.
     async fn monitor(&self, handle: &ConnectionHandle, blocked: &watch::Sender<Option<String>>) {
         let mut events = handle.connection.events_listener();
         loop {
             let event = tokio::select! {
                 biased;
                 () = handle.reconnect.0.cancelled() => {
-                    tracing::warn!(connection = self.purpose, "the broker does not answer; connecting anew");
+                    tracing::warn!(connection = self.purpose, "the broker does not answer; reconnecting");
                     return;
                 }
                 event = events.next() => event,
@@ -310,12 +309,15 @@ impl ConnectionSupervisor {
                     tracing::warn!(
                         connection = self.purpose,
                         reason,
-                        "the broker holds back publishers"
+                        "the broker blocks publishers"
                     );
                     blocked.send_replace(Some(reason));
                 }
                 Some(Event::ConnectionUnblocked) => {
-                    tracing::info!(connection = self.purpose, "the broker takes messages again");
+                    tracing::info!(
+                        connection = self.purpose,
+                        "the broker accepts messages again"
+                    );
                     blocked.send_replace(None);
                 }
                 _ => {}
@@ -323,7 +325,7 @@ impl ConnectionSupervisor {
             if !handle.connection.status().connected() {
                 tracing::warn!(
                     connection = self.purpose,
-                    "lost the connection to the broker; connecting anew"
+                    "lost the connection to the broker; reconnecting"
                 );
                 return;
             }
@@ -331,10 +333,8 @@ impl ConnectionSupervisor {
     }
 }
 
-/// What an error says when the broker did not answer at all.
 const NO_ANSWER: &str = "the broker does not answer";
 
-/// Waits for an answer of the broker, but not for ever.
 pub(super) async fn with_timeout<T>(
     operation: &'static str,
     request: impl Future<Output = lapin::Result<T>>,
@@ -342,7 +342,7 @@ pub(super) async fn with_timeout<T>(
     with_timeout_or(request, |error| port_error(operation, error)).await
 }
 
-/// As [`with_timeout`]; `explain` says what an error means, or, for `None`, that no answer came.
+// `explain` maps an error to a port error; it gets `None` when the broker did not answer in time.
 pub(super) async fn with_timeout_or<T>(
     request: impl Future<Output = lapin::Result<T>>,
     explain: impl FnOnce(Option<&lapin::Error>) -> PortError,
@@ -353,7 +353,7 @@ pub(super) async fn with_timeout_or<T>(
     }
 }
 
-/// The port's words for an error. Everything may pass, except what the broker refuses by right.
+// Every error is transient, except refused access.
 pub(super) fn port_error(operation: &'static str, error: Option<&lapin::Error>) -> PortError {
     match error {
         None => PortError::transient("queue", operation, NO_ANSWER),
@@ -364,7 +364,6 @@ pub(super) fn port_error(operation: &'static str, error: Option<&lapin::Error>) 
     }
 }
 
-/// The broker's reply code, if it was the broker that spoke.
 pub(super) fn reply_code(error: &lapin::Error) -> Option<u16> {
     match error.kind() {
         ErrorKind::ProtocolError(error) => Some(error.get_id()),

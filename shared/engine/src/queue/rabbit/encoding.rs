@@ -1,4 +1,4 @@
-//! How a message looks on the wire: body as it is, attempts and trace context in headers.
+//! AMQP encoding of messages: the body unchanged, attempts and trace context in headers.
 
 use bytes::Bytes;
 use lapin::BasicProperties;
@@ -7,16 +7,15 @@ use lapin::types::{AMQPValue, FieldTable, ShortString};
 
 use crate::queue::Message;
 
-/// Failed attempts so far. Ours: the broker's own counts (`x-death`, deliveries) are no retry policy.
+// Failed attempts. Our own header, because the broker's counts (`x-death`, deliveries) are not a retry policy.
 const ATTEMPTS: &str = "x-stemma-attempts";
-/// W3C trace context; it survives dead-lettering as every header does.
+// W3C trace context; survives dead-lettering like every header.
 const TRACE: &str = "traceparent";
-/// How often a quorum queue has seen the message come back; absent on the first delivery.
+// How often a quorum queue has redelivered the message; absent on the first delivery.
 const DELIVERY_COUNT: &str = "x-delivery-count";
-/// Survives a restart of the broker.
+// Survives a restart of the broker.
 const PERSISTENT: u8 = 2;
 
-/// The properties a message is published with.
 pub(super) fn properties(message: &Message) -> BasicProperties {
     let mut headers = FieldTable::default();
     headers.insert(
@@ -31,8 +30,7 @@ pub(super) fn properties(message: &Message) -> BasicProperties {
         .with_headers(headers)
 }
 
-/// The message of a delivery, and how often it was delivered before. Headers that others left out or filled with
-/// something else count as absent.
+/// The message of a delivery and its redelivery count. Missing or malformed headers count as absent.
 pub(super) fn decode(delivery: Delivery) -> (Message, u32) {
     let headers = delivery.properties.headers().clone().unwrap_or_default();
     let redeliveries = count(&headers, DELIVERY_COUNT)

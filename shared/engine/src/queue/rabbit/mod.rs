@@ -1,8 +1,8 @@
-//! A broker shared by many processes: RabbitMQ 3.10 to 4.x.
+//! The queue port on RabbitMQ 3.10 to 4.x.
 //!
-//! Two connections, one that publishes and one that consumes, so that a broker that holds back publishers does not
-//! hold back acknowledgements. Each is watched and rebuilt by its own supervisor ([`connection`]); whoever needs it waits for
-//! it, but never without an end. `docs/adr/0011` says why.
+//! Publishing and consuming use separate connections, so that a broker that blocks publishers does not block
+//! acknowledgements. Each connection is watched and rebuilt by its own supervisor ([`connection`]); callers wait for it
+//! with a timeout. The reasons are in `docs/adr/0011`.
 
 mod connection;
 mod encoding;
@@ -27,24 +27,24 @@ use publisher::Publisher;
 use subscription::RabbitSubscription;
 use topology::Topology;
 
-/// How long [`RabbitQueue::connect`] waits for a broker that is away or still starting.
+// How long [`RabbitQueue::connect`] waits for a broker that is unavailable or starting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest prefix, in bytes: names of queues are at most 255.
+// Maximum length of the prefix in bytes: queue names have at most 255.
 const MAX_PREFIX_BYTES: usize = 100;
 
-/// Where the broker is, and how this process appears there.
+/// Connection settings.
 #[derive(Debug, Clone)]
 pub struct RabbitSettings {
-    /// `amqp://user:password@host:port_error/vhost` or `amqps://…`; `%2f` is the default vhost.
+    /// `amqp://user:password@host:port/vhost` or `amqps://…`; `%2f` is the default vhost.
     pub url: Secret,
-    /// Begins the name of every queue and exchange: `stemma`.
+    /// Prefix of all queue and exchange names, e.g. `stemma`.
     pub prefix: String,
-    /// What the broker's list of connections calls this process.
+    /// Connection name, as listed by the broker.
     pub name: String,
 }
 
-/// The adapter. Cheap to share behind an [`Arc`]; [`RabbitQueue::close`] it before the process ends.
+/// The RabbitMQ adapter. Share it in an [`Arc`], and [`RabbitQueue::close`] it before the process ends.
 pub struct RabbitQueue {
     topology: Arc<Topology>,
     endpoint: BrokerEndpoint,
@@ -53,11 +53,11 @@ pub struct RabbitQueue {
 }
 
 impl RabbitQueue {
-    /// Connects, and declares every queue and exchange (again after every loss of the connection).
+    /// Connects and declares all queues and exchanges, and does so again after every loss of the connection.
     ///
     /// # Errors
-    /// Lasting: a malformed URL or prefix, a refused login, a queue that someone declared differently. Passing: no
-    /// broker answered within 30 s.
+    /// Permanent: a malformed URL or prefix, a refused login, a queue declared with other arguments. Transient: no
+    /// broker answered within 30 s. broker answered within 30 s.
     pub async fn connect(settings: &RabbitSettings, env: &Env) -> Result<Self, PortError> {
         let topology = Arc::new(Topology::new(check_prefix(&settings.prefix)?));
         let endpoint = BrokerEndpoint::new(settings)?;
@@ -73,16 +73,16 @@ impl RabbitQueue {
         })
     }
 
-    /// Why the broker holds back publishers, while it does: back-pressure, no failure.
+    /// Why the broker blocks publishers, while it does. That is back-pressure, not a failure.
     pub fn blocked(&self) -> Option<String> {
         self.publisher.blocked()
     }
 
-    /// Asks the broker what it is, and whether every queue and exchange is declared as this version expects it.
-    /// Policies of an operator cannot be seen this way.
+    /// Reads product and version of the broker, and checks that every queue and exchange is declared as expected.
+    /// Policies set by an operator cannot be checked this way.
     ///
     /// # Errors
-    /// Lasting where a queue is declared differently; it says which, and what to do.
+    /// Permanent when a queue is declared differently; the message says which, and what to do.
     pub async fn probe(&self) -> Result<Probe, PortError> {
         let (product, version) = probe::server_identity(&self.endpoint).await?;
         let channel = self
@@ -99,8 +99,7 @@ impl RabbitQueue {
         })
     }
 
-    /// Ends both connections in good order. Everything asked for later fails, and what subscriptions hold is handed
-    /// back.
+    /// Closes both connections gracefully. Later calls fail, and unacknowledged messages are requeued.
     pub async fn close(&self) {
         self.publisher.close().await;
         self.consumer_connection.close().await;
@@ -152,8 +151,8 @@ impl Queue for RabbitQueue {
             .await
     }
 
-    /// `unacked` stays 0: the protocol does not tell it. `delayed` counts the whole ladder, whichever queue its
-    /// messages are on their way to: rungs are shared.
+    // AMQP does not report unacknowledged messages, so `unacked` stays 0. All queues share the delay queues, so
+    // `delayed` counts the messages on their way to any queue.
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
         let channel = self
             .consumer_connection
@@ -193,7 +192,7 @@ fn check_prefix(prefix: &str) -> Result<&str, PortError> {
             .all(|byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
     {
         let text = format!(
-            "the prefix of queues must be 1 to {MAX_PREFIX_BYTES} letters, digits, '-', '_' or '.'"
+            "the queue prefix must be 1 to {MAX_PREFIX_BYTES} letters, digits, '-', '_' or '.'"
         );
         return Err(PortError::permanent("queue", "connect", text));
     }

@@ -1,4 +1,4 @@
-//! What stands at the other end: product and version, as the broker says them before anyone has logged in.
+//! Detects product and version of the broker from its first frame, before any login.
 
 use futures::{AsyncReadExt, AsyncWriteExt};
 use lapin::runtime::default_runtime;
@@ -10,30 +10,28 @@ use tokio::time::timeout;
 use super::connection::{ANSWER_TIMEOUT, BrokerEndpoint};
 use crate::port_error::PortError;
 
-/// What [`super::RabbitQueue::probe`] found.
+/// Result of [`super::RabbitQueue::probe`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// `RabbitMQ`.
     pub product: String,
-    /// For instance `3.10.8`.
     pub version: String,
-    /// Queues that are declared as expected: all of them.
+    /// Number of queues checked.
     pub queues: usize,
 }
 
-/// The greeting of a client that speaks AMQP 0-9-1.
+// Protocol header of AMQP 0-9-1.
 const GREETING: &[u8; 8] = b"AMQP\0\0\x09\x01";
-/// Type, channel and length of a frame.
+// Type, channel and length of a frame.
 const FRAME_HEADER_BYTES: usize = 7;
-/// Class, method and protocol version before the properties in `connection.start`.
+// Class, method and protocol version, which precede the properties in `connection.start`.
 const START_BYTES: usize = 6;
-/// Class 10, method 10: `connection.start`.
+// Class 10, method 10: `connection.start`.
 const START: [u8; 4] = [0, 10, 0, 10];
-/// The longest greeting a broker may send.
+// Maximum size of that frame.
 const MAX_FRAME_BYTES: usize = 64 * 1024;
 
-/// Product and version of the broker. lapin reads them and keeps them to itself, so this opens a connection of its own,
-/// hears the broker's first frame and hangs up.
+// lapin reads product and version but does not expose them, so this opens a connection of its own, reads the first
+// frame and disconnects.
 pub(super) async fn server_identity(
     endpoint: &BrokerEndpoint,
 ) -> Result<(String, String), PortError> {
@@ -43,7 +41,7 @@ pub(super) async fn server_identity(
         .map_err(|_| away("the broker does not answer".into()))?
         .map_err(|e| away(e.to_string()))?;
     let properties =
-        properties(&payload).ok_or_else(|| away("the broker greets in an unknown way".into()))?;
+        properties(&payload).ok_or_else(|| away("the broker sent an unknown greeting".into()))?;
     Ok((text(&properties, "product"), text(&properties, "version")))
 }
 
@@ -61,7 +59,7 @@ async fn first_frame(endpoint: &BrokerEndpoint) -> std::io::Result<Vec<u8>> {
     Ok(payload)
 }
 
-/// The server's properties in a `connection.start`.
+/// The server properties in a `connection.start` frame.
 fn properties(payload: &[u8]) -> Option<FieldTable> {
     let table = payload
         .strip_prefix(&START)?

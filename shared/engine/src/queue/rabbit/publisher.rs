@@ -1,10 +1,10 @@
-//! Publishing with confirms, many at once.
+//! Publishing with confirms, many messages at a time.
 //!
-//! Each call has a channel for itself while it lasts: a message that the broker hands back as unroutable is then
-//! surely one of this call, and a channel that failed is thrown away with everything that was under way on it. What was
-//! not confirmed makes the call fail; callers ask again, and a duplicate is harmless.
+//! Each call uses a channel exclusively. A message returned as unroutable therefore belongs to that call, and a channel
+//! that failed is dropped with everything in flight on it. Unconfirmed messages fail the call; callers retry, and
+//! duplicates are harmless.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
@@ -20,12 +20,13 @@ use super::encoding;
 use super::topology::PublishRoute;
 use crate::port_error::PortError;
 use crate::queue::Message;
+use crate::sync::lock;
 
-/// Messages of one call that wait for their confirms together. Waiting for each costs a write to disk each.
+// Messages in flight per call. Waiting for each confirm separately would cost a disk write per message.
 const WINDOW: usize = 1000;
-/// Calls under way at once; more of them wait.
+// Concurrent calls; further calls wait.
 const MAX_CALLS: usize = 64;
-/// How long a call waits while the broker holds back publishers, before it says so.
+// How long a call waits while the broker blocks publishers, before it fails.
 const BLOCKED_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Publisher {
@@ -43,7 +44,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes all of `messages`; returns once the broker has taken responsibility for every one.
+    /// Publishes `messages`; returns once the broker has confirmed all of them.
     pub(super) async fn publish(
         &self,
         operation: &'static str,
@@ -83,10 +84,10 @@ impl Publisher {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Channel>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle)
     }
 
-    /// A channel with confirms, used by no one else.
+    /// An exclusive channel with confirms.
     async fn channel(
         &self,
         operation: &'static str,
@@ -94,7 +95,7 @@ impl Publisher {
     ) -> Result<Channel, PortError> {
         let idle = {
             let mut idle = self.idle();
-            idle.retain(|channel| channel.status().connected()); // those of lost connections are not
+            idle.retain(|channel| channel.status().connected()); // drop channels of lost connections
             idle.pop()
         };
         if let Some(channel) = idle {
@@ -112,7 +113,6 @@ impl Publisher {
     }
 }
 
-/// Publishes in one go, and waits for every confirm.
 async fn send(
     operation: &'static str,
     handle: &ConnectionHandle,
@@ -149,7 +149,6 @@ async fn send(
     }
 }
 
-/// Whether the broker took responsibility for a message.
 fn check_confirm(
     operation: &'static str,
     handle: &ConnectionHandle,
@@ -159,7 +158,7 @@ fn check_confirm(
     let refusal = match confirmation {
         Confirmation::Ack(None) => return Ok(()),
         Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => {
-            handle.reconnect.raise(); // someone deleted a queue: connecting anew declares it again
+            handle.reconnect.raise(); // someone has deleted a queue: reconnecting declares it again
             "reaches no queue"
         }
         Confirmation::Nack(None) => "was refused by the broker",
@@ -195,7 +194,7 @@ async fn publish_one(
         .await
 }
 
-/// Waits while the broker holds back publishers, but not for ever.
+/// Waits while the broker blocks publishers, with a timeout.
 async fn wait_unblocked(
     operation: &'static str,
     handle: &ConnectionHandle,
@@ -224,6 +223,6 @@ fn blocked_error(operation: &'static str, reason: &str) -> PortError {
     PortError::transient(
         "queue",
         operation,
-        format!("the broker holds back publishers: {reason}"),
+        format!("the broker blocks publishers: {reason}"),
     )
 }

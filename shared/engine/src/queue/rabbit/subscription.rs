@@ -1,4 +1,4 @@
-//! Consuming: one channel per subscription, so that what a subscription holds goes back with it and nothing else does.
+//! Consuming. Each subscription has its own channel, so that closing it requeues its messages and no others.
 
 use async_trait::async_trait;
 use futures::{FutureExt, StreamExt};
@@ -25,7 +25,7 @@ impl RabbitSubscription {
     ) -> Result<Self, PortError> {
         let handle = connection.ready("subscribe").await?;
         let channel = handle.channel("subscribe").await?;
-        // Zero would mean "without limit".
+        // Zero would mean "unlimited".
         let qos = channel.basic_qos(prefetch.max(1), BasicQosOptions { global: false });
         handle
             .reconnect
@@ -72,26 +72,30 @@ impl Subscription for RabbitSubscription {
 }
 
 impl Drop for RabbitSubscription {
-    /// Closing the channel hands back everything that came over it.
+    // Closing the channel requeues all its unacknowledged messages.
     fn drop(&mut self) {
-        // The first poll sends the frame; no one needs to wait for the answer.
+        // The first poll sends the frame; nobody has to wait for the response.
         let _ = self.channel.close(200, "OK".into()).now_or_never();
     }
 }
 
 struct RabbitReceipt {
     reconnect: ReconnectSignal,
-    /// Until it was answered.
+    // `None` once answered.
     acker: Option<Acker>,
 }
 
-/// Requeues with `reject`, not with `nack`: 4.3 counts only the former as a delivery that failed.
+// `reject` instead of `nack`: RabbitMQ 4.3 counts only the former as a failed delivery.
 const REQUEUE: BasicRejectOptions = BasicRejectOptions { requeue: true };
 
 impl RabbitReceipt {
     fn take_acker(&mut self, operation: &'static str) -> Result<Acker, PortError> {
         self.acker.take().ok_or_else(|| {
-            PortError::permanent("queue", operation, "the delivery was answered before")
+            PortError::permanent(
+                "queue",
+                operation,
+                "the delivery was already acknowledged or requeued",
+            )
         })
     }
 
@@ -106,7 +110,7 @@ impl RabbitReceipt {
         Err(PortError::transient(
             "queue",
             operation,
-            "the channel of the delivery is gone; the message comes again",
+            "the channel of the delivery is gone; the message will be redelivered",
         ))
     }
 }
@@ -127,7 +131,7 @@ impl Receipt for RabbitReceipt {
 }
 
 impl Drop for RabbitReceipt {
-    /// A receipt that was never answered hands its message back.
+    // A receipt dropped without an answer requeues its message.
     fn drop(&mut self) {
         if let Some(acker) = self.acker.take() {
             let _ = acker.reject(REQUEUE).now_or_never(); // the first poll sends the frame

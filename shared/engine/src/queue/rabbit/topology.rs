@@ -1,14 +1,14 @@
-//! What this adapter declares at the broker: names, queues, exchanges, the ladder.
+//! Names and declarations of queues and exchanges.
 //!
 //! ```text
 //! publish ──► exchange `stemma` (direct, key = queue) ──► queue `stemma.<queue>` ──delivery limit──► `stemma.dead`
-//! later   ──► exchange `stemma.later.<delay_queue>` (fanout) ──► queue `stemma.later.<delay_queue>` ──TTL──► exchange `stemma`
-//! announce ─► exchange `stemma.events` (topic) ──► whoever bound a queue
+//! later   ──► exchange `stemma.later.<delay>` (fanout) ──► queue `stemma.later.<delay>` ──TTL──► exchange `stemma`
+//! announce ─► exchange `stemma.events` (topic) ──► queues bound by listeners
 //! ```
 //!
-//! A rung names no dead-letter routing key, so a message keeps the key it was published with, and one rung serves all
-//! queues. All queues are durable quorum queues with arguments that 3.10 and 4.x both take; what 4.x sets by itself
-//! (a delivery limit) is set here, so that both do the same.
+//! A delay queue sets no dead-letter routing key, so messages keep the key they were published with, and one delay
+//! queue serves all queues. All queues are durable quorum queues with arguments that 3.10 and 4.x both accept. Defaults
+//! of 4.x (a delivery limit) are set explicitly, so that both versions behave the same.
 
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
@@ -18,22 +18,20 @@ use super::connection::{port_error, reply_code, with_timeout, with_timeout_or};
 use crate::port_error::PortError;
 use crate::queue::{DELIVERY_LIMIT, QueueName, RetryDelay};
 
-/// Dead letters must not be dropped for having been looked at: the highest limit that both 3.10 and 4.x take (3.10
-/// refuses `-1`, and without any limit 4.x sets 20).
+// The dead-letter queue must not drop messages for being read. This is the highest limit that 3.10 and 4.x accept: 3.10
+// refuses `-1`, and without a limit 4.x sets 20.
 const MAX_DELIVERY_LIMIT: i32 = i32::MAX;
-/// The broker's reply code for a declaration that contradicts what is there.
+// AMQP reply code for a declaration that conflicts with an existing queue.
 const PRECONDITION_FAILED: u16 = 406;
 
-/// The names below one prefix.
 pub(super) struct Topology {
     prefix: String,
 }
 
-/// Where a message is published to.
 pub(super) struct PublishRoute {
     pub exchange: ShortString,
     pub key: ShortString,
-    /// Whether a message that reaches no queue is a failure.
+    // Whether an unroutable message is an error.
     pub mandatory: bool,
 }
 
@@ -44,22 +42,19 @@ impl Topology {
         }
     }
 
-    /// Every queue that messages are published to and consumed from.
     pub(super) fn queues(&self) -> impl Iterator<Item = QueueName> {
         QueueName::all()
     }
 
-    /// The broker's name of a queue.
     pub(super) fn queue(&self, queue: QueueName) -> ShortString {
         format!("{}.{queue}", self.prefix).into()
     }
 
-    /// The queue, and the exchange, of a rung.
+    /// Name of the queue and exchange of a delay.
     pub(super) fn delay_queue(&self, delay: RetryDelay) -> ShortString {
         format!("{}.later.{}s", self.prefix, delay.duration().as_secs()).into()
     }
 
-    /// The way to a queue.
     pub(super) fn route(&self, queue: QueueName) -> PublishRoute {
         PublishRoute {
             exchange: self.exchange(),
@@ -68,7 +63,6 @@ impl Topology {
         }
     }
 
-    /// The way to a queue over a rung.
     pub(super) fn delayed_route(&self, queue: QueueName, delay: RetryDelay) -> PublishRoute {
         PublishRoute {
             exchange: self.delay_queue(delay),
@@ -77,7 +71,7 @@ impl Topology {
         }
     }
 
-    /// The way of an event, which may well reach no one.
+    // Events may have no listener, so they are not mandatory.
     pub(super) fn event_route(&self, topic: &str) -> Result<PublishRoute, PortError> {
         let key = ShortString::try_new(topic).map_err(|_| {
             PortError::permanent("queue", "announce", "a topic has at most 255 bytes")
@@ -89,10 +83,10 @@ impl Topology {
         })
     }
 
-    /// Declares all of it; what is there already is left as it is.
+    /// Declares all queues and exchanges; existing ones are left as they are.
     ///
     /// # Errors
-    /// Lasting where something of this name has other arguments.
+    /// Permanent when one exists with other arguments.
     pub(super) async fn declare(&self, channel: &Channel) -> Result<(), PortError> {
         declare_exchange(channel, self.exchange(), ExchangeKind::Direct).await?;
         declare_exchange(channel, self.events(), ExchangeKind::Topic).await?;
@@ -152,8 +146,8 @@ impl Topology {
         table
     }
 
-    /// A message that leaves the queue otherwise than by an acknowledgement is kept until its next queue has it; the
-    /// broker allows that only together with `reject-publish`.
+    // At-least-once dead-lettering: a message stays in its queue until the next queue has accepted it. The broker
+    // allows that only together with `reject-publish`.
     fn dead_lettering(&self) -> FieldTable {
         let mut table = quorum_arguments();
         table.insert("x-dead-letter-exchange".into(), string_value(&self.prefix));
@@ -166,7 +160,6 @@ impl Topology {
     }
 }
 
-/// How many messages wait on a queue.
 pub(super) async fn message_count(channel: &Channel, name: &ShortString) -> Result<u64, PortError> {
     let passive = QueueDeclareOptions {
         passive: true,
@@ -232,7 +225,6 @@ async fn bind(
     with_timeout("declare", bound).await
 }
 
-/// What it means that something could not be declared.
 fn declare_error(kind: &str, name: &ShortString, error: Option<&lapin::Error>) -> PortError {
     match error {
         Some(error) if reply_code(error) == Some(PRECONDITION_FAILED) => {
@@ -272,12 +264,12 @@ mod tests {
         ] {
             assert!(names.iter().any(|known| known == name), "{name}");
         }
-        let rungs: Vec<String> = RetryDelay::ALL
+        let delay_queues: Vec<String> = RetryDelay::ALL
             .into_iter()
             .map(|delay| topology.delay_queue(delay).to_string())
             .collect();
         assert_eq!(
-            rungs,
+            delay_queues,
             ["stemma.later.5s", "stemma.later.30s", "stemma.later.300s"]
         );
         assert!(topology.event_route(&"x".repeat(256)).is_err());

@@ -39,10 +39,7 @@ pub struct Deployment {
 impl DemoHarness {
     /// The named servers, or some of its own.
     pub async fn start() -> Result<Self> {
-        let servers = match TestServers::from_env()? {
-            Some(servers) => servers,
-            None => TestServers::start().await?,
-        };
+        let servers = TestServers::from_env_or_start().await?;
         servers.make_bucket(BUCKET).await?;
         Ok(Self {
             servers,

@@ -1,0 +1,118 @@
+//! The retry policy of failed tasks.
+
+use std::time::Duration;
+
+use crate::failure::FailureKind;
+
+/// Attempts after which a transient failure is final.
+pub const MAX_ATTEMPTS: u32 = 5;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RetryDecision {
+    /// Retry after `delay`.
+    Retry {
+        delay: RetryDelay,
+        /// Whether this attempt counts.
+        counted: bool,
+    },
+    /// Record the failure as the outcome of the task.
+    Final,
+}
+
+/// Decides what happens after a failure. `attempts` includes this one, and is the larger count of message and ledger.
+pub fn decide_retry(kind: FailureKind, attempts: u32) -> RetryDecision {
+    match kind {
+        FailureKind::Permanent | FailureKind::Poison => RetryDecision::Final,
+        FailureKind::Transient if attempts >= MAX_ATTEMPTS => RetryDecision::Final,
+        FailureKind::Transient => RetryDecision::Retry {
+            delay: RetryDelay::for_attempt(attempts),
+            counted: true,
+        },
+        FailureKind::Throttled { after_ms } => RetryDecision::Retry {
+            delay: RetryDelay::at_least(after_ms),
+            counted: false,
+        },
+    }
+}
+
+/// Delay of a redelivered message: fixed steps, each backed by one queue that all lanes share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RetryDelay {
+    /// 5 s.
+    Short,
+    /// 30 s.
+    Medium,
+    /// 5 min.
+    Long,
+}
+
+impl RetryDelay {
+    /// From the shortest to the longest.
+    pub const ALL: [RetryDelay; 3] = [RetryDelay::Short, RetryDelay::Medium, RetryDelay::Long];
+
+    pub fn duration(self) -> Duration {
+        match self {
+            RetryDelay::Short => Duration::from_secs(5),
+            RetryDelay::Medium => Duration::from_secs(30),
+            RetryDelay::Long => Duration::from_secs(300),
+        }
+    }
+
+    /// The delay after the n-th failed attempt (from 1).
+    pub fn for_attempt(attempts: u32) -> Self {
+        match attempts {
+            0..=2 => RetryDelay::Short,
+            3 => RetryDelay::Medium,
+            _ => RetryDelay::Long,
+        }
+    }
+
+    /// The shortest delay of at least `millis`, or the longest there is.
+    pub fn at_least(millis: u64) -> Self {
+        match millis {
+            0..=5_000 => RetryDelay::Short,
+            5_001..=30_000 => RetryDelay::Medium,
+            _ => RetryDelay::Long,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transient_failures_are_retried_with_growing_delays() {
+        let consequences: Vec<_> = (1..=5)
+            .map(|n| decide_retry(FailureKind::Transient, n))
+            .collect();
+        let again = |delay| RetryDecision::Retry {
+            delay,
+            counted: true,
+        };
+        assert_eq!(
+            consequences,
+            [
+                again(RetryDelay::Short),
+                again(RetryDelay::Short),
+                again(RetryDelay::Medium),
+                again(RetryDelay::Long),
+                RetryDecision::Final
+            ]
+        );
+    }
+
+    #[test]
+    fn throttled_attempts_are_uncounted_and_always_retried() {
+        for attempts in [1, 5, 500] {
+            let kind = FailureKind::Throttled { after_ms: 10_000 };
+            assert_eq!(
+                decide_retry(kind, attempts),
+                RetryDecision::Retry {
+                    delay: RetryDelay::Medium,
+                    counted: false
+                }
+            );
+        }
+    }
+}
