@@ -1,9 +1,9 @@
 //! How commands end: exit codes, and errors with a code and a next step.
 
+use stemma_archive::ApiError;
 use stemma_boot::config::ConfigError;
 use stemma_boot::store::StoreError;
 use stemma_engine::PortError;
-use stemma_archive::ApiError;
 use stemma_retrieval::embedding::{EmbeddingError, budget};
 use stemma_retrieval::index::IndexError;
 

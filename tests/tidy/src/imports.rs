@@ -6,7 +6,6 @@ use serde_json::Value;
 pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ("stemma-document", &[]),
     ("stemma-engine", &[]),
-    ("stemma-engine-testing", &["stemma-engine"]),
     ("stemma-extract", &["stemma-document"]),
     ("stemma-llm", &["stemma-engine"]),
     ("stemma-outline", &["stemma-document"]),

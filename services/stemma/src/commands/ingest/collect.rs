@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use serde::Serialize;
+use stemma_archive::Archive;
 use stemma_document::{Digest, Origin};
 use stemma_engine::FailureRecord;
 use stemma_pipeline::Submission;
 use stemma_pipeline::sources::{file_path, file_uri};
-use stemma_archive::Archive;
 
 use crate::discover::{DiscoveredFile, Discovery, digest};
 use crate::error::CommandError;
