@@ -177,7 +177,7 @@ impl ToSchema for AnswerObject {
 /// Schema of the answer limits and their defaults.
 pub(crate) fn limits() -> RefOr<Schema> {
     let number = |least: u32, most: u64, without: u32, about: &str| json!({ "type": "integer", "minimum": least, "maximum": most, "default": without, "description": about });
-    // The schema has no defaults: operators can configure others.
+    // The built-in defaults; operators can configure others.
     let most = AnswerLimits::MAX;
     schema_from_json(&json!({
         "type": ["object", "null"],

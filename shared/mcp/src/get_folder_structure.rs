@@ -28,7 +28,7 @@ pub(crate) fn call(
     call: &ToolContext<'_>,
     mut arguments: Arguments,
 ) -> Result<ToolResult, ToolError> {
-    // PageIndex does not publish this schema, so all arguments are accepted and all folders returned.
+    // PageIndex does not publish this schema: its known arguments are accepted but ignored, and all folders returned.
     arguments.text("folder_id")?;
     arguments.value("max_depth");
     arguments.reject_unknown()?;
