@@ -1,4 +1,4 @@
-//! Conversations in the dialects of others: messages become a question, and an answer is told as it is made.
+//! Chat conversations: converts messages to a question and streams its answer.
 
 use std::sync::Arc;
 
@@ -13,33 +13,31 @@ use stemma_answers::{
     Answer, AnswerError, AnswerEvent, AnswerOutcome, Answerer, AskRequest, Citation, Claim,
     ConversationTurn, Degradation, MAX_EARLIER,
 };
-use stemma_engine::Env;
-use utoipa::ToSchema;
-
 use stemma_archive::Archive;
+use stemma_engine::Env;
 use stemma_gateway::admission::ConcurrencyPermit;
 use stemma_gateway::problem::{Problem, answer_problem};
 use stemma_gateway::sse;
 use stemma_gateway::state::AppState;
+use utoipa::ToSchema;
 
-/// The largest conversation in bytes: clients send all that was said, again and again.
-pub(super) const MAX_BYTES: usize = 1 << 20;
+// Clients resend the whole conversation with every message.
+pub(crate) const MAX_BYTES: usize = 1 << 20;
 
 /// A message of a conversation.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub(super) struct InputMessage {
-    /// `user`, `assistant`; others are passed over.
+pub(crate) struct InputMessage {
+    /// `user` or `assistant`; messages of other roles are ignored.
     #[serde(default)]
     role: String,
-    /// A text, or a list of parts of which some have a `text`.
+    /// A string, or a list of parts with `text`.
     #[serde(default)]
     #[schema(schema_with = stemma_gateway::schema::anything)]
     content: Value,
 }
 
 impl InputMessage {
-    /// What a person says.
-    pub(super) fn from_user(text: String) -> Self {
+    pub(crate) fn from_user(text: String) -> Self {
         Self {
             role: "user".into(),
             content: Value::String(text),
@@ -58,18 +56,18 @@ impl InputMessage {
     }
 }
 
-/// A question, and who answers it.
-pub(super) struct Conversation {
+pub(crate) struct Conversation {
     permit: ConcurrencyPermit,
     answerer: Arc<dyn Answerer>,
     question: AskRequest,
 }
 
 impl Conversation {
-    /// The question of a conversation, over the documents in `scopes`; empty: over all of them. The last message is what
-    /// is asked; turns before it are what was said earlier. What a system message says is passed over: it is no part of
-    /// the question, and instructions to the model are the operator's.
-    pub(super) fn new(
+    /// The question of a conversation over the documents in `scopes` (empty means all): the last message, with previous turns
+    /// as context.
+    ///
+    /// System messages are ignored: instructions to the model are the operator's.
+    pub(crate) fn new(
         site: &AppState,
         place: ConcurrencyPermit,
         archive: &Arc<Archive>,
@@ -103,8 +101,8 @@ impl Conversation {
         })
     }
 
-    /// The answer; it is made to its end, and stored, also where its asker goes away.
-    pub(super) async fn answer(self, env: &Env) -> Result<Answer, Problem> {
+    /// The answer. It is finished and stored even after a disconnect.
+    pub(crate) async fn answer(self, env: &Env) -> Result<Answer, Problem> {
         let Self {
             permit: place,
             answerer,
@@ -114,14 +112,14 @@ impl Conversation {
             let _place = place;
             answerer.answer(&question, &mut ()).await
         };
-        let answered = env.spawn(answering).await; // ends with the answer
+        let answered = env.spawn(answering).await; // detached: ends with the answer
         answered
             .unwrap_or(Err(AnswerError::Internal))
             .map_err(answer_problem)
     }
 
-    /// What is told of the answer while it is made; it is made to its end, and stored, also where no one listens.
-    pub(super) fn stream(self, env: &Env) -> impl Stream<Item = AnswerEvent> + Send + use<> {
+    /// The events of the answer. It is finished and stored even after a disconnect.
+    pub(crate) fn stream(self, env: &Env) -> impl Stream<Item = AnswerEvent> + Send + use<> {
         let Self {
             permit: place,
             answerer,
@@ -131,14 +129,13 @@ impl Conversation {
     }
 }
 
-/// The question, and what was said before it.
 fn split_turns(messages: &[InputMessage]) -> Result<(String, Vec<ConversationTurn>), Problem> {
     let mut earlier: Vec<ConversationTurn> = Vec::new();
     let mut current: Option<String> = None;
     for message in messages {
         match message.role.as_str() {
             "user" => {
-                // The last is the question; one before it that no answer followed is what was said earlier.
+                // The last user message is the question; an earlier one without a reply is context.
                 if let Some(before) = current.replace(message.text()) {
                     earlier.push(ConversationTurn {
                         question: before,
@@ -171,8 +168,8 @@ fn split_turns(messages: &[InputMessage]) -> Result<(String, Vec<ConversationTur
     Ok((text, earlier.split_off(skip)))
 }
 
-/// Why an answer ends: `length` where a limit cut it short.
-pub(super) fn finish_reason(answer: &Answer) -> &'static str {
+// OpenAI's `finish_reason`.
+pub(crate) fn finish_reason(answer: &Answer) -> &'static str {
     let cut = answer
         .degradation
         .as_ref()
@@ -180,8 +177,8 @@ pub(super) fn finish_reason(answer: &Answer) -> &'static str {
     if cut { "length" } else { "stop" }
 }
 
-/// The address of a citation: as this server was called, for where that is not known a path says enough.
-pub(super) fn address(parts: &Parts, url: &str) -> String {
+// Absolute under the name by which the client called the server; a path if that is unknown.
+pub(crate) fn address(parts: &Parts, url: &str) -> String {
     let text = |name: &str| {
         parts
             .headers
@@ -202,19 +199,16 @@ pub(super) fn address(parts: &Parts, url: &str) -> String {
     }
 }
 
-/// Tokens, in the words of OpenAI: those of the calls that were made.
+/// Token usage in OpenAI's format.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct ChatUsage {
-    /// Tokens of prompts.
+pub(crate) struct ChatUsage {
     prompt_tokens: u64,
-    /// Tokens of replies.
     completion_tokens: u64,
-    /// Both.
     total_tokens: u64,
 }
 
-/// What an answer cost to make, whenever that was.
-pub(super) fn usage(answer: &Answer) -> ChatUsage {
+// The cost of the original generation, also for stored answers.
+pub(crate) fn usage(answer: &Answer) -> ChatUsage {
     let prompt_tokens = answer.usage.prompt_tokens;
     let completion_tokens = answer.usage.output_tokens;
     ChatUsage {
@@ -224,34 +218,32 @@ pub(super) fn usage(answer: &Answer) -> ChatUsage {
     }
 }
 
-/// What stands beside an answer in each dialect: what it rests on, and how far.
+/// Verification details of an answer, added to every compatible format.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct StemmaExtension {
-    /// `GET /v1/answers/{id}` has the whole of it.
+pub(crate) struct StemmaExtension {
+    /// Id for `GET /v1/answers/{id}`.
     answer_id: String,
     /// `answered`, `not_in_documents` or `search_only`.
     #[schema(value_type = String)]
     outcome: AnswerOutcome,
-    /// How sure the model says it is, 0–1, never more than the share of claims that is verified.
+    /// Stated confidence of the model, 0–1, at most the share of verified claims.
     confidence: Option<f64>,
-    /// What is said, claim by claim: `text`, `citations`, whether it is `verified`, and with `unfounded` which of its numbers stand in
-    /// no quote.
+    /// Claims: `text`, `citations`, `verified`, and `unfounded` with the numbers that are in no quote.
     #[schema(value_type = Vec<Object>)]
     claims: Vec<Claim>,
-    /// What the claims rest on. `verified` says whether the quote stands on its page, not whether it bears out the claim.
+    /// Citations. `verified` says whether the quote is on its page, not whether it supports the claim.
     #[schema(schema_with = stemma_gateway::schema::citations)]
     citations: Vec<Citation>,
-    /// Why the answer is less than it could be: `code`, `message`, `next`.
+    /// Degradations: `code`, `message`, `next`.
     #[schema(value_type = Option<Object>)]
     degraded: Option<Degradation>,
-    /// The model that answered; null where none did.
+    /// The model, or null if none answered.
     model: Option<String>,
-    /// Calls of it.
+    /// Number of model calls.
     calls: u32,
 }
 
-/// What stands beside an answer.
-pub(super) fn stemma_extension(answer: &Answer) -> StemmaExtension {
+pub(crate) fn stemma_extension(answer: &Answer) -> StemmaExtension {
     StemmaExtension {
         answer_id: answer.id.clone(),
         outcome: answer.outcome,
@@ -264,15 +256,14 @@ pub(super) fn stemma_extension(answer: &Answer) -> StemmaExtension {
     }
 }
 
-/// A stream of server-sent events; a comment every fifteen seconds keeps the connection.
-pub(super) fn frame_response(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
+/// An event stream. A comment every 15 s keeps the connection open.
+pub(crate) fn frame_response(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
     Sse::new(frames.map(Ok::<_, std::convert::Infallible>))
         .keep_alive(KeepAlive::default())
         .into_response()
 }
 
-/// A frame with JSON.
-pub(super) fn frame(value: &Value) -> Frame {
+pub(crate) fn frame(value: &Value) -> Frame {
     Frame::default().data(value.to_string())
 }
 
@@ -317,7 +308,7 @@ mod tests {
         ] {
             assert!(split_turns(wrong).is_err());
         }
-        // A long text and then the question: the question is the last message, whatever stands before it.
+        // The last message is the question even after a long text.
         let long = [
             message("user", "x".repeat(9_000).into()),
             message("user", "And in 2021?".into()),

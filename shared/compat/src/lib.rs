@@ -1,4 +1,4 @@
-//! Routes that clients of other services can call: OpenAI's chat completions, responses and models, and PageIndex Cloud.
+//! Compatible APIs: OpenAI chat completions, responses and models, and PageIndex Cloud.
 
 mod conversation;
 pub mod openai;

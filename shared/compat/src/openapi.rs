@@ -1,4 +1,4 @@
-//! The compatibility routes as OpenAPI.
+//! OpenAPI of the compatibility routes.
 
 use utoipa::OpenApi;
 
@@ -32,7 +32,7 @@ use crate::{openai, pageindex};
 )]
 struct Api;
 
-/// The compatibility routes, without the parts that all surfaces have in common.
+/// OpenAPI of the compatibility routes, without the common parts.
 pub fn describe() -> utoipa::openapi::OpenApi {
     Api::openapi()
 }

@@ -1,40 +1,35 @@
-//! What a chat window shows of an answer: the text alone, so all that matters of the answer has to stand in it.
+//! Renders answers as plain chat text.
 //!
-//! One rule for whole messages and streams of each dialect: the text is that of the stored answer, with [`NOT_VERIFIED`] behind each claim
-//! that is not verified. Where no model answered, it says so and why, and lists what was found.
+//! Chat clients show only the text, so it must carry the verification status: [`NOT_VERIFIED`] follows each unverified
+//! claim. Without a model the text says so and why, and lists the sections found. Messages and streams use the same text.
 
 use stemma_answers::{Answer, AnswerOutcome, Citation, Claim, ReadSection, text_chunks};
 
-/// What stands behind a claim that is not verified, before the stop that ends it.
-pub(super) const NOT_VERIFIED: &str = " (not verified)";
-/// Sections that are listed where no model answered.
+// Inserted before the full stop of an unverified claim.
+pub(crate) const NOT_VERIFIED: &str = " (not verified)";
 const MAX_SECTIONS: usize = 10;
 
-/// A text for a chat window.
-pub(super) struct RenderedAnswer<'a> {
-    pub(super) text: String,
+pub(crate) struct RenderedAnswer<'a> {
+    pub(crate) text: String,
     /// In the order of the text.
-    pub(super) marks: Vec<CitationMark<'a>>,
+    pub(crate) marks: Vec<CitationMark<'a>>,
 }
 
-/// What a claim rests on, where that is marked in the text.
-pub(super) struct CitationMark<'a> {
-    pub(super) citation: &'a Citation,
-    /// Whether the claim is verified.
-    pub(super) verified: bool,
-    /// The first character of the mark, from 0, and the one behind it.
-    pub(super) start: usize,
-    pub(super) end: usize,
+pub(crate) struct CitationMark<'a> {
+    pub(crate) citation: &'a Citation,
+    pub(crate) verified: bool,
+    // Character range of the mark, 0-based, end exclusive.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 impl<'a> RenderedAnswer<'a> {
-    /// An answer with marks `[1]`.
-    pub(super) fn new(answer: &'a Answer) -> Self {
+    pub(crate) fn new(answer: &'a Answer) -> Self {
         Self::with_marks(answer, |citation, _| format!("[{}]", citation.id))
     }
 
-    /// An answer whose marks are written so, by citation and whether its claim is verified; an empty one is left out.
-    pub(super) fn with_marks(answer: &'a Answer, mark: impl Fn(&Citation, bool) -> String) -> Self {
+    // `mark` formats a citation, given whether its claim is verified; empty marks are omitted.
+    pub(crate) fn with_marks(answer: &'a Answer, mark: impl Fn(&Citation, bool) -> String) -> Self {
         let mut rendered = Self {
             text: String::new(),
             marks: Vec::new(),
@@ -50,8 +45,7 @@ impl<'a> RenderedAnswer<'a> {
         rendered
     }
 
-    /// The text as it is told, piece by piece.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &str> {
         text_chunks(&self.text)
     }
 
@@ -65,7 +59,7 @@ impl<'a> RenderedAnswer<'a> {
         if !self.text.is_empty() {
             self.text.push(' ');
         }
-        // No model writes a mark of a dialect.
+        // Document and model text must not look like a citation mark.
         self.text.push_str(&statement.replace("<doc=", "(doc="));
         let mut gap = " ";
         for citation in claim.citations.iter().filter_map(|id| answer.citation(id)) {
@@ -91,7 +85,6 @@ impl<'a> RenderedAnswer<'a> {
     }
 }
 
-/// That no model answered, why, and where a search would read.
 fn search_only_text(answer: &Answer) -> String {
     let why = answer
         .degradation
@@ -136,7 +129,7 @@ fn section_reference(section: &ReadSection) -> String {
     format!("{}, {}{place}", path.join(" › "), sanitized(&section.name))
 }
 
-/// Words of a document on one line, in which nothing is left that a chat window would follow or load.
+// One line without markup that a chat client could render as a link or image.
 fn sanitized(words: &str) -> String {
     let words: Vec<&str> = words
         .split(|c: char| c.is_whitespace() || c.is_control())

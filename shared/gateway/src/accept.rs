@@ -1,17 +1,14 @@
-//! What a client takes: `Accept` (RFC 9110 §12.5.1), read in this one place.
+//! Content negotiation: the `Accept` header (RFC 9110 §12.5.1).
 
 use axum::http::{HeaderMap, header};
 
-/// JSON.
 pub const JSON: &str = "application/json";
-/// Server-sent events.
 pub const EVENTS: &str = "text/event-stream";
 
-/// The types a request accepts, each with its quality from 0 to 1. One that says nothing, or nothing readable, takes all.
+/// Accepted media ranges, each with its quality (0–1). A missing or unreadable header accepts every type.
 pub struct Accept(Vec<(String, f32)>);
 
 impl Accept {
-    /// What these headers say.
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let lines = headers
             .get_all(header::ACCEPT)
@@ -24,24 +21,23 @@ impl Accept {
         Self(ranges.collect())
     }
 
-    /// What takes all.
+    /// Accepts every type.
     pub fn any() -> Self {
         Self(Vec::new())
     }
 
-    /// Whether an answer of this type is accepted.
     pub fn accepts(&self, kind: &str) -> bool {
         self.quality(kind) > 0.0
     }
 
-    /// Whether this type is wanted rather than the other: liked better, or liked as well and called by its name.
+    /// Whether `kind` has a higher quality than `other`, or the same quality and is named explicitly.
     pub fn prefers(&self, kind: &str, other: &str) -> bool {
         let this = self.quality(kind);
         let other = self.quality(other);
         this > other || (this > 0.0 && this >= other && self.quality_of_range(kind).is_some())
     }
 
-    /// That of the most particular range it falls into.
+    // The most specific matching range decides.
     fn quality(&self, kind: &str) -> f32 {
         if self.0.is_empty() {
             return 1.0;
@@ -69,7 +65,7 @@ impl Accept {
     }
 }
 
-/// `text/*;q=0.5` is `text/*` and 0.5; a quality that cannot be read is 1.
+// `text/*;q=0.5` is `text/*` and 0.5; an unreadable quality counts as 1.
 fn range(text: &str) -> (String, f32) {
     let mut parts = text.split(';').map(|part| part.trim().to_ascii_lowercase());
     let media_type = parts.next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What every request passes: its key, a place among a bounded number, a time limit; and what every answer passes: a
-//! name in the log where something went wrong.
+//! Middleware of every request: host check, authentication, admission, deadline, content negotiation, problem details and
+//! metrics.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,23 +16,20 @@ use crate::accept::Accept;
 use crate::admission::{ConcurrencyLimit, RequestPermit};
 use crate::auth::{ApiKeys, AuthError};
 use crate::host_guard::HostGuard;
-use crate::problem::Problem;
-use crate::problem::is_openai_path;
+use crate::problem::{Problem, is_openai_path};
 use crate::settings::QuerySettings;
 
-/// Decides which requests are answered.
+/// Authenticates and admits requests.
 pub struct AccessControl {
     env: Env,
     keys: ApiKeys,
-    /// Of requests that are answered at once.
     short_limit: ConcurrencyLimit,
-    /// Of those that take long, most of which wait for a model: they keep no one else waiting.
+    // Separate from `short_limit`, so that requests that wait for a model never block reads.
     long_limit: ConcurrencyLimit,
-    /// Whether anyone who can connect may write: where no keys are, and only this machine connects.
+    // Only for a server without keys on a loopback address.
     allow_local_writes: bool,
-    /// Who may come without a key; `None`: keys decide, or others were let in on purpose.
+    // `None`: keys are configured, or the operator exposed the server on purpose.
     host_guard: Option<HostGuard>,
-    /// The largest request body in bytes.
     pub max_body_bytes: usize,
 }
 
@@ -77,7 +74,7 @@ impl AccessControl {
         request.extensions_mut().insert(permit.clone());
         let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
         let answered = permit.with_timeout(answer).await;
-        // A body that is told piece by piece holds what it needs itself: who reads slowly keeps no one waiting.
+        // A streamed body holds its own permit, so a slow reader does not occupy one here.
         permit.release();
         match answered {
             Ok(Ok(response)) => Ok(response),
@@ -94,7 +91,7 @@ impl AccessControl {
         }
     }
 
-    /// 32 hexadecimal digits: the caller's trace where it sent one, else random.
+    // 32 hexadecimal digits: the trace id of `traceparent` if it is valid, else random.
     fn trace_id(&self, request: &Request) -> String {
         let sent = request
             .headers()
@@ -112,7 +109,7 @@ impl AccessControl {
     }
 }
 
-/// The key of a request: as bearer, or in the header of the PageIndex dialect.
+// `Authorization: Bearer`, or PageIndex's `api_key` header.
 fn request_key(request: &Request) -> Option<&str> {
     let text = |name: &str| {
         request
@@ -125,9 +122,8 @@ fn request_key(request: &Request) -> Option<&str> {
     bearer.or_else(|| text("api_key")).map(str::trim)
 }
 
-/// Why a key does not open.
-fn auth_problem(closed: AuthError) -> Problem {
-    match closed {
+fn auth_problem(error: AuthError) -> Problem {
+    match error {
         AuthError::Unknown => Problem::new(
             401,
             "key.unknown",
@@ -149,16 +145,16 @@ fn auth_problem(closed: AuthError) -> Problem {
     }
 }
 
-/// Lets a request through, and names what went wrong.
+/// The middleware function: handles a request and completes its problem response.
 pub async fn enforce(
     State(control): State<Arc<AccessControl>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let began = Instant::now();
+    let started_at = Instant::now();
     let trace_id = control.trace_id(&request);
     let openai = is_openai_path(request.uri().path());
-    // Its clients say that they accept JSON, and ask for streams.
+    // OpenAI clients send `Accept: application/json` even when they request a stream.
     let accept = if openai {
         Accept::any()
     } else {
@@ -208,6 +204,6 @@ pub async fn enforce(
     let class = ["1xx", "2xx", "3xx", "4xx", "5xx"]
         [usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1];
     metrics::counter!("stemma_http_requests_total", "status" => class).increment(1);
-    metrics::histogram!("stemma_http_seconds").record(began.elapsed().as_secs_f64());
+    metrics::histogram!("stemma_http_seconds").record(started_at.elapsed().as_secs_f64());
     response
 }

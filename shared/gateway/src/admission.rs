@@ -1,10 +1,8 @@
-//! A request between gate and answer: what it may do, the place it holds among those answered at once, and how long it may
-//! take.
+//! Per-request admission: access rights, concurrency permit, deadline.
 //!
-//! Every request enters as one that is answered at once. A handler that needs longer says so: [`RequestPermit::upgrade_to_long`] for work
-//! that takes long, [`RequestPermit::upgrade_for_model`] before a model is asked. Both exchange its place for one of `query.answers` and its limit
-//! for `query.answer_timeout_seconds`, so that questions keep no one waiting who only reads; whoever asks a model goes
-//! through [`RequestPermit::upgrade_for_model`], whatever the route.
+//! Every request starts under the short limits (`query.concurrency`, `query.timeout_seconds`). Handlers call
+//! [`RequestPermit::upgrade_to_long`] for long work and [`RequestPermit::upgrade_for_model`] before any model call. Both
+//! switch to `query.answers` and `query.answer_timeout_seconds`, so that questions never block reads.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,12 +16,11 @@ use crate::auth::Rights;
 use crate::extract::HandlerError;
 use crate::problem::Problem;
 
-/// Requests that may wait for each one that is answered, and how long they wait.
+// A burst queues briefly instead of failing: 16 waiting requests per permit, for five seconds each.
 const QUEUED_PER_PERMIT: usize = 16;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Places of requests that are answered, and seats of those that wait for one: many that come at once are answered one
-/// after another, not sent away.
+/// Bounds the requests that run at once. A bounded queue absorbs bursts.
 #[derive(Clone)]
 pub struct ConcurrencyLimit {
     permits: Arc<Semaphore>,
@@ -31,25 +28,24 @@ pub struct ConcurrencyLimit {
     timeout: Duration,
 }
 
-/// A place; free again when the last of its clones is dropped.
+/// Released when its last clone is dropped.
 #[derive(Clone)]
 pub struct ConcurrencyPermit {
     _permit: Arc<OwnedSemaphorePermit>,
 }
 
 impl ConcurrencyLimit {
-    /// So many at once, each for so long.
-    pub fn new(places: usize, timeout: Duration) -> Self {
-        let semaphore = |places| Arc::new(Semaphore::new(places));
-        let places = places.clamp(1, Semaphore::MAX_PERMITS / QUEUED_PER_PERMIT);
+    /// Allows `permits` requests at once, each for at most `timeout`.
+    pub fn new(permits: usize, timeout: Duration) -> Self {
+        let permits = permits.clamp(1, Semaphore::MAX_PERMITS / QUEUED_PER_PERMIT);
         Self {
-            permits: semaphore(places),
-            queue: semaphore(places * QUEUED_PER_PERMIT),
+            permits: Arc::new(Semaphore::new(permits)),
+            queue: Arc::new(Semaphore::new(permits * QUEUED_PER_PERMIT)),
             timeout,
         }
     }
 
-    /// A place, where one is free soon.
+    // `None`: the queue is full, or no permit was released within `QUEUE_TIMEOUT`.
     async fn acquire(&self) -> Option<ConcurrencyPermit> {
         let permit_of = |permit| {
             Some(ConcurrencyPermit {
@@ -59,25 +55,24 @@ impl ConcurrencyLimit {
         if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
             return permit_of(permit);
         }
-        let _seat = self.queue.try_acquire().ok()?;
+        let _queued = self.queue.try_acquire().ok()?;
         let free =
             tokio::time::timeout(QUEUE_TIMEOUT, Arc::clone(&self.permits).acquire_owned()).await;
         permit_of(free.ok()?.ok()?)
     }
 }
 
-/// Why a request goes no further.
+/// Why a request is not admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AdmissionError {
-    /// It may not have a model asked.
     #[error("this key may not have a model asked, which costs money: it lacks the scope `ask`")]
     MissingScope,
-    /// All places are taken, and so are the seats of those that wait for one.
+    /// All permits are in use, and the queue is full or too slow.
     #[error("too many requests are being answered")]
     Busy,
 }
 
-/// A request that was let in. Clones are the same request.
+/// An admitted request. Clones refer to the same request.
 #[derive(Clone)]
 pub struct RequestPermit(Arc<PermitState>);
 
@@ -89,44 +84,41 @@ struct PermitState {
 }
 
 impl RequestPermit {
-    /// Lets a request in, where there is a place soon; `long_limit` are the places of those that take long.
+    /// Admits a request under `short`; [`Self::upgrade_to_long`] moves it to `long`.
     pub async fn admit(
         rights: Rights,
         short: &ConcurrencyLimit,
         long: &ConcurrencyLimit,
     ) -> Result<Self, AdmissionError> {
-        let place = Mutex::new(Some(short.acquire().await.ok_or(AdmissionError::Busy)?));
-        let limit = watch::Sender::new(short.timeout);
+        let permit = short.acquire().await.ok_or(AdmissionError::Busy)?;
         Ok(Self(Arc::new(PermitState {
             rights,
             long_limit: long.clone(),
-            permit: place,
-            timeout: limit,
+            permit: Mutex::new(Some(permit)),
+            timeout: watch::Sender::new(short.timeout),
         })))
     }
 
-    /// That of a request, as the gate has noted it. What came past the gate may do nothing.
+    /// The permit that [`crate::access_control`] stored in the request. Without one the request has no rights.
     pub fn from_parts(parts: &Parts) -> Result<&Self, AdmissionError> {
         parts.extensions.get().ok_or(AdmissionError::MissingScope)
     }
 
-    /// What it may do.
     pub fn rights(&self) -> &Rights {
         &self.0.rights
     }
 
-    /// Whether it may submit and remove documents.
     pub fn may_write(&self) -> bool {
         self.0.rights.write
     }
 
-    /// Whether a model may be asked for it.
     pub fn may_ask(&self) -> bool {
         self.0.rights.ask
     }
 
-    /// From here on a model is asked. Whoever works on after the request has gone holds the place until that is done: so
-    /// many are paid for at once, also where nobody listens any more.
+    /// Moves the request to the long-running limits before an LLM call.
+    ///
+    /// Hold the returned permit until generation ends, even after a disconnect, so that `query.answers` bounds paid calls.
     pub async fn upgrade_for_model(&self) -> Result<ConcurrencyPermit, AdmissionError> {
         if self.may_ask() {
             self.upgrade_to_long().await
@@ -135,9 +127,9 @@ impl RequestPermit {
         }
     }
 
-    /// From here on it takes long.
+    /// Moves the request to the long-running limits.
     pub async fn upgrade_to_long(&self) -> Result<ConcurrencyPermit, AdmissionError> {
-        // The place of short requests is given back first: who waits here keeps no reader waiting.
+        // Release the short permit first: a request that waits for a long permit must not block reads.
         self.release();
         let place = self
             .0
@@ -150,7 +142,7 @@ impl RequestPermit {
         Ok(place)
     }
 
-    /// Gives its place back.
+    /// Releases the permit before the request ends.
     pub fn release(&self) {
         drop(
             self.0
@@ -161,19 +153,19 @@ impl RequestPermit {
         );
     }
 
-    /// What `answer` comes to within the time the request may take; else that time.
+    /// Runs `answer` under the request's deadline. The error is the deadline that passed.
     pub async fn with_timeout<T>(&self, answer: impl Future<Output = T>) -> Result<T, Duration> {
-        let began = Instant::now();
+        let started_at = Instant::now();
         let mut limits = self.0.timeout.subscribe();
         let mut answer = std::pin::pin!(answer);
         loop {
             let limit = *limits.borrow_and_update();
-            let late = std::pin::pin!(tokio::time::sleep_until(began + limit));
+            let late = std::pin::pin!(tokio::time::sleep_until(started_at + limit));
             let changed = std::pin::pin!(limits.changed());
             match future::select(&mut answer, future::select(late, changed)).await {
                 Either::Left((answer, _)) => return Ok(answer),
                 Either::Right((Either::Left(_), _)) => return Err(limit),
-                // It may take longer than was thought: the sender is ours, so that this is no end.
+                // An upgrade extended the deadline. `self` owns the sender, so this is never a closed channel.
                 Either::Right((Either::Right(_), _)) => {}
             }
         }
@@ -181,7 +173,6 @@ impl RequestPermit {
 }
 
 impl AdmissionError {
-    /// Stable code.
     pub fn code(self) -> &'static str {
         match self {
             AdmissionError::MissingScope => "key.scope",
@@ -189,7 +180,6 @@ impl AdmissionError {
         }
     }
 
-    /// What to do.
     pub fn next(self) -> &'static str {
         match self {
             AdmissionError::MissingScope => {
@@ -238,7 +228,7 @@ mod tests {
         let (waited, ()) = tokio::join!(places.acquire(), free_soon);
         assert!(waited.is_some());
         let started_at = Instant::now();
-        assert!(places.acquire().await.is_none(), "it is never free");
+        assert!(places.acquire().await.is_none(), "no permit was released");
         assert_eq!(started_at.elapsed(), QUEUE_TIMEOUT);
         let many = futures::future::join_all((0..QUEUED_PER_PERMIT).map(|_| places.acquire()));
         let late = async {
@@ -247,7 +237,7 @@ mod tests {
             (places.acquire().await.is_none(), started_at.elapsed())
         };
         let (_, late) = tokio::join!(many, late);
-        assert_eq!(late, (true, Duration::ZERO), "no seat is left");
+        assert_eq!(late, (true, Duration::ZERO), "the queue is full");
     }
 
     #[tokio::test(start_paused = true)]
@@ -288,13 +278,13 @@ mod tests {
         assert_eq!(
             short.permits.available_permits(),
             1,
-            "it keeps no one waiting who reads"
+            "a model request holds no short permit"
         );
         asks.release();
         assert_eq!(
             long.permits.available_permits(),
             0,
-            "what is made after the request has gone counts"
+            "generation after a disconnect still holds its permit"
         );
         let second = RequestPermit::admit(rights(true), &short, &long)
             .await

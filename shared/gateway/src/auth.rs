@@ -1,4 +1,4 @@
-//! Who may read, ask and write: bearer keys, kept as digests, each for some collections, some work, and some requests a minute.
+//! API keys: stored as digests, each with collections, scopes and a rate limit.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,53 +9,48 @@ use stemma_engine::env::Millis;
 
 use crate::admission::RequestPermit;
 
-/// A key that may read.
+/// One entry of `query.keys`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeySettings {
-    /// Its name, for logs.
+    /// Name for logs.
     pub name: String,
-    /// BLAKE3 digest of the key, 64 hexadecimal digits; keys are long and random, so a plain digest does.
+    /// BLAKE3 digest of the key, 64 hexadecimal digits. Keys are long and random, so an unsalted digest is enough.
     pub blake3: String,
-    /// The collections it may read; none: all.
+    /// Readable collections; empty means all.
     #[serde(default)]
     pub collections: Vec<String>,
-    /// What it may do: `read` where this is not said. Without `read` it opens nothing.
+    /// Defaults to `read`. A key without `read` is refused.
     #[serde(default = "read")]
     pub scopes: Vec<KeyScope>,
-    /// Requests it may make in a minute, of each server; 0: any number.
+    /// Rate limit per server process; 0 means unlimited.
     #[serde(default)]
     pub requests_per_minute: u32,
 }
 
-/// What a key may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyScope {
-    /// List, read, search without a model, and read answers that were given.
+    /// List, read, search without a model, and read stored answers.
     Read,
-    /// Ask questions that a model is asked for: they cost money.
+    /// Call a model, which costs money.
     Ask,
-    /// Submit and remove documents, where the server has a way in.
+    /// Submit and remove documents, if the server has an [`UploadPort`](crate::uploads::UploadPort).
     Write,
 }
 
-/// A key of the configuration that is not the digest of a key.
+/// A configured key whose digest cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the key `{name}` of query.keys has no BLAKE3 digest of 64 hexadecimal digits")]
 pub struct InvalidKey {
-    /// Its name in the configuration.
     pub name: String,
 }
 
 impl Default for KeySettings {
     fn default() -> Self {
-        let name = String::new();
-        let blake3 = String::new();
-        let collections = Vec::new();
         Self {
-            name,
-            blake3,
-            collections,
+            name: String::new(),
+            blake3: String::new(),
+            collections: Vec::new(),
             scopes: read(),
             requests_per_minute: 0,
         }
@@ -66,7 +61,7 @@ fn read() -> Vec<KeyScope> {
     vec![KeyScope::Read]
 }
 
-/// All keys.
+/// The configured keys. Without keys, every client that can connect may read and ask.
 pub struct ApiKeys(Vec<ApiKey>);
 
 struct ApiKey {
@@ -75,46 +70,40 @@ struct ApiKey {
     rate_limit: Mutex<KeyRateLimit>,
 }
 
-/// Requests a key has left: a minute's worth at most, growing evenly.
+// Token bucket: refills evenly, holds at most one minute's requests.
 struct KeyRateLimit {
-    /// Thousandths of requests.
+    // Thousandths of requests, so that slow rates refill without rounding to zero.
     remaining_milli: u64,
     refilled_at: Millis,
 }
 
-/// What a request may do.
+/// What an authorized request may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rights {
-    /// What it may read.
     pub collections: CollectionScope,
-    /// Whether a model may be asked for it.
     pub ask: bool,
-    /// Whether it may submit and remove documents.
     pub write: bool,
 }
 
-/// What a request may read.
+/// The collections a request may read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CollectionScope {
-    /// Every collection.
     All,
-    /// These.
     Only(Vec<String>),
 }
 
-/// Why a key does not open.
+/// Why a key is not authorized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthError {
-    /// It is none, or there is none.
+    /// The key is missing or not configured.
     Unknown,
-    /// It may not read.
+    /// The key lacks the scope `read`.
     MissingScope,
-    /// It has asked often enough; so many seconds on it may again.
+    /// The rate limit is exhausted; retry after this many seconds.
     RateLimited(u64),
 }
 
 impl ApiKeys {
-    /// The keys as configured.
     pub fn from_settings(settings: &[KeySettings]) -> Result<Self, InvalidKey> {
         settings
             .iter()
@@ -144,8 +133,9 @@ impl ApiKeys {
         self.0.is_empty()
     }
 
-    /// What the bearer of `key` may do now. Digests are compared in constant time, all of them. Where no keys are, anyone
-    /// who can connect reads and asks, and writes where `open`.
+    /// The rights of `key` at `now_ms`; counts one request against its rate limit.
+    ///
+    /// Without configured keys, every client may read and ask, and may write if `open`.
     pub fn authorize(
         &self,
         key: Option<&str>,
@@ -160,12 +150,13 @@ impl ApiKeys {
             });
         }
         let digest = blake3::hash(key.ok_or(AuthError::Unknown)?.as_bytes());
-        let fitting = self
+        // `blake3::Hash` compares in constant time. All keys are compared, so timing does not tell the position of a match.
+        let matching = self
             .0
             .iter()
             .filter(|candidate| candidate.digest == digest)
             .collect::<Vec<_>>();
-        let key = fitting.first().ok_or(AuthError::Unknown)?;
+        let key = matching.first().ok_or(AuthError::Unknown)?;
         let may = |scope| key.settings.scopes.contains(&scope);
         if !may(KeyScope::Read) {
             return Err(AuthError::MissingScope);
@@ -184,7 +175,7 @@ impl ApiKeys {
         })
     }
 
-    /// Whether no key may ask, though there are keys.
+    /// Whether keys are configured and none has the scope `ask`.
     pub fn is_asking_disabled(&self) -> bool {
         !self.is_empty()
             && !self
@@ -195,7 +186,6 @@ impl ApiKeys {
 }
 
 impl ApiKey {
-    /// Takes one request from the purse.
     fn take_request(&self, now_ms: Millis) -> Result<(), AuthError> {
         let per_minute = u64::from(self.settings.requests_per_minute);
         if per_minute == 0 {
@@ -206,7 +196,7 @@ impl ApiKey {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let grown = now_ms.saturating_sub(rate_limit.refilled_at).min(60_000) * per_minute / 60;
-        // Less than a thousandth stays on the clock.
+        // Keep the refill time when the growth rounds to zero, so that frequent requests cannot stop the refill.
         if grown > 0 {
             rate_limit.remaining_milli =
                 (rate_limit.remaining_milli + grown).min(1_000 * per_minute);
@@ -227,13 +217,12 @@ impl ApiKey {
 }
 
 impl CollectionScope {
-    /// What a request may read, as the gate has noted it.
+    /// The collections of an admitted request; none if it passed no access control.
     pub fn from_parts(parts: &Parts) -> &Self {
         static NOTHING: CollectionScope = CollectionScope::Only(Vec::new());
         RequestPermit::from_parts(parts).map_or(&NOTHING, |permit| &permit.rights().collections)
     }
 
-    /// Whether a collection may be read.
     pub fn allows(&self, collection: &Collection) -> bool {
         match self {
             CollectionScope::All => true,

@@ -13,7 +13,7 @@ use crate::problem::Problem;
 /// The most hits or documents that one reply lists.
 pub const MAX_LIMIT: usize = 500;
 
-/// The body as what it is to be.
+/// Parses a JSON body. Query parameters are refused.
 pub fn parse_body<T: DeserializeOwned>(
     parts: &Parts,
     body: Result<Bytes, BytesRejection>,

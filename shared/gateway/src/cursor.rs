@@ -1,26 +1,26 @@
-//! Where a listing goes on: opaque, and good for the same question only.
+//! Opaque pagination cursors, bound to the filters of their listing.
 
 use crate::problem::Problem;
 
-/// A place in a listing as text; it goes on `under` the same filters only.
+/// Encodes a position. The cursor is valid only with the same filters (`under`).
 pub fn encode(under: &str, place: &str) -> String {
     let text = format!("{}\n{place}", digest(under));
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The place in a cursor; a wrong one is never page one.
+/// Decodes a position. An invalid cursor is an error, never the first page.
 pub fn decode(text: &str, under: &str) -> Result<String, Problem> {
     decode_position(text, under).ok_or_else(invalid)
 }
 
-/// The hits to pass over that a cursor names; none without a cursor.
+/// The number of hits to skip; 0 without a cursor.
 pub fn decode_offset(cursor: Option<String>, under: &str) -> Result<usize, Problem> {
     cursor.map_or(Ok(0), |text| {
         decode(&text, under)?.parse().map_err(|_| invalid())
     })
 }
 
-/// What is answered to a cursor that is none, or whose place is gone.
+/// The problem for a cursor that is malformed, from another listing, or whose position no longer exists.
 pub fn invalid() -> Problem {
     let detail =
         "the cursor is not one of this listing: what is asked must stay the same from page to page";

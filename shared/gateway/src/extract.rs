@@ -1,4 +1,4 @@
-//! What every route begins and ends with: the parameters of a request, the collection it means, and an answer in JSON.
+//! Extractors and responses shared by the routes: the requested collection and document, and JSON responses.
 
 use std::sync::Arc;
 
@@ -7,6 +7,8 @@ use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use stemma_archive::archive::spawn_cpu;
+use stemma_archive::{ApiError, Archive, DocumentInfo};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::DocId;
 use utoipa::ToSchema;
@@ -15,15 +17,11 @@ use crate::auth::CollectionScope;
 use crate::parameters::Parameters;
 use crate::problem::Problem;
 use crate::state::AppState;
-use stemma_archive::archive::spawn_cpu;
-use stemma_archive::{ApiError, Archive, DocumentInfo};
 
-/// The most items of a list.
 pub const MAX_LIMIT: usize = 500;
-/// Items of a list, where the request does not say how many.
 const DEFAULT_LIMIT: usize = 50;
 
-/// A request whose collection is known: its reader, and the parameters that were not read yet.
+/// A request with its opened collection and the parameters not read yet.
 pub struct ArchiveRequest {
     pub archive: Arc<Archive>,
     pub parameters: Parameters,
@@ -60,7 +58,7 @@ impl FromRequestParts<AppState> for ArchiveRequest {
 }
 
 impl ArchiveRequest {
-    /// A named part of the path.
+    /// A path parameter; empty if the route does not have it.
     pub fn segment(&self, name: &str) -> &str {
         self.segments
             .iter()
@@ -69,7 +67,7 @@ impl ArchiveRequest {
             .unwrap_or_default()
     }
 
-    /// How many items are asked for.
+    /// `limit`, 1 to [`MAX_LIMIT`], or the default.
     pub fn limit(&mut self) -> Result<usize, Problem> {
         match self.parameters.number("limit")?.unwrap_or(DEFAULT_LIMIT) {
             limit @ 1..=MAX_LIMIT => Ok(limit),
@@ -81,18 +79,18 @@ impl ArchiveRequest {
         }
     }
 
-    /// The document in the path, once all parameters are read: an id, a name or a path.
+    /// The document in the path (id, name or path). Fails if a parameter was not read.
     pub fn document(&self) -> Result<&CatalogDocument, Problem> {
         self.parameters.reject_unknown()?;
         self.path_document()
     }
 
-    /// The same whatever else was sent.
+    /// Like [`Self::document`], but ignores other parameters.
     pub fn path_document(&self) -> Result<&CatalogDocument, Problem> {
         find_document(&self.archive, self.segment("doc")).map_err(Problem::from)
     }
 
-    /// The document in the path, where it has a tree.
+    /// Like [`Self::document`], for documents with a published tree.
     pub fn published_document(&self) -> Result<&CatalogDocument, HandlerError> {
         let listed = self.document()?;
         if listed.entry().is_some() {
@@ -106,7 +104,7 @@ impl ArchiveRequest {
     }
 }
 
-/// The document of an id, a name or a path.
+/// Finds a document by id, name or path.
 pub fn find_document<'a>(archive: &'a Archive, doc: &str) -> Result<&'a CatalogDocument, ApiError> {
     let by_id = doc
         .parse::<DocId>()
@@ -118,18 +116,16 @@ pub fn find_document<'a>(archive: &'a Archive, doc: &str) -> Result<&'a CatalogD
     )
 }
 
-/// Why a handler ends before its end.
+/// An early response of a handler.
 pub enum HandlerError {
-    /// The request is wrong, or cannot be answered.
     Problem(Problem),
-    /// The document is known and has no tree: its state is the answer.
+    /// The document has no tree; the response is its state.
     NotReady(Box<NotReady>),
 }
 
-/// What a handler answers.
 pub type HandlerResult = Result<Response, HandlerError>;
 
-/// What is asked of a tree, or what state the document is in where it has none.
+/// A response from a tree, or the state of a document without one.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum MaybeReady<T> {
@@ -137,12 +133,12 @@ pub enum MaybeReady<T> {
     No(Box<NotReady>),
 }
 
-/// A document that is known and has no tree yet, or never will have.
+/// A document without a tree, because processing is not finished or failed.
 #[derive(Serialize, ToSchema)]
 pub struct NotReady {
     /// Always false.
     ready: bool,
-    /// Its state, and how it failed.
+    /// State and failure of the document.
     document: DocumentInfo,
 }
 
@@ -169,7 +165,7 @@ impl IntoResponse for HandlerError {
     }
 }
 
-/// An answer in JSON. Trees are megabytes: written off the threads that serve IO.
+/// A JSON response. Serialized off the async workers, because trees can have megabytes.
 pub async fn json<T: Serialize + Send + 'static>(value: T) -> HandlerResult {
     let body = spawn_cpu(move || serde_json::to_vec(&value))
         .await

@@ -1,5 +1,5 @@
-//! Who may come to a server that asks for no key: this machine, under a name that is its own. A page in a browser could
-//! otherwise lead its own name here (DNS rebinding) and read, spend and remove as if it were the person before it.
+//! `Host`/`Origin` allow-list for servers without API keys. Otherwise a web page could reach the local server through DNS
+//! rebinding and read, spend and delete with the user's access.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,10 +8,9 @@ use axum::http::header;
 
 use crate::problem::Problem;
 
-/// Names that are this machine's wherever it listens.
 const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// The names under which a server is called, and the web pages that may call it.
+/// Accepted host names and web origins.
 #[derive(Debug, Clone)]
 pub struct HostGuard {
     hosts: Vec<String>,
@@ -19,7 +18,7 @@ pub struct HostGuard {
 }
 
 impl HostGuard {
-    /// Those of a server at `listen`: its own names, `hosts`, and pages of `origins`.
+    /// Accepts loopback names, the address of `listen`, and the configured `hosts` and `origins`.
     pub fn new(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Self {
         let own = LOOPBACK_HOSTS.map(str::to_owned).into_iter();
         let address = Some(listen.ip())
@@ -31,17 +30,16 @@ impl HostGuard {
         }
     }
 
-    /// The names, without ports where any port is meant.
+    /// Host names; one without a port matches any port.
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
-    /// The web pages.
     pub fn origins(&self) -> &[String] {
         &self.origins
     }
 
-    /// Lets a request pass that calls the server by one of its names and comes from no other web page.
+    /// Refuses a request with an unknown `Host` or `Origin`.
     pub fn check(&self, request: &Request) -> Result<(), Problem> {
         let text = |name| {
             request
@@ -90,7 +88,7 @@ impl HostGuard {
             _ => host.as_str(),
         };
         let bare = name.trim_start_matches('[').trim_end_matches(']');
-        // 127.0.0.2 is this machine, too.
+        // All of 127.0.0.0/8 is loopback, not only 127.0.0.1.
         self.hosts.iter().any(|allowed: &String| {
             [host.as_str(), name, bare].contains(&allowed.to_ascii_lowercase().as_str())
         }) || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())

@@ -1,29 +1,26 @@
-//! Forms with files (`multipart/form-data`, RFC 7578), as far as one document with a few fields needs them.
+//! Minimal `multipart/form-data` (RFC 7578) parser for one document and a few fields, in memory.
 
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 
-/// Fields of a form at most, and bytes of the head of each.
 const MAX_FIELDS: usize = 64;
 const MAX_HEAD_BYTES: usize = 8 << 10;
 
-/// One field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormField {
     pub name: String,
-    /// Of a file: what it was called.
+    /// Only for files.
     pub file_name: Option<String>,
     pub bytes: Bytes,
 }
 
 impl FormField {
-    /// The value of a field that is no file.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 }
 
-/// The fields of a form; `None` where the body is none, is torn, or has too many.
+/// Parses the fields of a form. `None` if it is malformed, truncated or has too many fields.
 pub fn parse_form(headers: &HeaderMap, body: &Bytes) -> Option<Vec<FormField>> {
     let boundary = boundary(headers.get(header::CONTENT_TYPE)?.to_str().ok()?)?;
     let mark = format!("--{boundary}").into_bytes();
@@ -68,7 +65,7 @@ fn boundary(kind: &str) -> Option<String> {
     (1..=70).contains(&boundary.len()).then_some(boundary)
 }
 
-/// `name="value"` or `name=value` behind a semicolon; quotes inside are written `%22`, or behind a backslash.
+// `; name="value"` or `; name=value`. Clients escape quotes as `%22` (browsers) or with a backslash (RFC 2183).
 fn parameter(text: &str, name: &str) -> Option<String> {
     let mut rest = text;
     while let Some((_, next)) = rest.split_once(';') {
@@ -104,7 +101,6 @@ fn parameter(text: &str, name: &str) -> Option<String> {
     None
 }
 
-/// Where `wanted` stands in `body` from `from` on.
 fn find_bytes(body: &[u8], needle: &[u8], from: usize) -> Option<usize> {
     let first = *needle.first()?;
     let rest = body.get(from..)?;

@@ -1,12 +1,11 @@
-//! The query part of a URL: each parameter is asked for by name, and one that no one asked for is an error.
+//! URL query parameters. Handlers take each by name; a parameter that remains is an error.
 
 use crate::problem::Problem;
 
-/// Parameters that were sent and not yet read.
+/// The parameters not read yet.
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// Reads `a=1&b=2`.
     pub fn from_query(query: Option<&str>) -> Result<Self, Problem> {
         let pair = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -26,13 +25,12 @@ impl Parameters {
         })
     }
 
-    /// A parameter's value; the first where it was sent twice.
+    /// Takes a parameter. If it was sent twice, the second one remains.
     pub fn text(&mut self, name: &str) -> Option<String> {
         let at = self.0.iter().position(|(sent, _)| sent == name)?;
         Some(self.0.remove(at).1)
     }
 
-    /// A whole number.
     pub fn number(&mut self, name: &str) -> Result<Option<usize>, Problem> {
         self.text(name)
             .map(|text| {
@@ -42,7 +40,7 @@ impl Parameters {
             .transpose()
     }
 
-    /// `true` or `false`; false where it was not sent.
+    /// `true` or `false`; defaults to false.
     pub fn flag(&mut self, name: &str) -> Result<bool, Problem> {
         match self.text(name).as_deref() {
             None | Some("false") => Ok(false),
@@ -55,7 +53,7 @@ impl Parameters {
         }
     }
 
-    /// Complains of what no one asked for.
+    /// Fails if a parameter was not read.
     pub fn reject_unknown(&self) -> Result<(), Problem> {
         match self.0.first() {
             None => Ok(()),
@@ -71,7 +69,7 @@ impl Parameters {
     }
 }
 
-/// `%41+b` is `A b`; `None` where that is no UTF-8.
+// `%41+b` is `A b`; `None` if the result is not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,32 +1,28 @@
-//! What is wrong with a request, as `application/problem+json` (RFC 9457).
+//! Error responses as `application/problem+json` (RFC 9457).
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use utoipa::ToSchema;
-
 use stemma_answers::AnswerError;
 use stemma_archive::ApiError;
+use utoipa::ToSchema;
 
-/// An answer that is none: status, stable code, one sentence, what to do.
+/// An error response: status, stable code, message and next step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Problem(Box<ProblemBody>);
 
-/// What is written of a problem.
+/// A problem (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemBody {
     /// `https://…/errors/{code}`, relative.
     #[serde(rename = "type")]
     kind: String,
-    /// The status in words.
+    /// The reason phrase of the status.
     title: &'static str,
-    /// The status.
     status: u16,
-    /// One sentence.
     detail: String,
-    /// Stable code.
     code: &'static str,
     /// What to do: a request, a command or a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,33 +36,30 @@ pub struct ProblemBody {
     /// Which parts of the request are wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldError>,
-    /// Said beside the body.
+    // Sent as response headers.
     #[serde(skip)]
     headers: Vec<(HeaderName, String)>,
-    /// What the store said, for the log alone: it may name keys and addresses.
+    // For the log only: errors of the store may contain keys and addresses.
     #[serde(skip)]
     cause: Option<String>,
 }
 
-/// A part of a request that is wrong.
+/// An invalid part of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FieldError {
     /// JSON pointer into the body, or the name of a parameter.
     pointer: String,
-    /// What is wrong with it.
     detail: String,
 }
 
-/// A problem in the shape OpenAI's clients read.
+/// A problem in OpenAI's error format.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OpenAiProblem {
     error: OpenAiError,
 }
 
-/// What is wrong.
 #[derive(Debug, Serialize, ToSchema)]
 struct OpenAiError {
-    /// One sentence.
     message: String,
     /// `invalid_request_error`, `authentication_error`, `permission_error`, `rate_limit_error`, `server_error`.
     #[serde(rename = "type")]
@@ -75,14 +68,12 @@ struct OpenAiError {
     code: &'static str,
     /// The part of the request that is wrong.
     param: Option<String>,
-    /// What to do.
     next: Option<String>,
     /// Names the request in the server's log.
     trace_id: String,
 }
 
 impl Problem {
-    /// A problem of this status.
     pub fn new(status: u16, code: &'static str, detail: impl Into<String>) -> Self {
         let title = StatusCode::from_u16(status)
             .ok()
@@ -103,7 +94,7 @@ impl Problem {
         }))
     }
 
-    /// A parameter, or part of the body, that has the wrong form.
+    /// An invalid parameter or body field; `pointer` is its name or JSON pointer.
     pub fn parameter(status: u16, pointer: &str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         let wrong = FieldError {
@@ -115,34 +106,29 @@ impl Problem {
         problem
     }
 
-    /// The same with a next step.
     #[must_use]
     pub fn with_next(mut self, next: impl Into<String>) -> Self {
         self.0.next = Some(next.into());
         self
     }
 
-    /// The same with a header.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.0.headers.push((name, value.into()));
         self
     }
 
-    /// The same, to be asked again after so many seconds.
     #[must_use]
     pub fn with_retry_after(self, seconds: u64) -> Self {
         self.with_header(header::RETRY_AFTER, seconds.to_string())
     }
 
-    /// The same under the name of its request.
     #[must_use]
     pub fn with_trace_id(mut self, trace_id: String) -> Self {
         self.0.trace_id = trace_id;
         self
     }
 
-    /// The same in the shape OpenAI's clients read.
     pub fn as_openai(&self) -> OpenAiProblem {
         let kind = match self.0.status {
             401 => "authentication_error",
@@ -176,17 +162,15 @@ impl Problem {
         }
     }
 
-    /// Its stable code.
     pub fn code(&self) -> &'static str {
         self.0.code
     }
 
-    /// What is for the log alone.
+    /// The detail for the log. Never send it to clients.
     pub fn cause(&self) -> &str {
         self.0.cause.as_deref().unwrap_or(&self.0.detail)
     }
 
-    /// Whether the server, not the request, is at fault.
     pub fn is_server_error(&self) -> bool {
         self.0.status >= 500
     }
@@ -239,12 +223,13 @@ impl IntoResponse for Problem {
                 headers.insert(name, value);
             }
         }
-        response.extensions_mut().insert(self); // the gate writes it again, with the name of the request
+        response.extensions_mut().insert(self);
+        // The middleware writes the body again, with the trace id.
         response
     }
 }
 
-/// Whether requests to this path are answered, and refused, in this shape.
+/// Whether clients of this path expect OpenAI's error format.
 pub fn is_openai_path(path: &str) -> bool {
     matches!(
         path,
@@ -252,7 +237,7 @@ pub fn is_openai_path(path: &str) -> bool {
     ) || path.starts_with("/v1/models/")
 }
 
-/// A question that is not answered.
+/// The problem for a failed question.
 pub fn answer_problem(error: AnswerError) -> Problem {
     match error {
         AnswerError::Search(error) => ApiError::from(error).into(),

@@ -1,4 +1,4 @@
-//! OpenAPI schemas that several surfaces use, for values that other crates serialize.
+//! OpenAPI schemas shared by the surfaces, for values that other crates serialize.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, SchemaType};
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The citation object: made by another crate, and described here.
+/// Schema of [`stemma_answers::Citation`].
 pub enum CitationObject {}
 
 impl PartialSchema for CitationObject {
@@ -43,7 +43,7 @@ impl ToSchema for CitationObject {
     }
 }
 
-/// A server-sent event, as streams have them.
+/// Schema of a server-sent event.
 pub enum FrameObject {}
 
 impl PartialSchema for FrameObject {
@@ -66,12 +66,12 @@ impl ToSchema for FrameObject {
     }
 }
 
-/// A schema as it is written; the tests look at each.
+// Falls back to "any value"; a test in the query service checks that every schema parses.
 pub fn schema_from_json(schema: &Value) -> RefOr<Schema> {
     Schema::deserialize(schema).map_or_else(|_| RefOr::T(anything()), RefOr::T)
 }
 
-/// What the claims of an answer rest on.
+/// Schema of a list of citations.
 pub fn citations() -> Schema {
     Schema::Array(
         ArrayBuilder::new()
@@ -80,7 +80,6 @@ pub fn citations() -> Schema {
     )
 }
 
-/// Any value.
 pub fn anything() -> Schema {
     Schema::Object(
         ObjectBuilder::new()

@@ -1,9 +1,9 @@
-//! Answers told as server-sent events, and told on where a stream broke off.
+//! Answers as server-sent events, with resumption after `Last-Event-ID`.
 //!
-//! The id of an event is `{answer}.{n}.{digest}`: the answer that was asked for, its place from 1, and eight hexadecimal digits over all
-//! that was told up to it. Two tellings of one answer have the same ids, whenever and by whatever server they are told; a telling that went
-//! another way (the model stayed away then, and not now) has others from there on. So an id either is one of this telling, which
-//! goes on behind it, or it is not, and all is told from the beginning: nothing is skipped, and no two tellings are spliced.
+//! An event id is `{answer}.{n}.{digest}`: answer id, position from 1, and eight hexadecimal digits over all events so far.
+//! Identical runs have identical ids on every server; a run that differs (the model was unavailable) has other ids from that
+//! event on. A resume id from the same run continues after it; any other id restarts from event 1. So no event is skipped,
+//! and runs never mix.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,10 +19,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::admission::ConcurrencyPermit;
 
-/// Hexadecimal digits of what was told so far.
 const DIGEST_DIGITS: usize = 8;
 
-/// What is told of an answer while it is made, to its end: `done` or `error`. It is made to its end also where no one listens.
+/// The events of a new answer up to `done` or `error`. Generation continues when the client disconnects.
 pub fn stream_answer(
     env: &Env,
     place: ConcurrencyPermit,
@@ -35,11 +34,11 @@ pub fn stream_answer(
         let ended = answerer.answer(&question, &mut events).await;
         events.finish(ended);
     };
-    drop(env.spawn(answering)); // ends with the answer
+    drop(env.spawn(answering)); // detached: ends with the answer
     receiver
 }
 
-/// What is told of an answer that is being made already, from its beginning; of one that has ended meanwhile, what is stored.
+/// All events of an answer in progress; those of the stored answer if it finished meanwhile.
 pub fn stream_in_progress(
     env: &Env,
     answerer: Arc<dyn Answerer>,
@@ -63,11 +62,11 @@ pub fn stream_in_progress(
         };
         events.finish(ended);
     };
-    drop(env.spawn(following)); // ends with the answer
+    drop(env.spawn(following)); // detached: ends with the answer
     receiver
 }
 
-/// Passes on what it hears, and knows whether that has come to its end.
+// Forwards events, and remembers whether a terminal event was sent.
 struct TerminalSink {
     sender: UnboundedSender<AnswerEvent>,
     ended: bool,
@@ -90,10 +89,10 @@ impl TerminalSink {
         )
     }
 
-    /// Says what went wrong, where that was not told.
+    // Sends an error event unless the answerer sent one itself.
     fn finish(&mut self, ended: Result<Answer, AnswerError>) {
         let Err(error) = ended else { return };
-        tracing::info!(%error, "a question was not answered");
+        tracing::info!(%error, "question failed");
         if !self.ended {
             self.send(AnswerEvent::Error {
                 code: error.code().to_owned(),
@@ -110,7 +109,7 @@ impl EventSink for TerminalSink {
     }
 }
 
-/// A sentence for who asked: what a store says may name keys and addresses.
+// Errors of the store may contain keys and addresses.
 fn public_message(error: &AnswerError) -> String {
     if error.code() == "store.unreadable" {
         "the store cannot be read".into()
@@ -123,7 +122,7 @@ fn is_terminal(event: &AnswerEvent) -> bool {
     matches!(event, AnswerEvent::Done(_) | AnswerEvent::Error { .. })
 }
 
-/// A stream of events, from behind `Last-AnswerEvent-ID` on. A comment every fifteen seconds keeps the connection.
+/// An event stream that resumes after `Last-Event-ID`. A comment every 15 s keeps the connection open.
 pub fn sse_response(
     id: &str,
     events: impl Stream<Item = AnswerEvent> + Send + 'static,
@@ -138,7 +137,7 @@ pub fn sse_response(
         .into_response()
 }
 
-/// The same of an answer that is stored: who has heard its end, and asks again as an `EventSource` does, is told to stop (204).
+/// The events of a stored answer; 204 after the last event, which stops an `EventSource` from reconnecting.
 pub fn stored_response(id: &str, answer: &Answer, headers: &HeaderMap) -> Response {
     let events = answer.events();
     let mut ids = SseCursor::new(id, &HeaderMap::new());
@@ -155,15 +154,15 @@ fn last_event(headers: &HeaderMap) -> Option<&str> {
         .and_then(|value| value.to_str().ok())
 }
 
-/// How far the telling of an answer is.
+// Position in the event stream of an answer.
 struct SseCursor {
     answer: String,
     number: usize,
-    /// Over all that was told so far.
+    // Over all events so far.
     digest: String,
-    /// The number and the id of the event that was heard last, until it is met.
+    // Number and id of the client's last event; `None` once the stream reached it.
     resume_from: Option<(usize, String)>,
-    /// What was not told because it was heard already, if the id is one of this telling.
+    // Events withheld because the client has them, if its id turns out to be of this run.
     pending: Vec<Frame>,
 }
 
@@ -183,12 +182,11 @@ impl SseCursor {
             answer: answer.to_owned(),
             number: 0,
             digest: String::new(),
-            resume_from: resume_from,
+            resume_from,
             pending: Vec::new(),
         }
     }
 
-    /// The id of the next event.
     fn next_id(&mut self, event: &AnswerEvent) -> String {
         self.number += 1;
         let hashed = format!(
@@ -202,7 +200,7 @@ impl SseCursor {
         format!("{}.{}.{}", self.answer, self.number, self.digest)
     }
 
-    /// What is told now that this event has come. The end is always told.
+    // The frames to send for this event. A terminal event is always sent, so that the stream ends properly.
     fn push(&mut self, event: &AnswerEvent) -> Vec<Frame> {
         let id = self.next_id(event);
         let met = self
@@ -234,7 +232,7 @@ fn frame(id: &str, event: &AnswerEvent) -> Frame {
         .data(data.to_string())
 }
 
-/// What makes an event this one, whenever it is told: what it cost is another thing each time.
+// The part of an event that is equal in every run. Usage is excluded: costs and times differ.
 fn stable_content(event: &AnswerEvent) -> String {
     match event {
         AnswerEvent::Route(route) => {
@@ -262,7 +260,6 @@ mod tests {
         AnswerEvent::Delta { text: text.into() }
     }
 
-    /// A telling without its end, and its end.
     fn event_sequence(texts: &[&str]) -> Vec<AnswerEvent> {
         let end = AnswerEvent::Error {
             code: "answer.failed".into(),
@@ -276,7 +273,7 @@ mod tests {
         events.iter().map(|event| cursor.next_id(event)).collect()
     }
 
-    /// How many frames are told at each event to who has heard `last`.
+    // Frames sent per event to a client whose last event was `last`.
     fn stream_answer(events: &[AnswerEvent], last: &str) -> Vec<usize> {
         let headers = HeaderMap::from_iter([(
             "last-event-id".parse().unwrap(),
@@ -299,7 +296,7 @@ mod tests {
         assert_eq!(
             stream_answer(&good, &own[3]),
             [0, 0, 0, 1],
-            "the end is always told"
+            "the terminal event is always sent"
         );
         let other = ids("a-1", &degraded);
         assert_eq!(
@@ -309,12 +306,12 @@ mod tests {
         assert_eq!(
             stream_answer(&good, &other[0]),
             [0, 1, 1, 1],
-            "the same until there"
+            "both runs are equal up to this event"
         );
         assert_eq!(
             stream_answer(&good, &other[2]),
             [0, 0, 3, 1],
-            "another way: from the beginning"
+            "another run restarts from event 1"
         );
         for strange in [
             "a-2.2.00000000",
@@ -334,7 +331,7 @@ mod tests {
         assert_eq!(
             stream_answer(&good, "a-1.99999.00000000"),
             [0, 0, 0, 4],
-            "beyond the end"
+            "an id after the last event"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What handlers of every surface read from.
+//! Shared state of the handlers.
 
 use std::sync::Arc;
 
@@ -15,18 +15,16 @@ use crate::auth::CollectionScope;
 use crate::problem::Problem;
 use crate::uploads::UploadPort;
 
-/// What a server may use beside the store: without it, routes that need it refuse and say so.
+/// Optional dependencies. Routes that need a missing one return a problem.
 #[derive(Clone, Default)]
 pub struct ServerDeps {
-    /// Who answers questions in words.
     pub answerers: Option<Arc<dyn AnswererFactory>>,
-    /// What routes questions by meaning, for each collection that has such.
+    /// Per collection that has embeddings.
     pub semantic_routers: Vec<(Collection, Arc<SemanticRouter>)>,
-    /// Takes documents in, and removes them.
+    /// Accepts and removes documents.
     pub uploads: Option<Arc<dyn UploadPort>>,
 }
 
-/// What handlers answer from.
 #[derive(Clone)]
 pub struct AppState {
     pub env: Env,
@@ -34,11 +32,11 @@ pub struct AppState {
     pub deps: ServerDeps,
 }
 
-/// A path, and what answers there by its methods.
+/// A path and its method router.
 pub type Route = (&'static str, MethodRouter<AppState>);
 
 impl AppState {
-    /// The collection a request means, as far as its key reaches.
+    /// Opens the requested collection, or the first visible one.
     pub fn archive(
         &self,
         reach: &CollectionScope,
@@ -69,7 +67,6 @@ impl AppState {
         })
     }
 
-    /// Who answers questions in words over the collection of a reader.
     pub fn answerer(&self, archive: &Arc<Archive>) -> Result<Arc<dyn Answerer>, Problem> {
         self.deps
             .answerers
@@ -82,7 +79,6 @@ impl AppState {
         })
     }
 
-    /// The collections a key reaches.
     pub fn visible_collections(&self, reach: &CollectionScope) -> Vec<&Collection> {
         self.collections
             .collections()
@@ -91,7 +87,6 @@ impl AppState {
             .collect()
     }
 
-    /// What answers questions over the collection of a reader.
     pub fn searcher<'a>(&self, archive: &'a Archive) -> &'a dyn SearchService {
         archive
     }

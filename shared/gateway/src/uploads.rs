@@ -1,5 +1,5 @@
-//! The way of a server to the ingestion path, where it is given one. The query service itself only reads: it hands over
-//! bytes and ids, and looks at what is published.
+//! Port from the server to the ingestion path. The query service itself only reads: it passes on bytes and ids, and reads
+//! what is published.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,23 @@ use async_trait::async_trait;
 use axum::http::header;
 use axum::http::request::Parts;
 use bytes::Bytes;
+use stemma_archive::ApiError;
 use stemma_document::{Collection, DocId};
 
 use crate::admission::RequestPermit;
 use crate::problem::Problem;
 use crate::state::AppState;
-use stemma_archive::ApiError;
 
-/// Takes documents in, and removes them.
+/// Accepts and removes documents.
 #[async_trait]
 pub trait UploadPort: Send + Sync {
-    /// The largest document in bytes.
     fn max_bytes(&self) -> u64;
 
-    /// Takes a document in: it becomes a job, and is worked on after this has returned. One of the same path is a new
-    /// version of it, or, with the same bytes, itself.
+    /// Submits a document as a job, which runs after this returns. A document with a known path becomes a new version; with
+    /// the same bytes, nothing changes.
     ///
     /// # Errors
-    /// [`ApiError`] where it is none that can be read, or the store is away.
+    /// [`ApiError`] if the document cannot be read or the store is unavailable.
     async fn submit(
         &self,
         collection: &Collection,
@@ -34,32 +33,27 @@ pub trait UploadPort: Send + Sync {
     /// Removes a document.
     ///
     /// # Errors
-    /// [`ApiError`] where the store is away.
+    /// [`ApiError`] if the store is unavailable.
     async fn remove(&self, collection: &Collection, doc: DocId) -> Result<(), ApiError>;
 }
 
-/// A document that was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upload {
-    /// Folders and name, `/`-separated, without a slash before them; no segment is empty, `.` or `..`.
+    /// Folders and name, `/`-separated, without a leading slash; no segment is empty, `.` or `..`.
     pub path: String,
-    /// Its bytes.
     pub bytes: Bytes,
-    /// Facts that are stated about it, by their names.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadReceipt {
     /// The document.
     pub doc: DocId,
-    /// The job that works on it.
     pub job: String,
 }
 
-/// The way in, for who may use it. A request says a key even where none is needed: a web page of another site cannot
-/// send that header without being asked for leave first.
+/// The upload port, for requests with write access.
+// A key header is required even on servers without keys: a cross-site page cannot send it without a CORS preflight.
 pub fn upload_port<'a>(site: &'a AppState, parts: &Parts) -> Result<&'a dyn UploadPort, Problem> {
     let Some(intake) = &site.deps.uploads else {
         let detail = "this server only reads: documents are ingested and removed elsewhere";

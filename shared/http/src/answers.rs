@@ -1,4 +1,4 @@
-//! Answers in words: asked, streamed, and read again by their ids.
+//! Question answering: ask, stream, and read stored answers.
 
 use std::time::Duration;
 
@@ -9,11 +9,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use stemma_answers::{
-    self, AnswerLimits, AnswerMode, CitationPolicy, ConversationTurn, MAX_EARLIER,
-    RetrievalStrategy,
+    AnswerLimits, AnswerMode, CitationPolicy, ConversationTurn, MAX_EARLIER, RetrievalStrategy,
 };
-use utoipa::ToSchema;
-
 use stemma_archive::SearchRequest;
 use stemma_gateway::AppState;
 use stemma_gateway::accept::{Accept, EVENTS, JSON};
@@ -21,51 +18,48 @@ use stemma_gateway::admission::RequestPermit;
 use stemma_gateway::auth::CollectionScope;
 use stemma_gateway::body::{parse_body, parse_filter};
 use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json};
-use stemma_gateway::problem::Problem;
-use stemma_gateway::problem::answer_problem;
+use stemma_gateway::problem::{Problem, answer_problem};
 use stemma_gateway::sse::{sse_response, stored_response, stream_answer, stream_in_progress};
+use utoipa::ToSchema;
 
-/// How long an answer in one piece is waited for; then its id is the reply.
+// After this the reply is 202 with the answer id.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
-/// After how many seconds it may be ready then.
 const RETRY_AFTER_SECONDS: &str = "2";
 
 /// What `POST /v1/answers` takes.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(example = json!({ "question": "What was revenue?", "where": "fiscal_year>=2015" }))]
 #[serde(deny_unknown_fields)]
-pub(super) struct AnswerRequest {
-    /// The question.
+pub(crate) struct AnswerRequest {
     question: String,
-    /// The first of the server's without.
+    /// Defaults to the server's first collection.
     collection: Option<String>,
-    /// Documents, one Item (`3M_2022_10K#item-7A`), folders or axis paths; all documents without. Nothing widens it.
+    /// Documents, one Item (`3M_2022_10K#item-7A`), folders or axis paths. Defaults to all documents. The answer never uses others.
     #[serde(default)]
     scopes: Vec<String>,
     /// Conditions on documents: text (`form=10-K and fiscal_year>=2020`), or an object (`{"form": "10-K"}`).
     #[serde(rename = "where")]
     #[schema(schema_with = crate::openapi::conditions)]
     filter: Option<serde_json::Value>,
-    /// Only from this Item: 1A, II.1A.
+    /// Limits the answer to an Item: 1A, II.1A.
     item: Option<String>,
-    /// What was said before, oldest first: `{question, answer}`.
+    /// Previous turns, oldest first: `{question, answer}`.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     earlier: Vec<ConversationTurn>,
-    /// How sections are found: `auto`, `ranked`, `lexical`; or with the model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
+    /// Retrieval strategy: `auto`, `ranked`, `lexical`; with a model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
     strategy: Option<String>,
-    /// `search`: find, then answer; `agent`: the model calls tools until it knows enough.
+    /// `search` retrieves sections, then answers; `agent` lets the model call tools.
     #[schema(pattern = "^(search|agent)$")]
     mode: Option<String>,
-    /// `verified`: leave out citations that do not stand on their page.
+    /// `verified` omits citations whose quote is not on the cited page.
     #[schema(pattern = "^(all|verified)$")]
     citations: Option<String>,
-    /// What it may cost.
     #[schema(schema_with = crate::openapi::limits)]
     limits: Option<NamedLimits>,
 }
 
-/// Limits by their names; a list of numbers names none.
+// serde would also read a struct from an array; limits must be an object.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "serde_json::Map<String, serde_json::Value>")]
 struct NamedLimits(AnswerLimits);
@@ -78,10 +72,10 @@ impl TryFrom<serde_json::Map<String, serde_json::Value>> for NamedLimits {
     }
 }
 
-/// An answer that is still being made.
+/// An answer in progress.
 #[derive(Serialize, ToSchema)]
-pub(super) struct AnswerInProgress {
-    /// The id under which it can be read.
+pub(crate) struct AnswerInProgress {
+    /// Id of the answer.
     id: String,
     /// `running`.
     status: &'static str,
@@ -89,15 +83,15 @@ pub(super) struct AnswerInProgress {
 
 /// Ask a question
 ///
-/// Answered from the documents with citations that are checked against their pages; kept, so that the same question over the same
-/// trees has the same answer. With `Accept: text/event-stream` told as it is made: `route, step, section, delta, citation, usage,
-/// done, error`; `Last-Event-ID` goes on behind that event, where it is one of this telling. In one piece, an answer that takes long is a 202 with its id.
+/// Answers from the documents, with citations verified against their pages. Answers are stored: the same question over the
+/// same trees returns the same answer. With `Accept: text/event-stream` it is streamed: `route, step, section, delta, citation, usage,
+/// done, error`; `Last-Event-ID` resumes after that event of the same run. Otherwise a slow answer is a 202 with its id.
 #[utoipa::path(post, path = "/v1/answers", tag = "answers", request_body = AnswerRequest,
     responses(
-        (status = 200, content((crate::openapi::AnswerObject = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream")), description = "the answer, or its events"),
-        (status = 202, body = AnswerInProgress, description = "it is still being made: read it at Location"),
+        (status = 200, content((crate::openapi::AnswerObject = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream")), description = "the answer or its events"),
+        (status = 202, body = AnswerInProgress, description = "in progress: read it at Location"),
     ))]
-pub(super) async fn ask(
+pub(crate) async fn ask(
     site: axum::extract::State<AppState>,
     parts: Parts,
     body: Result<Bytes, BytesRejection>,
@@ -125,7 +119,7 @@ pub(super) async fn ask(
         let _place = place;
         answerer.answer(&question, &mut ()).await
     };
-    let mut answer = site.env.spawn(answering); // ends with the answer, also where its asker has gone
+    let mut answer = site.env.spawn(answering); // detached: generation continues after a disconnect
     match tokio::time::timeout(ANSWER_TIMEOUT, &mut answer).await {
         Ok(Ok(answered)) => json(answered.map_err(answer_problem)?).await,
         Ok(Err(_)) => Err(answer_problem(stemma_answers::AnswerError::Internal).into()),
@@ -135,12 +129,12 @@ pub(super) async fn ask(
 
 /// Read an answer
 ///
-/// As it was given; with `Accept: text/event-stream` as the events of its making, from `Last-Event-ID` on. While it is made: 202, or the
-/// events as they come. 204 to an `EventSource` that has heard the end.
+/// Returns the stored answer, or with `Accept: text/event-stream` its events after `Last-Event-ID`. An answer in progress is
+/// 202 or a live stream. 204 if `Last-Event-ID` is the last event.
 #[utoipa::path(get, path = "/v1/answers/{id}", tag = "answers",
     params(("id" = String, Path, pattern = "^a-[0-9a-f]{16}$"), ("collection" = Option<String>, Query)),
-    responses((status = 200, content((crate::openapi::AnswerObject = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream"))), (status = 202, body = AnswerInProgress, description = "it is still being made"), (status = 204, description = "`Last-Event-ID` is the end")))]
-pub(super) async fn stored(
+    responses((status = 200, content((crate::openapi::AnswerObject = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream"))), (status = 202, body = AnswerInProgress, description = "in progress"), (status = 204, description = "`Last-Event-ID` is the last event")))]
+pub(crate) async fn stored(
     site: axum::extract::State<AppState>,
     parts: Parts,
     request: ArchiveRequest,

@@ -1,75 +1,71 @@
-//! Comparison: two documents side by side.
+//! Document comparison.
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
 use stemma_archive::{CompareRequest, Comparison, MAX_SENTENCES};
-use stemma_gateway::AppState;
 use stemma_gateway::admission::RequestPermit;
 use stemma_gateway::auth::CollectionScope;
 use stemma_gateway::body::parse_body;
-use stemma_gateway::cursor;
 use stemma_gateway::extract::{HandlerResult, json};
 use stemma_gateway::problem::Problem;
+use stemma_gateway::{AppState, cursor};
+use utoipa::ToSchema;
 
-/// Pairs of an answer at most, and where the request does not say.
 const MAX_PAIRS: usize = 500;
 const DEFAULT_PAIRS: usize = 100;
-/// Sentences of each sort, where the request does not say.
 const DEFAULT_SENTENCES: usize = 3;
 
 /// What `POST /v1/comparisons` takes.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CompareBody {
-    /// The document before, or a part of it (`3M_2021_10K#item-7`); without: the filing of the same issuer before `right`.
+pub(crate) struct CompareBody {
+    /// Earlier document or a part of it (`3M_2021_10K#item-7`). Defaults to the issuer's filing before `right`.
     left: Option<String>,
-    /// The document after, or a part of it.
+    /// Later document or a part of it.
     right: String,
-    /// The first of the server's without.
+    /// Defaults to the server's first collection.
     collection: Option<String>,
-    /// Only this Item and all below it: 1A, II.1A.
+    /// Limits the comparison to an Item: 1A, II.1A.
     item: Option<String>,
-    /// Only pairs of these outcomes: `unchanged`, `modified`, `added`, `removed`, `unknown`; all without.
+    /// Outcomes to return: `unchanged`, `modified`, `added`, `removed`, `unknown`. Defaults to all.
     #[serde(default)]
     outcomes: Vec<String>,
-    /// Sentences of each sort (added, removed, reworded) of each pair, 3 without.
+    /// Sentences per kind (added, removed, reworded) and pair. Defaults to 3.
     #[schema(maximum = 20)]
     sentences: Option<usize>,
-    /// Pairs of the answer, 100 without.
+    /// Pairs per page. Defaults to 100.
     #[schema(minimum = 1, maximum = 500)]
     limit: Option<usize>,
-    /// `next_cursor` of the answer before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// Two documents side by side, and where to go on.
+/// A page of a comparison.
 #[derive(Serialize, ToSchema)]
-pub(super) struct ComparisonPage {
+pub(crate) struct ComparisonPage {
     #[serde(flatten)]
     comparison: Comparison,
-    /// Pairs there are, of the outcomes asked for.
+    /// Number of pairs with the requested outcomes.
     total: usize,
-    /// Asks for the next pairs; `null` at the end.
+    /// Cursor of the next page; `null` on the last.
     next_cursor: Option<String>,
 }
 
 /// Compare two documents
 ///
-/// Sections of two documents aligned, in the order of the second: unchanged, modified, added, removed; renamed and moved
-/// besides; with the share of words that changed in each Item. No model is asked.
+/// Aligns the sections of two documents, in the order of the second: unchanged, modified, added or removed, and whether
+/// renamed or moved, with the share of changed words per Item. No model is called.
 #[utoipa::path(post, path = "/v1/comparisons", tag = "search", request_body = CompareBody,
     responses((status = 200, body = ComparisonPage)))]
-pub(super) async fn compare(
+pub(crate) async fn compare(
     site: axum::extract::State<AppState>,
     parts: Parts,
     body: Result<Bytes, BytesRejection>,
 ) -> HandlerResult {
     let request: CompareBody = parse_body(&parts, body)?;
-    RequestPermit::from_parts(&parts)?.upgrade_to_long().await?; // held until it is answered: the texts of two documents are read
+    RequestPermit::from_parts(&parts)?.upgrade_to_long().await?; // reads the text of two documents
     let CompareBody {
         left,
         right,
@@ -111,7 +107,7 @@ pub(super) async fn compare(
         sentences,
     };
     let mut comparison = archive.compare(&sides).await?;
-    // Another version of either document is another list.
+    // The cursor is bound to both versions: a new version changes the pairs.
     let versions = (
         comparison.left.document.version,
         comparison.right.document.version,

@@ -1,15 +1,14 @@
-//! A document: what is known of it, its tree, its Items.
+//! Document details, section trees and Items.
 
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
+use stemma_archive::{ExportFormat, FilingItems, StatResponse, TreeResponse, TreeRow};
 use stemma_catalog::locator::section_locator;
 use stemma_document::SectionId;
-
-use stemma_archive::{ExportFormat, FilingItems, StatResponse, TreeResponse, TreeRow};
 use stemma_gateway::extract::{ArchiveRequest, HandlerError, HandlerResult, MaybeReady, json};
 use stemma_gateway::problem::Problem;
 
-/// Levels of one answer; no tree has as many.
+// Deeper than any tree.
 const MAX_DEPTH: usize = 1_000;
 
 /// What is known of a document
@@ -18,7 +17,7 @@ const MAX_DEPTH: usize = 1_000;
 #[utoipa::path(get, path = "/v1/documents/{doc}", tag = "documents",
     params(("doc" = String, Path), ("collection" = Option<String>, Query)),
     responses((status = 200, body = StatResponse)))]
-pub(super) async fn document(request: ArchiveRequest) -> HandlerResult {
+pub(crate) async fn document(request: ArchiveRequest) -> HandlerResult {
     let label = request.document()?.label.clone();
     json(request.archive.stat(&label).await?).await
 }
@@ -29,17 +28,17 @@ pub(super) async fn document(request: ArchiveRequest) -> HandlerResult {
 #[utoipa::path(get, path = "/v1/documents/{doc}/tree", tag = "documents",
     params(
         ("doc" = String, Path), ("collection" = Option<String>, Query),
-        ("depth" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "levels, all without"),
-        ("node" = Option<String>, Query, pattern = "^[0-9]{4,9}$", description = "only this section and what is below it: 0007"),
-        ("summary" = Option<bool>, Query, description = "with what each section is about"),
-        ("format" = Option<String>, Query, pattern = "^(stemma|pageindex|outline)$", description = "stemma without"),
-        ("If-None-Match" = Option<String>, Header, description = "an ETag: 304 where it is still right"),
+        ("depth" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "levels, defaults to all"),
+        ("node" = Option<String>, Query, pattern = "^[0-9]{4,9}$", description = "only this section and its subsections: 0007"),
+        ("summary" = Option<bool>, Query, description = "include section summaries"),
+        ("format" = Option<String>, Query, pattern = "^(stemma|pageindex|outline)$", description = "defaults to stemma"),
+        ("If-None-Match" = Option<String>, Header, description = "an ETag: 304 if the tree has not changed"),
     ),
     responses(
         (status = 200, content((crate::openapi::TreeAnswer = "application/json"), (String = "text/plain")),
             headers(("ETag" = String))),
-        (status = 304, description = "the tree is the one that is known")))]
-pub(super) async fn tree(mut request: ArchiveRequest, headers: HeaderMap) -> HandlerResult {
+        (status = 304, description = "the tree has not changed")))]
+pub(crate) async fn tree(mut request: ArchiveRequest, headers: HeaderMap) -> HandlerResult {
     let depth = request.parameters.number("depth")?;
     let summary = request.parameters.flag("summary")?;
     let node = request.parameters.text("node");
@@ -101,12 +100,12 @@ pub(super) async fn tree(mut request: ArchiveRequest, headers: HeaderMap) -> Han
 #[utoipa::path(get, path = "/v1/documents/{doc}/items", tag = "documents",
     params(("doc" = String, Path), ("collection" = Option<String>, Query)),
     responses((status = 200, body = MaybeReady<FilingItems>)))]
-pub(super) async fn items(request: ArchiveRequest) -> HandlerResult {
+pub(crate) async fn items(request: ArchiveRequest) -> HandlerResult {
     let label = request.published_document()?.label.clone();
     json(MaybeReady::Yes(request.archive.items(&label).await?)).await
 }
 
-/// The tree as people read it: id, title and place of each section, a line each.
+// One line per section: id, title and pages.
 fn outline(tree: &TreeResponse) -> String {
     tree.sections
         .iter()
@@ -125,7 +124,7 @@ fn outline(tree: &TreeResponse) -> String {
         .collect()
 }
 
-pub(super) fn section_id(text: &str) -> Result<SectionId, HandlerError> {
+pub(crate) fn section_id(text: &str) -> Result<SectionId, HandlerError> {
     Ok(text
         .parse()
         .map_err(|error: stemma_document::ParseIdError| {

@@ -1,40 +1,38 @@
-//! The file-system view over HTTP.
+//! File-system view.
 
 use axum::extract::Request;
 use serde::Serialize;
-use utoipa::ToSchema;
-
 use stemma_archive::{FileListing, FilesOptions};
 use stemma_gateway::cursor;
 use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json};
 use stemma_gateway::problem::Problem;
+use utoipa::ToSchema;
 
-/// Levels of one listing.
 const MAX_DEPTH: usize = 32;
 
-/// A part of a listing.
+/// A page of a file listing.
 #[derive(Serialize, ToSchema)]
-pub(super) struct FileListingPage {
+pub(crate) struct FileListingPage {
     #[serde(flatten)]
     files: FileListing,
-    /// Asks for the next rows; `null` at the end.
+    /// Cursor of the next page; `null` on the last.
     next_cursor: Option<String>,
 }
 
 /// The file-system view
 ///
-/// Folders as ingested, axes that combine (`/@company/3M/@form/10-K`), and what lies in a document: sections, Items,
-/// pages. Whatever a listing prints as `path` can follow `/v1/fs`.
+/// Folders as ingested, combinable axes (`/@company/3M/@form/10-K`), and the contents of documents: sections, Items, pages.
+/// Any `path` of a listing can follow `/v1/fs`.
 #[utoipa::path(get, path = "/v1/fs/{path}", tag = "files",
     params(
         ("path" = String, Path, description = "as printed, percent-encoded or not; empty for the root"),
         ("collection" = Option<String>, Query),
-        ("depth" = Option<u32>, Query, minimum = 1, maximum = 32, description = "levels, 1 without"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "rows of the answer, 50 without"),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the answer before"),
+        ("depth" = Option<u32>, Query, minimum = 1, maximum = 32, description = "levels, defaults to 1"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "rows per page, defaults to 50"),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page"),
     ),
     responses((status = 200, body = FileListingPage)))]
-pub(super) async fn files(mut archive_request: ArchiveRequest, request: Request) -> HandlerResult {
+pub(crate) async fn files(mut archive_request: ArchiveRequest, request: Request) -> HandlerResult {
     let limit = archive_request.limit()?;
     let cursor = archive_request.parameters.text("cursor");
     let depth = archive_request.parameters.number("depth")?.unwrap_or(1);
@@ -44,7 +42,7 @@ pub(super) async fn files(mut archive_request: ArchiveRequest, request: Request)
             Problem::parameter(400, "depth", format!("depth is from 1 to {MAX_DEPTH}")).into(),
         );
     }
-    // As printed, escapes are part of a path: what stands in the URL is tried first, and what it decodes to after it.
+    // Listed paths contain percent escapes, so the raw URL path is tried first, then the decoded one.
     let raw = request
         .uri()
         .path()

@@ -1,77 +1,74 @@
-//! Lists of documents, and what they have in common.
+//! Document lists and facet counts.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use stemma_archive::{ApiError, DocumentInfo};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::facets::{FacetField, normalize_value, value_path};
 use stemma_catalog::filter::Filter;
 use stemma_document::DocId;
-use utoipa::ToSchema;
-
-use stemma_archive::{ApiError, DocumentInfo};
 use stemma_gateway::cursor;
 use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json};
 use stemma_gateway::problem::Problem;
+use utoipa::ToSchema;
 
-/// Which documents are meant; what a cursor stands under.
+// The filters, which also bind the cursor.
 struct DocumentSelection {
     scope: String,
     filter: Filter,
-    /// Words that name, issuer, form or description hold, lower case.
+    // Lower case.
     words: Vec<String>,
     cursor_key: String,
 }
 
-/// Documents, a part of the list.
+/// A page of documents.
 #[derive(Serialize, ToSchema)]
-pub(super) struct DocumentList {
+pub(crate) struct DocumentList {
     items: Vec<DocumentInfo>,
-    /// Asks for the next ones; `null` at the end.
+    /// Cursor of the next page; `null` on the last.
     next_cursor: Option<String>,
-    /// Documents of the whole list.
+    /// Number of documents on all pages.
     total: usize,
 }
 
-/// What documents have in common.
+/// Facet counts.
 #[derive(Serialize, ToSchema)]
-pub(super) struct FacetList {
-    /// Documents that were counted.
+pub(crate) struct FacetList {
+    /// Number of counted documents.
     total: usize,
     facets: Vec<Facet>,
 }
 
-/// The values of one property.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Facet {
+pub(crate) struct Facet {
     /// `form`, `fiscal_year` …
     field: &'static str,
     /// Distinct values.
     distinct: usize,
-    /// Documents that have none.
+    /// Documents without a value.
     without: usize,
-    /// The values most documents have, first.
+    /// Values by descending document count.
     values: Vec<FacetValue>,
 }
 
-/// A value and how many documents have it.
 #[derive(Serialize, ToSchema)]
-pub(super) struct FacetValue {
-    /// As the first document spells it.
+pub(crate) struct FacetValue {
+    /// Spelled as in the first document.
     value: String,
     documents: usize,
-    /// To list them: a path of the file-system view.
+    /// Path in the file-system view that lists the documents.
     locator: String,
 }
 
 /// List documents
 ///
-/// In the order of their paths, then ids. Each parameter that is named like a property narrows the list.
+/// Ordered by path, then id. Parameters named like a property filter the list.
 #[utoipa::path(get, path = "/v1/documents", tag = "documents",
     params(
-        ("collection" = Option<String>, Query, description = "the collection; the first of the server's without"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "items of the answer, 50 without"),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the answer before"),
+        ("collection" = Option<String>, Query, description = "defaults to the server's first collection"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "items per page, defaults to 50"),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page"),
         ("scope" = Option<String>, Query, description = "a folder, an axis path or a document"),
         ("where" = Option<String>, Query, description = "typed filter: `form=10-K and fiscal_year>=2020`, or JSON"),
         ("q" = Option<String>, Query, description = "words of name, path, issuer, form or description"),
@@ -81,7 +78,7 @@ pub(super) struct FacetValue {
         ("status" = Option<String>, Query), ("quality" = Option<String>, Query),
     ),
     responses((status = 200, body = DocumentList)))]
-pub(super) async fn documents(mut request: ArchiveRequest) -> HandlerResult {
+pub(crate) async fn documents(mut request: ArchiveRequest) -> HandlerResult {
     let limit = request.limit()?;
     let cursor = request.parameters.text("cursor");
     let choice = DocumentSelection::from_request(&mut request)?;
@@ -113,12 +110,12 @@ pub(super) async fn documents(mut request: ArchiveRequest) -> HandlerResult {
 
 /// Count documents by their properties
 ///
-/// Under the same filters as the list of documents.
+/// Accepts the filters of the document list.
 #[utoipa::path(get, path = "/v1/facets", tag = "documents",
     params(
         ("fields" = String, Query, pattern = "^(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|language|status|quality)(,(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|language|status|quality))*$", description = "properties, with commas between: company, form, fiscal_year, fiscal_period, period, filed, ticker, cik, language, status, quality"),
         ("collection" = Option<String>, Query),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "values of each property, 50 without"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "values per property, defaults to 50"),
         ("scope" = Option<String>, Query), ("where" = Option<String>, Query), ("q" = Option<String>, Query),
         ("company" = Option<String>, Query), ("form" = Option<String>, Query), ("fiscal_year" = Option<String>, Query),
         ("fiscal_period" = Option<String>, Query), ("period" = Option<String>, Query), ("filed" = Option<String>, Query),
@@ -126,7 +123,7 @@ pub(super) async fn documents(mut request: ArchiveRequest) -> HandlerResult {
         ("status" = Option<String>, Query), ("quality" = Option<String>, Query),
     ),
     responses((status = 200, body = FacetList)))]
-pub(super) async fn facets(mut request: ArchiveRequest) -> HandlerResult {
+pub(crate) async fn facets(mut request: ArchiveRequest) -> HandlerResult {
     let limit = request.limit()?;
     let fields = request.parameters.text("fields").unwrap_or_default();
     let choice = DocumentSelection::from_request(&mut request)?;
@@ -219,7 +216,7 @@ impl DocumentSelection {
         request: &'a ArchiveRequest,
     ) -> Result<Vec<&'a CatalogDocument>, ApiError> {
         let selected = match request.archive.documents_in_scope(&self.scope) {
-            Err(refusal) if refusal.is_not_found() && self.scope.contains("/@") => Vec::new(), // nothing has that value
+            Err(refusal) if refusal.is_not_found() && self.scope.contains("/@") => Vec::new(), // no document has that value
             selected => selected?,
         };
         Ok(selected
@@ -230,7 +227,7 @@ impl DocumentSelection {
             .collect())
     }
 
-    /// Whether all words are in what is known of a document.
+    // All words must occur in the name, path, issuer, form or description.
     fn matches_words(&self, listed: &CatalogDocument) -> bool {
         let about = || {
             let described = listed

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::json;
 use stemma_answers::AnswerLimits;
+use stemma_archive::TreeResponse;
 use stemma_gateway::problem::is_openai_path;
 use stemma_gateway::schema::{CitationObject, FrameObject, schema_from_json};
+use stemma_gateway::{extract, problem};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{
     ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
@@ -15,9 +17,6 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa::{OpenApi, PartialSchema, ToSchema};
 
 use crate::{answers, compare, documents, files, list, search, source, text};
-use stemma_archive::TreeResponse;
-
-use stemma_gateway::{extract, problem};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -54,7 +53,7 @@ use stemma_gateway::{extract, problem};
 )]
 struct Api;
 
-/// Statuses any request may be answered with, and when.
+// Statuses that every route can return.
 const PROBLEMS: [(&str, &str); 11] = [
     ("400", "the request cannot be read, or a cursor is none"),
     ("401", "a key is needed"),
@@ -75,7 +74,7 @@ const PROBLEMS: [(&str, &str); 11] = [
     ),
 ];
 
-/// Adds what every route has in common: the version, API keys and error replies.
+/// Adds the version, API keys and error responses common to all routes.
 pub fn add_common_parts(api: &mut utoipa::openapi::OpenApi) {
     api.info.version = env!("CARGO_PKG_VERSION").into();
     let scheme = HttpBuilder::new()
@@ -96,7 +95,7 @@ pub fn add_common_parts(api: &mut utoipa::openapi::OpenApi) {
     }
 }
 
-/// What any request may be answered with, in the shape of its route.
+// Error responses in the format of the route.
 fn refusals(operation: &mut Operation, openai: bool) {
     let (schema, kind) = if openai {
         ("OpenAiProblem", "application/json")
@@ -119,8 +118,8 @@ fn refusals(operation: &mut Operation, openai: bool) {
     }
 }
 
-/// What `…/tree` answers in JSON: never made, only described.
-pub(super) enum TreeAnswer {}
+// Schema only: `…/tree` returns one of two formats.
+pub(crate) enum TreeAnswer {}
 
 impl PartialSchema for TreeAnswer {
     fn schema() -> RefOr<Schema> {
@@ -140,8 +139,8 @@ impl PartialSchema for TreeAnswer {
 
 impl ToSchema for TreeAnswer {}
 
-/// An answer: made by another crate, and described here.
-pub(super) enum AnswerObject {}
+/// Schema of [`stemma_answers::Answer`].
+pub(crate) enum AnswerObject {}
 
 impl PartialSchema for AnswerObject {
     fn schema() -> RefOr<Schema> {
@@ -175,10 +174,10 @@ impl ToSchema for AnswerObject {
     }
 }
 
-/// What an answer may cost, and what holds where a limit is not said.
-pub(super) fn limits() -> RefOr<Schema> {
+/// Schema of the answer limits and their defaults.
+pub(crate) fn limits() -> RefOr<Schema> {
     let number = |least: u32, most: u64, without: u32, about: &str| json!({ "type": "integer", "minimum": least, "maximum": most, "default": without, "description": about });
-    // An operator may have set others.
+    // The built-in defaults; operators can configure others.
     let most = AnswerLimits::MAX;
     schema_from_json(&json!({
         "type": ["object", "null"],
@@ -197,8 +196,8 @@ pub(super) fn limits() -> RefOr<Schema> {
     }))
 }
 
-/// Conditions on documents, as text or as an object.
-pub(super) fn conditions() -> Schema {
+/// Schema of a filter, as text or object.
+pub(crate) fn conditions() -> Schema {
     let of = |kind: Type| ObjectBuilder::new().schema_type(SchemaType::new(kind));
     Schema::OneOf(
         OneOfBuilder::new()
@@ -209,7 +208,7 @@ pub(super) fn conditions() -> Schema {
     )
 }
 
-/// The REST routes as OpenAPI, without the common parts.
+/// OpenAPI of the REST routes, without the common parts.
 pub fn describe() -> utoipa::openapi::OpenApi {
     Api::openapi()
 }

@@ -1,58 +1,56 @@
-//! Search: sections and documents that fit a question.
+//! Search over sections and documents.
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use stemma_answers::tree_search;
-use stemma_retrieval::RankingStrategy;
-use utoipa::ToSchema;
-
 use stemma_archive::{BrowseResponse, SearchRequest, SearchResponse, TreeSearchOptions};
-use stemma_gateway::AppState;
 use stemma_gateway::admission::RequestPermit;
 use stemma_gateway::auth::CollectionScope;
 use stemma_gateway::body::{checked_limit, parse_body, parse_filter};
-use stemma_gateway::cursor;
 use stemma_gateway::extract::{HandlerResult, json};
 use stemma_gateway::problem::Problem;
+use stemma_gateway::{AppState, cursor};
+use stemma_retrieval::RankingStrategy;
+use utoipa::ToSchema;
 
 /// What `POST /v1/search` takes.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(example = json!({ "query": "hedging of foreign currency", "strategy": "best_first", "explain": true }))]
 #[serde(deny_unknown_fields)]
-pub(super) struct SearchBody {
-    /// A question, or key words.
+pub(crate) struct SearchBody {
+    /// A question or keywords.
     query: String,
-    /// The first of the server's without.
+    /// Defaults to the server's first collection.
     collection: Option<String>,
-    /// Documents, one Item (`3M_2022_10K#item-7A`), folders or axis paths; all documents without.
+    /// Documents, one Item (`3M_2022_10K#item-7A`), folders or axis paths. Defaults to all documents.
     #[serde(default)]
     scopes: Vec<String>,
     /// Conditions on documents: text (`form=10-K and fiscal_year>=2020`), or an object (`{"form": "10-K"}`).
     #[serde(rename = "where")]
     #[schema(schema_with = crate::openapi::conditions)]
     filter: Option<serde_json::Value>,
-    /// Only in this Item: 1A, II.1A.
+    /// Limits the search to an Item: 1A, II.1A.
     item: Option<String>,
-    /// Hits of the answer, 10 without.
+    /// Hits per page. Defaults to 10.
     #[schema(minimum = 1, maximum = 500)]
     limit: Option<usize>,
-    /// `next_cursor` of the answer before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
-    /// `auto`, `ranked` or `lexical`; or one that asks a model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
+    /// `auto`, `ranked` or `lexical`; with a model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
     #[schema(pattern = "^(auto|ranked|lexical|single|best_first|beam|mcts|auto-with-model)$")]
     strategy: Option<String>,
-    /// Calls of a model at most; as configured without.
+    /// Maximum model calls. Defaults to the configuration.
     #[schema(format = "uint32")]
     budget_calls: Option<u32>,
-    /// Tokens of prompts and replies at most; as configured without.
+    /// Maximum prompt and reply tokens. Defaults to the configuration.
     #[schema(format = "uint64")]
     budget_tokens: Option<u64>,
-    /// Say what scores are made of.
+    /// Include score components.
     #[serde(default)]
     explain: bool,
-    /// Say where words stand on their pages; costs a read of each text.
+    /// Include match positions; reads the text of each hit.
     #[serde(default)]
     rectangles: bool,
 }
@@ -60,42 +58,42 @@ pub(super) struct SearchBody {
 /// What `POST /v1/browse` takes.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct BrowseBody {
-    /// A question, or key words.
+pub(crate) struct BrowseBody {
+    /// A question or keywords.
     query: String,
-    /// The first of the server's without.
+    /// Defaults to the server's first collection.
     collection: Option<String>,
-    /// A folder or axis path; all documents without.
+    /// A folder or axis path. Defaults to all documents.
     #[serde(default)]
     scope: String,
     /// Conditions on documents: text (`form=10-K and fiscal_year>=2020`), or an object (`{"form": "10-K"}`).
     #[serde(rename = "where")]
     #[schema(schema_with = crate::openapi::conditions)]
     filter: Option<serde_json::Value>,
-    /// Documents of folders below, too.
+    /// Include subfolders.
     #[serde(default)]
     recursive: bool,
-    /// Documents of the answer, 10 without.
+    /// Number of documents. Defaults to 10.
     #[schema(minimum = 1, maximum = 500)]
     limit: Option<usize>,
 }
 
-/// Sections that fit, and where to go on.
+/// A page of search results.
 #[derive(Serialize, ToSchema)]
-pub(super) struct SearchPage {
+pub(crate) struct SearchPage {
     #[serde(flatten)]
     response: SearchResponse,
-    /// Asks for the next ones; `null` at the end.
+    /// Cursor of the next page; `null` on the last.
     next_cursor: Option<String>,
 }
 
 /// Search sections
 ///
-/// Sections that fit a question, best first, with the pages and words that speak for them. A model is asked only where the
-/// strategy is one of those that ask one; `reasoning` then says what it did, what it cost, and where it did less than asked.
+/// Ranked sections with the pages and terms that match. A model is called only by strategies that need one; `reasoning` then
+/// reports the steps, the cost and any degradation.
 #[utoipa::path(post, path = "/v1/search", tag = "search", request_body = SearchBody,
     responses((status = 200, body = SearchPage)))]
-pub(super) async fn search(
+pub(crate) async fn search(
     site: axum::extract::State<AppState>,
     parts: Parts,
     body: Result<Bytes, BytesRejection>,
@@ -103,7 +101,7 @@ pub(super) async fn search(
     let request: SearchBody = parse_body(&parts, body)?;
     let (strategy, tree_search_options) = strategies(&request)?;
     if tree_search_options.is_some() {
-        // Its place is held until it is answered: who goes away stops it, and what was paid for is remembered.
+        // The permit is held until the response. A disconnect cancels the search; paid model replies stay cached.
         RequestPermit::from_parts(&parts)?
             .upgrade_for_model()
             .await?;
@@ -151,7 +149,7 @@ pub(super) async fn search(
     .await
 }
 
-/// How a request wants to be ranked, and how a model is asked for it.
+// The ranking strategy and, if it needs a model, the tree search request.
 fn strategies(
     request: &SearchBody,
 ) -> Result<(RankingStrategy, Option<TreeSearchOptions>), Problem> {
@@ -193,10 +191,10 @@ fn strategies(
 
 /// Rank documents
 ///
-/// Documents of a folder that fit a question, best first, each with its best section.
+/// Ranked documents of a folder, each with its best section.
 #[utoipa::path(post, path = "/v1/browse", tag = "search", request_body = BrowseBody,
     responses((status = 200, body = BrowseResponse)))]
-pub(super) async fn browse(
+pub(crate) async fn browse(
     site: axum::extract::State<AppState>,
     parts: Parts,
     body: Result<Bytes, BytesRejection>,

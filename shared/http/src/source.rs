@@ -1,24 +1,23 @@
-//! The bytes of a document, as far as they lie in the store.
+//! Original files in the store.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures::stream;
-use stemma_document::DocumentVersion;
-
 use stemma_archive::ApiError;
 use stemma_archive::archive::OriginalFile;
+use stemma_document::DocumentVersion;
 use stemma_gateway::extract::{ArchiveRequest, HandlerResult};
 use stemma_gateway::problem::Problem;
 
-/// Bytes read at once: a large file never lies in memory.
+// Large files are streamed in chunks, never read whole.
 const CHUNK_BYTES: u64 = 1 << 20;
 
 /// The file a document was read from
 ///
-/// One `Range` of bytes is answered with 206. Only files that lie in the store: those submitted to a cluster from
-/// elsewhere. Others are where `uri` of the document says.
+/// A single byte `Range` returns 206. Only files in the store are served: those uploaded to a cluster. For others, see
+/// `uri` of the document.
 #[utoipa::path(get, path = "/v1/documents/{doc}/source", tag = "text",
     params(
         ("doc" = String, Path), ("collection" = Option<String>, Query),
@@ -28,9 +27,9 @@ const CHUNK_BYTES: u64 = 1 << 20;
     responses(
         (status = 200, content_type = "application/octet-stream", body = Vec<u8>, headers(("ETag" = String))),
         (status = 206, content_type = "application/octet-stream", body = Vec<u8>, headers(("Content-Range" = String))),
-        (status = 304, description = "the file is the one that is known"),
-        (status = 416, description = "the range lies outside of the file", body = stemma_gateway::problem::ProblemBody, content_type = "application/problem+json")))]
-pub(super) async fn source(request: ArchiveRequest, headers: HeaderMap) -> HandlerResult {
+        (status = 304, description = "the file has not changed"),
+        (status = 416, description = "the range is outside the file", body = stemma_gateway::problem::ProblemBody, content_type = "application/problem+json")))]
+pub(crate) async fn source(request: ArchiveRequest, headers: HeaderMap) -> HandlerResult {
     let listed = request.document()?;
     let version = listed.version();
     let Some(original) = request
@@ -56,7 +55,7 @@ pub(super) async fn source(request: ArchiveRequest, headers: HeaderMap) -> Handl
     }) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
     }
-    // A range is of the version the client has, or of any.
+    // `If-Range` limits the range to the version the client has.
     let current = text(header::IF_RANGE).is_none_or(|tags| tags.trim() == tag);
     let range = text(header::RANGE)
         .filter(|_| current)
@@ -103,16 +102,15 @@ pub(super) async fn source(request: ArchiveRequest, headers: HeaderMap) -> Handl
     Ok(response)
 }
 
-/// What of a file is asked for.
 #[derive(Debug, PartialEq, Eq)]
 enum RangeRequest {
     All,
-    /// From the first byte, up to but without the last.
+    // Half-open: start, end.
     Part(u64, u64),
     Unsatisfiable,
 }
 
-/// One range of bytes (RFC 9110 §14); what is no range, or several, asks for everything.
+// A single range (RFC 9110 §14). Invalid and multiple ranges select the whole file.
 fn parse_range(range: &str, size_bytes: u64) -> RangeRequest {
     let Some((from, to)) = range
         .trim()
@@ -134,7 +132,6 @@ fn parse_range(range: &str, size_bytes: u64) -> RangeRequest {
     }
 }
 
-/// Bytes from `begin` up to `end`, read as they are sent.
 fn body(original: OriginalFile, begin: u64, end: u64) -> Body {
     Body::from_stream(stream::try_unfold(
         (original, begin),
@@ -155,7 +152,7 @@ fn body(original: OriginalFile, begin: u64, end: u64) -> Body {
     ))
 }
 
-/// By the ending: what a document says of itself is not believed.
+// By file extension: the declared type of a document is not trusted.
 fn content_type(version: &DocumentVersion) -> &'static str {
     match version
         .name

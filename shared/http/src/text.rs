@@ -1,53 +1,50 @@
-//! Text: of sections, Items and pages.
+//! Text of sections, Items and pages.
 
 use serde::Serialize;
-use stemma_catalog::locator::{Fragment, format_pages, parse_pages, section_locator};
-use utoipa::ToSchema;
-
-use crate::documents::section_id;
 use stemma_archive::{
     DocumentInfo, ItemInfo, PageContent, SectionDetails, TextResponse, TextScope,
 };
+use stemma_catalog::locator::{Fragment, format_pages, parse_pages, section_locator};
 use stemma_gateway::extract::{ArchiveRequest, HandlerResult, MaybeReady, json};
 use stemma_gateway::problem::Problem;
+use utoipa::ToSchema;
 
-/// The most pages of one answer.
+use crate::documents::section_id;
+
 const MAX_PAGES: usize = 200;
 
-/// A section of a document.
 #[derive(Serialize, ToSchema)]
-pub(super) struct SectionResponse {
+pub(crate) struct SectionResponse {
     document: DocumentInfo,
     #[serde(flatten)]
     section: SectionDetails,
-    /// With all sub-sections.
+    /// Includes all subsections.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }
 
-/// An Item of a filing.
 #[derive(Serialize, ToSchema)]
-pub(super) struct ItemResponse {
+pub(crate) struct ItemResponse {
     document: DocumentInfo,
     item: ItemInfo,
-    /// With all sub-sections.
+    /// Includes all subsections.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// Its pages, where only an index says where it is.
+    /// Set if only the form's page index locates the Item.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pages: Vec<PageContent>,
 }
 
 /// A section
 ///
-/// What is known of it; with `text=true` its text with all sub-sections.
+/// Details of a section; `text=true` adds its text with all subsections.
 #[utoipa::path(get, path = "/v1/documents/{doc}/sections/{id}", tag = "text",
     params(
         ("doc" = String, Path), ("id" = String, Path, pattern = "^[0-9]{4,9}$", description = "0007"), ("collection" = Option<String>, Query),
         ("text" = Option<bool>, Query),
     ),
     responses((status = 200, body = MaybeReady<SectionResponse>)))]
-pub(super) async fn section(mut request: ArchiveRequest) -> HandlerResult {
+pub(crate) async fn section(mut request: ArchiveRequest) -> HandlerResult {
     let with_text = request.parameters.flag("text")?;
     let id = section_id(request.segment("id"))?;
     let listed = request.published_document()?;
@@ -71,14 +68,14 @@ pub(super) async fn section(mut request: ArchiveRequest) -> HandlerResult {
 
 /// An Item of a filing
 ///
-/// How it is answered; with `text=true` its text, or its pages where only an index says where it is.
+/// Details of an Item; `text=true` adds its text, or its pages if only the form's page index locates it.
 #[utoipa::path(get, path = "/v1/documents/{doc}/items/{item}", tag = "text",
     params(
         ("doc" = String, Path), ("item" = String, Path, pattern = r"^([IV]{1,3}\.)?[0-9]{1,2}([A-Z]|\.[0-9]{2})?$", description = "1A, II.1A, 2.02"),
         ("collection" = Option<String>, Query), ("text" = Option<bool>, Query),
     ),
     responses((status = 200, body = MaybeReady<ItemResponse>)))]
-pub(super) async fn item(mut request: ArchiveRequest) -> HandlerResult {
+pub(crate) async fn item(mut request: ArchiveRequest) -> HandlerResult {
     let with_text = request.parameters.flag("text")?;
     let name = request.segment("item");
     let Ok(fragment @ Fragment::Item { .. }) = format!("item-{name}").parse::<Fragment>() else {
@@ -89,7 +86,7 @@ pub(super) async fn item(mut request: ArchiveRequest) -> HandlerResult {
     let read = request.archive.text(&locator, TextScope::Full).await?;
     let of_map = match read.item {
         Some(item) => Some(item),
-        // A tree without a map: what titles say.
+        // Without an Item map, match by section titles.
         None => {
             let all = request.archive.items(&listed.label).await?.items;
             let section = read
@@ -115,14 +112,14 @@ pub(super) async fn item(mut request: ArchiveRequest) -> HandlerResult {
 
 /// The text of pages
 ///
-/// At most 200 pages, counted from the first page of the file.
+/// At most 200 physical pages, counted from 1.
 #[utoipa::path(get, path = "/v1/documents/{doc}/pages", tag = "text",
     params(
         ("doc" = String, Path), ("collection" = Option<String>, Query),
         ("range" = String, Query, pattern = "^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?(,[1-9][0-9]{0,4})*$", description = "physical pages: 5-7,9"),
     ),
     responses((status = 200, body = MaybeReady<TextResponse>)))]
-pub(super) async fn pages(mut request: ArchiveRequest) -> HandlerResult {
+pub(crate) async fn pages(mut request: ArchiveRequest) -> HandlerResult {
     let range = request.parameters.text("range").unwrap_or_default();
     let Some(spans) = parse_pages(&range) else {
         return Err(

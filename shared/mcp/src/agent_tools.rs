@@ -1,14 +1,15 @@
-//! The tools of an agent that answers a question: those of this server, called by the same functions, in the scope of the
-//! question.
+//! The server's tools as [`AgentTools`] for agentic answering, limited to the scope of the question.
 //!
-//! What an agent names lies in a reader that holds nothing else than the scope, so that no call can leave it. What it is told are
-//! names, titles, pages and counts: the text of pages is read for the answer alone.
+//! The archive of an agent contains only the documents in scope, so no call can reach others. Results hold names, titles,
+//! pages and counts; page text is read only for the answer itself.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use stemma_answers::{SectionRequest, ToolCall, ToolReply, ToolSet};
+use stemma_archive::Archive;
+use stemma_archive::tree::resolve_section;
 use stemma_catalog::locator::{Fragment, parse_pages};
 use stemma_document::SectionSpan;
 use stemma_engine::Env;
@@ -21,19 +22,12 @@ use crate::tools::{self, Preset};
 use crate::{
     browse_documents, get_document, get_document_structure, get_page_content, grep_document, search,
 };
-use stemma_archive::Archive;
-use stemma_archive::tree::resolve_section;
 
-/// Pages that one call reads.
 const MAX_PAGES: usize = 8;
-/// Results of a search that are read.
 const READ_RESULTS: usize = 3;
-/// Characters of a title.
 const TITLE_CHARS: usize = 160;
-/// Characters of an outline.
 const OUTLINE_CHARS: usize = 12_000;
 
-/// The tools of one question.
 pub(crate) struct AgentTools {
     env: Env,
     archive: Arc<Archive>,
@@ -41,7 +35,6 @@ pub(crate) struct AgentTools {
 }
 
 impl AgentTools {
-    /// Tools over what `archive` holds, in one Item where the question is for one.
     pub(crate) fn new(env: Env, archive: Arc<Archive>, item: Option<ItemRef>) -> Self {
         Self { env, archive, item }
     }
@@ -82,7 +75,6 @@ impl AgentTools {
         })
     }
 
-    /// The sections of search results.
     fn result_sections(
         &self,
         call: &ToolContext<'_>,
@@ -114,7 +106,7 @@ impl AgentTools {
             .collect()
     }
 
-    /// The pages that were asked for, as far as they lie in the Item of the question.
+    // Only pages within the Item of the question, if it names one.
     async fn read_pages(
         &self,
         context: &ToolContext<'_>,
@@ -153,7 +145,6 @@ impl AgentTools {
         ))
     }
 
-    /// Where lines match, and their pages.
     async fn matching_pages(
         &self,
         context: &ToolContext<'_>,
@@ -189,7 +180,7 @@ impl AgentTools {
         ))
     }
 
-    /// Pages of a document as something to read. In a question for one Item, only what stands in it.
+    // A question about one Item may read only the pages of that Item.
     async fn pages_in_item(
         &self,
         context: &ToolContext<'_>,
@@ -237,7 +228,7 @@ impl AgentTools {
     }
 }
 
-/// Tools over what `archive` holds, in one Item where the question is limited to one.
+/// Creates the tools over `archive`, limited to `item` if given.
 pub fn agent_tools(env: Env, archive: Arc<Archive>, item: Option<ItemRef>) -> Box<dyn ToolSet> {
     Box::new(AgentTools::new(env, archive, item))
 }
@@ -276,7 +267,7 @@ impl ToolSet for AgentTools {
     async fn call(&self, call: &ToolCall) -> ToolReply {
         match self.run(call).await {
             Ok(reply) => reply,
-            // Its words name documents that are like the one that was named.
+            // The error text names similar documents.
             Err(failure) => ToolReply {
                 summary: "this could not be done".into(),
                 data: failure.text(),
@@ -287,7 +278,7 @@ impl ToolSet for AgentTools {
     }
 }
 
-/// The arguments as the tool takes them: what was left empty is not given, and what it does not take neither.
+// Drops empty arguments and those the tool does not accept: models often fill in all fields.
 fn tool_arguments(call: &ToolCall) -> Arguments {
     let non_empty = |pairs: &[(&str, &str)]| -> Map<String, Value> {
         let non_empty = pairs.iter().filter(|(_, value)| !value.trim().is_empty());
@@ -322,7 +313,6 @@ fn tool_arguments(call: &ToolCall) -> Arguments {
     Arguments::new(Some(sent))
 }
 
-/// What came of a search: how many, and which.
 fn describe_results(data: &Map<String, Value>) -> (String, String) {
     let rows = list(data, "results");
     (

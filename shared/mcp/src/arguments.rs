@@ -1,6 +1,6 @@
-//! The arguments of a tool call: each is asked for by name, and one that no one asked for is an error.
+//! Arguments of a tool call. Tools take each by name; an argument that remains is an error.
 //!
-//! Models send numbers as text and the other way round; what can be meant in one way only is taken.
+//! Models mix up numbers and strings, so unambiguous values are converted.
 
 use std::ops::RangeInclusive;
 
@@ -9,34 +9,32 @@ use serde_json::Value;
 
 use crate::error::ToolError;
 
-/// Characters of a text argument at most.
 const MAX_CHARS: usize = 4_000;
 
-/// Arguments that were sent and not yet read.
-pub(super) struct Arguments {
+/// The arguments not read yet.
+pub(crate) struct Arguments {
     sent: JsonObject,
     read: Vec<&'static str>,
 }
 
 impl Arguments {
-    /// The arguments of a call; none is the same as an empty object.
-    pub(super) fn new(sent: Option<JsonObject>) -> Self {
+    pub(crate) fn new(sent: Option<JsonObject>) -> Self {
         Self {
             sent: sent.unwrap_or_default(),
             read: Vec::new(),
         }
     }
 
-    /// An argument as it was sent; `None` where it is missing, null or blank.
-    pub(super) fn value(&mut self, name: &'static str) -> Option<Value> {
+    // `None` if the argument is missing, null or blank.
+    pub(crate) fn value(&mut self, name: &'static str) -> Option<Value> {
         self.read.push(name);
         let value = self.sent.remove(name)?;
         let blank = value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
         (!blank).then_some(value)
     }
 
-    /// A text, without white space at its ends.
-    pub(super) fn text(&mut self, name: &'static str) -> Result<Option<String>, ToolError> {
+    /// A trimmed string; numbers are converted.
+    pub(crate) fn text(&mut self, name: &'static str) -> Result<Option<String>, ToolError> {
         let text = match self.value(name) {
             None => return Ok(None),
             Some(Value::String(text)) => text.trim().to_owned(),
@@ -53,8 +51,8 @@ impl Arguments {
         }
     }
 
-    /// The same, but no number: words.
-    pub(super) fn non_numeric_text(
+    /// Like [`Self::text`], but a number is an error.
+    pub(crate) fn non_numeric_text(
         &mut self,
         name: &'static str,
     ) -> Result<Option<String>, ToolError> {
@@ -64,14 +62,13 @@ impl Arguments {
         }
     }
 
-    /// A text that cannot be left out.
-    pub(super) fn required_text(&mut self, name: &'static str) -> Result<String, ToolError> {
+    /// A required string.
+    pub(crate) fn required_text(&mut self, name: &'static str) -> Result<String, ToolError> {
         self.text(name)?
             .ok_or_else(|| ToolError::invalid(format!("`{name}` is missing")))
     }
 
-    /// A whole number within a range.
-    pub(super) fn number(
+    pub(crate) fn number(
         &mut self,
         name: &'static str,
         range: RangeInclusive<usize>,
@@ -92,8 +89,8 @@ impl Arguments {
         }
     }
 
-    /// True or false; false where it is missing.
-    pub(super) fn flag(&mut self, name: &'static str) -> Result<bool, ToolError> {
+    /// A boolean; defaults to false.
+    pub(crate) fn flag(&mut self, name: &'static str) -> Result<bool, ToolError> {
         match self.value(name) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),
@@ -103,8 +100,8 @@ impl Arguments {
         }
     }
 
-    /// One of some words; the first where it is missing.
-    pub(super) fn choice(
+    /// One of the given words; defaults to the first.
+    pub(crate) fn choice(
         &mut self,
         name: &'static str,
         words: &[&'static str],
@@ -118,8 +115,8 @@ impl Arguments {
             .ok_or_else(|| ToolError::invalid(format!("`{name}` is one of: {}", words.join(", "))))
     }
 
-    /// Complains of what no one asked for.
-    pub(super) fn reject_unknown(self) -> Result<(), ToolError> {
+    /// Fails if an argument was not read.
+    pub(crate) fn reject_unknown(self) -> Result<(), ToolError> {
         let Some(name) = self.sent.keys().next() else {
             return Ok(());
         };
@@ -131,7 +128,7 @@ impl Arguments {
     }
 }
 
-/// Clients that know one kind of number send 5 as 5.0.
+// JavaScript-like clients send 5 as 5.0.
 fn whole(number: &serde_json::Number) -> Option<usize> {
     number
         .as_u64()

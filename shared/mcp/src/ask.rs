@@ -1,33 +1,29 @@
-//! `acquire_model_permit`: a question answered in words, with citations that were checked; only where a model is configured.
+//! `ask`: answers a question with verified citations. Only available if a model is configured.
 
 use std::sync::Arc;
 use std::time::Duration;
-use stemma_archive::pageindex_fields::is_root;
 
 use rmcp::model::{Resource, Tool, ToolAnnotations};
 use serde_json::{Value, json};
-use stemma_answers::{self, AnswerError, AnswerOutcome, Answerer, QuoteMatch};
+use stemma_answers::{AnswerError, AnswerOutcome, Answerer, QuoteMatch};
+use stemma_archive::SearchRequest;
+use stemma_archive::pageindex_fields::is_root;
 
 use crate::arguments::Arguments;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool_context::{ToolContext, link, page_address, section_address};
 use crate::tool_result::{ToolResult, delimited};
 use crate::tools::{items, read_only_tool};
-use stemma_archive::SearchRequest;
 
-pub(super) const NAME: &str = "ask";
-/// How long a call waits for an answer, below the 20 s after which clients may give up.
+pub(crate) const NAME: &str = "ask";
+// Clients may time out after 20 s.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(17);
-/// How often it looks.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// What to do where there is no answer of an id.
 const RETRY_HINT: &str =
     "Call ask(question: …) again: an answer that was given is told at once, under its id";
-/// Citations linked to.
 const MAX_LINKS: usize = 5;
 
-/// How it is announced.
-pub(super) fn tool() -> Tool {
+pub(crate) fn tool() -> Tool {
     let takes = json!({
         "question": { "type": "string" },
         "scope": { "type": "string", "description": "document, part (…#item-7), folder or axis path" },
@@ -40,7 +36,7 @@ pub(super) fn tool() -> Tool {
         "citations": items(json!({})),
     });
     let about = "Answer a question from the documents; each claim with a citation checked against its page.";
-    // It spends, and keeps the answer: that is no reading, though it changes no document.
+    // Not read-only: the call costs money and stores the answer, although it changes no document.
     let annotations = ToolAnnotations::new()
         .read_only(false)
         .destructive(false)
@@ -49,8 +45,7 @@ pub(super) fn tool() -> Tool {
     read_only_tool(NAME, about, takes, &[], gives).with_annotations(annotations)
 }
 
-/// Calls it.
-pub(super) async fn call(
+pub(crate) async fn call(
     call: &mut ToolContext<'_>,
     mut arguments: Arguments,
 ) -> Result<ToolResult, ToolError> {
@@ -68,7 +63,7 @@ pub(super) async fn call(
     }
 }
 
-/// Asks, and waits; the answer is made to its end also where no one waits for it any more.
+// Generation continues if the call times out, so that a later call finds the answer.
 async fn start_answer(
     call: &ToolContext<'_>,
     answerer: &Arc<dyn Answerer>,
@@ -89,7 +84,7 @@ async fn start_answer(
         let _place = place;
         answering.answer(&question, &mut ()).await
     };
-    let mut answer = call.env.spawn(answering); // ends with the answer
+    let mut answer = call.env.spawn(answering); // detached: ends with the answer
     let waited = Duration::from_millis(call.env.now_ms().saturating_sub(began_ms));
     let looks = ANSWER_TIMEOUT.saturating_sub(waited).as_millis() / POLL_INTERVAL.as_millis();
     for look in 0..looks {
@@ -103,7 +98,7 @@ async fn start_answer(
     Ok(running(&id))
 }
 
-/// Waits for an answer that was begun before, by this process or another.
+// The answer may have been started by another call or another process.
 async fn wait_for_answer(
     call: &ToolContext<'_>,
     answerer: &Arc<dyn Answerer>,
@@ -111,7 +106,7 @@ async fn wait_for_answer(
 ) -> Result<ToolResult, ToolError> {
     let looks = ANSWER_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis();
     for look in 0..looks {
-        // In this order: what ends in between is stored.
+        // Check `is_in_flight` before the store: an answer that finishes in between is already stored.
         let making = answerer.is_in_flight(id);
         match answerer.stored(id).await {
             Ok(Some(answer)) => return Ok(answer_result(&answer)),

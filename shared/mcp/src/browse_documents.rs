@@ -1,7 +1,9 @@
-//! `browse_documents`: the documents and folders of a place, newest first or those that fit a question first.
+//! `browse_documents`: documents and folders of a folder or axis path, newest first or ranked by a question.
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
+use stemma_archive::ApiError;
+use stemma_archive::list::FolderContents;
 use stemma_archive::pageindex_fields::{
     created_at, description, is_root, metadata, name_of, page_count, sort_date, status,
 };
@@ -17,17 +19,12 @@ use crate::paging::{PageRequest, page_request};
 use crate::tool_context::ToolContext;
 use crate::tool_result::{ToolResult, delimited, take_fitting, token_cost};
 use crate::tools::{items, read_only_tool};
-use stemma_archive::ApiError;
-use stemma_archive::list::FolderContents;
 
-pub(super) const NAME: &str = "browse_documents";
-/// Documents that a question may rank.
+pub(crate) const NAME: &str = "browse_documents";
 const RANKED_SECTIONS: usize = 200;
-/// Folders named in one answer.
 const MAX_FOLDERS: usize = 100;
 
-/// How it is announced.
-pub(super) fn tool() -> Tool {
+pub(crate) fn tool() -> Tool {
     let takes = json!({
         "folder_id": { "type": "string", "default": "root", "description": "id of a folder, or a path: /@company/3M/@form/10-K; /@form lists the forms" },
         "recursive": { "type": "boolean", "description": "documents of sub-folders too" },
@@ -57,8 +54,7 @@ Folders include axes: /@company, /@form, /@fiscal_year.";
     read_only_tool(NAME, about, takes, &[], gives)
 }
 
-/// Calls it.
-pub(super) async fn call(
+pub(crate) async fn call(
     call: &mut ToolContext<'_>,
     mut arguments: Arguments,
 ) -> Result<ToolResult, ToolError> {
@@ -76,7 +72,7 @@ pub(super) async fn call(
         &format!("{folder} {recursive} {sort} {query:?} {filter:?}"),
     )?;
     arguments.reject_unknown()?;
-    // A question that came without the word for it is still a question.
+    // Models often send `query` without `sort=relevance`.
     let question = match (sort, query) {
         ("relevance", None) => return Err(ToolError::invalid("sort=relevance needs a `query`")),
         (_, query) => query,
@@ -86,7 +82,7 @@ pub(super) async fn call(
     let level = call.archive.folder_contents(&scope, recursive);
     let folders = folders(&level);
     let documents = match &question {
-        // Whatever folder it lies in.
+        // In any subfolder.
         Some(_) if !recursive => call.archive.folder_contents(&scope, true).documents,
         _ => level.documents,
     };
@@ -111,8 +107,8 @@ pub(super) async fn call(
     ))
 }
 
-/// The argument `where`, as text or as JSON.
-pub(super) fn filter(arguments: &mut Arguments) -> Result<Filter, ToolError> {
+// `where` is a filter expression or a JSON object.
+pub(crate) fn filter(arguments: &mut Arguments) -> Result<Filter, ToolError> {
     let read = match arguments.value("where") {
         None => return Ok(Filter::default()),
         Some(Value::String(text)) => Filter::parse(&text),
@@ -121,7 +117,7 @@ pub(super) fn filter(arguments: &mut Arguments) -> Result<Filter, ToolError> {
     read.map_err(|error| ToolError::invalid(error.to_string()))
 }
 
-/// Documents by the sections that fit best.
+// Ranks documents by their best sections.
 async fn ranked<'a>(
     call: &ToolContext<'_>,
     question: &str,
@@ -150,8 +146,7 @@ async fn ranked<'a>(
     Ok(ranked)
 }
 
-/// Sub-folders with their numbers of documents, or the values of an axis; then the axes by which the place narrows, with
-/// their numbers of values.
+// Subfolders with document counts or the values of an axis, then the axes that narrow the path, with value counts.
 fn folders(level: &FolderContents<'_>) -> Vec<Value> {
     let real = level.folders.iter();
     let real = real.map(
@@ -207,7 +202,6 @@ fn answer(
     answer
 }
 
-/// A document of a listing.
 fn document(listed: &CatalogDocument) -> Value {
     let entry = listed.entry();
     json!({

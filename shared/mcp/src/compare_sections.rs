@@ -2,6 +2,7 @@
 
 use rmcp::model::{Resource, Tool};
 use serde_json::{Value, json};
+use stemma_archive::{CompareRequest, Comparison, SectionPair};
 use stemma_diff::DiffStatus;
 use stemma_document::DocId;
 
@@ -11,21 +12,15 @@ use crate::paging::{PageRequest, page_request};
 use crate::tool_context::{ToolContext, link, section_address};
 use crate::tool_result::{ToolResult, delimited, take_fitting};
 use crate::tools::{items, read_only_tool};
-use stemma_archive::{CompareRequest, Comparison, SectionPair};
 
-pub(super) const NAME: &str = "compare_sections";
-/// Sentences of each sort of a pair.
+pub(crate) const NAME: &str = "compare_sections";
 const SENTENCES: usize = 2;
-/// Items whose churn is told.
 const MAX_ITEMS: usize = 30;
-/// Sections linked to.
 const MAX_LINKS: usize = 4;
-/// Characters of a title, and of a sentence.
 const TITLE_CHARS: usize = 100;
 const SENTENCE_CHARS: usize = 240;
 
-/// How it is announced.
-pub(super) fn tool() -> Tool {
+pub(crate) fn tool() -> Tool {
     let takes = json!({
         "left": { "type": "string", "description": "document before, or part; else the filing before right" },
         "right": { "type": "string" },
@@ -46,8 +41,7 @@ Without a model.";
     read_only_tool(NAME, about, takes, &[], gives)
 }
 
-/// Calls it.
-pub(super) async fn call(
+pub(crate) async fn call(
     call: &mut ToolContext<'_>,
     mut arguments: Arguments,
 ) -> Result<ToolResult, ToolError> {
@@ -64,7 +58,7 @@ pub(super) async fn call(
     arguments.reject_unknown()?;
     let (left, right) = match (left, right, company) {
         (left, Some(right), None) => (left, right),
-        // One document alone is compared with the filing before it.
+        // A single document is compared with the previous filing of its issuer.
         (Some(only), None, None) => (None, only),
         (None, None, Some(company)) => sides_for_years(call, &company, years.as_deref())?,
         _ => {
@@ -95,7 +89,7 @@ pub(super) async fn call(
     Ok(answer(call, &view, &page, unchanged))
 }
 
-/// The filings of a company for two years, or for one year and the year before.
+// Without a second year, the previous year is compared.
 fn sides_for_years(
     call: &ToolContext<'_>,
     company: &str,
@@ -272,7 +266,6 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The rows for reading, from their data.
 fn listing(rows: &[Value]) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let side = |side: &Value| match side["pages"].as_str() {
@@ -325,7 +318,6 @@ fn listing(rows: &[Value]) -> String {
     lines.join("\n")
 }
 
-/// Addresses of the first sections of the document after.
 fn links(view: &Comparison, pairs: &[&SectionPair], count: usize) -> Vec<Resource> {
     let Ok(doc) = view.right.document.doc_id.parse::<DocId>() else {
         return Vec::new();

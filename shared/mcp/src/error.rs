@@ -1,35 +1,29 @@
-//! Why a tool has no answer. It is a result that a model reads, not an error of the protocol, whose texts clients swallow.
+//! Tool errors. They are results that the model reads, because clients hide the text of protocol errors.
 
 use serde_json::{Map, Value, json};
+use stemma_archive::ApiError;
 use stemma_engine::PortError;
+use stemma_gateway::admission::AdmissionError;
 use stemma_retrieval::SearchError;
 
 use crate::tool_context::is_being_indexed;
-use stemma_archive::ApiError;
-use stemma_gateway::admission::AdmissionError;
 
-/// What kind of failure it is; the words are those of the envelope.
+/// Error category, as in `errorCode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ToolErrorKind {
-    /// There is no such thing.
+pub(crate) enum ToolErrorKind {
     NotFound,
-    /// More than one thing fits.
     Ambiguous,
-    /// The arguments are wrong.
     InvalidInput,
-    /// The key of the request may not do that.
     Forbidden,
-    /// The document has no tree (yet).
+    /// The document has no tree, or not yet.
     NotReady,
-    /// It took too long, or the store is away.
+    /// Timed out, or the store is unavailable.
     Unavailable,
-    /// Stemma is at fault.
     Internal,
 }
 
 impl ToolErrorKind {
-    /// The word in `errorCode`.
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             ToolErrorKind::NotFound => "NOT_FOUND",
             ToolErrorKind::Ambiguous => "AMBIGUOUS",
@@ -42,24 +36,20 @@ impl ToolErrorKind {
     }
 }
 
-/// Why a tool has no answer, and what to do instead.
+/// A tool error and its next step.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ToolError {
-    /// What kind it is.
-    pub(super) kind: ToolErrorKind,
+pub(crate) struct ToolError {
+    pub(crate) kind: ToolErrorKind,
     /// Stable code, as on every surface: `locator.ambiguous`.
-    pub(super) code: String,
-    /// One sentence.
-    pub(super) message: String,
-    /// What to choose from, at most five.
-    pub(super) candidates: Vec<String>,
-    /// What to do.
+    pub(crate) code: String,
+    pub(crate) message: String,
+    /// Similar values, at most five.
+    pub(crate) candidates: Vec<String>,
     options: Vec<String>,
 }
 
 impl ToolError {
-    /// A failure under a stable code.
-    pub(super) fn new(kind: ToolErrorKind, code: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ToolErrorKind, code: &str, message: impl Into<String>) -> Self {
         Self {
             kind,
             code: code.into(),
@@ -69,28 +59,25 @@ impl ToolError {
         }
     }
 
-    /// Arguments that are wrong.
-    pub(super) fn invalid(message: impl Into<String>) -> Self {
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(ToolErrorKind::InvalidInput, "request.invalid", message)
     }
 
-    /// The same with something to do.
     #[must_use]
-    pub(super) fn with_option(mut self, option: impl Into<String>) -> Self {
+    pub(crate) fn with_option(mut self, option: impl Into<String>) -> Self {
         self.options.push(option.into());
         self
     }
 
-    /// The same with what to choose from.
     #[must_use]
-    pub(super) fn with_candidates(mut self, candidates: Vec<String>) -> Self {
+    pub(crate) fn with_candidates(mut self, candidates: Vec<String>) -> Self {
         self.candidates = candidates;
         self.candidates.truncate(5);
         self
     }
 
-    /// Whether the call asked for what is not there, or not to be had, rather than for something that is away now.
-    pub(super) fn is_caller_error(&self) -> bool {
+    /// Whether the call itself is wrong, so that a retry cannot succeed.
+    pub(crate) fn is_caller_error(&self) -> bool {
         matches!(
             self.kind,
             ToolErrorKind::NotFound | ToolErrorKind::InvalidInput
@@ -98,7 +85,7 @@ impl ToolError {
     }
 
     /// The envelope: `{error, errorCode, code, candidates, next_steps}`.
-    pub(super) fn data(&self) -> Value {
+    pub(crate) fn data(&self) -> Value {
         let mut data = Map::new();
         data.insert("error".into(), json!(self.message));
         data.insert("errorCode".into(), json!(self.kind.as_str()));
@@ -113,8 +100,8 @@ impl ToolError {
         Value::Object(data)
     }
 
-    /// The same for reading.
-    pub(super) fn text(&self) -> String {
+    /// The error as text.
+    pub(crate) fn text(&self) -> String {
         let mut text = format!("{}: {}", self.kind.as_str(), self.message);
         for option in self.next_steps() {
             text.push_str("\n- ");
@@ -224,7 +211,7 @@ impl From<SearchError> for ToolError {
     }
 }
 
-/// What a store says of itself (keys, addresses) is for the log.
+// Errors of the store may contain keys and addresses, so only the log gets them.
 fn unavailable(error: &str) -> ToolError {
     tracing::warn!(error, "the store cannot be read");
     ToolError::new(

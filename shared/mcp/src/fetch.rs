@@ -1,7 +1,8 @@
-//! `fetch`: the text of what `search` found, or of anything else a locator names.
+//! `fetch`: the text of a search result or of any locator.
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
+use stemma_archive::ItemInfo;
 use stemma_archive::pageindex_fields::{metadata, name_of};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::Fragment;
@@ -13,18 +14,15 @@ use crate::text_pages::{ReadRequest, ReadResult};
 use crate::tool_context::{SCHEME, ToolContext, page_address, section_address};
 use crate::tool_result::{DEFAULT_TOKENS, MAX_TOKENS, MIN_TOKENS, ToolResult, delimited};
 use crate::tools::read_only_tool;
-use stemma_archive::ItemInfo;
 
-pub(super) const NAME: &str = "fetch";
-/// Characters of a title.
+pub(crate) const NAME: &str = "fetch";
 const TITLE_CHARS: usize = 400;
 
 fn id_argument() -> Value {
     json!({ "type": "string", "description": "from search, or any locator: NAME#0019, NAME#item-7, NAME#p=5-7" })
 }
 
-/// How it is announced.
-pub(super) fn tool() -> Tool {
+pub(crate) fn tool() -> Tool {
     let takes = json!({
         "id": id_argument(),
         "max_tokens": { "type": "integer", "minimum": MIN_TOKENS, "maximum": MAX_TOKENS, "default": DEFAULT_TOKENS },
@@ -49,8 +47,8 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-/// The same with nothing but an id.
-pub(super) fn id_only() -> Tool {
+// OpenAI's contract: `id` is the only argument.
+pub(crate) fn id_only() -> Tool {
     let about = "Fetch the text of a search result by its id; a result that is cut names the id of the rest.";
     read_only_tool(
         NAME,
@@ -61,8 +59,7 @@ pub(super) fn id_only() -> Tool {
     )
 }
 
-/// Calls it.
-pub(super) async fn call(
+pub(crate) async fn call(
     call: &mut ToolContext<'_>,
     mut arguments: Arguments,
 ) -> Result<ToolResult, ToolError> {
@@ -114,7 +111,7 @@ pub(super) async fn call(
     ))
 }
 
-/// What a person would call it.
+// Display title.
 fn title(listed: &CatalogDocument, part: Option<&Fragment>, path: &str) -> String {
     let name = name_of(listed);
     let title = match part {
@@ -166,8 +163,7 @@ fn answer(
     answer.with_option("Cite the document and the page")
 }
 
-/// The id under which the rest can be fetched. Pages of a section are fetched whole, which may bring a little of the
-/// sections beside it.
+// Locator of the remaining text. Pages of a section are fetched whole, so the rest may include text of adjacent sections.
 fn rest(reading: &ReadResult, label: &str, part: Option<&Fragment>) -> Option<String> {
     let remaining = reading.remaining.as_ref()?;
     let pages = format!("p={remaining}").parse::<Fragment>().ok()?;

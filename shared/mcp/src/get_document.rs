@@ -1,7 +1,9 @@
-//! `get_document`: the status of a document, what it says about itself, its Items with their pages and tokens.
+//! `get_document`: status, metadata and Items (pages, tokens) of a document.
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
+use stemma_archive::ItemInfo;
+use stemma_archive::documents::rounded_share;
 use stemma_archive::pageindex_fields::{
     created_at, description, metadata, name_of, page_count, status,
 };
@@ -12,15 +14,11 @@ use crate::error::ToolError;
 use crate::tool_context::{ToolContext, link, section_address};
 use crate::tool_result::{ToolResult, delimited, token_cost};
 use crate::tools::{items, read_only_tool};
-use stemma_archive::ItemInfo;
-use stemma_archive::documents::rounded_share;
 
-pub(super) const NAME: &str = "get_document";
-/// Items named at most.
+pub(crate) const NAME: &str = "get_document";
 const MAX_ITEMS: usize = 60;
 
-/// How it is announced.
-pub(super) fn tool() -> Tool {
+pub(crate) fn tool() -> Tool {
     let takes = json!({
         "doc_name": { "type": "string", "description": "name, id or locator" },
         "folder_id": { "type": ["string", "null"] },
@@ -44,8 +42,7 @@ pub(super) fn tool() -> Tool {
     read_only_tool(NAME, about, takes, &["doc_name"], gives)
 }
 
-/// Calls it.
-pub(super) async fn call(
+pub(crate) async fn call(
     call: &mut ToolContext<'_>,
     mut arguments: Arguments,
 ) -> Result<ToolResult, ToolError> {
@@ -139,13 +136,12 @@ fn data(listed: &CatalogDocument, items: &[Value]) -> Value {
         });
     } else {
         data["cause"] = json!(cause(listed));
-        // Without a tree nothing is finished that could be read: there is no half-way.
+        // A tree is published as a whole, so there is no partial progress to report.
         data["progress"] = json!(0);
     }
     data
 }
 
-/// The Items, as far as there is room.
 fn rows(call: &ToolContext<'_>, items: &[ItemInfo]) -> Vec<Value> {
     let mut room = call.form.limit(None) * 3 / 4;
     let mut rows = Vec::new();
@@ -161,8 +157,7 @@ fn rows(call: &ToolContext<'_>, items: &[ItemInfo]) -> Vec<Value> {
     rows
 }
 
-/// An Item: where it stands, and where its content is when that is elsewhere.
-pub(super) fn row(item: &ItemInfo) -> Value {
+pub(crate) fn row(item: &ItemInfo) -> Value {
     let title: String = item.title.chars().take(120).collect();
     let mut row = json!({ "item": item.id.as_ref().unwrap_or(&item.item), "title": title, "tokens": item.tokens });
     if let Some(section) = &item.section_id {

@@ -1,7 +1,8 @@
-//! `get_document_structure`: the section tree, as PageIndex's JSON or as an outline, in parts.
+//! `get_document_structure`: the section tree as PageIndex JSON or as an outline, split into parts.
 
 use rmcp::model::Tool;
 use serde_json::{Map, Value, json};
+use stemma_archive::TreeRow;
 use stemma_archive::pageindex_fields::name_of;
 
 use crate::arguments::Arguments;
@@ -9,17 +10,13 @@ use crate::error::ToolError;
 use crate::tool_context::{ToolContext, not_ready};
 use crate::tool_result::{ToolResult, delimited, token_cost};
 use crate::tools::{Preset, read_only_tool};
-use stemma_archive::TreeRow;
 
-pub(super) const NAME: &str = "get_document_structure";
-/// No tree is deeper.
+pub(crate) const NAME: &str = "get_document_structure";
 const MAX_DEPTH: usize = 64;
-/// Characters of a title and of a summary.
 const TITLE_CHARS: usize = 300;
 const SUMMARY_CHARS: usize = 1_200;
 
-/// How it is announced.
-pub(super) fn tool() -> Tool {
+pub(crate) fn tool() -> Tool {
     let takes = json!({
         "doc_name": { "type": "string" },
         "part": { "type": "integer", "minimum": 1, "description": "until pagination.has_more is false" },
@@ -42,15 +39,13 @@ pub(super) fn tool() -> Tool {
     read_only_tool(NAME, about, takes, &["doc_name"], gives)
 }
 
-/// How much is said of a section.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct OutlineDetail {
     summaries: bool,
     all: bool,
 }
 
-/// Calls it.
-pub(super) async fn call(
+pub(crate) async fn call(
     call: &mut ToolContext<'_>,
     preset: Preset,
     mut arguments: Arguments,
@@ -59,7 +54,7 @@ pub(super) async fn call(
     let part = arguments.number("part", 1..=1_000_000)?.unwrap_or(1);
     let node = arguments.text("node_id")?;
     let depth = arguments.number("depth", 1..=MAX_DEPTH)?;
-    // PageIndex gives summaries; without them a tree takes a fifth of the tokens.
+    // PageIndex includes summaries by default; without them a tree takes a fifth of the tokens.
     let details: [&'static str; 3] = if preset == Preset::PageIndex {
         ["summary", "outline", "full"]
     } else {
@@ -74,7 +69,7 @@ pub(super) async fn call(
     let folder = arguments.text("folder_id")?;
     let wait = arguments.flag("wait_for_completion")?;
     arguments.reject_unknown()?;
-    // Agents that go through the parts expect every section in them, and know of no depth.
+    // Agents that page through the parts expect every section, and do not set a depth.
     let depth = depth.unwrap_or(MAX_DEPTH);
     let document = call.resolve_document(&name, folder.as_deref())?;
     if wait {
@@ -110,7 +105,6 @@ pub(super) async fn call(
     ))
 }
 
-/// A section that is shown, and how many below it are not.
 struct OutlineRow<'a> {
     tree_row: &'a TreeRow,
     is_inner: bool,
@@ -134,8 +128,7 @@ fn rows(all: &[TreeRow], depth: usize) -> Vec<OutlineRow<'_>> {
     rows
 }
 
-/// Ranges of rows that fit an answer each. A part repeats the sections above its first row, which is why there is some
-/// room to spare.
+// Splits rows into parts that fit one answer. A part repeats the ancestors of its first row, so each keeps some room.
 fn parts(
     rows: &[OutlineRow<'_>],
     detail: OutlineDetail,
@@ -203,7 +196,7 @@ fn answer(
     answer.with_option("Text: get_page_content(doc_name, pages or section_id)")
 }
 
-/// The sections above the first row of a later part, by title and pages alone.
+// Ancestors of the first row of a later part, with title and pages only.
 fn above(
     rows: &[OutlineRow<'_>],
     part_rows: &[OutlineRow<'_>],
@@ -236,7 +229,7 @@ fn above(
     above
 }
 
-/// Rows with their depths as nodes that hold their sub-nodes.
+// Builds nested nodes from rows with depths.
 fn nest(
     rows: &mut std::iter::Peekable<&mut impl Iterator<Item = (usize, Map<String, Value>)>>,
     above: usize,
@@ -252,7 +245,7 @@ fn nest(
     nodes
 }
 
-/// A section as PageIndex has it; more of it where all is asked for.
+// PageIndex's fields, and more of them for full detail.
 fn node(row: &OutlineRow<'_>, detail: OutlineDetail) -> Map<String, Value> {
     let section = &row.tree_row.section;
     let mut node = Map::new();

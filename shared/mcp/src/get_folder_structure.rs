@@ -1,4 +1,4 @@
-//! `get_folder_structure`: folders with their numbers of documents, for prompts written for PageIndex's cloud.
+//! `get_folder_structure`: folders with document counts, for prompts written for PageIndex Cloud.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,9 @@ use crate::tool_context::ToolContext;
 use crate::tool_result::{ToolResult, delimited, token_cost};
 use crate::tools::read_only_tool;
 
-pub(super) const NAME: &str = "get_folder_structure";
+pub(crate) const NAME: &str = "get_folder_structure";
 
-/// How it is announced.
-pub(super) fn tool() -> Tool {
+pub(crate) fn tool() -> Tool {
     read_only_tool(
         NAME,
         "Folders and virtual folders with their numbers of documents.",
@@ -25,12 +24,11 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-/// Calls it.
-pub(super) fn call(
+pub(crate) fn call(
     call: &ToolContext<'_>,
     mut arguments: Arguments,
 ) -> Result<ToolResult, ToolError> {
-    // Its schema is not public; what it may be sent is taken, and all folders are answered.
+    // PageIndex does not publish this schema: its known arguments are accepted but ignored, and all folders returned.
     arguments.text("folder_id")?;
     arguments.value("max_depth");
     arguments.reject_unknown()?;

@@ -2,7 +2,9 @@
 
 use rmcp::model::{Resource, Tool};
 use serde_json::{Value, json};
+use stemma_archive::items::{self as items_of, ItemInfo};
 use stemma_archive::pageindex_fields::name_of;
+use stemma_archive::tree::resolve_section;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, parse_pages};
 use stemma_document::{DocId, PublishedTree};
@@ -14,15 +16,11 @@ use crate::text_pages::{ReadRequest, ReadResult};
 use crate::tool_context::{DocumentRef, ToolContext, link, page_address};
 use crate::tool_result::{DEFAULT_TOKENS, MAX_TOKENS, MIN_TOKENS, ToolResult, delimited};
 use crate::tools::{items, read_only_tool};
-use stemma_archive::items::{self as items_of, ItemInfo};
-use stemma_archive::tree::resolve_section;
 
-pub(super) const NAME: &str = "get_page_content";
-/// Pages linked to.
+pub(crate) const NAME: &str = "get_page_content";
 const MAX_LINKS: usize = 3;
 
-/// How it is announced.
-pub(super) fn tool() -> Tool {
+pub(crate) fn tool() -> Tool {
     let takes = json!({
         "doc_name": { "type": "string" },
         "pages": { "type": "string", "description": "physical pages: 5-7,9" },
@@ -46,8 +44,7 @@ get_document_structure or search. What does not fit is named in remaining; next_
     read_only_tool(NAME, about, takes, &["doc_name"], gives)
 }
 
-/// Calls it.
-pub(super) async fn call(
+pub(crate) async fn call(
     call: &mut ToolContext<'_>,
     mut arguments: Arguments,
 ) -> Result<ToolResult, ToolError> {
@@ -89,7 +86,7 @@ pub(super) async fn call(
     ))
 }
 
-/// The part of a document that is meant: by argument, or by the name itself.
+// The part is given by an argument or by the fragment of the document name.
 fn part(
     document: &DocumentRef,
     section: Option<String>,
@@ -114,8 +111,7 @@ fn part(
     })
 }
 
-/// What a part of a document is as something to read, and the Item it is.
-pub(super) fn read_request(
+pub(crate) fn read_request(
     listed: &CatalogDocument,
     published: &PublishedTree,
     part: Option<&Fragment>,
@@ -129,7 +125,7 @@ pub(super) fn read_request(
             ReadRequest::Pages(pages.unwrap_or_else(|| spans.clone())),
             None,
         )),
-        // Only an index names it: its pages are what can be read.
+        // Only the form's page index names this Item: it has pages but no section.
         Some(Fragment::Item { part, number })
             if let Some((item, spans)) =
                 items_of::find_indexed_item(tree, label, part.as_deref(), number) =>
@@ -249,8 +245,7 @@ fn content(reading: &ReadResult) -> Vec<Value> {
         .collect()
 }
 
-/// The passages as one text, each under its number.
-pub(super) fn text(reading: &ReadResult) -> String {
+pub(crate) fn text(reading: &ReadResult) -> String {
     reading
         .passages
         .iter()
@@ -270,8 +265,7 @@ pub(super) fn text(reading: &ReadResult) -> String {
         .join("\n")
 }
 
-/// Addresses of the first pages.
-pub(super) fn links(doc: DocId, reading: &ReadResult) -> Vec<Resource> {
+pub(crate) fn links(doc: DocId, reading: &ReadResult) -> Vec<Resource> {
     let pages = reading
         .passages
         .iter()

@@ -1,10 +1,11 @@
 //! `grep_document`: the lines of a document that match a pattern, counted first.
 
 use std::collections::HashMap;
-use stemma_archive::pageindex_fields::name_of;
 
 use rmcp::model::{Resource, Tool};
 use serde_json::{Value, json};
+use stemma_archive::pageindex_fields::name_of;
+use stemma_archive::{GrepHit, GrepOptions, GrepResponse};
 use stemma_document::{DocId, text};
 
 use crate::arguments::Arguments;
@@ -13,20 +14,14 @@ use crate::paging::page_request;
 use crate::tool_context::{DocumentRef, ToolContext, link, section_address};
 use crate::tool_result::{ToolResult, delimited, take_fitting};
 use crate::tools::{items, read_only_tool};
-use stemma_archive::{GrepHit, GrepOptions, GrepResponse};
 
-pub(super) const NAME: &str = "grep_document";
-/// Lines counted at most.
+pub(crate) const NAME: &str = "grep_document";
 const MAX_COUNTED: usize = 10_000;
-/// Lines around a match at most.
 const MAX_CONTEXT: usize = 10;
-/// Sections linked to.
 const MAX_LINKS: usize = 3;
-/// Characters of a line around a match.
 const LINE_CHARS: usize = 300;
 
-/// How it is announced.
-pub(super) fn tool() -> Tool {
+pub(crate) fn tool() -> Tool {
     let takes = json!({
         "doc_name": { "type": "string", "description": "or a part: NAME#item-7, NAME#p=40-60" },
         "pattern": { "type": "string", "description": "regular expression; text where it is none" },
@@ -56,8 +51,7 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-/// Calls it.
-pub(super) async fn call(
+pub(crate) async fn call(
     call: &mut ToolContext<'_>,
     mut arguments: Arguments,
 ) -> Result<ToolResult, ToolError> {
@@ -146,7 +140,6 @@ fn answer(
     }
 }
 
-/// Addresses of the first sections, each once.
 fn links(doc: DocId, hits: &[&GrepHit]) -> Vec<Resource> {
     let mut linked: Vec<&str> = Vec::new();
     let first = hits.iter().filter(|hit| {
@@ -161,7 +154,7 @@ fn links(doc: DocId, hits: &[&GrepHit]) -> Vec<Resource> {
         .collect()
 }
 
-/// The lines before and after each match, as they stand in its section.
+// Context lines stay within the section of the match.
 async fn around(
     call: &ToolContext<'_>,
     document: &DocumentRef,

@@ -1,19 +1,17 @@
-//! The Model Context Protocol over HTTP: each request is answered alone, by any replica.
+//! MCP over HTTP, without sessions: any replica can answer any request.
 
 use std::sync::Arc;
 
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use stemma_gateway::host_guard::HostGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::McpServer;
-use stemma_gateway::host_guard::HostGuard;
 
-/// What answers at `/mcp`.
 pub type McpService = StreamableHttpService<McpServer, NeverSessionManager>;
 
-/// The service at `/mcp`. A page in a browser that was led to this address under another name (DNS rebinding) is refused
-/// by the name in `Host`; one that says where it comes from, by its `Origin`.
+/// The service at `/mcp`. `Host` and `Origin` are checked against `host_guard`, which prevents DNS rebinding.
 pub fn service(
     server: McpServer,
     host_guard: &HostGuard,

@@ -1,12 +1,12 @@
-//! The read side over the Model Context Protocol: tools, resources and prompts for models, over stdio and HTTP.
+//! The read side over the Model Context Protocol (MCP): tools, resources and prompts, over stdio and HTTP.
 //!
-//! The first four tools take PageIndex's names and arguments and answer in its envelope, so that prompts written for its
-//! tools work; `search` and `fetch` keep OpenAI's contract. Every tool only reads. What a call gets wrong is a result
-//! that says what to do, never an error of the protocol; no result is larger than a client takes; no call takes longer
-//! than 20 s; text of documents is marked as such.
+//! The first four tools use PageIndex's names, arguments and envelope, so that prompts written for its tools work. `search`
+//! and `fetch` follow OpenAI's contract. Tools change no documents. A wrong call returns a result with a next step, never a
+//! protocol error. Results stay below the token limits of clients, calls below 20 s, and document text is marked as
+//! untrusted content.
 //!
-//! [`serve_stdio`] answers one client over the standard streams; over HTTP a `McpServer` answers at `/mcp` of the query
-//! service, without sessions, so that any replica answers any request.
+//! [`serve_stdio`] serves one client over the standard streams. Over HTTP, [`McpServer`] serves `/mcp` of the query service
+//! without sessions.
 
 mod agent_tools;
 mod arguments;
@@ -54,26 +54,22 @@ use stemma_archive::{AnswerService, AnswerSettings};
 use stemma_retrieval::embedding::SemanticRouter;
 pub use tools::Preset;
 
-/// What one client is served.
+/// What a stdio server serves.
 pub struct McpOptions<'a> {
-    /// The documents.
     pub collection: Collection,
-    /// Where this machine keeps the index.
+    /// Local directory of the index.
     pub cache: &'a Path,
-    /// The model that may be asked; `None`: none.
     pub model: Option<&'a AnswerModel>,
-    /// What routes by meaning; `None` where no endpoint for embeddings is configured.
+    /// `None` without an embeddings endpoint.
     pub meaning: Option<Arc<SemanticRouter>>,
-    /// The tools.
     pub preset: Preset,
-    /// What answers may cost.
     pub answer: AnswerSettings,
 }
 
-/// Answers one client over the standard streams until it closes them, or until `stop`.
+/// Serves one client over the standard streams until it closes them, or until `stop`.
 ///
 /// # Errors
-/// What the client said instead of a greeting, or how the connection broke.
+/// A failed handshake or a broken connection.
 pub async fn serve_stdio(
     env: Env,
     blobs: Arc<dyn Blobs>,
@@ -83,7 +79,7 @@ pub async fn serve_stdio(
     serve(env, blobs, served, stdio_pipes(), stop).await
 }
 
-/// Answers one client over a pair of streams.
+/// Serves one client over a pair of streams.
 async fn serve<R, W>(
     env: Env,
     blobs: Arc<dyn Blobs>,
@@ -128,7 +124,7 @@ where
             .map(drop)
             .map_err(std::io::Error::other),
         Err(_) if stop.is_cancelled() => Ok(()),
-        // A client that goes before it greets is no one's mistake.
+        // A client that disconnects before the handshake is not an error.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(std::io::Error::other(error)),
     };

@@ -1,22 +1,18 @@
-//! Where a list goes on: by offset, or by a cursor that holds under its own arguments only.
+//! Pagination by offset, or by a cursor that is bound to the arguments of its list.
 
 use crate::arguments::Arguments;
 use crate::error::{ToolError, ToolErrorKind};
 
-/// Items that can be passed over at most.
 const MAX_OFFSET: usize = 1_000_000_000;
 
-/// A part of a list.
-pub(super) struct PageRequest {
-    /// Items passed over.
-    pub(super) offset: usize,
-    /// Items wanted.
-    pub(super) limit: usize,
+pub(crate) struct PageRequest {
+    pub(crate) offset: usize,
+    pub(crate) limit: usize,
     digest: String,
 }
 
 /// The arguments `offset`, `cursor` and `limit` (10, at most `most`) of a list under `filters`.
-pub(super) fn page_request(
+pub(crate) fn page_request(
     arguments: &mut Arguments,
     most: usize,
     filters: &str,
@@ -46,8 +42,7 @@ pub(super) fn page_request(
 }
 
 impl PageRequest {
-    /// The cursor with which the list goes on at `offset`.
-    pub(super) fn cursor(&self, offset: usize) -> String {
+    pub(crate) fn cursor(&self, offset: usize) -> String {
         format!("{}.{offset}", self.digest)
     }
 

@@ -1,11 +1,11 @@
-//! Prompts: what people often ask of filings, and how a model goes about it with these tools.
+//! Prompts for frequent questions about filings, with steps that use these tools.
 
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 
 use crate::arguments::Arguments;
 use crate::error::{ToolError, ToolErrorKind};
 
-/// A prompt: its name, what it is for, its arguments (name, what it is, whether it is needed), its text with `{argument}`.
+// Arguments are (name, description, required); `text` has `{argument}` placeholders.
 struct PromptTemplate {
     name: &'static str,
     description: &'static str,
@@ -82,8 +82,7 @@ A mark is written `<cite doc=\"NAME\" page=\"N\"/>`, or, in the format markdown,
     },
 ];
 
-/// The prompts there are.
-pub(super) fn list() -> Vec<Prompt> {
+pub(crate) fn list() -> Vec<Prompt> {
     TEMPLATES
         .iter()
         .map(|template: &PromptTemplate| {
@@ -106,8 +105,7 @@ pub(super) fn list() -> Vec<Prompt> {
         .collect()
 }
 
-/// A prompt with its arguments filled in.
-pub(super) fn get(name: &str, mut arguments: Arguments) -> Result<GetPromptResult, ToolError> {
+pub(crate) fn get(name: &str, mut arguments: Arguments) -> Result<GetPromptResult, ToolError> {
     let template = TEMPLATES
         .iter()
         .find(|template| template.name == name)

@@ -1,4 +1,4 @@
-//! Sections and pages by address.
+//! Sections and pages as MCP resources (`stemma://` URIs).
 
 use rmcp::model::{ReadResourceResult, ResourceContents, ResourceTemplate};
 use stemma_archive::pageindex_fields::name_of;
@@ -8,8 +8,7 @@ use crate::get_page_content::{read_request, text};
 use crate::tool_context::{SCHEME, ToolContext};
 use crate::tool_result::delimited;
 
-/// The addresses there are.
-pub(super) fn templates() -> Vec<ResourceTemplate> {
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let template = |address: &str, name: &str, about: &str| {
         ResourceTemplate::new(address, name)
             .with_description(about)
@@ -29,8 +28,8 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// What stands at an address, as far as one answer holds it.
-pub(super) async fn read(
+// Truncated to the token limit of one answer.
+pub(crate) async fn read(
     call: &ToolContext<'_>,
     address: &str,
 ) -> Result<ReadResourceResult, ToolError> {

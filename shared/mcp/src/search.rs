@@ -1,4 +1,4 @@
-//! `search`: sections that fit a question, best first.
+//! `search`: sections ranked for a question.
 
 use rmcp::model::{Resource, Tool};
 use serde_json::{Value, json};
@@ -15,20 +15,17 @@ use crate::tool_context::{ToolContext, link, locator_of, section_address};
 use crate::tool_result::{ToolResult, delimited, take_fitting};
 use crate::tools::{items, read_only_tool};
 
-pub(super) const NAME: &str = "search";
-/// Its name in prompts written for PageIndex's cloud.
-pub(super) const ALIAS: &str = "search_documents";
-/// Results that are linked to.
+pub(crate) const NAME: &str = "search";
+// Alias used by prompts written for PageIndex Cloud.
+pub(crate) const ALIAS: &str = "search_documents";
 const MAX_LINKS: usize = 5;
-/// Characters of a path of titles.
 const TITLE_CHARS: usize = 160;
 
 fn query_argument() -> Value {
     json!({ "type": "string", "description": "a question, or key words" })
 }
 
-/// How it is announced.
-pub(super) fn tool() -> Tool {
+pub(crate) fn tool() -> Tool {
     let takes = json!({
         "query": query_argument(),
         "scope": { "type": "string", "description": "a document, part (…#item-7), folder or axis path (/@company/3M)" },
@@ -55,15 +52,14 @@ the query narrow it. Without a model.";
     read_only_tool(NAME, about, takes, &["query"], gives)
 }
 
-/// The same under its other name.
-pub(super) fn alias() -> Tool {
+pub(crate) fn alias() -> Tool {
     let mut tool = tool();
     tool.name = ALIAS.into();
     tool
 }
 
-/// The same with nothing but a question.
-pub(super) fn query_only() -> Tool {
+// OpenAI's contract: `query` is the only argument.
+pub(crate) fn query_only() -> Tool {
     read_only_tool(
         NAME,
         "Search filings; returns results with ids for fetch.",
@@ -73,14 +69,13 @@ pub(super) fn query_only() -> Tool {
     )
 }
 
-/// Calls it.
-pub(super) async fn call(
+pub(crate) async fn call(
     call: &mut ToolContext<'_>,
     mut arguments: Arguments,
 ) -> Result<ToolResult, ToolError> {
     let text = arguments.required_text("query")?;
     let scope = arguments.text("scope")?;
-    // Prompts for folders name the place like this.
+    // Prompts for PageIndex folders send `folder_id`.
     let folder = arguments.text("folder_id")?;
     let scope = scope.or(folder).filter(|scope| !is_root(scope));
     let filter = filter(&mut arguments)?;
@@ -102,7 +97,6 @@ pub(super) async fn call(
     Ok(answer(call, &response, &page))
 }
 
-/// The documents, and the Item, of a scope.
 fn within(
     call: &ToolContext<'_>,
     scope: Option<&str>,
@@ -219,7 +213,7 @@ fn result(call: &ToolContext<'_>, hit: &SectionHit) -> Value {
     result
 }
 
-/// A path of titles; of a long one the last, which says most.
+// Long paths keep their last titles, which are the most specific.
 fn shortened(path: &[String]) -> String {
     let cut = |text: &str| text.chars().take(TITLE_CHARS).collect();
     let whole = path.join(" › ");

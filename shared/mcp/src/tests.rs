@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_llm::tokens;
+use stemma_sample_store as store;
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split,
 };
 
 use crate::*;
-use stemma_sample_store as store;
 
 /// More than any answer here takes.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,8 +1,11 @@
-//! Text of a document within a token limit: pages, sections, Items; cut at page or section borders, with what is left.
+//! Reads pages, sections and Items within a token limit, cut at page or section boundaries, and reports the rest.
 //!
-//! In a text without pages, numbers are those of lines, as PageIndex has them for Markdown.
+//! In documents without pages, numbers are line numbers, as in PageIndex for Markdown.
 
 use serde_json::json;
+use stemma_archive::archive::{no_text, spawn_cpu};
+use stemma_archive::documents::printed_label;
+use stemma_archive::grep::page_label;
 use stemma_archive::pageindex_fields::name_of;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::format_pages;
@@ -14,68 +17,58 @@ use stemma_extract::EncodedSource;
 use crate::error::ToolError;
 use crate::tool_context::ToolContext;
 use crate::tool_result::{token_cost, truncated};
-use stemma_archive::archive::{no_text, spawn_cpu};
-use stemma_archive::documents::printed_label;
-use stemma_archive::grep::page_label;
 
-/// Pages unpacked at once.
 const PAGES_PER_READ: u32 = 64;
-/// What the frame of a passage takes beside its text.
+// Tokens of the markup around a passage.
 const PASSAGE_OVERHEAD_TOKENS: usize = 24;
 
-/// What is to be read.
 #[derive(Debug, Clone)]
-pub(super) enum ReadRequest {
-    /// Pages (lines, in a text).
+pub(crate) enum ReadRequest {
+    /// Pages, or lines in a document without pages.
     Pages(Vec<PageSpan>),
-    /// A section with its sub-sections; of it only some pages, where those are given.
+    /// A section with its subsections, optionally limited to some pages.
     Section(SectionId, Option<Vec<PageSpan>>),
 }
 
-/// Text that stands together: of one page, or of one section of a text.
+/// Text of one page, or of one section in a document without pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TextPassage {
-    /// Physical page, or first line in a text.
-    pub(super) page: u32,
-    /// The last line, in a text.
+pub(crate) struct TextPassage {
+    /// Physical page from 1, or first line in a document without pages.
+    pub(crate) page: u32,
+    /// Last line, in a document without pages.
     last_line: Option<u32>,
-    /// What is printed as its number, where that differs; `push_lines 5-80` in a text.
-    pub(super) label: Option<String>,
-    /// The text.
-    pub(super) text: String,
-    /// Whether it was too long for an answer even alone, and is cut inside.
-    pub(super) cut: bool,
+    /// Printed page number if it differs; `lines 5-80` in a document without pages.
+    pub(crate) label: Option<String>,
+    pub(crate) text: String,
+    /// Whether the passage alone exceeds the limit and is truncated.
+    pub(crate) cut: bool,
 }
 
-/// What was read, and what was left.
 #[derive(Debug)]
-pub(super) struct ReadResult {
-    /// In order.
-    pub(super) passages: Vec<TextPassage>,
-    /// What there was to read: `5-7,9`.
-    pub(super) requested: String,
-    /// What was read.
-    pub(super) returned: String,
-    /// What was left for want of room.
-    pub(super) remaining: Option<String>,
-    /// What was asked for and is not there.
-    pub(super) out_of_range: Option<String>,
-    /// Pages (lines) of the document.
-    pub(super) total: u32,
+pub(crate) struct ReadResult {
+    pub(crate) passages: Vec<TextPassage>,
+    /// Requested and existing: `5-7,9`.
+    pub(crate) requested: String,
+    pub(crate) returned: String,
+    /// Left out because of the token limit.
+    pub(crate) remaining: Option<String>,
+    /// Requested but not in the document.
+    pub(crate) out_of_range: Option<String>,
+    /// Number of pages, or lines.
+    pub(crate) total: u32,
     /// `page` or `line`.
-    pub(super) unit: &'static str,
+    pub(crate) unit: &'static str,
 }
 
 impl ReadResult {
-    /// Whether something that was asked for and is there was left out.
-    pub(super) fn is_truncated(&self) -> bool {
+    pub(crate) fn is_truncated(&self) -> bool {
         self.remaining.is_some() || self.passages.iter().any(|passage| passage.cut)
     }
 }
 
 impl ToolContext<'_> {
-    /// Reads as much of `wanted` as `limit` tokens hold.
-    pub(super) async fn read(
+    /// Reads the requested text up to `limit` tokens.
+    pub(crate) async fn read(
         &self,
         listed: &CatalogDocument,
         published: PublishedTree,
@@ -104,7 +97,7 @@ impl ToolContext<'_> {
         let last = passages
             .last()
             .map_or(0, |last| last.last_line.unwrap_or(last.page));
-        // Where nothing stands on the pages asked for, nothing is left of them either.
+        // Empty pages count as read.
         let last = if passages.is_empty() { total } else { last };
         let returned = clipped(&spans, 1, last);
         let remaining = clipped(&spans, last + 1, u32::MAX);
@@ -134,7 +127,7 @@ fn out_of_bounds(
     .with_option(format!("Ask for {unit}s between 1 and {total}"))
 }
 
-/// What of `wanted` is there, in order and once; and what is not.
+// Sorted and merged requested spans that exist, and those that do not.
 fn spans(
     tree: &SectionTree,
     request: &ReadRequest,
@@ -161,7 +154,7 @@ fn spans(
     Ok((inside, (!out.is_empty()).then(|| format_pages(&out))))
 }
 
-/// First and last page, or line.
+// Pages or lines, 1-based and inclusive.
 fn bounds(section: &Section) -> (u32, u32) {
     match section.span {
         stemma_document::SectionSpan::Pages { pages, .. } => {
@@ -171,7 +164,6 @@ fn bounds(section: &Section) -> (u32, u32) {
     }
 }
 
-/// Spans in order, without overlaps.
 fn merged(spans: &[PageSpan]) -> Vec<PageSpan> {
     let mut sorted: Vec<(u32, u32)> = spans
         .iter()
@@ -191,7 +183,6 @@ fn merged(spans: &[PageSpan]) -> Vec<PageSpan> {
         .collect()
 }
 
-/// The parts of spans within `from..=to`.
 fn clipped(spans: &[PageSpan], from: u32, to: u32) -> Vec<PageSpan> {
     spans
         .iter()
@@ -201,7 +192,7 @@ fn clipped(spans: &[PageSpan], from: u32, to: u32) -> Vec<PageSpan> {
         .collect()
 }
 
-/// Passages in order, up to the limit; the first is there whatever its length.
+// Collects passages up to the limit. The first one is always included, so that every read makes progress.
 struct PassageBuffer {
     limit: usize,
     used: usize,
@@ -209,7 +200,7 @@ struct PassageBuffer {
 }
 
 impl PassageBuffer {
-    /// Takes a passage; false where it, or what comes after it, has no room.
+    // False if the limit is reached.
     fn push(&mut self, mut passage: TextPassage) -> bool {
         let size = token_cost(&json!(passage.text)) + PASSAGE_OVERHEAD_TOKENS;
         if self.used + size <= self.limit {
@@ -241,7 +232,7 @@ impl PassageBuffer {
             .unwrap_or(u32::MAX)
             .max(1);
         match &mut passage.last_line {
-            // In a text the rest can be asked for by its lines; of a page it cannot.
+            // The rest of a cut text can be requested by line; the rest of a page cannot.
             Some(last) => {
                 *last = (passage.page + lines - 1).min(*last);
                 passage.label = Some(format!("lines {}-{last}", passage.page));
@@ -306,7 +297,6 @@ fn push_pages(
     Ok(())
 }
 
-/// The text of a section, page by page.
 fn push_section_pages(
     filling: &mut PassageBuffer,
     section: &Section,
@@ -339,7 +329,6 @@ fn push_section_pages(
     }
 }
 
-/// Lines of a text, section by section.
 fn push_lines(
     filling: &mut PassageBuffer,
     tree: &SectionTree,

@@ -1,65 +1,54 @@
-//! One call of a tool: what it reads from, the documents it names, how long it may wait.
+//! Context of one tool call: archive, rights, named documents and waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
-use stemma_archive::pageindex_fields::{is_root, name_of, status};
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken, Resource};
 use rmcp::service::{Peer, RoleServer};
 use stemma_answers::Answerer;
+use stemma_archive::Archive;
+use stemma_archive::pageindex_fields::{is_root, name_of, status};
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
 use stemma_catalog::locator::{Locator, ResolveError};
 use stemma_document::{Collection, DocId, PublishedTree};
 use stemma_engine::{Env, PortError};
+use stemma_gateway::admission::{ConcurrencyPermit, RequestPermit};
 use stemma_retrieval::search::ItemRef;
 use stemma_retrieval::{Query, SearchError, SearchResults, SearchService};
 
 use crate::error::{ToolError, ToolErrorKind};
 use crate::server::McpServer;
 use crate::tool_result::ResultFormat;
-use stemma_archive::Archive;
-use stemma_gateway::admission::{ConcurrencyPermit, RequestPermit};
 
-/// How long a call waits for a document at most, below the 20 s after which clients may give up.
+// Clients may time out after 20 s.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(17);
-/// After how long no further look at an index is begun; one look may take five seconds.
+// No new index lookup starts after this; one lookup can take five seconds.
 const INDEX_TIMEOUT_MS: u64 = 10_000;
-/// How often it looks meanwhile.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// What locators of this server begin with as addresses.
-pub(super) const SCHEME: &str = "stemma://";
+pub(crate) const SCHEME: &str = "stemma://";
 
-/// One call of a tool.
-pub(super) struct ToolContext<'a> {
-    /// Who answers; `None` for an agent's calls, which read what there was when its question came.
-    pub(super) server: Option<&'a McpServer>,
-    /// The world.
-    pub(super) env: Env,
-    /// The documents as they are now.
-    pub(super) archive: Arc<Archive>,
-    /// The collection that is read.
-    pub(super) collection: Collection,
-    /// In which forms the result is given.
-    pub(super) form: ResultFormat,
-    /// The Item that is searched, whatever the call says.
+pub(crate) struct ToolContext<'a> {
+    // `None` for agent calls: they read the snapshot of their question.
+    pub(crate) server: Option<&'a McpServer>,
+    pub(crate) env: Env,
+    pub(crate) archive: Arc<Archive>,
+    pub(crate) collection: Collection,
+    pub(crate) form: ResultFormat,
+    // Overrides the arguments of the call.
     item: Option<ItemRef>,
-    /// The request over HTTP that it came with; `None`: from this machine, over standard input.
+    // `None` over stdio, which has full access.
     permit: Option<RequestPermit>,
-    /// Where progress goes, when a token came with the call.
-    pub(super) progress: Option<(Peer<RoleServer>, ProgressToken)>,
+    // Set if the client sent a progress token.
+    pub(crate) progress: Option<(Peer<RoleServer>, ProgressToken)>,
 }
 
-/// A document that a call names, and the part of it.
-pub(super) struct DocumentRef {
-    /// The document.
-    pub(super) doc: DocId,
-    /// What of it the name says, as in a locator.
-    pub(super) fragment: Option<stemma_catalog::locator::Fragment>,
+pub(crate) struct DocumentRef {
+    pub(crate) doc: DocId,
+    pub(crate) fragment: Option<stemma_catalog::locator::Fragment>,
 }
 
 impl<'a> ToolContext<'a> {
-    /// A call that came to `server`.
-    pub(super) fn new(
+    pub(crate) fn new(
         server: &'a McpServer,
         archive: Arc<Archive>,
         collection: Collection,
@@ -78,14 +67,14 @@ impl<'a> ToolContext<'a> {
         }
     }
 
-    /// The same, as a request that a gate has let in.
+    // Adds the permit of the HTTP request.
     #[must_use]
-    pub(super) fn with_permit(self, permit: Option<RequestPermit>) -> Self {
+    pub(crate) fn with_permit(self, permit: Option<RequestPermit>) -> Self {
         Self { permit, ..self }
     }
 
-    /// From here on a model is asked: the place is held by what is made, also after the call has gone.
-    pub(super) async fn acquire_model_permit(
+    // Call before any model call. The generation holds the permit, even after the call times out.
+    pub(crate) async fn acquire_model_permit(
         &self,
     ) -> Result<Option<ConcurrencyPermit>, ToolError> {
         match &self.permit {
@@ -94,8 +83,7 @@ impl<'a> ToolContext<'a> {
         }
     }
 
-    /// A call that an agent makes on the way to an answer.
-    pub(super) fn for_agent(env: Env, archive: Arc<Archive>, item: Option<ItemRef>) -> Self {
+    pub(crate) fn for_agent(env: Env, archive: Arc<Archive>, item: Option<ItemRef>) -> Self {
         let collection = archive.collection.clone();
         Self {
             server: None,
@@ -109,8 +97,7 @@ impl<'a> ToolContext<'a> {
         }
     }
 
-    /// Who answers questions in words over the documents as they are now.
-    pub(super) fn answerer(&self) -> Result<Arc<dyn Answerer>, ToolError> {
+    pub(crate) fn answerer(&self) -> Result<Arc<dyn Answerer>, ToolError> {
         self.server
             .and_then(McpServer::answerers)
             .map(|answering| answering.answerer(&self.archive))
@@ -125,8 +112,8 @@ impl<'a> ToolContext<'a> {
 }
 
 impl ToolContext<'_> {
-    /// The document of a name, an id, a locator or an address, also under a folder that tells equal names apart.
-    pub(super) fn resolve_document(
+    // Accepts a name, id, locator or URI, also with a folder that disambiguates equal names.
+    pub(crate) fn resolve_document(
         &self,
         name: &str,
         folder: Option<&str>,
@@ -168,8 +155,7 @@ impl ToolContext<'_> {
         ))
     }
 
-    /// The listing of a document that was named.
-    pub(super) fn listed(&self, document: &DocumentRef) -> Result<&CatalogDocument, ToolError> {
+    pub(crate) fn listed(&self, document: &DocumentRef) -> Result<&CatalogDocument, ToolError> {
         self.archive.catalog().get(document.doc).ok_or_else(|| {
             ToolError::new(
                 ToolErrorKind::NotFound,
@@ -179,8 +165,7 @@ impl ToolContext<'_> {
         })
     }
 
-    /// A document and its tree.
-    pub(super) async fn load_published(
+    pub(crate) async fn load_published(
         &self,
         document: &DocumentRef,
     ) -> Result<(&CatalogDocument, PublishedTree), ToolError> {
@@ -191,8 +176,8 @@ impl ToolContext<'_> {
         }
     }
 
-    /// Waits until a document has a tree or has failed, for some seconds; tells of it where progress is asked for.
-    pub(super) async fn wait_until_ready(
+    // Waits some seconds until the document has a tree or failed, and reports progress.
+    pub(crate) async fn wait_until_ready(
         &mut self,
         document: &DocumentRef,
     ) -> Result<(), ToolError> {
@@ -213,8 +198,8 @@ impl ToolContext<'_> {
         Ok(())
     }
 
-    /// Sections that fit. Where the index is being made the first time, it is waited for.
-    pub(super) async fn search(&self, query: &Query) -> Result<SearchResults, ToolError> {
+    // Waits while the index is built for the first time.
+    pub(crate) async fn search(&self, query: &Query) -> Result<SearchResults, ToolError> {
         let mut query = query.clone();
         query.item = self.item.clone().or(query.item);
         query.free_only |= self.permit.as_ref().is_some_and(|permit| !permit.may_ask());
@@ -237,7 +222,7 @@ impl ToolContext<'_> {
         }
     }
 
-    pub(super) async fn report_progress(&self, share: f64, message: &str) {
+    pub(crate) async fn report_progress(&self, share: f64, message: &str) {
         let Some((peer, token)) = &self.progress else {
             return;
         };
@@ -250,13 +235,11 @@ impl ToolContext<'_> {
     }
 }
 
-/// Whether a search failed because there is no index yet.
-pub(super) fn is_being_indexed(error: &PortError) -> bool {
+pub(crate) fn is_being_indexed(error: &PortError) -> bool {
     error.port == "index" && error.transient
 }
 
-/// A document without a tree, and why.
-pub(super) fn not_ready(listed: &CatalogDocument) -> ToolError {
+pub(crate) fn not_ready(listed: &CatalogDocument) -> ToolError {
     let name = name_of(listed);
     let status = status(listed.state);
     match &listed.failure {
@@ -277,8 +260,8 @@ pub(super) fn not_ready(listed: &CatalogDocument) -> ToolError {
     }
 }
 
-/// The locator in a name: as it is, or as an address `stemma://DOC/section/0007`.
-pub(super) fn locator_of(name: &str) -> Locator {
+// A locator as it is, or as a URI `stemma://DOC/section/0007`.
+pub(crate) fn locator_of(name: &str) -> Locator {
     let Some(address) = name.trim().strip_prefix(SCHEME) else {
         return Locator::parse(name.trim());
     };
@@ -291,18 +274,15 @@ pub(super) fn locator_of(name: &str) -> Locator {
     Locator::parse(&text)
 }
 
-/// The address of a section.
-pub(super) fn section_address(doc: DocId, section: impl std::fmt::Display) -> String {
+pub(crate) fn section_address(doc: DocId, section: impl std::fmt::Display) -> String {
     format!("{SCHEME}{doc}/section/{section}")
 }
 
-/// The address of a page.
-pub(super) fn page_address(doc: DocId, page: u32) -> String {
+pub(crate) fn page_address(doc: DocId, page: u32) -> String {
     format!("{SCHEME}{doc}/page/{page}")
 }
 
-/// A text that a result speaks of.
-pub(super) fn link(address: String, name: &str) -> Resource {
+pub(crate) fn link(address: String, name: &str) -> Resource {
     Resource::new(address, name).with_mime_type("text/plain")
 }
 

@@ -1,9 +1,9 @@
-//! What a tool answers: data for programs, text for a model, and how large either may be.
+//! Tool results: structured data, text for the model, and their token limits.
 //!
-//! A result has two forms: `structuredContent`, which fits the tool's `outputSchema`, and a text that says the same more
-//! briefly and never as JSON. A client shows its model one of them, so a token limit holds for each; [`MAX_TOKENS`] holds
-//! for both together. Clients from before structured content (protocol 2025-03-26 and older), and the presets of tools
-//! whose prompts read JSON from the text, get the data as the text and nothing beside it.
+//! A result has `structuredContent`, which matches the tool's `outputSchema`, and a shorter text that is never JSON.
+//! Clients show the model one of them, so the token limit applies to each; [`MAX_TOKENS`] applies to both together.
+//! Clients without structured content (protocol 2025-03-26 and older), and tool presets whose prompts read JSON from the
+//! text, get only the data, as text.
 
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::{Map, Value, json};
@@ -11,30 +11,27 @@ use stemma_llm::tokens;
 
 use crate::error::{ToolError, ToolErrorKind};
 
-/// Tokens of an answer where the call does not say.
-pub(super) const DEFAULT_TOKENS: usize = 6_000;
-/// Tokens of a whole result (o200k), whatever is asked.
-pub(super) const MAX_TOKENS: usize = 20_000;
-/// The least that can be asked for.
-pub(super) const MIN_TOKENS: usize = 300;
-/// What the envelope of an answer may take of its limit.
+pub(crate) const DEFAULT_TOKENS: usize = 6_000;
+/// Hard token limit (o200k) of a whole result.
+pub(crate) const MAX_TOKENS: usize = 20_000;
+pub(crate) const MIN_TOKENS: usize = 300;
+// Tokens reserved for the envelope.
 const ENVELOPE_TOKENS: usize = 300;
 
-/// In which forms a result is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResultFormat {
-    /// Data, and text for reading.
+pub(crate) enum ResultFormat {
+    /// Structured data and text.
     Both,
-    /// The data as text.
+    /// Only the data, as JSON text.
     JsonText,
 }
 
 impl ResultFormat {
     /// Tokens that the items of an answer may have in one form, when `asked` are asked for.
-    pub(super) fn limit(self, requested: Option<usize>) -> usize {
+    pub(crate) fn limit(self, requested: Option<usize>) -> usize {
         let most = match self {
             ResultFormat::Both => 8_500,
-            // JSON inside a JSON text: every quotation mark is written with two more.
+            // JSON inside a JSON string: escapes make every quotation mark longer.
             ResultFormat::JsonText => 14_000,
         };
         let limit = requested.unwrap_or(DEFAULT_TOKENS).clamp(MIN_TOKENS, most);
@@ -42,8 +39,7 @@ impl ResultFormat {
     }
 }
 
-/// An answer before it has a form.
-pub(super) struct ToolResult {
+pub(crate) struct ToolResult {
     data: Map<String, Value>,
     summary: String,
     text_body: String,
@@ -54,7 +50,7 @@ pub(super) struct ToolResult {
 
 impl ToolResult {
     /// An answer of this data; `summary` is its first line and `next_steps.summary`.
-    pub(super) fn new(data: Value, summary: impl Into<String>) -> Self {
+    pub(crate) fn new(data: Value, summary: impl Into<String>) -> Self {
         let data = if let Value::Object(data) = data {
             data
         } else {
@@ -72,43 +68,38 @@ impl ToolResult {
         }
     }
 
-    /// The same with one more field.
     #[must_use]
-    pub(super) fn with_field(mut self, name: &str, value: Value) -> Self {
+    pub(crate) fn with_field(mut self, name: &str, value: Value) -> Self {
         self.data.insert(name.into(), value);
         self
     }
 
-    /// The same with its items as text.
     #[must_use]
-    pub(super) fn text_body(mut self, body: String) -> Self {
+    pub(crate) fn text_body(mut self, body: String) -> Self {
         self.text_body = body;
         self
     }
 
-    /// The same with something to do next.
     #[must_use]
-    pub(super) fn with_option(mut self, option: impl Into<String>) -> Self {
+    pub(crate) fn with_option(mut self, option: impl Into<String>) -> Self {
         self.options.push(option.into());
         self
     }
 
-    /// The same with resources it speaks of.
     #[must_use]
-    pub(super) fn resources(mut self, links: Vec<Resource>) -> Self {
+    pub(crate) fn resources(mut self, links: Vec<Resource>) -> Self {
         self.resources = links;
         self
     }
 
-    /// The same without an envelope, where it is given as JSON text: the form of `search` and `fetch` elsewhere.
+    // `search` and `fetch` in OpenAI's contract have no envelope.
     #[must_use]
-    pub(super) fn without_json_envelope(mut self) -> Self {
+    pub(crate) fn without_json_envelope(mut self) -> Self {
         self.omit_envelope = true;
         self
     }
 
-    /// Its data.
-    pub(super) fn data(&self) -> &Map<String, Value> {
+    pub(crate) fn data(&self) -> &Map<String, Value> {
         &self.data
     }
 
@@ -137,7 +128,7 @@ impl ToolResult {
 }
 
 /// The result of a call, never over [`MAX_TOKENS`].
-pub(super) fn result(answer: Result<ToolResult, ToolError>, form: ResultFormat) -> CallToolResult {
+pub(crate) fn result(answer: Result<ToolResult, ToolError>, form: ResultFormat) -> CallToolResult {
     let result = answer
         .map(|answer| render(answer, form))
         .unwrap_or_else(|failure| render_error(&failure, form));
@@ -188,13 +179,13 @@ fn render_error(failure: &ToolError, form: ResultFormat) -> CallToolResult {
     }
 }
 
-/// Tokens an item takes in the form that takes more.
-pub(super) fn token_cost(item: &Value) -> usize {
+// Counts the longer of the two forms.
+pub(crate) fn token_cost(item: &Value) -> usize {
     tokens::count(&item.to_string()) as usize + 2
 }
 
-/// As many items as have room, in order; the first in any case.
-pub(super) fn take_fitting(items: impl Iterator<Item = Value>, mut room: usize) -> Vec<Value> {
+// The first item is always included, so that paging makes progress.
+pub(crate) fn take_fitting(items: impl Iterator<Item = Value>, mut room: usize) -> Vec<Value> {
     let mut fitting = Vec::new();
     for item in items {
         let size = token_cost(&item);
@@ -207,9 +198,9 @@ pub(super) fn take_fitting(items: impl Iterator<Item = Value>, mut room: usize) 
     fitting
 }
 
-/// The beginning of a text that has at most `limit` tokens, ended at a line end where there is one.
-pub(super) fn truncated(text: &str, limit: usize) -> &str {
-    // No token is longer than this many bytes on average, so what lies further cannot fit.
+// Cuts at a line end if there is one.
+pub(crate) fn truncated(text: &str, limit: usize) -> &str {
+    // Upper bound of the average bytes per token: text beyond it cannot fit, so it is not tokenized.
     let mut end = text.floor_char_boundary(limit.saturating_mul(16));
     loop {
         let size = tokens::count(&text[..end]) as usize;
@@ -226,8 +217,8 @@ pub(super) fn truncated(text: &str, limit: usize) -> &str {
     &text[..line.unwrap_or(end)]
 }
 
-/// Text of a document between marks that it cannot close itself.
-pub(super) fn delimited(from: &str, text: &str) -> String {
+// Delimits document text so that the text itself cannot close the mark (prompt injection).
+pub(crate) fn delimited(from: &str, text: &str) -> String {
     const MARK: &str = "untrusted-document-text";
     let from: String = from
         .chars()

@@ -1,4 +1,4 @@
-//! The tools there are, and which of them a client sees.
+//! Tool registry and presets.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -16,23 +16,20 @@ use crate::{
     get_folder_structure, get_page_content, grep_document, search,
 };
 
-/// Which tools a client sees.
+/// A set of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Preset {
-    /// Every tool.
     #[default]
     All,
-    /// Those of PageIndex, whose answers are JSON in the text.
+    /// PageIndex's tools, with JSON text results.
     PageIndex,
-    /// `search` and `fetch` as OpenAI's clients call them, whose answers are JSON in the text.
+    /// OpenAI's `search` and `fetch`, with JSON text results.
     OpenAi,
 }
 
 impl Preset {
-    /// All presets, by their words.
     pub const ALL: [Preset; 3] = [Preset::All, Preset::PageIndex, Preset::OpenAi];
 
-    /// The stable word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Preset::All => "all",
@@ -41,8 +38,7 @@ impl Preset {
         }
     }
 
-    /// In which forms its answers are given.
-    pub(super) fn form(self) -> ResultFormat {
+    pub(crate) fn form(self) -> ResultFormat {
         if self == Preset::All {
             ResultFormat::Both
         } else {
@@ -60,8 +56,8 @@ impl FromStr for Preset {
     }
 }
 
-/// The tools of a preset; `asks`: with the one that asks a model.
-pub(super) fn list(preset: Preset, asks: bool) -> Vec<Tool> {
+// `asks` includes the tool that calls a model.
+pub(crate) fn list(preset: Preset, asks: bool) -> Vec<Tool> {
     let pageindex = || {
         vec![
             browse_documents::tool(),
@@ -93,8 +89,8 @@ pub(super) fn list(preset: Preset, asks: bool) -> Vec<Tool> {
     }
 }
 
-/// Calls a tool by its name, or by the name it has elsewhere; tools of other presets, too, but for the one that costs money.
-pub(super) async fn call(
+// Accepts aliases and tools of other presets, except `ask`, which costs money.
+pub(crate) async fn call(
     call: &mut ToolContext<'_>,
     preset: Preset,
     name: &str,
@@ -134,8 +130,8 @@ pub(super) async fn call(
     }
 }
 
-/// A tool that reads and changes nothing. `takes` and `gives` are the `properties` of its schemas.
-pub(super) fn read_only_tool(
+// `takes` and `gives` are the `properties` of the input and output schemas.
+pub(crate) fn read_only_tool(
     name: &'static str,
     about: &'static str,
     takes: Value,
@@ -147,7 +143,7 @@ pub(super) fn read_only_tool(
         .with_annotations(ToolAnnotations::new().read_only(true).open_world(false))
 }
 
-/// Without the promise of structured content.
+// Without an output schema.
 fn as_json_text(mut tool: Tool) -> Tool {
     tool.output_schema = None;
     tool
@@ -168,7 +164,7 @@ fn object(properties: Value, needs: &[&str]) -> Arc<JsonObject> {
 }
 
 /// A list of objects with these fields.
-pub(super) fn items(fields: Value) -> Value {
+pub(crate) fn items(fields: Value) -> Value {
     let mut item = json!({ "type": "object" });
     item["properties"] = fields;
     json!({ "type": "array", "items": item })

@@ -4,11 +4,14 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::request::Parts;
-use futures::StreamExt;
-use futures::stream;
+use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_answers::{Answer as Record, AnswerEvent};
+use stemma_gateway::admission::RequestPermit;
+use stemma_gateway::body::parse_body;
+use stemma_gateway::extract::{HandlerResult, json as answered};
+use stemma_gateway::state::AppState;
 use utoipa::ToSchema;
 
 use crate::conversation::{
@@ -16,30 +19,25 @@ use crate::conversation::{
 };
 use crate::openai::{UrlCitation, annotation, resolve_model};
 use crate::render::RenderedAnswer;
-use stemma_gateway::admission::RequestPermit;
-use stemma_gateway::body::parse_body;
-use stemma_gateway::extract::{HandlerResult, json as answered};
-use stemma_gateway::state::AppState;
 
-/// What is read of a request; everything else is passed over.
+/// Request body. Unknown fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ChatRequest, example = json!({ "model": "default", "messages": [{ "role": "user", "content": "What was revenue?" }] }))]
 pub(crate) struct ChatRequest {
-    /// A collection, or a part of it, as `GET /v1/models` names them.
+    /// A collection or a part of it, as listed by `GET /v1/models`.
     model: String,
-    /// The conversation. The last message of a user is asked; turns before it are what was said earlier.
+    /// The conversation. The last user message is the question; previous turns are context.
     messages: Vec<InputMessage>,
-    /// Tell it as server-sent events.
+    /// Stream as server-sent events.
     #[serde(default)]
     stream: bool,
     #[serde(default)]
     stream_options: Option<StreamOptions>,
 }
 
-/// What a stream tells besides.
 #[derive(Debug, Deserialize, ToSchema)]
 struct StreamOptions {
-    /// A last chunk with `usage`.
+    /// Send a last chunk with `usage`.
     #[serde(default)]
     include_usage: bool,
 }
@@ -47,21 +45,19 @@ struct StreamOptions {
 /// An answer as a chat completion.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ChatCompletion {
-    /// That of the stored answer.
+    /// Id of the stored answer.
     id: String,
     /// `chat.completion`.
     object: &'static str,
     /// Seconds since 1970-01-01 UTC.
     created: u64,
-    /// As it was asked.
+    /// As requested.
     model: String,
-    /// One.
     choices: Vec<ChatChoice>,
     usage: ChatUsage,
     stemma: StemmaExtension,
 }
 
-/// What is said.
 #[derive(Serialize, ToSchema)]
 struct ChatChoice {
     /// 0.
@@ -70,25 +66,24 @@ struct ChatChoice {
     /// Always null.
     #[schema(value_type = Option<Object>)]
     logprobs: Option<Value>,
-    /// `stop`, or `length` where a limit cut the answer short.
+    /// `stop`, or `length` if a limit cut the answer short.
     finish_reason: &'static str,
 }
 
-/// The text, and what it rests on.
 #[derive(Serialize, ToSchema)]
 struct ChatMessage {
     /// `assistant`.
     role: &'static str,
-    /// The text, with marks `[1]`, and ` (not verified)` behind each claim that is not.
+    /// Text with marks `[1]`; ` (not verified)` follows each unverified claim.
     content: String,
     /// Always null.
     refusal: Option<String>,
-    /// One for each mark.
+    /// One per mark.
     annotations: Vec<ChatAnnotation>,
     stemma: StemmaExtension,
 }
 
-/// Where a mark leads, as chat completions say it.
+/// Annotation of a chat completion.
 #[derive(Serialize, ToSchema)]
 struct ChatAnnotation {
     /// `url_citation`.
@@ -99,8 +94,8 @@ struct ChatAnnotation {
 
 /// Answer a conversation
 ///
-/// From the documents of a model, with citations; whole, or with `stream` as `text/event-stream`: chunks in OpenAI's shape, then
-/// `[DONE]`. The answer is that of `POST /v1/answers` to the same question. Needs the scope `upgrade_for_model`.
+/// Answers from the documents of a model, with citations. With `stream`, sends chunks in OpenAI's format, then
+/// `[DONE]`. Same answers as `POST /v1/answers`. Needs the scope `ask`.
 #[utoipa::path(post, path = "/v1/chat/completions", operation_id = "openai_chat", tag = "openai", request_body = ChatRequest,
     responses((status = 200, content((ChatCompletion = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream")))))]
 pub(crate) async fn completions(
@@ -128,7 +123,7 @@ pub(crate) async fn completions(
     let frames = dialogue
         .stream(&site.env)
         .filter_map(|event| async { final_result(event) });
-    // The id of an answer is known when it is stored, and its text is told then: all chunks have it.
+    // Text is sent once the answer is stored, so all chunks carry its id.
     let frames = frames.take(1).flat_map(move |ended| {
         let chunks = match ended {
             Ok(answer) => chunks(&parts, &model, created, &answer, with_usage),
@@ -145,7 +140,6 @@ pub(crate) async fn completions(
     Ok(frame_response(frames))
 }
 
-/// The end of an answer: itself, or what is said where there is none.
 fn final_result(event: AnswerEvent) -> Option<Result<Box<Record>, Value>> {
     match event {
         AnswerEvent::Done(answer) => Some(Ok(answer)),
@@ -192,7 +186,6 @@ fn annotations(parts: &Parts, rendered: &RenderedAnswer<'_>) -> Vec<ChatAnnotati
         .collect()
 }
 
-/// The pieces of the text, then the end with what it rests on.
 fn chunks(
     parts: &Parts,
     model: &str,

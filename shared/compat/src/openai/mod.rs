@@ -1,9 +1,9 @@
-//! The shape of OpenAI (`/v1/chat/completions`, `/v1/responses`, `/v1/models`), for clients and chat windows that speak it.
+//! OpenAI-compatible API: `/v1/chat/completions`, `/v1/responses`, `/v1/models`.
 //!
 //! A model is a collection, or a part of one: `default`, `default/10-K/2022`, `default/@company/3M`,
-//! `default/3M_2022_10K`. What is asked is answered from its documents, with citations in `annotations` as `url_citation`
-//! and whole under `stemma`. Sampling parameters are passed over: how the model is asked is the operator's. The id of a
-//! completion is that of the stored answer.
+//! `default/3M_2022_10K`. Questions are answered from its documents, with citations in `annotations` as `url_citation` and
+//! in full under `stemma`. Sampling parameters are ignored: the operator configures the model. The id of a completion is
+//! the id of the stored answer.
 
 pub(super) mod chat;
 pub(super) mod models;
@@ -15,16 +15,15 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::request::Parts;
 use axum::routing::{get, post};
 use serde::Serialize;
-use utoipa::ToSchema;
-
-use crate::conversation;
-use crate::render::{CitationMark, NOT_VERIFIED};
 use stemma_archive::Archive;
 use stemma_gateway::auth::CollectionScope;
 use stemma_gateway::problem::Problem;
 use stemma_gateway::state::{AppState, Route};
+use utoipa::ToSchema;
 
-/// All routes of the dialect.
+use crate::conversation;
+use crate::render::{CitationMark, NOT_VERIFIED};
+
 pub(super) fn routes() -> Vec<Route> {
     let conversations = DefaultBodyLimit::max(conversation::MAX_BYTES);
     vec![
@@ -41,8 +40,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// What a model names: a collection the key reaches, and a scope in it; a name that is none of a collection is a scope in
-/// the first one.
+// A model is a visible collection, optionally with a scope; any other name is a scope in the first collection.
 fn resolve_model(
     site: &AppState,
     parts: &Parts,
@@ -64,7 +62,7 @@ fn resolve_model(
     if scope.is_empty() {
         return Ok((archive, Vec::new()));
     }
-    // A folder or axis is a path of the file-system view; a document is found by its name as well.
+    // Folders and axes are paths of the file-system view; documents can also be named.
     let unknown = || {
         let detail = format!(
             "there is no model `{}`",
@@ -79,8 +77,8 @@ fn resolve_model(
     Ok((archive, vec![scope_path.ok_or_else(unknown)?]))
 }
 
-/// A citation as chat completions have it, or flat, as responses have it. Where sources are listed without the text, its title says
-/// what of it is not borne out.
+// Chat completions nest the citation, responses do not. The title repeats the verification status, because clients may
+// list sources without the text.
 fn annotation(parts: &Parts, mark: &CitationMark<'_>) -> UrlCitation {
     let citation = mark.citation;
     let doubt = if mark.verified { "" } else { NOT_VERIFIED };
@@ -97,15 +95,14 @@ fn annotation(parts: &Parts, mark: &CitationMark<'_>) -> UrlCitation {
     }
 }
 
-/// Where a mark of the text leads.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct UrlCitation {
-    /// The first character of the mark, from 0.
+    /// First character of the mark, 0-based.
     start_index: usize,
-    /// The character behind the mark.
+    /// End of the mark, exclusive.
     end_index: usize,
-    /// Name and page of the document, and ` (not verified)` where the claim it is cited for is not.
+    /// Document name and page; ` (not verified)` if its claim is not.
     title: String,
-    /// The page, on this server.
+    /// URL of the page on this server.
     url: String,
 }

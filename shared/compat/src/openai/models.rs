@@ -1,19 +1,17 @@
-//! `GET /v1/models`: collections, and the folders at their top.
+//! `GET /v1/models`: collections and their top-level folders.
 
 use axum::extract::{Path, State};
 use axum::http::request::Parts;
 use serde::Serialize;
-use utoipa::ToSchema;
-
-use crate::openai::resolve_model;
 use stemma_gateway::auth::CollectionScope;
 use stemma_gateway::extract::{HandlerResult, json as answered};
 use stemma_gateway::state::AppState;
+use utoipa::ToSchema;
 
-/// Folders of a collection that are listed as models.
+use crate::openai::resolve_model;
+
 const MAX_FOLDERS: usize = 100;
 
-/// Models.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ModelList {
     /// `list`.
@@ -21,7 +19,7 @@ pub(super) struct ModelList {
     data: Vec<OpenAiModel>,
 }
 
-/// A collection, or a part of one.
+/// A collection or a part of it.
 #[derive(Serialize, ToSchema)]
 pub(super) struct OpenAiModel {
     /// `default`, `default/10-K/2022`, `default/@company/3M`, `default/3M_2022_10K`.
@@ -36,8 +34,8 @@ pub(super) struct OpenAiModel {
 
 /// List models
 ///
-/// Those a key reaches. Every folder, axis path and document is one, too; only collections and the first 100 folders at their
-/// top are listed.
+/// Lists visible collections and the first 100 top-level folders of each. Every folder, axis path and document is also a
+/// model.
 #[utoipa::path(get, path = "/v1/models", operation_id = "openai_models", tag = "openai", responses((status = 200, body = ModelList)))]
 pub(super) async fn list(site: State<AppState>, parts: Parts) -> HandlerResult {
     let reach = CollectionScope::from_parts(&parts);
@@ -60,7 +58,7 @@ pub(super) async fn list(site: State<AppState>, parts: Parts) -> HandlerResult {
 
 /// A model
 ///
-/// Where it names documents.
+/// Returns the model if it names documents.
 #[utoipa::path(get, path = "/v1/models/{model}", operation_id = "openai_model", tag = "openai",
     params(("model" = String, Path, description = "a collection, a folder, an axis path or a document")),
     responses((status = 200, body = OpenAiModel)))]

@@ -5,38 +5,37 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::request::Parts;
 use axum::response::sse::Event as Frame;
-use futures::StreamExt;
-use futures::stream;
+use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_answers::{Answer as Record, AnswerEvent};
-use utoipa::ToSchema;
-
-use crate::conversation::{self, Conversation, InputMessage, StemmaExtension, frame_response};
-use crate::openai::{UrlCitation, annotation, resolve_model};
-use crate::render::RenderedAnswer;
 use stemma_gateway::admission::RequestPermit;
 use stemma_gateway::body::parse_body;
 use stemma_gateway::extract::{HandlerResult, json as answered};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::state::AppState;
+use utoipa::ToSchema;
 
-/// What is read of a request; everything else is passed over.
+use crate::conversation::{self, Conversation, InputMessage, StemmaExtension, frame_response};
+use crate::openai::{UrlCitation, annotation, resolve_model};
+use crate::render::RenderedAnswer;
+
+/// Request body. Unknown fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ResponseRequest, example = json!({ "model": "default", "input": "What was revenue?" }))]
 pub(crate) struct ResponseRequest {
-    /// A collection, or a part of it, as `GET /v1/models` names them.
+    /// A collection or a part of it, as listed by `GET /v1/models`.
     model: String,
     input: ResponseInput,
-    /// Tell it as server-sent events.
+    /// Stream as server-sent events.
     #[serde(default)]
     stream: bool,
-    /// Refused: conversations are not kept here.
+    /// Refused: conversations are not stored.
     #[serde(default)]
     previous_response_id: Option<String>,
 }
 
-/// A question, or a conversation.
+/// A question or a conversation.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(
     untagged,
@@ -50,13 +49,13 @@ enum ResponseInput {
 /// An answer as a response.
 #[derive(Clone, Serialize, ToSchema)]
 pub(crate) struct ResponseObject {
-    /// That of the stored answer.
+    /// Id of the stored answer.
     id: String,
     /// `response`.
     object: &'static str,
     /// Seconds since 1970-01-01 UTC.
     created_at: u64,
-    /// `completed`, or `incomplete` where a limit cut the answer short; in a stream first `in_progress`.
+    /// `completed`, or `incomplete` if a limit cut the answer short; first `in_progress` in a stream.
     status: &'static str,
     /// Always null.
     error: Option<String>,
@@ -66,7 +65,7 @@ pub(crate) struct ResponseObject {
     instructions: Option<String>,
     #[schema(value_type = Object)]
     metadata: Value,
-    /// As it was asked.
+    /// As requested.
     model: String,
     /// One message.
     output: Vec<ResponseMessage>,
@@ -90,7 +89,6 @@ struct IncompleteDetails {
     reason: &'static str,
 }
 
-/// What is said.
 #[derive(Clone, Serialize, ToSchema)]
 struct ResponseMessage {
     /// `message`.
@@ -104,21 +102,20 @@ struct ResponseMessage {
     content: Vec<ResponseText>,
 }
 
-/// The text, and what it rests on.
 #[derive(Clone, Serialize, ToSchema)]
 struct ResponseText {
     /// `output_text`.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// The text, with marks `[1]`, and ` (not verified)` behind each claim that is not.
+    /// Text with marks `[1]`; ` (not verified)` follows each unverified claim.
     text: String,
-    /// One for each mark.
+    /// One per mark.
     annotations: Vec<ResponseAnnotation>,
     /// Empty.
     logprobs: Vec<String>,
 }
 
-/// Where a mark leads, as responses say it.
+/// Annotation of a response.
 #[derive(Clone, Serialize, ToSchema)]
 struct ResponseAnnotation {
     /// `url_citation`.
@@ -128,7 +125,6 @@ struct ResponseAnnotation {
     citation: UrlCitation,
 }
 
-/// Tokens of the calls that were made.
 #[derive(Clone, Serialize, ToSchema)]
 struct ResponseUsage {
     input_tokens: u64,
@@ -138,24 +134,22 @@ struct ResponseUsage {
     total_tokens: u64,
 }
 
-/// Of the tokens of prompts.
 #[derive(Clone, Default, Serialize, ToSchema)]
 struct InputTokenDetails {
-    /// Always 0: not told apart.
+    /// Always 0: not measured.
     cached_tokens: u64,
 }
 
-/// Of the tokens of replies.
 #[derive(Clone, Default, Serialize, ToSchema)]
 struct OutputTokenDetails {
-    /// Always 0: not told apart.
+    /// Always 0: not measured.
     reasoning_tokens: u64,
 }
 
 /// Answer a question
 ///
-/// The same answers in the shape of OpenAI's responses; with `stream` as `text/event-stream`, `response.created` to
-/// `response.completed`. Needs the scope `upgrade_for_model`.
+/// Same answers in the format of OpenAI's Responses API. With `stream`, sends events from `response.created` to
+/// `response.completed`. Needs the scope `ask`.
 #[utoipa::path(post, path = "/v1/responses", operation_id = "openai_response", tag = "openai", request_body = ResponseRequest,
     responses((status = 200, content((ResponseObject = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream")))))]
 pub(crate) async fn create(
@@ -212,7 +206,6 @@ pub(crate) async fn create(
     Ok(frame_response(frames))
 }
 
-/// An event under its own name, with its place in the stream.
 fn numbered_frame(at: usize, mut event: Value) -> Frame {
     event["sequence_number"] = json!(at);
     Frame::default()
@@ -287,7 +280,6 @@ fn annotations(parts: &Parts, rendered: &RenderedAnswer<'_>) -> Vec<ResponseAnno
         .collect()
 }
 
-/// All events of a response, in their order.
 fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Value> {
     let whole = response(parts, model, created, answer);
     let rendered = RenderedAnswer::new(answer);

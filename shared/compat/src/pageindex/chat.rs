@@ -1,7 +1,7 @@
-//! `POST /chat/completions/`: a conversation about some documents, a folder, or all.
+//! `POST /chat/completions/`: a conversation about documents, a folder, or the whole collection.
 //!
-//! With `enable_citations` each citation of a verified claim is written into the text as `<doc=NAME;page=N>`. What is cited for a claim
-//! that is not verified bears nothing out: it is left out of the text, which says ` (not verified)`, and listed.
+//! With `enable_citations`, citations of verified claims appear in the text as `<doc=NAME;page=N>`. Citations of unverified
+//! claims are only listed; the text says ` (not verified)`.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -12,38 +12,38 @@ use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_answers::{Answer as Record, AnswerEvent, AnswerStep, Citation, QuoteMatch, StepKind};
-use stemma_document::DocId;
-use utoipa::ToSchema;
-
-use crate::conversation::{
-    self, ChatUsage, Conversation, InputMessage, StemmaExtension, frame, frame_response,
-};
-use crate::render::RenderedAnswer;
 use stemma_archive::Archive;
 use stemma_archive::pageindex_fields::{is_root, name_of};
+use stemma_document::DocId;
 use stemma_gateway::admission::RequestPermit;
 use stemma_gateway::auth::CollectionScope;
 use stemma_gateway::body::parse_body;
 use stemma_gateway::extract::{HandlerResult, find_document, json as answered};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::state::AppState;
+use utoipa::ToSchema;
 
-/// What is read of a request; everything else is passed over.
+use crate::conversation::{
+    self, ChatUsage, Conversation, InputMessage, StemmaExtension, frame, frame_response,
+};
+use crate::render::RenderedAnswer;
+
+/// Request body. Unknown fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = PageIndexChatRequest, example = json!({ "messages": [{ "role": "user", "content": "What was revenue?" }], "enable_citations": true }))]
 pub(crate) struct PageIndexChatRequest {
-    /// The conversation. The last message of a user is asked; turns before it are what was said earlier.
+    /// The conversation. The last user message is the question; previous turns are context.
     messages: Vec<InputMessage>,
-    /// Only these documents.
+    /// Limits the answer to these documents.
     #[serde(default)]
     doc_id: Option<DocumentIds>,
-    /// Only documents of this folder, where no `doc_id` is said.
+    /// Limits the answer to this folder, unless `doc_id` is set.
     #[serde(default)]
     folder_id: Option<String>,
-    /// Tell it as server-sent events.
+    /// Stream as server-sent events.
     #[serde(default)]
     stream: bool,
-    /// Write citations into the text, and list them.
+    /// Write citations into the text and list them.
     #[serde(default)]
     enable_citations: bool,
 }
@@ -52,7 +52,7 @@ pub(crate) struct PageIndexChatRequest {
 #[derive(Serialize, ToSchema)]
 #[schema(as = PageIndexCompletion)]
 pub(crate) struct PageIndexCompletion {
-    /// That of the stored answer.
+    /// Id of the stored answer.
     id: String,
     /// `chat.completion`.
     object: &'static str,
@@ -60,7 +60,6 @@ pub(crate) struct PageIndexCompletion {
     created: u64,
     /// `stemma`.
     model: &'static str,
-    /// One.
     choices: Vec<PageIndexChoice>,
     usage: ChatUsage,
     stemma: StemmaExtension,
@@ -69,47 +68,43 @@ pub(crate) struct PageIndexCompletion {
     citations: Option<Vec<PageIndexCitation>>,
 }
 
-/// What is said.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PageIndexChoice)]
 struct PageIndexChoice {
     /// 0.
     index: u32,
     message: PageIndexMessage,
-    /// `end_turn`, or `max_tokens` where a limit cut the answer short.
+    /// `end_turn`, or `max_tokens` if a limit cut the answer short.
     finish_reason: &'static str,
 }
 
-/// The text.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PageIndexMessage)]
 struct PageIndexMessage {
     /// `assistant`.
     role: &'static str,
-    /// With marks `[1]`, or with `enable_citations` `<doc=NAME;page=N>`; ` (not verified)` behind each claim that is not.
+    /// Text with marks `[1]`, or `<doc=NAME;page=N>` with `enable_citations`; ` (not verified)` follows each unverified claim.
     content: String,
 }
 
-/// What the text rests on.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PageIndexCitation)]
 struct PageIndexCitation {
-    /// The name of the document.
     document: String,
     doc_id: String,
-    /// Physical page, from 1; null in a text without pages.
+    /// Physical page, from 1; null in documents without pages.
     page: Option<u32>,
     quote: String,
-    /// Whether the quote stands on its page: `exact`, `normalised`, `number`, `none`.
+    /// How the quote matches its page: `exact`, `normalised`, `number`, `none`.
     verified: &'static str,
-    /// Whether a verified claim rests on it.
+    /// Whether a verified claim cites it.
     bears_out: bool,
     node_id: String,
-    /// The page, as a path of this server.
+    /// Path of the page on this server.
     url: String,
 }
 
-/// One document, or several.
+/// One or several documents.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(
     untagged,
@@ -122,8 +117,8 @@ enum DocumentIds {
 
 /// Answer a conversation
 ///
-/// About some documents, a folder, or all; whole, or with `stream` as `text/event-stream` in the dialect's chunks, then `[DONE]`.
-/// The answer is that of `POST /v1/answers` to the same question. Needs the scope `upgrade_for_model`.
+/// About documents, a folder, or the whole collection. With `stream`, sends PageIndex chunks, then `[DONE]`.
+/// Same answers as `POST /v1/answers`. Needs the scope `ask`.
 #[utoipa::path(post, path = "/chat/completions/", operation_id = "pageindex_chat", tag = "pageindex", request_body = PageIndexChatRequest,
     responses((status = 200, content((PageIndexCompletion = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream")))))]
 pub(crate) async fn completions(
@@ -168,7 +163,7 @@ pub(crate) async fn completions(
                 let error = json!({ "error": { "code": code, "message": message } });
                 vec![frame(&error), Frame::default().data("[DONE]")]
             }
-            // What is part of the answer is told with its end, under its id.
+            // Answer text is sent with the final event, when its id is known.
             AnswerEvent::Route(_)
             | AnswerEvent::Section(_)
             | AnswerEvent::Delta { .. }
@@ -180,7 +175,7 @@ pub(crate) async fn completions(
     Ok(frame_response(frames))
 }
 
-/// Where is looked: in the documents, or else in the folder, or else everywhere.
+// Documents take precedence over the folder; without both, the whole collection.
 fn scopes(
     archive: &Archive,
     docs: Option<DocumentIds>,
@@ -197,7 +192,7 @@ fn scopes(
         Some(DocumentIds::Several(docs)) => docs,
     };
     if docs.is_empty() {
-        // A list that came out empty does not mean all.
+        // An empty list must not mean all documents.
         return Err(
             Problem::new(422, "request.doc_id", "`doc_id` names no document")
                 .with_next("leave it out to ask about all"),
@@ -208,12 +203,9 @@ fn scopes(
         .collect()
 }
 
-/// How answers are written.
 #[derive(Debug, Clone, Copy)]
 struct CitationStyle {
-    /// Whether citations stand in the text.
     tags: bool,
-    /// Seconds since 1970.
     created: u64,
 }
 
@@ -261,7 +253,7 @@ impl CitationStyle {
         chunks
     }
 
-    /// What is done on the way, as a call of a tool without arguments: no text of documents or models stands in it.
+    // Progress as a tool call without arguments, so that it contains no text of documents or models.
     fn step(self, step: &AnswerStep) -> Vec<Value> {
         let tool = match step.kind {
             StepKind::Plan => "plan",
@@ -294,7 +286,6 @@ impl CitationStyle {
         })
     }
 
-    /// A text with its marks, or with what they stand for.
     fn render<'a>(self, archive: &Archive, answer: &'a Record) -> RenderedAnswer<'a> {
         if self.tags {
             RenderedAnswer::with_marks(answer, |citation, verified| {
@@ -310,7 +301,7 @@ impl CitationStyle {
     }
 }
 
-/// `<doc=3M_2022_10K.pdf;page=60>`; nothing for a citation that stands nowhere.
+// `<doc=3M_2022_10K.pdf;page=60>`; empty for a citation without a page.
 fn tag(archive: &Archive, citation: &Citation) -> String {
     let name = name(archive, citation);
     let plain = !name.contains([';', '<', '>']);
@@ -322,7 +313,6 @@ fn tag(archive: &Archive, citation: &Citation) -> String {
     }
 }
 
-/// The name under which its document is listed.
 fn name(archive: &Archive, citation: &Citation) -> String {
     let listed = citation
         .doc_id
@@ -355,7 +345,6 @@ fn page_citations(archive: &Archive, answer: &Record) -> Vec<PageIndexCitation> 
         .collect()
 }
 
-/// Why it ends, in the words of the dialect.
 fn finish_reason(answer: &Record) -> &'static str {
     if conversation::finish_reason(answer) == "length" {
         "max_tokens"

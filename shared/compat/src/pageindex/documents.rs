@@ -1,35 +1,35 @@
-//! Documents: what is known of them, their trees, their pages.
+//! PageIndex documents: metadata, trees and pages.
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use stemma_catalog::catalog::CatalogDocument;
-use stemma_catalog::facets::Scope;
-use stemma_document::{PageNo, PublishedTree, SourceBody};
-use utoipa::ToSchema;
-
-use crate::pageindex::{folder_of, nodes};
 use stemma_archive::ApiError;
 use stemma_archive::archive::{no_text, spawn_cpu};
 use stemma_archive::pageindex_fields::{
     created_at, description, metadata as facts, name_of, page_count, sort_date, status,
 };
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_catalog::facets::Scope;
+use stemma_document::{PageNo, PublishedTree, SourceBody};
 use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json as answered};
 use stemma_gateway::problem::Problem;
+use utoipa::ToSchema;
 
-/// Documents of a list: where the request does not say how many, and at most, as there.
+use crate::pageindex::{folder_of, nodes};
+
+// As in PageIndex Cloud.
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 10_000;
 
-/// A document: its tree or its pages.
+/// The tree or pages of a document.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PageIndexDocumentContent {
     doc_id: String,
     /// `queued`, `processing`, `completed`, `failed`.
     status: &'static str,
-    /// Whether it has a tree.
+    /// Whether the document has a tree.
     retrieval_ready: bool,
     name: String,
-    /// Facts by their names.
+    /// Metadata by name.
     #[schema(value_type = Object)]
     metadata: Value,
     /// Nodes (`title`, `node_id`, `page_index`, `start_index`, `end_index`, `summary`, `text`, `nodes`), pages (`page_index` from 1,
@@ -38,37 +38,37 @@ pub(crate) struct PageIndexDocumentContent {
     result: Option<Value>,
 }
 
-/// What is known of a document.
+/// Metadata of a document.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PageIndexDocument)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PageIndexDocument {
     id: String,
     name: String,
-    /// One sentence; empty where there is none.
+    /// One sentence, or empty.
     description: String,
     /// `queued`, `processing`, `completed`, `failed`.
     status: &'static str,
-    /// When its tree was published, RFC 3339 in UTC; null without one.
+    /// Publication time of the tree, RFC 3339 in UTC; null without one.
     created_at: Option<String>,
-    /// Pages; null for texts.
+    /// Number of pages; null in documents without pages.
     page_num: Option<u32>,
-    /// The path of its folder; null at the root.
+    /// Path of the folder; null at the root.
     folder_id: Option<String>,
-    /// The same without its first slash.
+    /// `folder_id` without the leading slash.
     path: Option<String>,
-    /// Facts by their names.
+    /// Metadata by name.
     #[schema(value_type = Object)]
     metadata: Value,
-    /// Its name here, to paste back.
+    /// Locator of the document.
     locator: String,
 }
 
-/// Documents, a part of the list.
+/// A page of documents.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PageIndexDocumentList {
     documents: Vec<PageIndexDocument>,
-    /// Documents of the whole list.
+    /// Number of documents on all pages.
     total: usize,
     limit: usize,
     offset: usize,
@@ -76,8 +76,8 @@ pub(crate) struct PageIndexDocumentList {
 
 /// The tree or the pages of a document
 ///
-/// `type=tree`: nodes; `type=ocr`: pages, or with `format=node` nodes with their texts, with `format=raw` one text. `result` is null
-/// until there is a tree. `{doc}` is an id, a name or a path.
+/// `type=tree` returns nodes. `type=ocr` returns pages; with `format=node` nodes with text, with `format=raw` one text.
+/// `result` is null until there is a tree. `{doc}` is an id, a name or a path.
 #[utoipa::path(get, path = "/doc/{doc}/", operation_id = "pageindex_document", tag = "pageindex",
     params(
         ("doc" = String, Path), ("collection" = Option<String>, Query),
@@ -139,7 +139,7 @@ pub(crate) async fn document(mut request: ArchiveRequest) -> HandlerResult {
     .await
 }
 
-/// A parameter that is on or off, as Python and as JSON write it.
+// Accepts Python's `True` and JSON's `true`.
 fn bool_parameter(
     request: &mut ArchiveRequest,
     name: &str,
@@ -162,7 +162,6 @@ fn bool_parameter(
     }
 }
 
-/// What is asked of a document.
 #[derive(Debug, Clone, Copy)]
 enum ContentKind {
     Tree { summaries: bool, texts: bool },
@@ -183,7 +182,7 @@ async fn result(
         None
     };
     match (kind, body) {
-        // An imported tree may have no text in the store: its sections are still there.
+        // An imported tree may have no text in the store, but still has sections.
         (ContentKind::Tree { summaries, texts }, body) => {
             let body = body.filter(|_| texts);
             Ok(
@@ -197,7 +196,7 @@ async fn result(
     }
 }
 
-/// Every page with its number; a text without pages is one.
+// A document without pages counts as one page.
 fn pages(body: &SourceBody) -> Value {
     let page =
         |number: u32, text: String| json!({ "page_index": number, "markdown": text, "images": [] });
@@ -223,9 +222,9 @@ fn raw(body: &SourceBody) -> String {
     }
 }
 
-/// What is known of a document
+/// The metadata of a document
 ///
-/// Whatever state it is in.
+/// In any processing state.
 #[utoipa::path(get, path = "/doc/{doc}/metadata/", operation_id = "pageindex_metadata", tag = "pageindex",
     params(("doc" = String, Path), ("collection" = Option<String>, Query)),
     responses((status = 200, body = PageIndexDocument)))]
@@ -235,7 +234,7 @@ pub(crate) async fn metadata(request: ArchiveRequest) -> HandlerResult {
 
 /// List documents
 ///
-/// Newest period first; all, or those of a folder, or of one name.
+/// Newest period first, optionally limited to a folder or name.
 #[utoipa::path(get, path = "/docs/", operation_id = "pageindex_documents", tag = "pageindex",
     params(
         ("collection" = Option<String>, Query),

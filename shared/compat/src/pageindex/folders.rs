@@ -1,46 +1,44 @@
-//! Folders: those documents were ingested from, and the axes of the file-system view.
+//! PageIndex folders: folders of ingested documents and the axes of the file-system view.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_catalog::facets::Scope;
-use utoipa::ToSchema;
-
 use stemma_archive::pageindex_fields::is_root;
 use stemma_archive::{ApiError, Archive};
+use stemma_catalog::facets::Scope;
 use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json as answered};
+use utoipa::ToSchema;
 
-/// Folders.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PageIndexFolderList {
-    /// All of them: the list is not divided.
+    /// Complete: the list is not paginated.
     total: usize,
     folders: Vec<PageIndexFolder>,
 }
 
-/// A folder: how many documents and folders lie directly in it.
+/// A folder.
 #[derive(Serialize, ToSchema)]
 struct PageIndexFolder {
-    /// Its path.
+    /// Path.
     id: String,
-    /// The last part of it.
+    /// Last segment of the path.
     name: String,
     /// Always null.
     description: Option<String>,
-    /// Null at the top.
+    /// Null at the top level.
     parent_folder_id: Option<String>,
     /// Always null.
     created_at: Option<String>,
-    /// Documents directly in it.
+    /// Number of direct documents.
     file_count: usize,
-    /// Folders directly in it.
+    /// Number of direct subfolders.
     children_count: usize,
 }
 
 /// List folders
 ///
-/// All folders; with `parent_folder_id`, those directly below it (`root`: at the top). An id is a path. Axes (`/@company`) and
-/// their values are listed below their parent only: there may be very many of them.
+/// All folders, or the direct subfolders of `parent_folder_id` (`root` for the top level). Ids are paths. Axes (`/@company`)
+/// and their values are only listed below their parent, because they can be many.
 #[utoipa::path(get, path = "/folders/", operation_id = "pageindex_folders", tag = "pageindex",
     params(("collection" = Option<String>, Query), ("parent_folder_id" = Option<String>, Query)),
     responses((status = 200, body = PageIndexFolderList)))]
@@ -75,7 +73,6 @@ fn folder(id: &str, file_count: usize, children_count: usize) -> PageIndexFolder
     }
 }
 
-/// Every folder that holds a document, or a folder that does.
 fn all(archive: &Archive) -> Vec<PageIndexFolder> {
     let mut counted: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for listed in archive.catalog().documents() {
@@ -84,7 +81,7 @@ fn all(archive: &Archive) -> Vec<PageIndexFolder> {
         };
         let mut path = format!("/{path}");
         counted.entry(path.clone()).or_default().0 += 1;
-        // Its parents, up to one that is counted already.
+        // Stop at the first ancestor that is already counted.
         while let Some((parent, _)) = path
             .rsplit_once('/')
             .filter(|(parent, _)| !parent.is_empty())
@@ -112,7 +109,6 @@ fn all(archive: &Archive) -> Vec<PageIndexFolder> {
         .collect()
 }
 
-/// What lies directly below a folder, an axis, or a value of one.
 fn below(archive: &Archive, parent: &str) -> Result<Vec<PageIndexFolder>, ApiError> {
     let level = archive.folder_contents(&Scope::parse(parent, archive.catalog())?, false);
     let real = level.folders.iter().map(|inside| {

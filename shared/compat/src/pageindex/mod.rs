@@ -1,10 +1,10 @@
-//! The dialect of PageIndex Cloud (`/doc/…`, `/docs/`, `/folders/`, `/retrieval/`, `/chat/completions/`), so that
-//! programs written for its published SDK work here with a changed base URL.
+//! PageIndex Cloud API (`/doc/…`, `/docs/`, `/folders/`, `/retrieval/`, `/chat/completions/`), so that programs written for
+//! its SDK work with a changed base URL.
 //!
-//! Names of routes, parameters and fields are theirs; ids are ours (a name or a path does as well). What they ask of a
-//! model that draws pages, and folders and schemas that are made by hand, has no counterpart: it is refused with a reason.
-//! Parameters that are not known are passed over, as there; fields beyond theirs may be added to answers. A key comes in
-//! `api_key` or as bearer, and answers are in their form whatever a client accepts.
+//! Routes, parameters and fields are PageIndex's; ids are Stemma's (names and paths work as well). Page images, manual
+//! folders and schemas have no counterpart and are refused with a reason. Unknown parameters are ignored, as in PageIndex;
+//! responses may have additional fields. Keys are sent as `api_key` or bearer token. The `Accept` header does not change
+//! the format.
 
 pub(super) mod chat;
 pub(super) mod documents;
@@ -16,12 +16,12 @@ pub(super) mod uploads;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, get, post};
 use stemma_catalog::catalog::CatalogDocument;
-
-use crate::conversation::MAX_BYTES;
 use stemma_gateway::problem::Problem;
 use stemma_gateway::state::{AppState, Route};
 
-/// All routes of the dialect, each with its slash at the end and without.
+use crate::conversation::MAX_BYTES;
+
+/// All PageIndex routes, each with and without a trailing slash.
 pub(super) fn routes() -> Vec<Route> {
     let conversations = DefaultBodyLimit::max(MAX_BYTES);
     let both = |paths: [&'static str; 2], method: MethodRouter<AppState>| {
@@ -65,7 +65,7 @@ pub(super) fn routes() -> Vec<Route> {
     routes.into_iter().flatten().collect()
 }
 
-/// The id of the folder a document lies in, which is its path; `None` at the root.
+/// The folder id of a document (its path); `None` at the root.
 fn folder_of(listed: &CatalogDocument) -> Option<String> {
     listed
         .version()
@@ -76,7 +76,7 @@ fn folder_of(listed: &CatalogDocument) -> Option<String> {
 
 /// Blocks of a page
 ///
-/// There are none: 404 with the reason.
+/// Not supported: 404 with the reason.
 #[utoipa::path(get, path = "/doc/{doc}/block/{block}/", operation_id = "pageindex_block", tag = "pageindex",
     params(("doc" = String, Path), ("block" = String, Path)), responses())]
 pub(super) async fn no_blocks() -> Problem {
@@ -89,7 +89,7 @@ pub(super) async fn no_blocks() -> Problem {
 
 /// The image of a page
 ///
-/// There are none: 404 with the reason.
+/// Not supported: 404 with the reason.
 #[utoipa::path(get, path = "/doc/{doc}/image/{image}/", operation_id = "pageindex_image", tag = "pageindex",
     params(("doc" = String, Path), ("image" = String, Path)), responses())]
 pub(super) async fn no_images() -> Problem {
@@ -103,7 +103,7 @@ pub(super) async fn no_images() -> Problem {
 
 /// The images of pages
 ///
-/// There are none: 404 with the reason.
+/// Not supported: 404 with the reason.
 #[utoipa::path(get, path = "/doc/s3/{doc}/images/", operation_id = "pageindex_images", tag = "pageindex",
     params(("doc" = String, Path)), responses())]
 pub(super) async fn no_page_images() -> Problem {
@@ -112,7 +112,7 @@ pub(super) async fn no_page_images() -> Problem {
 
 /// Make a folder
 ///
-/// Folders are those documents were ingested from: 403.
+/// Not supported: folders come from ingested paths. 403 with the reason.
 #[utoipa::path(
     post,
     path = "/folder/",

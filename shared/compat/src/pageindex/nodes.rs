@@ -1,4 +1,4 @@
-//! Sections as nodes in the words of the dialect.
+//! Sections as PageIndex nodes.
 
 use serde_json::{Map, Value, json};
 use stemma_document::{Section, SectionSpan, SourceBody, text};

@@ -1,7 +1,7 @@
-//! Retrieval: the sections of one document that fit a question, with their text.
+//! PageIndex retrieval: ranked sections of one document, with their text.
 //!
-//! There the work of a retrieval is under way after it was submitted. Here it takes milliseconds and is done when its
-//! result is asked for: its id holds the question, so that any replica answers it, also after a restart.
+//! PageIndex runs retrievals in the background. Here a retrieval takes milliseconds and runs when its result is requested:
+//! the id encodes the question, so any replica can answer it, even after a restart.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -9,68 +9,61 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stemma_document::{DocId, PageNo, PageSpan};
-use stemma_retrieval::search::MAX_QUERY_CHARS;
-use stemma_retrieval::{DocumentScope, Query, SectionHit};
-use utoipa::ToSchema;
-
 use stemma_archive::ApiError;
 use stemma_archive::archive::no_text;
+use stemma_document::{DocId, PageNo, PageSpan};
 use stemma_gateway::auth::CollectionScope;
 use stemma_gateway::body::parse_body;
 use stemma_gateway::extract::{ArchiveRequest, HandlerResult, find_document, json as answered};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::state::AppState;
+use stemma_retrieval::search::MAX_QUERY_CHARS;
+use stemma_retrieval::{DocumentScope, Query, SectionHit};
+use utoipa::ToSchema;
 
-/// Sections of a result.
 const NODES: usize = 5;
-/// Pages of a section whose text is given.
 const PAGES: usize = 3;
 
-/// What `POST /retrieval/` takes; everything else is passed over.
+/// Body of `POST /retrieval/`. Unknown fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = RetrievalRequest)]
 pub(crate) struct RetrievalRequest {
     /// An id, a name or a path.
     doc_id: String,
-    /// The question.
     #[schema(min_length = 1)]
     query: String,
-    /// Asked for there so that a model plans first; the ranking is the same here, and no model is asked.
+    /// Accepted for compatibility; the ranking is the same, and no model is called.
     #[serde(default)]
     thinking: bool,
 }
 
-/// A retrieval that was taken.
+/// An accepted retrieval.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RetrievalReceipt {
-    /// Asks for its result.
+    /// Id of the retrieval.
     retrieval_id: String,
     /// `completed`.
     status: &'static str,
 }
 
-/// The result of a retrieval.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RetrievalResponse {
     retrieval_id: String,
     doc_id: String,
     /// `completed`; of a document without a tree its status: `queued`, `processing`, `failed`.
     status: &'static str,
-    /// The question.
     #[serde(skip_serializing_if = "Option::is_none")]
     query: Option<String>,
     /// `ranked`.
     #[serde(skip_serializing_if = "Option::is_none")]
     strategy: Option<&'static str>,
-    /// Sections that fit, best first, five at most: `title`, `node_id`, `path`, `score`, and `relevant_contents` with the text of
-    /// the pages that fit best (`page_index`, `physical_index`, `relevant_content`).
+    /// Ranked sections, at most five: `title`, `node_id`, `path`, `score`, and `relevant_contents` with the text of the best pages
+    /// (`page_index`, `physical_index`, `relevant_content`).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     retrieved_nodes: Option<Vec<Value>>,
 }
 
-/// What an id says.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct RetrievalId {
     doc: DocId,
@@ -79,7 +72,7 @@ struct RetrievalId {
 
 /// Ask for sections of a document
 ///
-/// Takes a question about one document; its id holds it, and any replica answers it. No model is asked.
+/// Accepts a question about one document. No model is called.
 #[utoipa::path(post, path = "/retrieval/", operation_id = "pageindex_retrieve", tag = "pageindex", request_body = RetrievalRequest,
     responses((status = 200, body = RetrievalReceipt)))]
 pub(crate) async fn submit(
@@ -112,7 +105,6 @@ pub(crate) async fn submit(
 
 /// Sections of a document that fit a question
 ///
-/// The result of a retrieval.
 #[utoipa::path(get, path = "/retrieval/{retrieval}/", operation_id = "pageindex_retrieval", tag = "pageindex",
     params(("retrieval" = String, Path), ("collection" = Option<String>, Query)),
     responses((status = 200, body = RetrievalResponse)))]
@@ -176,7 +168,7 @@ pub(crate) async fn result(request: ArchiveRequest) -> HandlerResult {
     .await
 }
 
-/// A section that fits, with the text of the pages of it that fit best; an excerpt where it has no pages.
+// The text of the best pages, or an excerpt if the section has no pages.
 fn node(hit: &SectionHit, packed: &stemma_extract::EncodedSource) -> Value {
     let page = |number: u32| {
         let number = PageNo::new(number)?;
@@ -185,7 +177,7 @@ fn node(hit: &SectionHit, packed: &stemma_extract::EncodedSource) -> Value {
             .ok()?
             .first()?
             .text();
-        // The field has had both names.
+        // SDK versions use either name.
         Some(json!({ "page_index": number, "physical_index": number, "relevant_content": text }))
     };
     let pages: Vec<Value> = hit
@@ -204,7 +196,7 @@ fn node(hit: &SectionHit, packed: &stemma_extract::EncodedSource) -> Value {
     })
 }
 
-/// An id: the question, and a digest that tells a torn one.
+// The question and a checksum that detects truncated ids.
 fn encode_id(retrieval: &RetrievalId) -> String {
     let text = serde_json::to_string(retrieval).unwrap_or_default();
     let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();

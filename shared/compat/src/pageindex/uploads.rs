@@ -1,4 +1,4 @@
-//! `POST /doc/` and `DELETE /doc/{doc}/`: documents come and go, where the server has a way in.
+//! `POST /doc/` and `DELETE /doc/{doc}/`: upload and removal, if the server has an upload port.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,49 +8,47 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use stemma_document::DocId;
-use utoipa::ToSchema;
-
 use stemma_archive::pageindex_fields::is_root;
+use stemma_document::DocId;
 use stemma_gateway::auth::CollectionScope;
 use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json as answered};
 use stemma_gateway::multipart::{FormField, parse_form};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::state::AppState;
 use stemma_gateway::uploads::{Upload, UploadReceipt, upload_port};
+use utoipa::ToSchema;
 
-/// How long an answer waits until what was done is seen by readers.
+// The response waits this long until readers see the change.
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(5);
-/// What a form has beside its document, in bytes.
+// Size of a form without its document.
 const FORM_BYTES: usize = 64 << 10;
-/// Bytes of a path.
 const MAX_PATH_BYTES: usize = 800;
 
-/// A document that is sent.
+/// An uploaded document.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "read from a form field by field; described here")]
 pub(crate) struct UploadForm {
-    /// The document, with its file name.
+    /// File with its name.
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
-    /// The path of the folder it goes to.
+    /// Path of the target folder.
     folder_id: Option<String>,
-    /// Facts by their names, as a JSON object of texts, numbers and booleans.
+    /// Metadata as a JSON object of strings, numbers and booleans.
     metadata: Option<String>,
 }
 
-/// A document that was taken in.
+/// An accepted document.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UploadResponse {
     doc_id: String,
     name: String,
     /// `queued`.
     status: &'static str,
-    /// The job that works on it.
+    /// Id of the processing job.
     job: String,
 }
 
-/// A document that was removed.
+/// A removed document.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RemoveResponse {
     doc_id: String,
@@ -60,13 +58,13 @@ pub(crate) struct RemoveResponse {
 
 /// Submit a document
 ///
-/// Takes it in as a job, and answers at once: its state is asked for with `GET /doc/{doc}/metadata/`. Only on `stemma serve`, with the
+/// Starts a job and returns at once; poll `GET /doc/{doc}/metadata/` for its state. Only on `stemma serve`, with the
 /// scope `write`.
 #[utoipa::path(post, path = "/doc/", operation_id = "pageindex_submit", tag = "pageindex",
     request_body(content = UploadForm, content_type = "multipart/form-data"), responses((status = 200, body = UploadResponse)))]
 pub(crate) async fn submit(site: State<AppState>, request: Request) -> HandlerResult {
     let (parts, body) = request.into_parts();
-    // Who may not send is told so before a byte is read.
+    // Check access before the body is read.
     let intake = upload_port(&site, &parts)?;
     let most = usize::try_from(intake.max_bytes())
         .unwrap_or(usize::MAX)
@@ -108,7 +106,7 @@ pub(crate) async fn submit(site: State<AppState>, request: Request) -> HandlerRe
 
 /// Remove a document
 ///
-/// Its tree and its place in lists, never the file it was read from. Only on `stemma serve`, with the scope `write`.
+/// Removes the tree and the listing, never the original file. Only on `stemma serve`, with the scope `write`.
 #[utoipa::path(delete, path = "/doc/{doc}/", operation_id = "pageindex_remove", tag = "pageindex",
     params(("doc" = String, Path), ("collection" = Option<String>, Query)), responses((status = 200, body = RemoveResponse)))]
 pub(crate) async fn remove(
@@ -128,7 +126,7 @@ pub(crate) async fn remove(
     .await
 }
 
-/// Waits a little until readers list the document, or list it no more: who asks next is to find it so.
+// Waits briefly until readers see the change, so that the client's next request does.
 async fn wait_until_visible(site: &AppState, parts: &Parts, doc: DocId, listed: bool) {
     let pause = Duration::from_millis(50);
     for _ in 0..VISIBILITY_TIMEOUT.as_millis() / pause.as_millis() {
@@ -143,7 +141,6 @@ async fn wait_until_visible(site: &AppState, parts: &Parts, doc: DocId, listed: 
     }
 }
 
-/// What a form says.
 fn parse_upload(fields: &[FormField]) -> Result<Upload, Problem> {
     let text = |name: &str| {
         fields
@@ -190,7 +187,7 @@ fn parse_upload(fields: &[FormField]) -> Result<Upload, Problem> {
     })
 }
 
-/// Folders and name as one path; `None` for what is none. A segment of an axis is no folder.
+// `None` if the path is invalid. Axis segments (`@company`) are not folders.
 fn upload_path(folder: &str, name: &str) -> Option<String> {
     let segments: Vec<&str> = folder
         .trim_matches('/')
@@ -208,7 +205,6 @@ fn upload_path(folder: &str, name: &str) -> Option<String> {
         .then_some(path)
 }
 
-/// Facts as the form states them: an object of texts, numbers and booleans.
 fn parse_metadata(metadata: &str) -> Result<BTreeMap<String, String>, Problem> {
     let wrong = || {
         Problem::parameter(
