@@ -12,22 +12,25 @@ use stemma_catalog::locator::Fragment;
 use stemma_catalog::path::{DocumentPart, ResolvedPath};
 use stemma_document::{
     Collection, DocId, Extent, Page, PageNo, PageSpan, PublishedTree, SectionTree, SourceBody,
-    TextLines, TreeObject, blob_keys,
+    TextLines, blob_keys,
 };
+use stemma_engine::PortError;
 use stemma_engine::blobs::Blobs;
-use stemma_engine::{PortError, TaskKey, artifact};
 use stemma_extract::EncodedSource;
 use stemma_retrieval::DocumentScope;
 
+use crate::document_store::BlobDocumentStore;
 use crate::error::shell_quoted;
 use crate::{ApiError, CollectionCache};
+
+pub use crate::document_store::spawn_cpu;
 
 /// Pages that are unpacked together, about.
 const CHUNK_PAGES: usize = 64;
 
 /// A collection opened for reading: its catalogue as it was when opened, and the store behind it.
 pub struct Archive {
-    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) store: BlobDocumentStore,
     pub collection: Collection,
     pub catalog: Catalog,
     /// What outlives it; `None` for a reader without an index.
@@ -48,10 +51,14 @@ impl Archive {
 
     /// A reader of a catalogue that was read elsewhere.
     pub fn new(blobs: Arc<dyn Blobs>, collection: Collection, catalog: Catalog) -> Self {
-        Self {
+        let store = BlobDocumentStore {
             blobs,
+            collection: collection.clone(),
+        };
+        Self {
+            store,
             collection,
-            catalog: catalog,
+            catalog,
             cache: None,
             only: None,
         }
@@ -99,14 +106,11 @@ impl Archive {
             .map(CatalogDocument::doc)
             .collect();
         let only = (!all).then(|| Arc::new(allowed));
-        let blobs = Arc::clone(&self.blobs);
-        let collection = self.collection.clone();
-        let cache = self.cache.clone();
         Self {
-            blobs,
-            collection,
+            store: self.store.clone(),
+            collection: self.collection.clone(),
             catalog,
-            cache,
+            cache: self.cache.clone(),
             only,
         }
     }
@@ -171,7 +175,7 @@ impl Archive {
     pub(crate) async fn load_published(
         &self,
         locator: &str,
-    ) -> Result<(&CatalogDocument, PublishedTree, Option<Fragment>), ApiError> {
+    ) -> Result<(&CatalogDocument, Arc<PublishedTree>, Option<Fragment>), ApiError> {
         let (listed, part) = self.locate(locator)?;
         match self.load_tree(listed).await? {
             Some(published) => Ok((listed, published, part)),
@@ -179,38 +183,30 @@ impl Archive {
         }
     }
 
-    /// The latest tree of a listed document; `None` when it has none (yet, or any more).
+    /// The latest tree of a document, shared with the cache; `None` when the document has no tree or was removed.
+    ///
+    /// # Errors
+    /// [`PortError`] when the store cannot be read.
     pub async fn load_tree(
         &self,
         listed: &CatalogDocument,
-    ) -> Result<Option<PublishedTree>, PortError> {
+    ) -> Result<Option<Arc<PublishedTree>>, PortError> {
         let Some(entry) = listed.entry() else {
             return Ok(None);
         };
         let doc = entry.version.doc;
         let seq = entry.version.seq;
         if let Some(tree) = self.cache.as_ref().and_then(|cache| cache.tree(doc, seq)) {
-            return Ok(Some(PublishedTree::clone(&tree)));
+            return Ok(Some(tree));
         }
-        let key = blob_keys::tree_key(&self.collection, doc, seq);
-        let Some(bytes) = self.blobs.get(&key).await? else {
+        let Some((tree, json_bytes)) = self.store.load_tree(doc, seq).await? else {
             return Ok(None);
         };
-        let json_bytes = bytes.len();
-        match spawn_cpu(move || serde_json::from_slice::<TreeObject>(&bytes)).await? {
-            Ok(TreeObject::Published(published)) => {
-                if let Some(cache) = &self.cache {
-                    cache.put_tree(&published, json_bytes);
-                }
-                Ok(Some(*published))
-            }
-            Ok(TreeObject::Removed) => Ok(None),
-            Err(error) => Err(PortError::permanent(
-                "blobs",
-                "get",
-                format!("{key}: {error}"),
-            )),
+        let tree = Arc::new(tree);
+        if let Some(cache) = &self.cache {
+            cache.put_tree(Arc::clone(&tree), json_bytes);
         }
+        Ok(Some(tree))
     }
 
     /// The file a document was read from; `None` where it is not in the store, or was torn by a power loss.
@@ -221,52 +217,38 @@ impl Archive {
         let version = listed.version();
         let key = blob_keys::original_key(&self.collection, version.source);
         let size_bytes = self
+            .store
             .blobs
             .size(&key)
             .await?
             .filter(|size_bytes| *size_bytes == version.size_bytes);
         Ok(size_bytes.map(|size_bytes| OriginalFile {
-            blobs: Arc::clone(&self.blobs),
+            blobs: Arc::clone(&self.store.blobs),
             key,
             size_bytes,
         }))
     }
 
-    /// The packed text of a tree; `None` when the store does not have it (an imported tree).
+    /// The encoded text of a tree; `None` when the store does not have it (an imported tree).
+    ///
+    /// # Errors
+    /// [`PortError`] when the store cannot be read.
     pub async fn load_source(
         &self,
         published: &PublishedTree,
     ) -> Result<Option<EncodedSource>, PortError> {
-        let Ok(key) = published.text_artifact.parse::<TaskKey>() else {
-            return Ok(None);
-        };
-        let scope = blob_keys::document_scope(&self.collection, published.version.doc);
-        let Some(bytes) = artifact::blob(self.blobs.as_ref(), &scope, &key, "source").await? else {
-            return Ok(None);
-        };
-        EncodedSource::open(bytes)
-            .map(Some)
-            .map_err(|error: stemma_extract::CodecError| {
-                PortError::permanent("blobs", "get", format!("{scope}: {error}"))
-            })
+        self.store.load_source(published).await
     }
 
     /// The whole text of a tree; `None` when the store does not have it.
+    ///
+    /// # Errors
+    /// [`PortError`] when the store cannot be read.
     pub async fn load_body(
         &self,
         published: &PublishedTree,
     ) -> Result<Option<SourceBody>, PortError> {
-        let Some(packed) = self.load_source(published).await? else {
-            return Ok(None);
-        };
-        match spawn_cpu(move || packed.decode()).await? {
-            Ok(source) => Ok(Some(source.body)),
-            Err(error) => Err(PortError::permanent(
-                "blobs",
-                "get",
-                format!("{}: {error}", published.version.name),
-            )),
-        }
+        self.store.load_body(published).await
     }
 }
 
@@ -291,15 +273,6 @@ impl OriginalFile {
     ) -> Result<Option<bytes::Bytes>, PortError> {
         self.blobs.get_range(&self.key, range).await
     }
-}
-
-/// Work that keeps a core busy, off the threads that serve IO.
-pub async fn spawn_cpu<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, PortError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| PortError::permanent("query", "compute", error.to_string()))
 }
 
 /// A document that is listed and has no tree: its state says why.
@@ -329,13 +302,19 @@ pub fn no_text(listed: &CatalogDocument) -> ApiError {
     .with_document(label)
 }
 
+// Takes the tree out of a published tree. Only a tree that the cache shares is copied.
+fn into_section_tree(published: Arc<PublishedTree>) -> SectionTree {
+    match Arc::try_unwrap(published) {
+        Ok(published) => published.tree,
+        Err(shared) => shared.tree.clone(),
+    }
+}
+
 #[async_trait]
 impl DocumentStore for Archive {
     async fn tree(&self, listed: &CatalogDocument) -> Result<Option<Arc<SectionTree>>, PortError> {
-        Ok(self
-            .load_tree(listed)
-            .await?
-            .map(|published| Arc::new(published.tree)))
+        let published = self.load_tree(listed).await?;
+        Ok(published.map(|published| Arc::new(into_section_tree(published))))
     }
 
     async fn open(&self, listed: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
@@ -344,7 +323,7 @@ impl DocumentStore for Archive {
         };
         let body = self.load_body(&published).await?;
         Ok(Some(OpenDocument {
-            tree: published.tree,
+            tree: into_section_tree(published),
             body,
         }))
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use stemma_answers::tree_search::{AnswerModel, TreeSearcher};
 use stemma_catalog::catalog::Catalog;
-use stemma_document::{Collection, DocId, PublishedTree};
+use stemma_document::{Collection, Digest, DocId, PublishedTree};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{Env, PortError};
 use stemma_retrieval::cache::Cache;
@@ -20,9 +20,8 @@ use stemma_retrieval::index::{query, schema};
 use stemma_retrieval::{Query, SearchError, SearchResults};
 use tokio::sync::Semaphore;
 
-use crate::Archive;
-use crate::archive::spawn_cpu;
-use crate::compare::{AlignedDocuments, AlignmentKey};
+use crate::compare::aligned::{AlignedDocuments, AlignmentKey};
+use crate::document_store::{BlobDocumentStore, spawn_cpu};
 
 /// Answers kept: bytes, and for how long.
 const RESULTS_BYTES: usize = 32 << 20;
@@ -45,7 +44,7 @@ pub struct CollectionCache {
     env: Env,
     index: LocalIndex,
     semantic_router: Option<Arc<SemanticRouter>>,
-    results: Cache<(u64, String), Arc<SearchResults>>,
+    results: Cache<(u64, Digest), Arc<SearchResults>>,
     trees: Cache<(DocId, u64), Arc<PublishedTree>>,
     alignments: Cache<AlignmentKey, Arc<AlignedDocuments>>,
     /// What walks trees with a model; `None` where none is configured.
@@ -76,7 +75,10 @@ impl CollectionCache {
         model: Option<&AnswerModel>,
     ) -> Arc<Self> {
         let reasoner = model.map(|model| model.tree_searcher(&env, blobs, collection));
-        let documents = Archive::new(Arc::clone(blobs), collection.clone(), Catalog::default());
+        let documents = BlobDocumentStore {
+            blobs: Arc::clone(blobs),
+            collection: collection.clone(),
+        };
         let shape = Arc::new(schema::doc_mapper());
         Arc::new(Self {
             env,
@@ -232,22 +234,22 @@ impl CollectionCache {
     }
 
     /// Keeps a tree whose JSON has `json_bytes`.
-    pub(crate) fn put_tree(&self, tree: &PublishedTree, json_bytes: usize) {
+    pub(crate) fn put_tree(&self, tree: Arc<PublishedTree>, json_bytes: usize) {
         let key = (tree.version.doc, tree.version.seq);
         let bytes = json_bytes * TREE_BYTES_PER_JSON_BYTE;
-        self.trees
-            .put(key, Arc::new(tree.clone()), bytes, self.env.now_ms());
+        self.trees.put(key, tree, bytes, self.env.now_ms());
     }
 }
 
-/// A question as it is compared: white space folded; whom it is for and how it is ranked included.
-fn cache_key(query: &Query) -> String {
+// Two queries share a result when they differ in white space only. The key is a digest because the JSON of a query with a
+// scope lists every document id, which is megabytes for a large collection.
+fn cache_key(query: &Query) -> Digest {
     let text = query.text.split_whitespace().collect::<Vec<_>>().join(" ");
-    serde_json::to_string(&Query {
+    let folded = Query {
         text,
         ..query.clone()
-    })
-    .unwrap_or_default()
+    };
+    Digest::from_content(&serde_json::to_vec(&folded).unwrap_or_default())
 }
 
 /// About what an answer takes in memory.
@@ -272,6 +274,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::Archive;
     use crate::tests as store;
 
     struct CacheFixture {

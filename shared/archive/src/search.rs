@@ -278,7 +278,7 @@ impl Archive {
                 let document = DocumentInfo::from_catalog(self.catalog.get(hit.doc)?);
                 Some(BrowseHit {
                     rank: at + 1,
-                    score: rounded_score(score),
+                    score: rounded_share(score),
                     document,
                     best: self.search_hit(hit, at + 1),
                 })
@@ -435,10 +435,6 @@ impl Archive {
                 .collect()),
         }
     }
-}
-
-fn rounded_score(score: f64) -> f64 {
-    (score * 1000.0).round() / 1000.0
 }
 
 impl From<SearchError> for ApiError {

@@ -1,6 +1,6 @@
 //! A reader as a finder: its index answers, and its texts say where words stand on pages.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use async_trait::async_trait;
 use stemma_document::{DocId, PageNo, PageSpan};
@@ -101,13 +101,20 @@ impl Archive {
 
     /// The documents a question is for, each with the version of its tree.
     fn versions_in_scope(&self, query: &Query) -> HashMap<DocId, u64> {
-        let inside = |doc: DocId| match &query.within {
-            DocumentScope::All => true,
-            DocumentScope::Documents(docs) => docs.contains(&doc),
+        let within: Option<HashSet<DocId>> = match &query.within {
+            DocumentScope::All => None,
+            DocumentScope::Documents(docs) => Some(docs.iter().copied().collect()),
         };
-        let documents = self.catalog.documents().iter();
-        let fits = documents.filter(|listed| inside(listed.doc()) && query.filter.matches(listed));
-        fits.filter_map(|listed| Some((listed.doc(), listed.entry()?.version.seq)))
+        self.catalog
+            .documents()
+            .iter()
+            .filter(|listed| {
+                within
+                    .as_ref()
+                    .is_none_or(|docs| docs.contains(&listed.doc()))
+                    && query.filter.matches(listed)
+            })
+            .filter_map(|listed| Some((listed.doc(), listed.entry()?.version.seq)))
             .collect()
     }
 

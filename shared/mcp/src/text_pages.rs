@@ -2,6 +2,8 @@
 //!
 //! In a text without pages, numbers are those of lines, as PageIndex has them for Markdown.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use stemma_archive::pageindex_fields::name_of;
 use stemma_catalog::catalog::CatalogDocument;
@@ -78,7 +80,7 @@ impl ToolContext<'_> {
     pub(super) async fn read(
         &self,
         listed: &CatalogDocument,
-        published: PublishedTree,
+        published: Arc<PublishedTree>,
         request: ReadRequest,
         limit: usize,
     ) -> Result<ReadResult, ToolError> {

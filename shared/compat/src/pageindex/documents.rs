@@ -1,5 +1,7 @@
 //! Documents: what is known of them, their trees, their pages.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 use stemma_catalog::catalog::CatalogDocument;
@@ -173,7 +175,7 @@ enum ContentKind {
 async fn result(
     request: &ArchiveRequest,
     listed: &CatalogDocument,
-    published: PublishedTree,
+    published: Arc<PublishedTree>,
     kind: ContentKind,
 ) -> Result<Value, ApiError> {
     let needs_body = !matches!(kind, ContentKind::Tree { texts: false, .. });
