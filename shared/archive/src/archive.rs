@@ -1,4 +1,4 @@
-//! A collection opened for reading.
+//! A collection opened for reading at one state of its catalog.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,22 +25,22 @@ use crate::{ApiError, CollectionCache};
 
 pub use crate::document_store::spawn_cpu;
 
-/// Pages that are unpacked together, about.
+// Approximate number of pages in one chunk of an encoded text.
 const CHUNK_PAGES: usize = 64;
 
-/// A collection opened for reading: its catalogue as it was when opened, and the store behind it.
+/// A collection opened for reading: a snapshot of its catalog, and the blob store.
 pub struct Archive {
     pub(crate) store: BlobDocumentStore,
     pub collection: Collection,
     pub catalog: Catalog,
-    /// What outlives it; `None` for a reader without an index.
+    // `None` for an archive without an index.
     pub(crate) cache: Option<Arc<CollectionCache>>,
-    /// The only documents it holds, where it was narrowed to some: searches look nowhere else.
+    // The documents of a restricted archive; searches are limited to them. `None` for all.
     pub(crate) only: Option<Arc<BTreeSet<DocId>>>,
 }
 
 impl Archive {
-    /// Reads the catalogue of a collection.
+    /// Opens a collection at the current state of its catalog.
     ///
     /// # Errors
     /// [`ApiError`] when the store cannot be read.
@@ -49,7 +49,7 @@ impl Archive {
         Ok(Self::new(blobs, collection, catalog))
     }
 
-    /// A reader of a catalogue that was read elsewhere.
+    /// An archive over a catalog that is already loaded.
     pub fn new(blobs: Arc<dyn Blobs>, collection: Collection, catalog: Catalog) -> Self {
         let store = BlobDocumentStore {
             blobs,
@@ -64,7 +64,7 @@ impl Archive {
         }
     }
 
-    /// The same with an index, and with what earlier readers left.
+    /// Adds the index and the caches that outlive this archive.
     #[must_use]
     pub fn with_cache(self, cache: Arc<CollectionCache>) -> Self {
         Self {
@@ -73,13 +73,12 @@ impl Archive {
         }
     }
 
-    /// What walks trees with a model, and the way to it; `None` where no model is configured.
+    /// The model-driven tree search; `None` without a model.
     pub fn reasoner(&self) -> Option<&Arc<TreeSearcher>> {
         self.cache.as_ref().and_then(|cache| cache.reasoner())
     }
 
-    /// A reader that holds nothing but these documents, under the names they have here: whatever is asked of it, and by whom,
-    /// comes from them.
+    /// An archive of the documents in `within` that match `filter`, with unchanged labels. No read of it returns anything else.
     #[must_use]
     pub fn restricted(&self, within: &DocumentScope, filter: &Filter) -> Self {
         let docs: Option<BTreeSet<DocId>> = match within {
@@ -115,7 +114,6 @@ impl Archive {
         }
     }
 
-    /// The documents of the collection.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
@@ -136,7 +134,7 @@ impl Archive {
         }
     }
 
-    /// The document a locator or path names, and what of it; a folder is none.
+    /// The document and fragment that a locator or path names; a folder is an error.
     ///
     /// # Errors
     /// [`ApiError`] when it names nothing, two things, or a folder.
@@ -171,7 +169,7 @@ impl Archive {
         ))
     }
 
-    /// The document a locator names, its published tree, and what of it is meant.
+    /// The document that a locator names, its tree and the fragment.
     pub(crate) async fn load_published(
         &self,
         locator: &str,
@@ -252,21 +250,19 @@ impl Archive {
     }
 }
 
-/// The chunk of a packed text in which a page lies.
 fn chunk_index(number: u32) -> usize {
     (number as usize - 1) / CHUNK_PAGES
 }
 
-/// The bytes of a document, as they lie in the store.
+/// The original file of a document in the store.
 pub struct OriginalFile {
     blobs: Arc<dyn Blobs>,
     key: String,
-    /// How many.
     pub size_bytes: u64,
 }
 
 impl OriginalFile {
-    /// Some of them; `None` when they were removed meanwhile.
+    /// Reads a byte range; `None` when the file was removed meanwhile.
     pub async fn read(
         &self,
         range: std::ops::Range<u64>,
@@ -275,7 +271,7 @@ impl OriginalFile {
     }
 }
 
-/// A document that is listed and has no tree: its state says why.
+// The error for a listed document without a tree; its message says why.
 pub(crate) fn no_tree(listed: &CatalogDocument) -> ApiError {
     let label = &listed.label;
     let message = match &listed.failure {
@@ -290,7 +286,7 @@ pub(crate) fn no_tree(listed: &CatalogDocument) -> ApiError {
     .with_document(label)
 }
 
-/// A document whose tree is there and whose text is not.
+/// The error for a document whose text is not in the store.
 pub fn no_text(listed: &CatalogDocument) -> ApiError {
     let label = &listed.label;
     let message = format!("the text of `{label}` is not in the store");
@@ -351,7 +347,7 @@ impl DocumentStore for Archive {
             .collect();
         spawn_cpu(move || {
             let mut pages = Vec::new();
-            // What lies in one chunk is unpacked once.
+            // Pages of one chunk are decoded together, because decoding any of them decompresses the whole chunk.
             let requested: Vec<u32> = requested.into_iter().collect();
             for near in requested.chunk_by(|one, other| chunk_index(*one) == chunk_index(*other)) {
                 let Some(span) = PageSpan::new(near[0], near[near.len() - 1]) else {

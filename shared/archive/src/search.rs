@@ -262,7 +262,8 @@ impl Archive {
             *sum += f64::from(hit.score);
             *sections += 1;
         }
-        // DocScore (features F): many sections that fit speak for a document, but not each as much as the first.
+        // DocScore = sum of scores / sqrt(n + 1) over the n matching sections of a document (PageIndex): more matching
+        // sections raise the score with diminishing returns.
         let score = |(sum, sections, _): (f64, usize, usize)| sum / ((sections + 1) as f64).sqrt();
         let mut ranked: Vec<(f64, usize)> = by_document
             .into_values()
