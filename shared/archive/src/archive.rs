@@ -1,4 +1,4 @@
-//! A collection opened for reading.
+//! A collection opened for reading at one state of its catalog.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,32 +12,35 @@ use stemma_catalog::locator::Fragment;
 use stemma_catalog::path::{DocumentPart, ResolvedPath};
 use stemma_document::{
     Collection, DocId, Extent, Page, PageNo, PageSpan, PublishedTree, SectionTree, SourceBody,
-    TextLines, TreeObject, blob_keys,
+    TextLines, blob_keys,
 };
+use stemma_engine::PortError;
 use stemma_engine::blobs::Blobs;
-use stemma_engine::{PortError, TaskKey, artifact};
 use stemma_extract::EncodedSource;
 use stemma_retrieval::DocumentScope;
 
+use crate::document_store::BlobDocumentStore;
 use crate::error::shell_quoted;
 use crate::{ApiError, CollectionCache};
 
-/// Pages that are unpacked together, about.
+pub use crate::document_store::spawn_cpu;
+
+// Approximate number of pages in one chunk of an encoded text.
 const CHUNK_PAGES: usize = 64;
 
-/// A collection opened for reading: its catalogue as it was when opened, and the store behind it.
+/// A collection opened for reading: a snapshot of its catalog, and the blob store.
 pub struct Archive {
-    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) store: BlobDocumentStore,
     pub collection: Collection,
     pub catalog: Catalog,
-    /// What outlives it; `None` for a reader without an index.
+    // `None` for an archive without an index.
     pub(crate) cache: Option<Arc<CollectionCache>>,
-    /// The only documents it holds, where it was narrowed to some: searches look nowhere else.
+    // The documents of a restricted archive; searches are limited to them. `None` for all.
     pub(crate) only: Option<Arc<BTreeSet<DocId>>>,
 }
 
 impl Archive {
-    /// Reads the catalogue of a collection.
+    /// Opens a collection at the current state of its catalog.
     ///
     /// # Errors
     /// [`ApiError`] when the store cannot be read.
@@ -46,18 +49,22 @@ impl Archive {
         Ok(Self::new(blobs, collection, catalog))
     }
 
-    /// A reader of a catalogue that was read elsewhere.
+    /// An archive over a catalog that is already loaded.
     pub fn new(blobs: Arc<dyn Blobs>, collection: Collection, catalog: Catalog) -> Self {
-        Self {
+        let store = BlobDocumentStore {
             blobs,
+            collection: collection.clone(),
+        };
+        Self {
+            store,
             collection,
-            catalog: catalog,
+            catalog,
             cache: None,
             only: None,
         }
     }
 
-    /// The same with an index, and with what earlier readers left.
+    /// Adds the index and the caches that outlive this archive.
     #[must_use]
     pub fn with_cache(self, cache: Arc<CollectionCache>) -> Self {
         Self {
@@ -66,13 +73,12 @@ impl Archive {
         }
     }
 
-    /// What walks trees with a model, and the way to it; `None` where no model is configured.
+    /// The model-driven tree search; `None` without a model.
     pub fn reasoner(&self) -> Option<&Arc<TreeSearcher>> {
         self.cache.as_ref().and_then(|cache| cache.reasoner())
     }
 
-    /// A reader that holds nothing but these documents, under the names they have here: whatever is asked of it, and by whom,
-    /// comes from them.
+    /// An archive of the documents in `within` that match `filter`, with unchanged labels. No read of it returns anything else.
     #[must_use]
     pub fn restricted(&self, within: &DocumentScope, filter: &Filter) -> Self {
         let docs: Option<BTreeSet<DocId>> = match within {
@@ -99,19 +105,15 @@ impl Archive {
             .map(CatalogDocument::doc)
             .collect();
         let only = (!all).then(|| Arc::new(allowed));
-        let blobs = Arc::clone(&self.blobs);
-        let collection = self.collection.clone();
-        let cache = self.cache.clone();
         Self {
-            blobs,
-            collection,
+            store: self.store.clone(),
+            collection: self.collection.clone(),
             catalog,
-            cache,
+            cache: self.cache.clone(),
             only,
         }
     }
 
-    /// The documents of the collection.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
@@ -132,7 +134,7 @@ impl Archive {
         }
     }
 
-    /// The document a locator or path names, and what of it; a folder is none.
+    /// The document and fragment that a locator or path names; a folder is an error.
     ///
     /// # Errors
     /// [`ApiError`] when it names nothing, two things, or a folder.
@@ -167,11 +169,11 @@ impl Archive {
         ))
     }
 
-    /// The document a locator names, its published tree, and what of it is meant.
+    /// The document that a locator names, its tree and the fragment.
     pub(crate) async fn load_published(
         &self,
         locator: &str,
-    ) -> Result<(&CatalogDocument, PublishedTree, Option<Fragment>), ApiError> {
+    ) -> Result<(&CatalogDocument, Arc<PublishedTree>, Option<Fragment>), ApiError> {
         let (listed, part) = self.locate(locator)?;
         match self.load_tree(listed).await? {
             Some(published) => Ok((listed, published, part)),
@@ -179,38 +181,30 @@ impl Archive {
         }
     }
 
-    /// The latest tree of a listed document; `None` when it has none (yet, or any more).
+    /// The latest tree of a document, shared with the cache; `None` when the document has no tree or was removed.
+    ///
+    /// # Errors
+    /// [`PortError`] when the store cannot be read.
     pub async fn load_tree(
         &self,
         listed: &CatalogDocument,
-    ) -> Result<Option<PublishedTree>, PortError> {
+    ) -> Result<Option<Arc<PublishedTree>>, PortError> {
         let Some(entry) = listed.entry() else {
             return Ok(None);
         };
         let doc = entry.version.doc;
         let seq = entry.version.seq;
         if let Some(tree) = self.cache.as_ref().and_then(|cache| cache.tree(doc, seq)) {
-            return Ok(Some(PublishedTree::clone(&tree)));
+            return Ok(Some(tree));
         }
-        let key = blob_keys::tree_key(&self.collection, doc, seq);
-        let Some(bytes) = self.blobs.get(&key).await? else {
+        let Some((tree, json_bytes)) = self.store.load_tree(doc, seq).await? else {
             return Ok(None);
         };
-        let json_bytes = bytes.len();
-        match spawn_cpu(move || serde_json::from_slice::<TreeObject>(&bytes)).await? {
-            Ok(TreeObject::Published(published)) => {
-                if let Some(cache) = &self.cache {
-                    cache.put_tree(&published, json_bytes);
-                }
-                Ok(Some(*published))
-            }
-            Ok(TreeObject::Removed) => Ok(None),
-            Err(error) => Err(PortError::permanent(
-                "blobs",
-                "get",
-                format!("{key}: {error}"),
-            )),
+        let tree = Arc::new(tree);
+        if let Some(cache) = &self.cache {
+            cache.put_tree(Arc::clone(&tree), json_bytes);
         }
+        Ok(Some(tree))
     }
 
     /// The file a document was read from; `None` where it is not in the store, or was torn by a power loss.
@@ -221,70 +215,54 @@ impl Archive {
         let version = listed.version();
         let key = blob_keys::original_key(&self.collection, version.source);
         let size_bytes = self
+            .store
             .blobs
             .size(&key)
             .await?
             .filter(|size_bytes| *size_bytes == version.size_bytes);
         Ok(size_bytes.map(|size_bytes| OriginalFile {
-            blobs: Arc::clone(&self.blobs),
+            blobs: Arc::clone(&self.store.blobs),
             key,
             size_bytes,
         }))
     }
 
-    /// The packed text of a tree; `None` when the store does not have it (an imported tree).
+    /// The encoded text of a tree; `None` when the store does not have it (an imported tree).
+    ///
+    /// # Errors
+    /// [`PortError`] when the store cannot be read.
     pub async fn load_source(
         &self,
         published: &PublishedTree,
     ) -> Result<Option<EncodedSource>, PortError> {
-        let Ok(key) = published.text_artifact.parse::<TaskKey>() else {
-            return Ok(None);
-        };
-        let scope = blob_keys::document_scope(&self.collection, published.version.doc);
-        let Some(bytes) = artifact::blob(self.blobs.as_ref(), &scope, &key, "source").await? else {
-            return Ok(None);
-        };
-        EncodedSource::open(bytes)
-            .map(Some)
-            .map_err(|error: stemma_extract::CodecError| {
-                PortError::permanent("blobs", "get", format!("{scope}: {error}"))
-            })
+        self.store.load_source(published).await
     }
 
     /// The whole text of a tree; `None` when the store does not have it.
+    ///
+    /// # Errors
+    /// [`PortError`] when the store cannot be read.
     pub async fn load_body(
         &self,
         published: &PublishedTree,
     ) -> Result<Option<SourceBody>, PortError> {
-        let Some(packed) = self.load_source(published).await? else {
-            return Ok(None);
-        };
-        match spawn_cpu(move || packed.decode()).await? {
-            Ok(source) => Ok(Some(source.body)),
-            Err(error) => Err(PortError::permanent(
-                "blobs",
-                "get",
-                format!("{}: {error}", published.version.name),
-            )),
-        }
+        self.store.load_body(published).await
     }
 }
 
-/// The chunk of a packed text in which a page lies.
 fn chunk_index(number: u32) -> usize {
     (number as usize - 1) / CHUNK_PAGES
 }
 
-/// The bytes of a document, as they lie in the store.
+/// The original file of a document in the store.
 pub struct OriginalFile {
     blobs: Arc<dyn Blobs>,
     key: String,
-    /// How many.
     pub size_bytes: u64,
 }
 
 impl OriginalFile {
-    /// Some of them; `None` when they were removed meanwhile.
+    /// Reads a byte range; `None` when the file was removed meanwhile.
     pub async fn read(
         &self,
         range: std::ops::Range<u64>,
@@ -293,16 +271,7 @@ impl OriginalFile {
     }
 }
 
-/// Work that keeps a core busy, off the threads that serve IO.
-pub async fn spawn_cpu<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, PortError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| PortError::permanent("query", "compute", error.to_string()))
-}
-
-/// A document that is listed and has no tree: its state says why.
+// The error for a listed document without a tree; its message says why.
 pub(crate) fn no_tree(listed: &CatalogDocument) -> ApiError {
     let label = &listed.label;
     let message = match &listed.failure {
@@ -317,7 +286,7 @@ pub(crate) fn no_tree(listed: &CatalogDocument) -> ApiError {
     .with_document(label)
 }
 
-/// A document whose tree is there and whose text is not.
+/// The error for a document whose text is not in the store.
 pub fn no_text(listed: &CatalogDocument) -> ApiError {
     let label = &listed.label;
     let message = format!("the text of `{label}` is not in the store");
@@ -329,13 +298,19 @@ pub fn no_text(listed: &CatalogDocument) -> ApiError {
     .with_document(label)
 }
 
+// Takes the tree out of a published tree. Only a tree that the cache shares is copied.
+fn into_section_tree(published: Arc<PublishedTree>) -> SectionTree {
+    match Arc::try_unwrap(published) {
+        Ok(published) => published.tree,
+        Err(shared) => shared.tree.clone(),
+    }
+}
+
 #[async_trait]
 impl DocumentStore for Archive {
     async fn tree(&self, listed: &CatalogDocument) -> Result<Option<Arc<SectionTree>>, PortError> {
-        Ok(self
-            .load_tree(listed)
-            .await?
-            .map(|published| Arc::new(published.tree)))
+        let published = self.load_tree(listed).await?;
+        Ok(published.map(|published| Arc::new(into_section_tree(published))))
     }
 
     async fn open(&self, listed: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
@@ -344,7 +319,7 @@ impl DocumentStore for Archive {
         };
         let body = self.load_body(&published).await?;
         Ok(Some(OpenDocument {
-            tree: published.tree,
+            tree: into_section_tree(published),
             body,
         }))
     }
@@ -372,7 +347,7 @@ impl DocumentStore for Archive {
             .collect();
         spawn_cpu(move || {
             let mut pages = Vec::new();
-            // What lies in one chunk is unpacked once.
+            // Pages of one chunk are decoded together, because decoding any of them decompresses the whole chunk.
             let requested: Vec<u32> = requested.into_iter().collect();
             for near in requested.chunk_by(|one, other| chunk_index(*one) == chunk_index(*other)) {
                 let Some(span) = PageSpan::new(near[0], near[near.len() - 1]) else {

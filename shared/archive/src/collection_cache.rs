@@ -1,7 +1,7 @@
-//! What is kept between two readers of one collection: its index, answers to questions, and trees that were read lately.
+//! Caches of one collection that outlive its archives: the index, search results, trees and alignments.
 //!
-//! A [`Archive`](crate::Reader) is made anew whenever something is published; these are not. An answer is kept under the
-//! state of the index it was read from, a tree under its version: what was published since asks under another key.
+//! An [`Archive`](crate::Archive) is replaced after every publication; its cache is not. Search results are keyed by the
+//! commit of the index and trees by version, so a publication never serves stale entries.
 
 use std::path::Path;
 use std::pin::pin;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use stemma_answers::tree_search::{AnswerModel, TreeSearcher};
 use stemma_catalog::catalog::Catalog;
-use stemma_document::{Collection, DocId, PublishedTree};
+use stemma_document::{Collection, Digest, DocId, PublishedTree};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{Env, PortError};
 use stemma_retrieval::cache::Cache;
@@ -20,42 +20,40 @@ use stemma_retrieval::index::{query, schema};
 use stemma_retrieval::{Query, SearchError, SearchResults};
 use tokio::sync::Semaphore;
 
-use crate::Archive;
-use crate::archive::spawn_cpu;
-use crate::compare::{AlignedDocuments, AlignmentKey};
+use crate::compare::aligned::{AlignedDocuments, AlignmentKey};
+use crate::document_store::{BlobDocumentStore, spawn_cpu};
 
-/// Answers kept: bytes, and for how long.
+// Limits of the cache of search results.
 const RESULTS_BYTES: usize = 32 << 20;
 const RESULTS_MS: u64 = 10 * 60_000;
-/// Trees kept: bytes, and for how long.
+// Limits of the tree cache.
 const TREES_BYTES: usize = 128 << 20;
 const TREES_MS: u64 = 60 * 60_000;
-/// A tree takes about so many times the bytes of its JSON.
+// Estimated memory of a parsed tree per byte of its JSON.
 const TREE_BYTES_PER_JSON_BYTE: usize = 2;
-/// How long a question waits for the first part of an index.
+// How long a search waits for the first commit of a new index.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(5);
-/// Alignments kept: bytes, and for how long.
+// Limits of the cache of alignments.
 const ALIGNMENTS_BYTES: usize = 64 << 20;
 const ALIGNMENTS_MS: u64 = 10 * 60_000;
-/// What a hit takes beside its texts, in bytes.
+// Estimated memory of a hit beside its texts.
 const HIT_BYTES: usize = 600;
 
-/// What is kept of a collection for as long as a process runs.
+/// Index and caches of a collection for the lifetime of the process.
 pub struct CollectionCache {
     env: Env,
     index: LocalIndex,
     semantic_router: Option<Arc<SemanticRouter>>,
-    results: Cache<(u64, String), Arc<SearchResults>>,
+    results: Cache<(u64, Digest), Arc<SearchResults>>,
     trees: Cache<(DocId, u64), Arc<PublishedTree>>,
     alignments: Cache<AlignmentKey, Arc<AlignedDocuments>>,
-    /// What walks trees with a model; `None` where none is configured.
     reasoner: Option<Arc<TreeSearcher>>,
-    /// Searches keep a core busy: more of them at once than cores only make all of them late.
+    // A search keeps a core busy. Running more searches than there are cores would delay all of them.
     cores: Semaphore,
 }
 
 impl CollectionCache {
-    /// Nothing yet; the files of the index lie below `cache`. Nothing is read or made before it is asked for.
+    /// Creates empty caches; the index is stored below `cache` and opened on first use.
     pub fn new(
         env: Env,
         cache: &Path,
@@ -65,8 +63,7 @@ impl CollectionCache {
         Self::with_models(env, cache, blobs, collection, None, None)
     }
 
-    /// The same, which routes questions by meaning where no name in them says which documents they are for, and has a model
-    /// that may be asked.
+    /// Creates empty caches with an optional semantic router, for queries that name no company, and an optional model.
     pub fn with_models(
         env: Env,
         cache: &Path,
@@ -76,7 +73,10 @@ impl CollectionCache {
         model: Option<&AnswerModel>,
     ) -> Arc<Self> {
         let reasoner = model.map(|model| model.tree_searcher(&env, blobs, collection));
-        let documents = Archive::new(Arc::clone(blobs), collection.clone(), Catalog::default());
+        let documents = BlobDocumentStore {
+            blobs: Arc::clone(blobs),
+            collection: collection.clone(),
+        };
         let shape = Arc::new(schema::doc_mapper());
         Arc::new(Self {
             env,
@@ -96,23 +96,22 @@ impl CollectionCache {
         })
     }
 
-    /// What routes by meaning; `None` where no endpoint for embeddings is configured.
+    /// The semantic router; `None` without an embedding endpoint.
     pub(crate) fn semantic_router(&self) -> Option<&SemanticRouter> {
         self.semantic_router.as_deref()
     }
 
-    /// What walks trees with a model; `None` where none is configured.
+    /// The model-driven tree search; `None` without a model.
     pub fn reasoner(&self) -> Option<&Arc<TreeSearcher>> {
         self.reasoner.as_ref()
     }
 
-    /// The index.
     pub fn index(&self) -> &LocalIndex {
         &self.index
     }
 
-    /// Asks the index. What `catalog` lists in another version, or no more, is left out: an index is behind for as long as
-    /// it takes to enter what was published, and never shows what was superseded.
+    // Searches the index. It lags behind the catalog until it is synced, so hits of documents that `catalog` lists in
+    // another version, or no longer lists, are dropped.
     pub(crate) async fn search(
         &self,
         catalog: &Catalog,
@@ -138,7 +137,7 @@ impl CollectionCache {
         Ok(response)
     }
 
-    /// The index as it is; where it is only being made, what is made first is waited for.
+    // The current commit. While the index is being built, waits for the first commit that has documents.
     async fn current_commit(&self, catalog: &Catalog) -> Result<Arc<IndexCommit>, SearchError> {
         let mut commits = self.index.subscribe();
         if self.index.current_commit().is_none()
@@ -195,7 +194,7 @@ impl CollectionCache {
         )
     }
 
-    /// Work that keeps a core busy, in its turn among searches.
+    // Runs CPU-bound work under the same limit as searches.
     pub(crate) async fn run_with_core<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -210,12 +209,10 @@ impl CollectionCache {
         spawn_cpu(work).await
     }
 
-    /// An alignment that was made lately.
     pub(crate) fn alignments(&self, key: &AlignmentKey) -> Option<Arc<AlignedDocuments>> {
         self.alignments.get(key, self.env.now_ms())
     }
 
-    /// Keeps an alignment of about so many bytes.
     pub(crate) fn put_alignment(
         &self,
         key: AlignmentKey,
@@ -226,31 +223,29 @@ impl CollectionCache {
             .put(key, Arc::clone(aligned), bytes, self.env.now_ms());
     }
 
-    /// A tree that was read lately.
     pub(crate) fn tree(&self, doc: DocId, seq: u64) -> Option<Arc<PublishedTree>> {
         self.trees.get(&(doc, seq), self.env.now_ms())
     }
 
-    /// Keeps a tree whose JSON has `json_bytes`.
-    pub(crate) fn put_tree(&self, tree: &PublishedTree, json_bytes: usize) {
+    pub(crate) fn put_tree(&self, tree: Arc<PublishedTree>, json_bytes: usize) {
         let key = (tree.version.doc, tree.version.seq);
         let bytes = json_bytes * TREE_BYTES_PER_JSON_BYTE;
-        self.trees
-            .put(key, Arc::new(tree.clone()), bytes, self.env.now_ms());
+        self.trees.put(key, tree, bytes, self.env.now_ms());
     }
 }
 
-/// A question as it is compared: white space folded; whom it is for and how it is ranked included.
-fn cache_key(query: &Query) -> String {
+// Two queries share a result when they differ in white space only. The key is a digest because the JSON of a query with a
+// scope lists every document id, which is megabytes for a large collection.
+fn cache_key(query: &Query) -> Digest {
     let text = query.text.split_whitespace().collect::<Vec<_>>().join(" ");
-    serde_json::to_string(&Query {
+    let folded = Query {
         text,
         ..query.clone()
-    })
-    .unwrap_or_default()
+    };
+    Digest::from_content(&serde_json::to_vec(&folded).unwrap_or_default())
 }
 
-/// About what an answer takes in memory.
+// Estimated memory of a search result, in bytes.
 fn size_bytes(response: &SearchResults) -> usize {
     response
         .hits
@@ -272,6 +267,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::Archive;
     use crate::tests as store;
 
     struct CacheFixture {

@@ -16,24 +16,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Archive, CollectionCache};
 
-/// How often new change records are looked for: what is published shows within two seconds.
+// Interval of polls for change records, so that a publication is visible within two seconds.
 const POLL_INTERVAL: Duration = Duration::from_millis(700);
-/// Glances after which everything is looked at: late records, documents in work.
+// Every so many polls the whole catalog is scanned, to find late records and running documents.
 const POLLS_PER_FULL_SCAN: u32 = 40;
-/// Making a catalogue anew may take up to this part of the time.
+// The pause after a refresh is at least this multiple of its duration, so refreshing uses at most a third of the time.
 const REFRESH_PAUSE_FACTOR: u32 = 2;
 
-/// Readers by collection; those not read yet are missing.
+/// The newest archive of each collection; a collection is missing until its catalog is first loaded.
 pub struct Collections {
     collections: Vec<Collection>,
     caches: HashMap<Collection, Arc<CollectionCache>>,
-    /// Wakes who follows a collection.
+    // Wakes the task that follows the catalog of a collection.
     refresh_requests: HashMap<Collection, Notify>,
     archives: RwLock<HashMap<Collection, Arc<Archive>>>,
 }
 
 impl Collections {
-    /// Reads the collections and keeps them up to date until `stop`, beside the caller.
+    /// Loads the collections and keeps them up to date in background tasks until `stop`.
     pub fn start(
         env: &Env,
         blobs: &Arc<dyn Blobs>,
@@ -65,7 +65,7 @@ impl Collections {
             archives: RwLock::default(),
         });
         for collection in collections {
-            let world = env.clone();
+            let tasks = env.clone();
             let changes = watch::Sender::new(());
             let changed = changes.subscribe();
             let ended = stop.clone();
@@ -73,7 +73,7 @@ impl Collections {
             let of = collection.clone();
             let clock = env.clone();
             let indexing = async move { readers.sync_index(&clock, &of, changed, &ended).await };
-            drop(world.spawn(indexing)); // ends with `stop`
+            drop(tasks.spawn(indexing)); // ends with `stop`
             let env = env.clone();
             let blobs = Arc::clone(blobs);
             let archive = Arc::clone(&archive);
@@ -83,12 +83,12 @@ impl Collections {
                     .follow_catalog(&env, &blobs, &collection, &changes, &stop)
                     .await
             };
-            drop(world.spawn(following)); // ends with `stop`
+            drop(tasks.spawn(following)); // ends with `stop`
         }
         archive
     }
 
-    /// Brings the index up to the newest catalogue whenever there is one. Answers about documents do not wait for it.
+    // Syncs the index with each new catalog. It runs in its own task, so document reads do not wait for it.
     async fn sync_index(
         &self,
         env: &Env,
@@ -107,7 +107,7 @@ impl Collections {
             if let Some(archive) = self.get(collection) {
                 let began = Instant::now();
                 match cache.index().sync(archive.catalog(), &|_| {}).await {
-                    Ok(report) if report.missing > 0 => again = true, // another process of this machine is at it
+                    Ok(report) if report.missing > 0 => again = true, // another process on this machine is indexing them
                     Ok(report) if report.indexed + report.removed > 0 => {
                         let entered = report.indexed;
                         let removed = report.removed;
@@ -125,17 +125,16 @@ impl Collections {
                 biased;
                 () = stop.cancelled() => return,
                 () = env.sleep(POLL_INTERVAL), if again => {}
-                heard = changed.changed() => if heard.is_err() { return },
+                change = changed.changed() => if change.is_err() { return },
             }
         }
     }
 
-    /// The collections there are.
     pub fn collections(&self) -> &[Collection] {
         &self.collections
     }
 
-    /// The newest snapshot of a collection; `None` before it was read the first time.
+    /// The newest archive of a collection; `None` until its catalog is first loaded.
     pub fn get(&self, collection: &Collection) -> Option<Arc<Archive>> {
         self.archives
             .read()
@@ -144,7 +143,7 @@ impl Collections {
             .cloned()
     }
 
-    /// Has a collection looked through soon: something was done to it from here.
+    /// Requests an early full scan of a collection, after this process changed it.
     pub fn refresh_soon(&self, collection: &Collection) {
         if let Some(wake) = self.refresh_requests.get(collection) {
             wake.notify_one();
@@ -167,13 +166,13 @@ impl Collections {
         stop: &CancellationToken,
     ) {
         let mut follower = None;
-        let mut glances = 0;
+        let mut polls = 0;
         let mut readable = true;
         loop {
             let began = Instant::now();
-            glances += 1;
+            polls += 1;
             let refreshed = self
-                .refresh(env, blobs, collection, &mut follower, &mut glances)
+                .refresh(env, blobs, collection, &mut follower, &mut polls)
                 .await;
             if let Ok(true) = refreshed {
                 changes.send_replace(());
@@ -194,7 +193,7 @@ impl Collections {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                () = self.refresh_requested(collection) => glances = POLLS_PER_FULL_SCAN,
+                () = self.refresh_requested(collection) => polls = POLLS_PER_FULL_SCAN,
                 () = env.sleep(pause.min(30 * POLL_INTERVAL)) => {}
             }
         }
@@ -206,7 +205,7 @@ impl Collections {
         blobs: &Arc<dyn Blobs>,
         collection: &Collection,
         follower: &mut Option<CatalogWatcher>,
-        glances: &mut u32,
+        polls: &mut u32,
     ) -> Result<bool, PortError> {
         let changed = match follower {
             None => {
@@ -215,8 +214,8 @@ impl Collections {
                 *follower = Some(new);
                 Some(catalog)
             }
-            Some(follower) if *glances >= POLLS_PER_FULL_SCAN => {
-                *glances = 0;
+            Some(follower) if *polls >= POLLS_PER_FULL_SCAN => {
+                *polls = 0;
                 follower.full_scan(blobs.as_ref()).await?
             }
             Some(follower) => follower.poll(blobs.as_ref(), env.now_ms()).await?,

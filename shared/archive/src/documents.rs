@@ -211,7 +211,7 @@ pub fn printed_label(number: PageNo, page: &Page) -> Option<String> {
         .filter(|label| *label != number.to_string())
 }
 
-/// A 32-bit 0.973 would print as 0.9729999899864197.
-pub fn rounded_share(share: f32) -> f64 {
-    (f64::from(share) * 1000.0).round() / 1000.0
+/// Rounds a share or score to three digits: as `f64`, the `f32` 0.973 would print as 0.9729999899864197.
+pub fn rounded_share(share: impl Into<f64>) -> f64 {
+    (share.into() * 1000.0).round() / 1000.0
 }

@@ -14,6 +14,7 @@ pub mod archive;
 mod collection_cache;
 pub mod collections;
 mod compare;
+mod document_store;
 pub mod documents;
 mod error;
 mod export;

@@ -289,7 +289,8 @@ impl Archive {
                 section_details(&published.tree, &listed.label, &published.tree.path_to(id))
             }
         };
-        let newest = newest_claim(self.blobs.as_ref(), &self.collection, listed.doc()).await?;
+        let newest =
+            newest_claim(self.store.blobs.as_ref(), &self.collection, listed.doc()).await?;
         let version = listed.version();
         Ok(StatResponse {
             document: DocumentInfo::from_catalog(listed),
@@ -300,7 +301,7 @@ impl Archive {
                 .as_ref()
                 .map(|published| items::list_items(&published.tree, &listed.label))
                 .unwrap_or_default(),
-            provenance: published.map(|published| published.tree.provenance),
+            provenance: published.map(|published| published.tree.provenance.clone()),
             newer_version: newest
                 .map(|newest| newest.seq)
                 .filter(|seq| *seq > version.seq),

@@ -262,7 +262,8 @@ impl Archive {
             *sum += f64::from(hit.score);
             *sections += 1;
         }
-        // DocScore (features F): many sections that fit speak for a document, but not each as much as the first.
+        // DocScore = sum of scores / sqrt(n + 1) over the n matching sections of a document (PageIndex): more matching
+        // sections raise the score with diminishing returns.
         let score = |(sum, sections, _): (f64, usize, usize)| sum / ((sections + 1) as f64).sqrt();
         let mut ranked: Vec<(f64, usize)> = by_document
             .into_values()
@@ -278,7 +279,7 @@ impl Archive {
                 let document = DocumentInfo::from_catalog(self.catalog.get(hit.doc)?);
                 Some(BrowseHit {
                     rank: at + 1,
-                    score: rounded_score(score),
+                    score: rounded_share(score),
                     document,
                     best: self.search_hit(hit, at + 1),
                 })
@@ -435,10 +436,6 @@ impl Archive {
                 .collect()),
         }
     }
-}
-
-fn rounded_score(score: f64) -> f64 {
-    (score * 1000.0).round() / 1000.0
 }
 
 impl From<SearchError> for ApiError {

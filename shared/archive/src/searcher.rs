@@ -1,6 +1,6 @@
-//! A reader as a finder: its index answers, and its texts say where words stand on pages.
+//! Search over an archive: semantic routing, the index, and highlight rectangles on pages.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use async_trait::async_trait;
 use stemma_document::{DocId, PageNo, PageSpan};
@@ -14,7 +14,7 @@ use stemma_retrieval::{
 use crate::archive::spawn_cpu;
 use crate::{Archive, CollectionCache};
 
-/// Pages of one answer on which words are looked for.
+// Pages of one result for which highlight rectangles are computed; each document costs a read of its text.
 const MAX_LOCATED_PAGES: usize = 30;
 
 #[async_trait]
@@ -39,8 +39,9 @@ impl SearchService for Archive {
 }
 
 impl Archive {
-    /// Asks the index; where no name in the question says which documents it is for, and there are many, of those that are
-    /// near it by meaning. Where that cannot be said, or nothing may be paid for it, all are searched, and a chip tells.
+    // Searches the whole scope first, because the applied filters of that search tell whether the query names a company.
+    // If it names none and the scope is large, searches again within the documents nearest by embedding. If routing fails
+    // or must not cost anything, the first result is returned with a filter that says so.
     async fn search_routed(
         &self,
         cache: &CollectionCache,
@@ -99,19 +100,26 @@ impl Archive {
         Ok(response)
     }
 
-    /// The documents a question is for, each with the version of its tree.
+    // The documents in scope, each with the version of its tree.
     fn versions_in_scope(&self, query: &Query) -> HashMap<DocId, u64> {
-        let inside = |doc: DocId| match &query.within {
-            DocumentScope::All => true,
-            DocumentScope::Documents(docs) => docs.contains(&doc),
+        let within: Option<HashSet<DocId>> = match &query.within {
+            DocumentScope::All => None,
+            DocumentScope::Documents(docs) => Some(docs.iter().copied().collect()),
         };
-        let documents = self.catalog.documents().iter();
-        let fits = documents.filter(|listed| inside(listed.doc()) && query.filter.matches(listed));
-        fits.filter_map(|listed| Some((listed.doc(), listed.entry()?.version.seq)))
+        self.catalog
+            .documents()
+            .iter()
+            .filter(|listed| {
+                within
+                    .as_ref()
+                    .is_none_or(|docs| docs.contains(&listed.doc()))
+                    && query.filter.matches(listed)
+            })
+            .filter_map(|listed| Some((listed.doc(), listed.entry()?.version.seq)))
             .collect()
     }
 
-    /// Says where the words of the question stand on the best pages; texts that are not in the store have no places.
+    // Adds highlight rectangles to the best pages; documents without stored text get none.
     async fn add_rectangles(&self, response: &mut SearchResults) -> Result<(), PortError> {
         let weights: WordWeights = response
             .terms
@@ -161,7 +169,7 @@ impl Archive {
     }
 }
 
-/// The same question for no more than these documents.
+// Limits the scope of a query to `only`.
 fn restricted_query(query: &Query, only: &BTreeSet<DocId>) -> Query {
     let docs = match &query.within {
         DocumentScope::All => only.iter().copied().collect(),
@@ -177,7 +185,7 @@ fn restricted_query(query: &Query, only: &BTreeSet<DocId>) -> Query {
     }
 }
 
-/// Where the words stand on one page; nowhere where it cannot be read.
+// Highlight rectangles of one page; none when the page cannot be read.
 fn word_rectangles(
     packed: &stemma_extract::EncodedSource,
     number: u32,

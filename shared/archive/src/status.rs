@@ -85,18 +85,20 @@ impl Archive {
             blob_keys::document_scope(&self.collection, listed.doc())
         );
         let artifacts = self
+            .store
             .blobs
             .children(&artifacts, None, MAX_COUNTED)
             .await?
             .len();
-        let newest = newest_claim(self.blobs.as_ref(), &self.collection, listed.doc()).await?;
+        let newest =
+            newest_claim(self.store.blobs.as_ref(), &self.collection, listed.doc()).await?;
         let newer_version = newest
             .map(|newest| newest.seq)
             .filter(|seq| *seq > listed.version().seq);
         let gaps = self
             .load_tree(listed)
             .await?
-            .map(|published| published.tree.gaps)
+            .map(|published| published.tree.gaps.clone())
             .unwrap_or_default();
         let (cause, next) = explain(listed, artifacts, &gaps, newer_version);
         Ok(StateExplanation {
@@ -115,7 +117,8 @@ impl Archive {
     /// [`ApiError`] when it names nothing, or two things.
     pub async fn latest_version(&self, locator: &str) -> Result<(DocId, u64), ApiError> {
         let listed = self.locate(locator)?.0;
-        let claimed = newest_claim(self.blobs.as_ref(), &self.collection, listed.doc()).await?;
+        let claimed =
+            newest_claim(self.store.blobs.as_ref(), &self.collection, listed.doc()).await?;
         Ok((
             listed.doc(),
             claimed.map_or(listed.version().seq, |claimed| claimed.seq),

@@ -13,6 +13,7 @@ use stemma_document::DocId;
 use stemma_retrieval::{Query, search};
 use utoipa::ToSchema;
 
+use crate::documents::rounded_share;
 use crate::{ApiError, Archive};
 
 /// How a question is to be answered with a model.
@@ -167,7 +168,7 @@ impl Archive {
         TreeSearchReport {
             strategy: reasoning.strategy.as_str(),
             model: reasoning.model.clone(),
-            confidence: rounded_score(reasoning.confidence),
+            confidence: rounded_share(reasoning.confidence),
             notes: reasoning.notes.clone(),
             usage: reasoning.usage,
             analysis: reasoning.analysis.clone(),
@@ -183,8 +184,8 @@ impl Archive {
         VisitedSection {
             locator: section_locator(&self.label(visited.doc), visited.section),
             path: visited.path.clone(),
-            score: rounded_score(visited.score),
-            lexical: rounded_score(visited.lexical),
+            score: rounded_share(visited.score),
+            lexical: rounded_share(visited.lexical),
             reason: visited.reason.clone(),
             visits: visited.visits,
             chosen: visited.chosen,
@@ -208,8 +209,4 @@ fn no_model(strategy: TreeSearchStrategy) -> ApiError {
         message,
         "set model.name and model.base_url, or search with strategy auto",
     )
-}
-
-fn rounded_score(score: f32) -> f64 {
-    (f64::from(score) * 1_000.0).round() / 1_000.0
 }

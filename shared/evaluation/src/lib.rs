@@ -197,13 +197,7 @@ pub async fn eval_structure(
     let mut unscored = Vec::new();
     for truth in truths {
         let (tree, locator) = match pairing.find(&truth.doc) {
-            Ok(listed) => (
-                archive
-                    .load_tree(listed)
-                    .await?
-                    .map(|published| published.tree),
-                Some(listed.label.clone()),
-            ),
+            Ok(listed) => (archive.load_tree(listed).await?, Some(listed.label.clone())),
             Err(reason) => {
                 unscored.push(SkippedTruth {
                     doc: truth.doc.clone(),
@@ -215,7 +209,8 @@ pub async fn eval_structure(
         if tree.is_none() && !count_missing {
             continue;
         }
-        match structure::score(truth, tree.as_ref()) {
+        let tree = tree.as_deref().map(|published| &published.tree);
+        match structure::score(truth, tree) {
             Some(score) => documents.push(row(truth, locator, score)),
             None => {
                 unscored.push(SkippedTruth {

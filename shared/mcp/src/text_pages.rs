@@ -2,6 +2,8 @@
 //!
 //! In documents without pages, numbers are line numbers, as in PageIndex for Markdown.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use stemma_archive::archive::{no_text, spawn_cpu};
 use stemma_archive::documents::printed_label;
@@ -71,7 +73,7 @@ impl ToolContext<'_> {
     pub(crate) async fn read(
         &self,
         listed: &CatalogDocument,
-        published: PublishedTree,
+        published: Arc<PublishedTree>,
         request: ReadRequest,
         limit: usize,
     ) -> Result<ReadResult, ToolError> {

@@ -168,7 +168,7 @@ impl ToolContext<'_> {
     pub(crate) async fn load_published(
         &self,
         document: &DocumentRef,
-    ) -> Result<(&CatalogDocument, PublishedTree), ToolError> {
+    ) -> Result<(&CatalogDocument, Arc<PublishedTree>), ToolError> {
         let listed = self.listed(document)?;
         match self.archive.load_tree(listed).await? {
             Some(published) => Ok((listed, published)),

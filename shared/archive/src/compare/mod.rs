@@ -1,5 +1,6 @@
 //! Two documents side by side: their sections aligned, and what became of each.
 
+pub(crate) mod aligned;
 mod comparison;
 
 use std::collections::HashMap;
@@ -13,10 +14,12 @@ use stemma_diff::{
     self, AlignError, AlignInput, AlignOptions, Alignment, DiffStatus, Pair, QuotedSentence,
     SentenceRewording,
 };
-use stemma_document::{DocId, PublishedTree, Section, SectionId, SectionTree};
+use stemma_document::{PublishedTree, Section, SectionId, SectionTree};
 use stemma_retrieval::search::ItemRef;
 
-use crate::archive::{no_tree, spawn_cpu};
+use self::aligned::AlignedDocuments;
+use crate::archive::no_tree;
+use crate::document_store::spawn_cpu;
 use crate::documents::rounded_share;
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
@@ -48,15 +51,6 @@ struct OpenedSide<'a> {
     /// The one section that is compared.
     within: Option<SectionId>,
 }
-
-/// Two documents as they were aligned, and whether their texts were there.
-pub(crate) struct AlignedDocuments {
-    alignment: Alignment,
-    has_text: (bool, bool),
-}
-
-/// What an alignment was made of: two versions of documents, the sections compared, the sentences told of each.
-pub(crate) type AlignmentKey = [(DocId, u64, Option<SectionId>, usize); 2];
 
 /// The section that is meant, in the document after or the one before; with its partner.
 enum Focus {
@@ -122,7 +116,7 @@ impl Archive {
         };
         Ok(OpenedSide {
             listed,
-            published: Arc::new(published),
+            published,
             within: None,
         })
     }
@@ -178,31 +172,6 @@ impl Archive {
             cached.put_alignment(key, &aligned, aligned.size_bytes());
         }
         Ok(aligned)
-    }
-}
-
-impl AlignedDocuments {
-    /// About what it takes in memory.
-    fn size_bytes(&self) -> usize {
-        let sentence_bytes = |sentence_bytes: &QuotedSentence| sentence_bytes.text.len() + 64;
-        self.alignment
-            .pairs
-            .iter()
-            .map(|pair: &Pair| {
-                let alone: usize = pair
-                    .removed
-                    .iter()
-                    .chain(&pair.added)
-                    .map(sentence_bytes)
-                    .sum();
-                let both: usize = pair
-                    .reworded
-                    .iter()
-                    .map(|both| sentence_bytes(&both.left) + sentence_bytes(&both.right))
-                    .sum();
-                160 + alone + both
-            })
-            .sum()
     }
 }
 

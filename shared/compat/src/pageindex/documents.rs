@@ -1,5 +1,7 @@
 //! PageIndex documents: metadata, trees and pages.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 use stemma_archive::ApiError;
@@ -172,7 +174,7 @@ enum ContentKind {
 async fn result(
     request: &ArchiveRequest,
     listed: &CatalogDocument,
-    published: PublishedTree,
+    published: Arc<PublishedTree>,
     kind: ContentKind,
 ) -> Result<Value, ApiError> {
     let needs_body = !matches!(kind, ContentKind::Tree { texts: false, .. });

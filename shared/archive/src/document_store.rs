@@ -1,0 +1,109 @@
+//! Trees and texts read straight from the blob store, without a catalog or a cache.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_catalog::document_store::{DocumentStore, OpenDocument};
+use stemma_document::{Collection, DocId, PublishedTree, SourceBody, TreeObject, blob_keys};
+use stemma_engine::blobs::Blobs;
+use stemma_engine::{PortError, TaskKey, artifact};
+use stemma_extract::EncodedSource;
+
+/// The documents of one collection in a blob store.
+#[derive(Clone)]
+pub(crate) struct BlobDocumentStore {
+    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) collection: Collection,
+}
+
+impl BlobDocumentStore {
+    // The tree of one version and the size of its JSON in bytes, by which the cache estimates memory.
+    pub(crate) async fn load_tree(
+        &self,
+        doc: DocId,
+        seq: u64,
+    ) -> Result<Option<(PublishedTree, usize)>, PortError> {
+        let key = blob_keys::tree_key(&self.collection, doc, seq);
+        let Some(bytes) = self.blobs.get(&key).await? else {
+            return Ok(None);
+        };
+        let json_bytes = bytes.len();
+        match spawn_cpu(move || serde_json::from_slice::<TreeObject>(&bytes)).await? {
+            Ok(TreeObject::Published(published)) => Ok(Some((*published, json_bytes))),
+            Ok(TreeObject::Removed) => Ok(None),
+            Err(error) => Err(PortError::permanent(
+                "blobs",
+                "get",
+                format!("{key}: {error}"),
+            )),
+        }
+    }
+
+    pub(crate) async fn load_source(
+        &self,
+        published: &PublishedTree,
+    ) -> Result<Option<EncodedSource>, PortError> {
+        // Imported trees name no task as the origin of their text.
+        let Ok(key) = published.text_artifact.parse::<TaskKey>() else {
+            return Ok(None);
+        };
+        let scope = blob_keys::document_scope(&self.collection, published.version.doc);
+        let Some(bytes) = artifact::blob(self.blobs.as_ref(), &scope, &key, "source").await? else {
+            return Ok(None);
+        };
+        EncodedSource::open(bytes)
+            .map(Some)
+            .map_err(|error: stemma_extract::CodecError| {
+                PortError::permanent("blobs", "get", format!("{scope}: {error}"))
+            })
+    }
+
+    pub(crate) async fn load_body(
+        &self,
+        published: &PublishedTree,
+    ) -> Result<Option<SourceBody>, PortError> {
+        let Some(packed) = self.load_source(published).await? else {
+            return Ok(None);
+        };
+        match spawn_cpu(move || packed.decode()).await? {
+            Ok(source) => Ok(Some(source.body)),
+            Err(error) => Err(PortError::permanent(
+                "blobs",
+                "get",
+                format!("{}: {error}", published.version.name),
+            )),
+        }
+    }
+}
+
+// The index opens each document once to add it, so neither a tree cache nor reads of single pages would help it.
+#[async_trait]
+impl DocumentStore for BlobDocumentStore {
+    async fn open(&self, listed: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
+        let Some(entry) = listed.entry() else {
+            return Ok(None);
+        };
+        let loaded = self.load_tree(entry.version.doc, entry.version.seq).await?;
+        let Some((published, _)) = loaded else {
+            return Ok(None);
+        };
+        let body = self.load_body(&published).await?;
+        Ok(Some(OpenDocument {
+            tree: published.tree,
+            body,
+        }))
+    }
+}
+
+/// Runs CPU-bound work off the threads that serve I/O.
+///
+/// # Errors
+/// [`PortError`] when the work panics.
+pub async fn spawn_cpu<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, PortError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| PortError::permanent("query", "compute", error.to_string()))
+}
