@@ -132,7 +132,7 @@ fn encoded(text: &str) -> String {
     for byte in text.bytes().take(5_000) {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'@' | b'~' | b'.' => {
-                out.push(char::from(byte))
+                out.push(char::from(byte));
             }
             _ => {
                 let _ = write!(out, "%{byte:02X}");

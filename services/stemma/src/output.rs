@@ -59,7 +59,7 @@ impl Output {
         let value = serde_json::to_value(value).unwrap_or(Value::Null);
         match (self.format, self.select(value)) {
             (OutputFormat::JsonLines, Value::Array(items)) => {
-                items.iter().for_each(|item| self.line(&item.to_string()))
+                items.iter().for_each(|item| self.line(&item.to_string()));
             }
             (OutputFormat::JsonLines, value) => self.line(&value.to_string()),
             (_, value) => self.line(&serde_json::to_string_pretty(&value).unwrap_or_default()),
@@ -140,9 +140,9 @@ pub fn clean(text: &str) -> String {
     for c in text.chars() {
         let bidi = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}');
         if c.is_control() || bidi {
-            escaped.extend(c.escape_unicode())
+            escaped.extend(c.escape_unicode());
         } else {
-            escaped.push(c)
+            escaped.push(c);
         }
     }
     escaped

@@ -61,7 +61,7 @@ impl NormalizedText {
                     start: 0,
                     end: 0,
                 },
-            )
+            );
         });
         folding.finish()
     }

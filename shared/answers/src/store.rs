@@ -156,7 +156,7 @@ impl AnswerStore {
                 }
                 Ok(None) => self.repair(&saved.id, json.clone().into()).await,
                 Err(error) => {
-                    tracing::warn!(id = saved.id, %error, "the answer stored by another writer cannot be read")
+                    tracing::warn!(id = saved.id, %error, "the answer stored by another writer cannot be read");
                 }
             },
             Ok(_) => {}
@@ -394,7 +394,7 @@ mod tests {
                 .put(key, json.to_owned().into())
                 .await
                 .map(drop)
-                .unwrap()
+                .unwrap();
         };
         let removed = serde_json::to_string(&TreeObject::Removed).unwrap();
         let tree = |n: u32, seq: u64| blob_keys::tree_key(&collection, doc(n), seq);

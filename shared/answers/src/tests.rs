@@ -267,7 +267,7 @@ async fn answers_are_verified_stored_and_replayed_identically() {
         "Purchases of property, plant and equipment were $1,749 million in 2022 [1]."
     );
     assert_eq!(answer.outcome, AnswerOutcome::Answered);
-    assert_eq!(answer.claims[0].verified, true);
+    assert!(answer.claims[0].verified);
     assert_eq!(answer.usage.calls, 1);
     let citation = &answer.citations[0];
     assert_eq!(citation.verified, QuoteMatch::Exact);
@@ -412,7 +412,7 @@ async fn without_a_model_the_answer_is_search_only() {
     let (_, back) = scripted_client(&json!([claim("It was (1,749).", &[(1, "(1,749)")])]));
     let answer = archive.ask(back, &capex_question()).await;
     assert_eq!(answer.outcome, AnswerOutcome::Answered);
-    assert_eq!(answer.is_replay, false);
+    assert!(!answer.is_replay);
     let (_, client) = scripted_client(&json!([claim("It was 5.", &[])]));
     let capped = AskRequest {
         limits: AnswerLimits {

@@ -81,7 +81,7 @@ impl Collections {
             let following = async move {
                 archive
                     .follow_catalog(&env, &blobs, &collection, &changes, &stop)
-                    .await
+                    .await;
             };
             drop(tasks.spawn(following)); // ends with `stop`
         }
@@ -182,7 +182,7 @@ impl Collections {
                     tracing::warn!(%collection, %error, "the catalogue cannot be read; answering from what is known");
                 }
                 Ok(_) if !readable => {
-                    tracing::info!(%collection, "the catalogue can be read again")
+                    tracing::info!(%collection, "the catalogue can be read again");
                 }
                 _ => {}
             }

@@ -605,7 +605,7 @@ mod tests {
                 .unwrap_or_else(|error| panic!("{}: {error}", entry.path))
             {
                 ResolvedPath::Document { listed, .. } => {
-                    assert_eq!(Some(listed.doc().to_string()), doc, "{}", entry.path)
+                    assert_eq!(Some(listed.doc().to_string()), doc, "{}", entry.path);
                 }
                 ResolvedPath::Folder(_) => assert!(doc.is_none(), "{}", entry.path),
             }

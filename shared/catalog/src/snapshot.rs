@@ -65,10 +65,10 @@ async fn load_newest(
         match tokio::task::spawn_blocking(move || decode(&bytes)).await {
             Ok(Ok(decoded)) => return Ok(decoded),
             Ok(Err(error)) => {
-                tracing::warn!(key, %error, "catalog snapshot cannot be read; trying an older one")
+                tracing::warn!(key, %error, "catalog snapshot cannot be read; trying an older one");
             }
             Err(error) => {
-                tracing::warn!(key, %error, "catalog snapshot cannot be read; trying an older one")
+                tracing::warn!(key, %error, "catalog snapshot cannot be read; trying an older one");
             }
         }
     }

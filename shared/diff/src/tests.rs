@@ -394,8 +394,8 @@ proptest! {
         for pair in &alignment.pairs {
             prop_assert_eq!(pair.left, pair.right);
             prop_assert_eq!(pair.status, DiffStatus::Unchanged);
-assert_eq!(pair.renamed, false);
-assert_eq!(pair.moved, false);
+assert!(!pair.renamed);
+assert!(!pair.moved);
         }
         prop_assert_eq!(alignment.all.changed, Some(0.0));
     }
@@ -453,6 +453,6 @@ assert_eq!(pair.moved, false);
         let last = before.0.walk().last().unwrap().1.id;
         let pair = alignment.pairs.iter().find(|pair| pair.left == Some(last)).unwrap();
         prop_assert_eq!(pair.status, DiffStatus::Unchanged);
-assert_eq!(pair.renamed, true);
+assert!(pair.renamed);
     }
 }

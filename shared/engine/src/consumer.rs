@@ -86,7 +86,7 @@ impl Consumer {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(queue = %self.name, %error, "cannot subscribe; trying again")
+                    tracing::warn!(queue = %self.name, %error, "cannot subscribe; trying again");
                 }
             }
             tokio::select! {

@@ -114,7 +114,7 @@ pub async fn eval_retrieval(
             unscored.push(SkippedTruth {
                 doc: truth.id.clone(),
                 reason,
-            })
+            });
         };
         let (gold, within) = match resolve_gold(truth, &pairing) {
             Ok(placed) => placed,

@@ -218,7 +218,7 @@ fn next_arguments(
     match part {
         Some(Fragment::Section(id)) => arguments["section_id"] = json!(id.to_string()),
         Some(item @ Fragment::Item { .. }) => {
-            arguments["item"] = json!(item.to_string().trim_start_matches("item-"))
+            arguments["item"] = json!(item.to_string().trim_start_matches("item-"));
         }
         _ => {}
     }

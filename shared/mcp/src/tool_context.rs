@@ -58,7 +58,7 @@ impl<'a> ToolContext<'a> {
         Self {
             server: Some(server),
             env: server.env.clone(),
-            archive: archive,
+            archive,
             collection,
             form,
             item: None,
@@ -88,7 +88,7 @@ impl<'a> ToolContext<'a> {
         Self {
             server: None,
             env,
-            archive: archive,
+            archive,
             collection,
             form: ResultFormat::Both,
             item,

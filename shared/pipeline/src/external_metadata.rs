@@ -84,7 +84,7 @@ pub(crate) fn apply(facts: &mut FilingFacts, version: &DocumentVersion) {
                 facts.tickers = vec![Ticker {
                     symbol: fact,
                     exchange: None,
-                }]
+                }];
             }
             "cik" => facts.cik = Some(fact),
             "accession" => facts.accession = Some(fact),

@@ -146,9 +146,9 @@ async fn document_garbage(
             .get(n + RETAINED_TREES)
             .is_some_and(|newer| is_past_grace(history[newer].0, now_ms));
         if is_superseded {
-            superseded_trees.push((key, text))
+            superseded_trees.push((key, text));
         } else {
-            retained_texts.extend(text)
+            retained_texts.extend(text);
         }
     }
     let mut garbage = BTreeSet::new();

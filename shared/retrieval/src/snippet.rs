@@ -56,7 +56,7 @@ fn window_value(present: &[Vec<&str>], start: usize, weights: &WordWeights) -> f
 fn matched_words<'w>(line: &str, weights: &'w WordWeights) -> Vec<&'w str> {
     let mut matches = Vec::new();
     for_each_word(line, |word, _| {
-        matches.extend(weights.get_key_value(word).map(|(word, _)| word.as_str()))
+        matches.extend(weights.get_key_value(word).map(|(word, _)| word.as_str()));
     });
     matches
 }

@@ -61,10 +61,10 @@ impl CallStore {
                     &record.key(&self.collection, env.random()),
                     json.into(),
                 )
-                .await
+                .await;
             }
             Err(error) => {
-                tracing::error!(run = %record.run, %error, "call log record was not encoded")
+                tracing::error!(run = %record.run, %error, "call log record was not encoded");
             }
         }
     }

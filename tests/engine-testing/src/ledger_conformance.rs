@@ -134,7 +134,7 @@ async fn reads_on_from_a_cursor(ledger: Arc<dyn Ledger>) {
             ledger
                 .record(&run(), &key(n), done(n))
                 .await
-                .expect("recorded")
+                .expect("recorded");
         }
     }))
     .await;

@@ -93,10 +93,10 @@ fn parse_option(order: &mut WriteOptions, word: &str, value: &str) -> Result<(),
         "--texts" => order.texts = value.parse().map_err(|_| wrong())?,
         "--seed" => order.seed = value.parse().map_err(|_| wrong())?,
         "--kind" if value != "all" => {
-            order.kinds = vec![FilingKind::from_name(value).ok_or_else(wrong)?]
+            order.kinds = vec![FilingKind::from_name(value).ok_or_else(wrong)?];
         }
         "--contents" if value != "mixed" => {
-            order.contents = vec![ContentsMode::from_name(value).ok_or_else(wrong)?]
+            order.contents = vec![ContentsMode::from_name(value).ok_or_else(wrong)?];
         }
         "--encryption" => order.encryption = value.to_owned(),
         "--kind" | "--contents" => {}

@@ -468,7 +468,7 @@ fn identity_mapping() -> String {
     for block in 0..4 {
         out.push_str("64 beginbfrange\n");
         (block * 64..block * 64 + 64).for_each(|high| {
-            out.push_str(&format!("<{high:02X}00><{high:02X}FF><{high:02X}00>\n"))
+            out.push_str(&format!("<{high:02X}00><{high:02X}FF><{high:02X}00>\n"));
         });
         out.push_str("endbfrange\n");
     }

@@ -361,7 +361,7 @@ mod tests {
                         (new, gone) = (
                             new + usize::from(one.is_none()),
                             gone + usize::from(one.is_some()),
-                        )
+                        );
                     }
                 }
                 renamed += usize::from(section.renamed);

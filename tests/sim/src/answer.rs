@@ -100,7 +100,7 @@ impl ProviderCall {
             dialect,
             digest,
             body: parsed.unwrap_or_default(),
-            kind: kind,
+            kind,
         }
     }
 
@@ -306,9 +306,9 @@ fn truncate(text: String, max_tokens: Option<u32>) -> ReplyText {
             break;
         }
         if tokens::count(&text[..middle]) <= most {
-            fits = middle
+            fits = middle;
         } else {
-            too_long = middle
+            too_long = middle;
         }
     }
     ReplyText {

@@ -101,7 +101,7 @@ pub(crate) fn obey(question: &PromptRequest, good: &Value) -> Option<Value> {
         RequestStage::VerifyTitle => answer = json!({ "stands": true, "starts_page": true }),
         RequestStage::Repair => answer["page"] = number.into(),
         RequestStage::Summarize if answer["summary"].is_string() => {
-            answer["summary"] = words.into()
+            answer["summary"] = words.into();
         }
         RequestStage::Summarize => {
             answer["summaries"]
@@ -138,7 +138,7 @@ pub(crate) fn obey(question: &PromptRequest, good: &Value) -> Option<Value> {
         RequestStage::ChooseRules => prepend(&mut answer, "rules", vec![number.into()]),
         RequestStage::Analyze => answer["topic"] = words.into(),
         RequestStage::Judge => {
-            (answer["judged_verdict"], answer["judged_why"]) = ("right".into(), words.into())
+            (answer["judged_verdict"], answer["judged_why"]) = ("right".into(), words.into());
         }
         RequestStage::Restate => answer["standalone"] = words.into(),
         RequestStage::ChooseTool => {

@@ -16,37 +16,37 @@ pub(crate) fn wrong_answer(good: &Value, question: &PromptRequest, seed: u64) ->
     let mut lie = good.clone();
     match question.stage {
         RequestStage::DetectToc | RequestStage::VerifyTitle => {
-            all(&mut lie, |value| *value = (*value != true).into())
+            all(&mut lie, |value| *value = (*value != true).into());
         }
         RequestStage::Repair => {
-            lie["page"] = other_page(&pages, good["page"].as_u64(), &mut rng).into()
+            lie["page"] = other_page(&pages, good["page"].as_u64(), &mut rng).into();
         }
         RequestStage::Locate => list(&mut lie, "found", |located| {
             located.iter_mut().for_each(|one| {
-                one["page"] = other_page(&pages, one["page"].as_u64(), &mut rng).into()
+                one["page"] = other_page(&pages, one["page"].as_u64(), &mut rng).into();
             });
         }),
         RequestStage::ReadWindow => list(&mut lie, "sections", |sections| {
-            misread(sections, &pages, &mut rng)
+            misread(sections, &pages, &mut rng);
         }),
         RequestStage::ReadContents => list(&mut lie, "entries", |entries| {
-            misread(entries, &[], &mut rng)
+            misread(entries, &[], &mut rng);
         }),
         RequestStage::Summarize => {
             let another = |value: &mut Value| {
-                *value = summary(&format!("No word of this is so: {value}")).into()
+                *value = summary(&format!("No word of this is so: {value}")).into();
             };
             if lie["summary"].is_string() {
                 another(&mut lie["summary"]);
             }
             list(&mut lie, "summaries", |all| {
-                all.iter_mut().for_each(|one| another(&mut one["summary"]))
+                all.iter_mut().for_each(|one| another(&mut one["summary"]));
             });
         }
         RequestStage::Describe => all(&mut lie, |value| *value = "Another".into()),
         RequestStage::Analyze => lie["topic"] = "another".into(),
         RequestStage::RouteFilter => {
-            lie["conditions"] = json!([{ "facet": "company", "value": "another" }])
+            lie["conditions"] = json!([{ "facet": "company", "value": "another" }]);
         }
         RequestStage::ChooseRules => lie["rules"] = json!([999]),
         RequestStage::RouteDocuments
@@ -67,7 +67,7 @@ pub(crate) fn wrong_answer(good: &Value, question: &PromptRequest, seed: u64) ->
             .into();
         }
         RequestStage::ChooseTool => {
-            (lie["tool"], lie["document"]) = ("delete_document".into(), "another".into())
+            (lie["tool"], lie["document"]) = ("delete_document".into(), "another".into());
         }
         RequestStage::Answer => {
             lie["answerable"] = true.into();
@@ -78,7 +78,7 @@ pub(crate) fn wrong_answer(good: &Value, question: &PromptRequest, seed: u64) ->
             list(&mut lie, "claims", |claims| {
                 claims
                     .iter_mut()
-                    .for_each(|claim| misclaim(claim, &mut rng))
+                    .for_each(|claim| misclaim(claim, &mut rng));
             });
         }
         RequestStage::Other => {}
@@ -93,13 +93,13 @@ fn misclaim(claim: &mut Value, rng: &mut SeededRng) {
     let changed = changed(statement);
     let quote = |claim: &mut Value, quote: &str| {
         list(claim, "citations", |all| {
-            all.iter_mut().for_each(|one| one["quote"] = quote.into())
+            all.iter_mut().for_each(|one| one["quote"] = quote.into());
         });
     };
     let passage = |claim: &mut Value, number: u64| {
         list(claim, "citations", |all| {
             all.iter_mut()
-                .for_each(|one| one["passage"] = number.into())
+                .for_each(|one| one["passage"] = number.into());
         });
     };
     let way = rng.below(4);

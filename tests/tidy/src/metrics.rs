@@ -25,7 +25,7 @@ pub fn violations(files: &[File]) -> Vec<String> {
         match table.get(name) {
             None => complaints.push(format!("{name} is emitted and not in {METRICS_DOC}")),
             Some(row) if row != shape => {
-                complaints.push(format!("{name} is {shape:?}, and {row:?} in {METRICS_DOC}"))
+                complaints.push(format!("{name} is {shape:?}, and {row:?} in {METRICS_DOC}"));
             }
             Some(_) => {}
         }
@@ -66,7 +66,7 @@ fn emitted(files: &[File], complaints: &mut Vec<String>) -> BTreeMap<String, Met
                 let shape = (kind.to_string(), labels(call));
                 match emitted.insert(name.to_string(), shape.clone()) {
                     Some(before) if before != shape => {
-                        complaints.push(format!("{name} is {before:?} and {shape:?}"))
+                        complaints.push(format!("{name} is {before:?} and {shape:?}"));
                     }
                     _ => {}
                 }

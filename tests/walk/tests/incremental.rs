@@ -412,7 +412,7 @@ fn by_stage(ran: &BTreeSet<String>) -> BTreeMap<&str, usize> {
     ran.iter().for_each(|task| {
         *counts
             .entry(task.split(' ').next().unwrap_or_default())
-            .or_default() += 1
+            .or_default() += 1;
     });
     counts
 }
@@ -444,7 +444,7 @@ fn inserted_front_page_runs_only_its_readers() {
         ..Spec::new(FilingKind::TenK, 11)
     };
     let before = generate(&spec);
-    let after = generate(&spec.clone().with_page_inserted_at_front());
+    let after = generate(&spec.with_page_inserted_at_front());
     let ran = run_versions(&[&before, &after]);
     println!(
         "first: {:?}; a page at the front, run again: {:?}",

@@ -102,7 +102,7 @@ impl Handler for Reindex {
                     tracing::debug!(
                         bucket = request.bucket,
                         "ignoring a notification for an object outside the configured sources"
-                    )
+                    );
                 }
                 Err(ReindexError::Port(error)) if error.transient => {
                     tracing::warn!(%error, "a port is unavailable; the reindex message will be retried");

@@ -66,7 +66,7 @@ pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError
                 }
             }
             _ if command.starts_with('/') => {
-                output.note("unknown command; use /in SCOPE, /new or /quit")
+                output.note("unknown command; use /in SCOPE, /new or /quit");
             }
             _ => {
                 if let Err(error) = chat.ask(line, &session, output).await {

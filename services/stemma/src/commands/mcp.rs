@@ -93,7 +93,7 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
         &collection,
         &cache,
     );
-    let answer = config.answer.clone();
+    let answer = config.answer;
     let served = McpOptions {
         collection,
         cache: &cache,

@@ -37,10 +37,7 @@ impl StubProvider {
                 std::thread::spawn(move || serve(stream.unwrap(), first, &book));
             }
         });
-        Self {
-            url,
-            received: received,
-        }
+        Self { url, received }
     }
 
     fn ingest(&self, lab: &TestEnv, store: &str) -> CommandOutput {

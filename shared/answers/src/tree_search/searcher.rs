@@ -449,7 +449,7 @@ async fn run_strategy(
 ) -> Result<&'static str, SessionError> {
     match strategy {
         TreeSearchStrategy::Auto | TreeSearchStrategy::BestFirst => {
-            best_first::walk(context, strategy_trace).await?
+            best_first::walk(context, strategy_trace).await?;
         }
         TreeSearchStrategy::Beam => beam::walk(context, strategy_trace).await?,
         TreeSearchStrategy::Mcts => mcts::walk(context, strategy_trace).await?,

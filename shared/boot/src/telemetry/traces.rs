@@ -364,7 +364,7 @@ mod tests {
             tracing_subscriber::registry().with(traces.layer()),
             || {
                 (0..3 * QUEUE_CAPACITY).for_each(|_| {
-                    drop(tracing::info_span!(target: "stemma_engine", "task").entered())
+                    drop(tracing::info_span!(target: "stemma_engine", "task").entered());
                 });
             },
         );

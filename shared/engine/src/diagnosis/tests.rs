@@ -252,7 +252,7 @@ fn diagnoses_busy_workers_and_names_the_job() {
 #[test]
 fn diagnoses_rate_limit() {
     let waiting = |model: &mut ModelStatus| {
-        (model.waiting, model.calling, model.requests_last_minute) = (8, 0, 300)
+        (model.waiting, model.calling, model.requests_last_minute) = (8, 0, 300);
     };
     let limited = with_models(
         full(facts(vec![task(1), leased(2, "worker-1")]), "doc-7"),
@@ -274,7 +274,7 @@ fn diagnoses_rate_limit() {
         Cause::RateLimit,
     );
     let throttled = with_models(facts(vec![leased(1, "worker-1")]), |model| {
-        model.paused_until_ms = Some(NOW + 9_000)
+        model.paused_until_ms = Some(NOW + 9_000);
     });
     assert_eq!(
         check("429", &throttled, Cause::RateLimit).next_ms,
@@ -297,7 +297,7 @@ fn diagnoses_rate_limit() {
     );
 
     let idle = with_models(facts(vec![leased(1, "worker-1")]), |model| {
-        model.requests_last_minute = 300
+        model.requests_last_minute = 300;
     });
     check("the limit is reached and no one waits", &idle, Cause::Long);
     let unlimited = with_models(facts(vec![leased(1, "worker-1")]), |model| {
@@ -506,7 +506,7 @@ fn diagnoses_slow_provider() {
         Cause::ProviderSlow,
     );
     let typical = with_models(facts(vec![leased(1, "worker-1")]), |model| {
-        model.p50_ms = 45_000
+        model.p50_ms = 45_000;
     });
     check("all calls are slow", &typical, Cause::ProviderSlow);
     let mut one = slow.clone();

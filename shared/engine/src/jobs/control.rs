@@ -187,7 +187,7 @@ async fn apply_commands(
                 control.paused = Some(Paused {
                     reason,
                     since_ms: command_time_ms(name),
-                })
+                });
             }
             Some(ControlCommand::Priority(class)) => control.class = Some(class),
             Some(ControlCommand::Budget(budget)) => control.budget = Some(budget),

@@ -292,7 +292,7 @@ impl Limiter for MemoryLimiter {
         now_ms: Millis,
     ) -> Result<(), PortError> {
         let new = SpendAccount {
-            used: used,
+            used,
             reserved: 0,
             touched_ms: now_ms,
         };

@@ -272,7 +272,7 @@ async fn status_topics_are_bounded() {
             ledger
                 .post_status(StatusTopic::Jobs, record, 0)
                 .await
-                .unwrap()
+                .unwrap();
         }
     }))
     .await;

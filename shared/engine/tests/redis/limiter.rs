@@ -56,7 +56,7 @@ async fn many_clients_share_one_limit() {
                 {
                     Permit::Granted => grants += 1,
                     Permit::Wait { after_ms } => {
-                        tokio::time::sleep(Duration::from_millis(after_ms)).await
+                        tokio::time::sleep(Duration::from_millis(after_ms)).await;
                     }
                     Permit::TooLarge { max_tokens } => assert!(max_tokens > 10_000),
                 }

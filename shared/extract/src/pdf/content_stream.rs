@@ -94,9 +94,9 @@ type NamedFontCache<'a> = Vec<(Vec<u8>, Option<Rc<TextFont<'a>>>)>;
 // An empty array is a blank page, not missing content.
 fn declares_content(page: &Dict<'_>) -> bool {
     page.contains_key("Contents")
-        && !page
+        && page
             .get::<Array<'_>>("Contents")
-            .is_some_and(|parts: Array<'_>| parts.raw_iter().next().is_none())
+            .is_none_or(|parts: Array<'_>| parts.raw_iter().next().is_some())
 }
 
 #[derive(Clone)]
@@ -181,7 +181,7 @@ impl<'a> Interpreter<'a, '_> {
             }
             match instruction {
                 TypedInstruction::SaveState(_) if saved.len() < MAX_SAVED_STATES => {
-                    saved.push(self.state.clone())
+                    saved.push(self.state.clone());
                 }
                 TypedInstruction::RestoreState(_) => {
                     if let Some(state) = saved.pop() {
@@ -190,10 +190,10 @@ impl<'a> Interpreter<'a, '_> {
                 }
                 TypedInstruction::XObject(object) => self.draw_form(object.0, resources, depth),
                 TypedInstruction::TextFont(font) => {
-                    self.select_font(font.0, &font.1, resources, &mut font_cache)
+                    self.select_font(font.0, &font.1, resources, &mut font_cache);
                 }
                 TypedInstruction::BeginMarkedContent(_) => {
-                    self.actual_text.begin(None, self.out.glyphs.len())
+                    self.actual_text.begin(None, self.out.glyphs.len());
                 }
                 TypedInstruction::BeginMarkedContentWithProperties(marked) => {
                     let text = replacement_text(marked.1, resources);
@@ -220,7 +220,7 @@ impl<'a> Interpreter<'a, '_> {
             }
             TypedInstruction::BeginText(_) => self.set_line(Matrix::IDENTITY),
             TypedInstruction::SetTextMatrix(m) => {
-                self.set_line(matrix([&m.0, &m.1, &m.2, &m.3, &m.4, &m.5]))
+                self.set_line(matrix([&m.0, &m.1, &m.2, &m.3, &m.4, &m.5]));
             }
             TypedInstruction::NextLine(by) => self.next_line(by.0.as_f64(), by.1.as_f64()),
             TypedInstruction::NextLineAndSetLeading(by) => {
@@ -231,7 +231,7 @@ impl<'a> Interpreter<'a, '_> {
             TypedInstruction::CharacterSpacing(value) => self.state.char_spacing = value.0.as_f64(),
             TypedInstruction::WordSpacing(value) => self.state.word_spacing = value.0.as_f64(),
             TypedInstruction::HorizontalScaling(value) => {
-                self.state.stretch = value.0.as_f64() / 100.0
+                self.state.stretch = value.0.as_f64() / 100.0;
             }
             TypedInstruction::TextLeading(value) => self.state.leading = value.0.as_f64(),
             TypedInstruction::TextRise(value) => self.state.rise = value.0.as_f64(),

@@ -159,10 +159,10 @@ pub(super) fn push_character(c: char, out: &mut Vec<char>) {
         '\u{fb04}' => out.extend(['f', 'f', 'l']),
         '\u{fb05}' | '\u{fb06}' => out.extend(['s', 't']),
         '\u{ad}' | '\u{200b}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{feff}' => {
-            out.push(SOFT_HYPHEN)
+            out.push(SOFT_HYPHEN);
         }
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {
-            out.push(SOFT_HYPHEN)
+            out.push(SOFT_HYPHEN);
         }
         '\t' | '\n' | '\r' => out.push(' '),
         c if c.is_whitespace() => out.push(' '),

@@ -289,7 +289,7 @@ fn join_segments(row: &mut GlyphRow) {
     for segment in std::mem::take(&mut row.segments) {
         match joined.last_mut() {
             Some(last) if segment.u0 - last.u1 < SEGMENT_GAP * last.size.max(segment.size) => {
-                last.merge(segment)
+                last.merge(segment);
             }
             _ => joined.push(segment),
         }

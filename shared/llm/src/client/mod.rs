@@ -381,7 +381,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
                 tracing::error!(bucket = self.settings.bucket, %error, "the provider rejects all requests; model tasks wait until its configuration is fixed");
             }
             LlmError::Unreachable(_) | LlmError::Server { .. } | LlmError::Refused { .. } => {
-                self.settle(estimated, 0)
+                self.settle(estimated, 0);
             }
         }
         if error.is_outage() {

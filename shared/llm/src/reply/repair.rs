@@ -62,7 +62,7 @@ fn copy_single_quoted<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
                 return Some(rest);
             }
             '\'' if before.is_alphanumeric() && rest.starts_with(char::is_alphanumeric) => {
-                out.push(c)
+                out.push(c);
             }
             '\'' => return None,
             '"' => out.push_str(if escaped { "\"" } else { "\\\"" }),

@@ -62,9 +62,9 @@ fn read_inside(
             Ok((sections, _)) => {
                 let nested = nest_below(&one, entries, sections);
                 if nested.is_empty() {
-                    open.push(one)
+                    open.push(one);
                 } else {
-                    added.extend(nested)
+                    added.extend(nested);
                 }
             }
             // Asks about the other spans too, so that all questions go into the same round.

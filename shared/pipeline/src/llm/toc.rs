@@ -125,7 +125,7 @@ pub(crate) fn read_windows(
     for (window, sections) in windows.iter().zip(queries.read_windows(&requests)?) {
         match sections {
             Some(sections) => {
-                entries.extend(locate_sections(queries, analysis, *window, &sections))
+                entries.extend(locate_sections(queries, analysis, *window, &sections));
             }
             None => unanswered.push(*window),
         }

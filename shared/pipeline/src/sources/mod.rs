@@ -125,7 +125,7 @@ fn percent_encode(bytes: &[u8]) -> String {
     for byte in bytes {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                text.push(char::from(*byte))
+                text.push(char::from(*byte));
             }
             _ => text.push_str(&format!("%{byte:02X}")),
         }

@@ -246,7 +246,7 @@ fn apply_summaries(
                 section.summary = Some(Summary {
                     text,
                     by: model.name_for(Purpose::Summaries).into(),
-                })
+                });
             }
             (None, Some(Some((_, Err(code))))) => {
                 let offline = model.on_failure == OnModelFailure::Offline;

@@ -129,7 +129,7 @@ fn count_tokens(source: &mut Source) {
             }
         }
         SourceBody::Lines(text) => {
-            text.tokens = text.lines.iter().map(|line| tokens_of_line(line)).collect()
+            text.tokens = text.lines.iter().map(|line| tokens_of_line(line)).collect();
         }
     }
 }

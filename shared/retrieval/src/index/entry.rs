@@ -326,11 +326,11 @@ impl<'a> EntryMapper<'a> {
         // Labels are matched one by one, because a phrase does not continue in the next row. In prose, it may continue
         // on the next line.
         synonyms.for_each_phrase(&content_words(&text), |phrase, _| {
-            phrases.push(phrase.to_owned())
+            phrases.push(phrase.to_owned());
         });
         for label in &features.labels {
             synonyms.for_each_phrase(&content_words(label), |phrase, _| {
-                row_phrases.push(phrase.to_owned())
+                row_phrases.push(phrase.to_owned());
             });
         }
         add_words(entry, fields.phrases, phrases);

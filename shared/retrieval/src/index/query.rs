@@ -133,7 +133,7 @@ impl<'s> SearchRun<'s> {
         results.applied_filters = self.applied_filters();
         match self.query.strategy {
             RankingStrategy::Auto | RankingStrategy::Ranked => {
-                self.ranked(&routed, &mut results)?
+                self.ranked(&routed, &mut results)?;
             }
             RankingStrategy::Lexical => self.lexical(&routed, &mut results)?,
         }

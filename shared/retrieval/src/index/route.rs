@@ -153,7 +153,7 @@ fn match_name(
                     strength,
                     from: 0..0,
                     documents: matched,
-                })
+                });
             }
             Some(known) if matched.issuers.is_subset(&known.documents.issuers) => {
                 known.documents.documents.extend(matched.documents);

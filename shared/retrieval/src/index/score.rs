@@ -435,7 +435,7 @@ impl<'q> RankingPlan<'q> {
             Some(requested)
                 if quarter == u64::from(requested) && sort != DocumentKind::Annual as u64 =>
             {
-                fit += SAME_QUARTER_WEIGHT
+                fit += SAME_QUARTER_WEIGHT;
             }
             None if sort == DocumentKind::Annual as u64 => fit += ANNUAL_WEIGHT,
             _ => {}

@@ -115,7 +115,7 @@ impl Snapshots {
             match serde_json::from_slice(&json) {
                 Ok(manifest) => return Ok(Some((seq, manifest))),
                 Err(error) => {
-                    tracing::warn!(key, %error, "index snapshot cannot be read; trying an older one")
+                    tracing::warn!(key, %error, "index snapshot cannot be read; trying an older one");
                 }
             }
         }

@@ -299,7 +299,7 @@ impl ClusterFaultRun<'_> {
                     refused: 0.5,
                     ..ProxyFaults::default()
                 })
-                .await
+                .await;
             }
             ChaosFault::SlowS3 => {
                 self.set_s3_faults(ProxyFaults {
@@ -314,7 +314,7 @@ impl ClusterFaultRun<'_> {
                     reset: 0.5,
                     ..ProxyFaults::default()
                 })
-                .await
+                .await;
             }
             ChaosFault::LoseAllButS3 => {
                 for server in [ServerKind::RabbitMq, ServerKind::Redis] {

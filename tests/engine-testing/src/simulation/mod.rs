@@ -339,7 +339,7 @@ impl Simulation {
             self.wait_until(*at).await;
             match event {
                 FaultEvent::Command(job, command) => {
-                    self.send_command(&manifests[*job].job, *command).await?
+                    self.send_command(&manifests[*job].job, *command).await?;
                 }
                 event => self.apply_fault(*event),
             }

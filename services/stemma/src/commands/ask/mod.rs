@@ -174,7 +174,7 @@ impl AskSession {
         let store = context.open_store().await?;
         let blobs = Arc::clone(&store.blobs);
         let reader = Arc::new(index_archive(store, context).await?);
-        let settings = context.config()?.answer.clone();
+        let settings = context.config()?.answer;
         let answers = AnswerService::new(Env::system(), blobs, settings, stemma_mcp::agent_tools);
         let answerer = answers.answerer(&reader);
         Ok(Self { reader, answerer })

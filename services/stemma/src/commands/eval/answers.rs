@@ -317,7 +317,7 @@ fn remaining_budget(
     context: &Context,
 ) -> Result<EvalBudget, CommandError> {
     let config = context.config()?;
-    let prices = PriceList::from_config(&config);
+    let prices = PriceList::from_config(config);
     let model = config.model.settings.name_for(Purpose::Answers);
     let million = [(1_000_000, 0), (0, 1_000_000)].map(|(prompt_tokens, output_tokens)| {
         prices.dollars(

@@ -248,7 +248,7 @@ impl IndexBuilder<'_> {
             let on_progress = |remaining: usize| {
                 self.context
                     .output
-                    .note(&format!("index: {} left", thousands_of(remaining)))
+                    .note(&format!("index: {} left", thousands_of(remaining)));
             };
             build(
                 &self.env,

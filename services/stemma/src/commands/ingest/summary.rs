@@ -363,10 +363,10 @@ impl IngestSummary<'_> {
         match self.end {
             IngestEnd::Finished if self.tally.created() == 0 => {}
             IngestEnd::Finished => {
-                output.note("try: stemma ls · stemma tree NAME · stemma search \"…\"")
+                output.note("try: stemma ls · stemma tree NAME · stemma search \"…\"");
             }
             IngestEnd::Interrupted => {
-                output.note("finished documents are saved; run the same command to resume")
+                output.note("finished documents are saved; run the same command to resume");
             }
             IngestEnd::Paused(PauseReason::Budget | PauseReason::Person) => {
                 output.note(

@@ -279,7 +279,7 @@ fn show_document(view: &StateExplanation, job_context: &JobContext, output: &Out
                 writer.pid
             )),
             None if !job_context.is_live => {
-                output.line("writer  none: no process is working on this store")
+                output.line("writer  none: no process is working on this store");
             }
             None => {}
         }

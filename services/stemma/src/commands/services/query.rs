@@ -72,7 +72,7 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
     let answers = AnswerService::new(
         env.clone(),
         Arc::clone(&store.blobs),
-        config.answer.clone(),
+        config.answer,
         stemma_mcp::agent_tools,
     );
     let deps = ServerDeps {

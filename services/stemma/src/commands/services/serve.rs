@@ -106,7 +106,7 @@ async fn serve_until_stopped(
     let answers: Arc<dyn AnswererFactory> = Arc::new(AnswerService::new(
         env.clone(),
         Arc::clone(&blobs),
-        config.answer.clone(),
+        config.answer,
         stemma_mcp::agent_tools,
     ));
     let deps = ServerDeps {

@@ -38,7 +38,7 @@ pub(super) struct Publisher {
 impl Publisher {
     pub(super) fn new(connection: SupervisedConnection) -> Self {
         Self {
-            connection: connection,
+            connection,
             calls: Semaphore::new(MAX_CALLS),
             idle: Mutex::default(),
         }
