@@ -1,4 +1,4 @@
-"""Sections of two documents aligned, scored against labels made by hand.
+"""Scores aligned sections of two documents against labels made by hand.
 
   align.py STEMMA STORE LABELS_FOLDER [--split tune|held|all] [--verbose]
 

@@ -1,4 +1,4 @@
-"""Answers in words: what a hundred at once cost, and whether anything false is shown as verified.
+"""Measures the cost of a hundred simultaneous answers, and whether anything false is shown as verified.
 
 Marks: every answer within its budget of calls and tokens; with a lying model no claim is verified whose numbers or quotes are
 false; an ingestion beside it makes the median ask at most a fifth slower; the same questions again cost nothing and have the

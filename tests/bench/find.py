@@ -1,4 +1,4 @@
-"""Questions in two settings, scored; a row for each way to rank.
+"""Scores search on questions in two settings; one row for each ranking.
 
   find.py STEMMA STORE QUESTIONS.jsonl SCORER [--quick]
 

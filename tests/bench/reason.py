@@ -1,4 +1,4 @@
-"""Strategies that walk trees with a model: what they cost and what they find.
+"""Measures cost and recall of tree search strategies.
 
 Marks: best_first and beam reach the recall of single with half its prompt tokens on filings over 100 pages; mcts beats
 best_first at equal calls under noise (±0.2: in the first section with no less recall; ±0.4: in recall); no walk costs more than its budget, and one that did less says so; the same

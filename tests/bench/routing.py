@@ -1,4 +1,4 @@
-"""Which documents a question goes to: routes without a model, by descriptions, by metadata, by vectors.
+"""Measures routing of questions to documents: without a model, by descriptions, by metadata, by vectors.
 
 A question is asked over the whole collection, and the walk of trees gets no call: what is measured are the documents that
 would be walked, in their order. Marks: descriptions never make a route worse than words where the model is right; no

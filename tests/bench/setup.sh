@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sourced by the benches: where things are, the release binary, a scratch folder that is removed at the end.
+# Sourced by the benchmarks: paths, the release binary, a temporary folder that is removed at the end.
 # DATA and TOOLS name the folders of documents and scoring tools; STEMMA names another binary.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd) || exit 2
