@@ -254,7 +254,7 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
         Command::Ask(_) | Command::Chat(_) | Command::Search(_) | Command::Eval(_)
             if level == "error" =>
         {
-            let directives = "error,stemma_llm::gate=off";
+            let directives = "error,stemma_llm::client=off";
             return telemetry::start(
                 directives,
                 &telemetry::TelemetrySettings::default(),

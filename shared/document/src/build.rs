@@ -17,16 +17,16 @@ impl SectionTree {
     /// Builds a tree that covers the whole document.
     ///
     /// - Levels: a skipped level nests under the nearest shallower one; levels beyond 32 are flattened into the last
-    /// one (gap `tree.depth_capped`).
+    ///   one (gap `tree.depth_capped`).
     /// - Ends: a section ends on the page before the next section that is not its descendant, or on that section's page
-    /// if it starts below the top. Its text ends exactly at that heading.
+    ///   if it starts below the top. Its text ends exactly at that heading.
     /// - Text before the first section becomes a [`SectionKind::Preface`]. A title block above a first section on page
-    /// 1 becomes part of that section.
+    ///   1 becomes part of that section.
     /// - Duplicates: an entry with the place and title of another is dropped. In a document with pages, a first child
-    /// that repeats its parent's title is merged into the parent. In a text, a line holds one section; later claims are
-    /// dropped (gap `tree.same_line`).
+    ///   that repeats its parent's title is merged into the parent. In a text, a line holds one section; later claims are
+    ///   dropped (gap `tree.same_line`).
     /// - Without entries the document is one section of kind [`SectionKind::Window`] (gap `structure.none`); an empty
-    /// document has none (gap `structure.empty`).
+    ///   document has none (gap `structure.empty`).
     ///
     /// Rejected entries become gaps `outline.entry_not_found`, unless `gaps` has that code already. Tokens, summaries,
     /// facts and references are filled in later; the provenance is `offline`.

@@ -160,10 +160,10 @@ fn install(args: InstallArgs, tools: Preset, context: &Context) -> Result<Exit, 
 
 // How a client starts this server.
 fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
-    let binary = std::env::current_exe().map_err(start_error)?;
+    let binary = std::env::current_exe().map_err(|error| start_error(&error))?;
     let store = match context.store.folder() {
         Some(folder) => std::path::absolute(folder)
-            .map_err(start_error)?
+            .map_err(|error| start_error(&error))?
             .display()
             .to_string(),
         None => context.store.to_string(),
@@ -180,7 +180,7 @@ fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
         args.extend([
             "--config".to_owned(),
             std::path::absolute(file)
-                .map_err(start_error)?
+                .map_err(|error| start_error(&error))?
                 .display()
                 .to_string(),
         ]);
@@ -193,7 +193,7 @@ fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
     Ok(json!({ "command": binary.display().to_string(), "args": args }))
 }
 
-fn start_error(error: io::Error) -> CommandError {
+fn start_error(error: &io::Error) -> CommandError {
     CommandError::new("system.start", error.to_string())
 }
 

@@ -229,7 +229,7 @@ fn answer_evaluation_resumes_from_its_output_file() {
         std::fs::read_to_string(hall.lab.path("answers.jsonl")).unwrap() + "{\"id\": \"2\", \"ques";
     std::fs::write(hall.lab.path("answers.jsonl"), torn).unwrap();
     let all = hall.run(&command("all.jsonl"));
-    assert!(all.err.contains("1 answered before, 2 to go"), "{all:?}");
+    assert!(all.err.contains("1 already answered, 2 to go"), "{all:?}");
     let report = all.json();
     assert_eq!(
         (&report["means"][0]["questions"], &report["questions"][0]),

@@ -595,7 +595,7 @@ fn outside_links_and_special_files_are_skipped() {
     let refused = ingested["refused"].as_array().unwrap();
     for (name, reason) in [
         ("link.md", "out of the folder"),
-        ("dangling.md", "nowhere"),
+        ("dangling.md", "broken link"),
         ("pipe.pdf", "regular"),
     ] {
         let row = refused

@@ -320,7 +320,7 @@ fn rerun_failed_repeats_unanswered_model_calls() {
     let answer = ingest(&format!("http://{away}/v1"), &[]);
     assert_eq!(answer.code, Some(1), "{answer:?}");
     assert_eq!(
-        answer.err.matches("the model stayed away").count(),
+        answer.err.matches("the model was unreachable").count(),
         1,
         "{answer:?}"
     );

@@ -90,7 +90,7 @@ fn prompts_of_unknown_stages_are_rejected() {
         prompts(&lab, &[]).json()["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("own cannot be read")
+            .contains("cannot read prompts from")
     );
     fs::create_dir_all(lab.path("own")).unwrap();
     let no_stage = prompts(&lab, &["sumarize"]).json();

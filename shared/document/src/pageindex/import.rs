@@ -38,11 +38,11 @@ pub enum ImportError {
 /// Imports a tree. `name` is used in errors.
 ///
 /// - Nodes are the value itself (a list), or the value of `structure`, `result`, `tree` or `nodes`; children are in
-/// `nodes` or `children`. A flat list whose `structure` codes have dots is nested by these codes.
+///   `nodes` or `children`. A flat list whose `structure` codes have dots is nested by these codes.
 /// - A node starts at `start_index`, `physical_index` or `page` (a number, a numeral, or `<physical_index_5>`), or at
-/// `line_num`. A node without a start, or with one before its predecessor, starts where its predecessor does.
+///   `line_num`. A node without a start, or with one before its predecessor, starts where its predecessor does.
 /// - Ends follow from the starts, so that parents contain their descendants. `end_index` only determines whether the
-/// next section starts its page. If no node has a position, each node counts as one line.
+///   next section starts its page. If no node has a position, each node counts as one line.
 /// - Ids are reassigned in pre-order. Texts are ignored.
 ///
 /// # Errors

@@ -73,7 +73,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-fn unreadable(error: io::Error) -> Failure {
+fn unreadable(error: &io::Error) -> Failure {
     Failure::permanent(
         "input.unreadable",
         format!("the file cannot be read: {error}"),
@@ -83,7 +83,7 @@ fn unreadable(error: io::Error) -> Failure {
 
 fn read_file(path: &Path, max_bytes: u64) -> Result<Bytes, Failure> {
     // A FIFO or device could block or never end.
-    let metadata = std::fs::symlink_metadata(path).map_err(unreadable)?;
+    let metadata = std::fs::symlink_metadata(path).map_err(|error| unreadable(&error))?;
     if !metadata.is_file() {
         return Err(Failure::permanent("input.not_a_file", "not a regular file"));
     }
@@ -92,10 +92,10 @@ fn read_file(path: &Path, max_bytes: u64) -> Result<Bytes, Failure> {
     }
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
     open_regular(path)
-        .map_err(unreadable)?
+        .map_err(|error| unreadable(&error))?
         .take(max_bytes + 1)
         .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
+        .map_err(|error| unreadable(&error))?;
     Ok(bytes.into())
 }
 

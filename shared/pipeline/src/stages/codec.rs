@@ -10,16 +10,16 @@ use stemma_engine::Failure;
 use stemma_extract::EncodedSource;
 
 pub(super) fn parse_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, Failure> {
-    serde_json::from_slice(json).map_err(json_error)
+    serde_json::from_slice(json).map_err(|error| json_error(&error))
 }
 
 pub(super) fn to_json<T: Serialize>(value: &T) -> Result<Bytes, Failure> {
     serde_json::to_vec(value)
         .map(Bytes::from)
-        .map_err(json_error)
+        .map_err(|error| json_error(&error))
 }
 
-fn json_error(error: serde_json::Error) -> Failure {
+fn json_error(error: &serde_json::Error) -> Failure {
     Failure::permanent("structure.json", error.to_string())
 }
 

@@ -48,7 +48,8 @@ impl Stage for Publish {
         task: &TaskContext<'_, FilingFlow>,
     ) -> Result<StageOutput<PublishOutcome>, Failure> {
         let json = task.blob(&self.outline, "tree").await?;
-        let mut tree: SectionTree = serde_json::from_slice(&json).map_err(invalid_tree)?;
+        let mut tree: SectionTree =
+            serde_json::from_slice(&json).map_err(|error| invalid_tree(&error))?;
         let collection = blob_keys::parse_collection(&task.run.scope)
             .map_err(|error| Failure::permanent("publish.scope", error.to_string()))?;
         let version = versions::document_version(&task.header().await?)?;
@@ -61,7 +62,7 @@ impl Stage for Publish {
         let entry = CatalogEntry::from_tree(&published);
         let gaps = u32::try_from(published.tree.gaps.len()).unwrap_or(u32::MAX);
         let json = serde_json::to_vec(&TreeObject::Published(Box::new(published)))
-            .map_err(invalid_tree)?;
+            .map_err(|error| invalid_tree(&error))?;
         let blobs = &task.ports.blobs;
         // Everything that the tree refers to must survive a power loss before the tree becomes visible.
         with_retry(task.env, || blobs.barrier()).await?;
@@ -93,7 +94,7 @@ pub(super) async fn write_tombstone(
     write_change(env, ports, collection, ChangeKind::Removed { doc, seq }).await
 }
 
-fn invalid_tree(error: serde_json::Error) -> Failure {
+fn invalid_tree(error: &serde_json::Error) -> Failure {
     Failure::permanent("publish.tree_invalid", error.to_string())
 }
 
