@@ -116,7 +116,9 @@ impl Consumer {
                 _ = running.join_next(), if full => {}
                 delivery = subscription.next(), if !full => match delivery {
                     Ok(delivery) => {
-                        let (consumer, handler, cut) = (self.clone(), Arc::clone(handler), cut.clone());
+                        let consumer = self.clone();
+                        let handler = Arc::clone(handler);
+                        let cut = cut.clone();
                         running.spawn(async move { consumer.handle_delivery(handler, delivery, cut).await });
                     }
                     Err(error) => return Err(error),

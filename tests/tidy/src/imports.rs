@@ -164,17 +164,20 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
 
 /// Crates that may use only some names of another crate: importer, imported crate, allowed names.
 pub const RESTRICTED_IMPORTS: &[(&str, &str, &[&str])] = &[
+    // The read side decodes stored sources; it never extracts.
     (
-        "shared/search/",
+        "shared/archive/",
         "stemma_extract",
-        &["Head", "PackError", "Packed"],
+        &["CodecError", "EncodedSource"],
     ),
+    ("shared/compat/", "stemma_extract", &["EncodedSource"]),
     (
-        "services/query/",
+        "shared/mcp/",
         "stemma_extract",
-        &["Head", "PackError", "Packed"],
+        &["CodecError", "EncodedSource"],
     ),
-    ("services/query/", "stemma_llm", &["tokens"]),
+    // Results are bounded in tokens; no surface calls a model by itself.
+    ("shared/mcp/", "stemma_llm", &["tokens"]),
 ];
 
 /// External crates that only some workspace crates may name, by prefix.
@@ -395,8 +398,8 @@ mod tests {
             "stemma-document imports stemma-engine; it may import nothing of ours"
         );
         assert_eq!(
-            check("stemma-search", "lopdf"),
-            "stemma-search names lopdf; only stemma-extract may"
+            check("stemma-retrieval", "lopdf"),
+            "stemma-retrieval names lopdf; only stemma-extract may"
         );
         assert_eq!(
             check("stemma-worker", "hayro-font"),
@@ -431,9 +434,10 @@ mod tests {
 
     #[test]
     fn widened_restricted_imports_are_violations() {
-        let text = "use stemma_extract::{Packed, Pool};\nfn f() { stemma_extract::pdf::read() }";
+        let text =
+            "use stemma_extract::{EncodedSource, Pool};\nfn f() { stemma_extract::pdf::read() }";
         assert_eq!(
-            restricted_import_violations("services/query/src/lib.rs", text).len(),
+            restricted_import_violations("shared/archive/src/lib.rs", text).len(),
             2
         );
         assert_eq!(

@@ -152,11 +152,11 @@ mod tests {
             text: "\n".repeat(lines),
         };
         let files = [
-            file("a.rs", 501),
-            file("b.rs", 600),
-            file("c.rs", 500),
+            file("a.rs", 651),
+            file("b.rs", 700),
+            file("c.rs", 650),
             file("d.md", 900),
         ];
-        assert_eq!(long_files(&files), [(600, "b.rs"), (501, "a.rs")]);
+        assert_eq!(long_files(&files), [(700, "b.rs"), (651, "a.rs")]);
     }
 }

@@ -244,7 +244,7 @@ fn answer_evaluation_resumes_from_its_output_file() {
     );
     let again = hall.run(&command("all.jsonl"));
     assert!(
-        again.err.contains("2 answered before, 1 to go"),
+        again.err.contains("2 already answered, 1 to go"),
         "{again:?}"
     );
     let stopped = hall.run(&[
