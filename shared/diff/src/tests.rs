@@ -444,7 +444,8 @@ assert!(!pair.moved);
         // Move one section with a text of its own, under another title.
         let telling = "The committee resolved to sell the foundry in Lübeck to its former manager, who pays in yearly \
                        rates until 2041 and takes over all of its pension obligations.";
-        let (mut before, mut after) = (left.clone(), left);
+        let mut before = left.clone();
+        let mut after = left;
         before.push((1, "Sale of the foundry".into(), vec![telling.into()]));
         after.insert(at.min(after.len()), (1, "Subsequent events".into(), vec![telling.into()]));
         let before = document(&before);
