@@ -57,6 +57,10 @@ impl Config {
         if uses_model && self.model.settings.name.is_empty() {
             return Err(no_model("model.name"));
         }
+        // On a cluster only workers need the address.
+        if uses_model && !self.model.is_configured() && !self.servers.is_cluster() {
+            return Err(no_model("model.base_url"));
+        }
         let model = uses_model.then(|| self.model.settings.clone());
         let instructions = if uses_model {
             prompts::load(&self.prompts)?
@@ -91,8 +95,8 @@ impl Config {
     }
 }
 
-/// The error for a job that needs a model while none is configured.
-pub fn no_model(setting: &str) -> CommandError {
+// The error for a job that needs a model while none is configured.
+fn no_model(setting: &str) -> CommandError {
     let message = format!("structure = \"llm\" needs a model, but {setting} is not set");
     CommandError::new("config.no_model", message).with_next(
         "set model.name and model.base_url (see `stemma config model`), or structure = \"auto\"",
@@ -199,16 +203,12 @@ pub fn unit(key: &str) -> &'static str {
         ("concurrency", "documents"),
         ("documents", "documents"),
     ];
-    let ends = |ending: &str| {
-        if ending.contains('.') {
-            key.ends_with(ending)
-        } else {
-            name.ends_with(ending)
-        }
-    };
     units
         .into_iter()
-        .find(|(ending, _)| ends(ending))
+        .find(|(ending, _)| {
+            let text = if ending.contains('.') { key } else { name };
+            text.ends_with(ending)
+        })
         .map_or("", |(_, unit)| unit)
 }
 
@@ -217,6 +217,7 @@ mod tests {
     use stemma_pipeline::{ModelSettings, PurposeModel};
 
     use super::*;
+    use crate::endpoint::EndpointConfig;
 
     #[test]
     fn extra_models_inherit_unset_fields() {
@@ -231,9 +232,12 @@ mod tests {
             ..Default::default()
         };
         let provider = ProviderConfig {
-            base_url: "https://one.example/v1".into(),
-            api_key: "key of one".into(),
-            requests_per_minute: 600,
+            endpoint: EndpointConfig {
+                base_url: "https://one.example/v1".into(),
+                api_key: "key of one".into(),
+                requests_per_minute: 600,
+                ..EndpointConfig::default()
+            },
             ..ProviderConfig::default()
         };
         let further: Vec<ExtraModel> = serde_json::from_value(serde_json::json!([
@@ -255,8 +259,8 @@ mod tests {
             .map(|(name, provider)| {
                 (
                     name,
-                    provider.api_key.reveal().to_string(),
-                    provider.requests_per_minute,
+                    provider.endpoint.api_key.reveal().to_string(),
+                    provider.endpoint.requests_per_minute,
                 )
             })
             .collect();

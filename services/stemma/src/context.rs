@@ -1,5 +1,6 @@
 //! Options and services that every command uses: store, collection, configuration, output.
 
+use std::io::{BufRead, IsTerminal};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -75,6 +76,22 @@ impl Context {
             WritableStore::open(&self.store, &self.config()?.servers, command, env.now_ms())
                 .await?,
         )
+    }
+
+    /// Whether to do `action` (`remove 3 documents`): asks on a terminal; elsewhere `--yes` is required.
+    pub fn confirm(&self, code: &str, action: &str) -> Result<bool, CommandError> {
+        if self.yes {
+            return Ok(true);
+        }
+        if !std::io::stdin().is_terminal() {
+            return Err(CommandError::new(code, format!("not confirmed: {action}"))
+                .with_next("confirm with --yes, or preview with --dry-run"));
+        }
+        self.output.error(&format!("{action}? [y/N]"));
+        let mut answer = String::new();
+        let read = std::io::stdin().lock().read_line(&mut answer);
+        read.map_err(|error| CommandError::new(code, error.to_string()))?;
+        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
     /// Where this machine keeps the search index of the store.

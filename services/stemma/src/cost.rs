@@ -19,7 +19,7 @@ use crate::error::CommandError;
 
 pub const NANOS_PER_DOLLAR: f64 = 1e9;
 
-/// What may be spent.
+/// The budget of a job.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct BudgetArgs {
     /// Stop before model calls cost more than this, in dollars: `5` or `$0.50`. Needs model.prices.
@@ -69,7 +69,7 @@ impl BudgetArgs {
         };
         let names = model.names();
         let unknown = config.providers().into_iter().find(|(name, provider)| {
-            names.contains(name.as_str()) && !provider.prices.is_complete()
+            names.contains(name.as_str()) && !provider.endpoint.prices.is_complete()
         });
         match unknown {
             None => Ok(()),
@@ -93,7 +93,7 @@ pub struct ModelUsage {
     /// Prompt tokens that the provider had cached.
     pub cached_tokens: u64,
     pub output_tokens: u64,
-    /// What it cost at the prices configured now.
+    /// Cost at the prices configured now.
     pub dollars: f64,
     /// Replies of models without a price, which no sum includes.
     pub without_price: u64,
@@ -131,7 +131,7 @@ pub fn money(dollars: f64) -> String {
     }
 }
 
-/// The prices of all models that are configured.
+/// Prices of all configured models.
 pub struct PriceList(BTreeMap<String, Prices>);
 
 impl PriceList {
@@ -143,18 +143,18 @@ impl PriceList {
         let models = config
             .providers()
             .into_iter()
-            .map(|(name, provider)| (name, provider.prices));
+            .map(|(name, provider)| (name, provider.endpoint.prices));
         Self(vectors.into_iter().chain(models).collect())
     }
 
-    /// What `usage` of a model costs; `None` where its price is not known.
+    /// Cost of `usage`; `None` if the model has no price.
     pub fn dollars(&self, model: &str, usage: TokenUsage) -> Option<f64> {
         let cost = self.0.get(model)?.cost(usage).nanodollars?;
         Some(cost as f64 / NANOS_PER_DOLLAR)
     }
 }
 
-/// What a job has spent.
+/// The usage of a job.
 pub async fn job_usage(
     blobs: &dyn Blobs,
     collection: &Collection,

@@ -35,18 +35,10 @@ pub struct Discovery {
 pub enum DiscoverError {
     /// A path that is not there.
     #[error("{}: {error}", path.display())]
-    Path {
-        path: PathBuf,
-        // What the file system said.
-        error: io::Error,
-    },
+    Path { path: PathBuf, error: io::Error },
     /// A pattern that matches nothing, or is no pattern.
     #[error("`{pattern}` {problem}")]
-    Pattern {
-        pattern: String,
-        // What is wrong with it.
-        problem: String,
-    },
+    Pattern { pattern: String, problem: String },
 }
 
 /// Finds the files for `arguments`; `-` reads a list of paths from standard input, one per line. `skip` (the
@@ -133,19 +125,17 @@ fn read_path_list() -> Result<Vec<PathBuf>, DiscoverError> {
 }
 
 fn matches(pattern: &str) -> Result<Vec<PathBuf>, DiscoverError> {
-    let wrong = |problem: String| DiscoverError::Pattern {
+    let paths = glob::glob(pattern)
+        .map_err(|error| format!("is not a valid pattern: {error}"))
+        .map(|paths| paths.filter_map(Result::ok).collect::<Vec<_>>())
+        .and_then(|paths| match paths.is_empty() {
+            true => Err("matches nothing".into()),
+            false => Ok(paths),
+        });
+    paths.map_err(|problem| DiscoverError::Pattern {
         pattern: pattern.into(),
         problem,
-    };
-    let paths: Vec<PathBuf> = glob::glob(pattern)
-        .map_err(|error| wrong(format!("is not a valid pattern: {error}")))?
-        .filter_map(Result::ok)
-        .collect();
-    if paths.is_empty() {
-        Err(wrong("matches nothing".into()))
-    } else {
-        Ok(paths)
-    }
+    })
 }
 
 fn walk(

@@ -22,8 +22,9 @@ use crate::model_clients::model_clients;
 /// The hidden subcommand that turns this binary into an extraction child.
 pub const EXTRACT_CHILD: &str = "extract-child";
 
-// Up to this many tasks share one call to a model. `MAX_TASKS` bounds the memory of waiting tasks of lane `llm`.
+// Up to this many tasks share one call to a model.
 const TASKS_PER_CALL: u16 = 8;
+// Bounds the memory of tasks that wait for a call.
 const MAX_TASKS: u16 = 512;
 
 /// Running services. [`EmbeddedServices::stop`] drains them.
@@ -98,13 +99,13 @@ pub fn worker_deps(config: &Config, password: Option<String>) -> Result<WorkerDe
     Ok(WorkerDeps::new(originals, Arc::new(pool)).with_password(password.map(Password)))
 }
 
-/// Lane `llm` takes more tasks than calls, because several tasks can
-/// several tasks per call, because tasks share calls; the model client bounds the calls themselves.
+/// Lanes of a worker with their numbers of concurrent tasks. Lane `llm` takes more tasks than calls, because several
+/// tasks can share a call and others wait for their turn; the model client limits the calls.
 pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
     let calls = config
         .providers()
         .iter()
-        .map(|(_, provider)| provider.concurrency.max(1))
+        .map(|(_, provider)| provider.endpoint.concurrency.max(1))
         .fold(0, u16::saturating_add);
     let asking = (calls > 0).then(|| {
         (

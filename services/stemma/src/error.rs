@@ -28,6 +28,11 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// The end of a command that finds things.
+    pub fn nothing_if(is_empty: bool) -> Self {
+        if is_empty { Exit::Nothing } else { Exit::Done }
+    }
+
     pub fn code(self) -> u8 {
         match self {
             Exit::Done => 0,
@@ -161,7 +166,7 @@ impl From<EmbeddingError> for CommandError {
                 .with_next("check embeddings.base_url, embeddings.model and embeddings.api_key; finished vectors are saved"),
             EmbeddingError::Port(error) => error.into(),
             EmbeddingError::Dimensions { .. } => {
-                Self::new("embeddings.dimensions", message).with_next("the endpoint returns another model's vectors; set embeddings.model to a new name")
+                Self::new("embeddings.dimensions", message).with_next("another model now answers under this name; set embeddings.model to a name of its own, so that all vectors are created again")
             }
             EmbeddingError::TooManyVectors { .. } => Self::new("embeddings.too_many", message)
                 .with_next("leave embeddings.model empty for this collection; search then routes by names and words"),

@@ -7,6 +7,7 @@ mod cost;
 mod discover;
 mod embedded;
 mod embeddings;
+mod endpoint;
 mod error;
 mod model_clients;
 mod models;

@@ -12,6 +12,8 @@ use stemma_llm::request::LlmError;
 use stemma_pipeline::{ModelSettings, Purpose, RunSettings};
 
 use crate::config::Config;
+use crate::context::Context;
+use crate::embeddings::EmbeddingClient;
 use crate::error::CommandError;
 use crate::output::Output;
 
@@ -29,9 +31,31 @@ pub fn model_clients(
         .collect()
 }
 
-/// The model for answers, under limits that all users of `limiter` share; `None` if no
-/// model is configured. `process` identifies this process to the provider.
-pub fn answer_model(
+/// Clients for search and answers, under limits that all users of `limiter` share.
+pub struct ReadModels {
+    /// `None` if no model is configured.
+    pub answers: Option<AnswerModel>,
+    pub embeddings: EmbeddingClient,
+}
+
+impl ReadModels {
+    /// Sends no request. `process` identifies this process to the providers.
+    pub fn connect(
+        context: &Context,
+        env: &Env,
+        limiter: &Arc<dyn Limiter>,
+        process: &str,
+    ) -> Result<Self, CommandError> {
+        let config = context.config()?;
+        let cache_dir = context.cache_dir();
+        Ok(Self {
+            answers: answer_model(config, env, limiter, process)?,
+            embeddings: EmbeddingClient::new(&config.embeddings, cache_dir, env, limiter, process)?,
+        })
+    }
+}
+
+fn answer_model(
     config: &Config,
     env: &Env,
     limiter: &Arc<dyn Limiter>,
@@ -65,12 +89,14 @@ fn knowledge(
     files
         .iter()
         .map(|(collection, file): (&String, &PathBuf)| {
-            let wrong = |why: String| {
-                CommandError::new("config.knowledge", format!("{}: {why}", file.display()))
-                    .with_next("correct the file; docs/REASONING.md describes its format")
-            };
-            let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
-            let knowledge = Knowledge::parse(&text).map_err(|error| wrong(error.to_string()))?;
+            let knowledge = std::fs::read_to_string(file)
+                .map_err(|error| error.to_string())
+                .and_then(|text| Knowledge::parse(&text).map_err(|error| error.to_string()))
+                .map_err(|problem| {
+                    let message = format!("{}: {problem}", file.display());
+                    CommandError::new("config.knowledge", message)
+                        .with_next("correct the file; docs/REASONING.md describes its format")
+                })?;
             Ok((collection.clone(), knowledge))
         })
         .collect()

@@ -10,13 +10,17 @@ use stemma_engine::limit::Limiter;
 use stemma_engine::{Env, Secret};
 use stemma_llm::anthropic::Anthropic;
 use stemma_llm::client::{ModelClient, ModelClientSettings};
-use stemma_llm::http::{Endpoint, EndpointError};
+use stemma_llm::http::EndpointError;
 use stemma_llm::openai::OpenAi;
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError};
-use stemma_pipeline::{ModelSettings, OnModelFailure};
+use stemma_pipeline::ModelSettings;
 
+use crate::endpoint::EndpointConfig;
 use crate::error::CommandError;
+
+// Listing models is cheap, so a provider that needs longer counts as unreachable.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A language model. Its settings change results; its provider and rate limits do not.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -32,7 +36,7 @@ pub struct ModelConfig {
 impl ModelConfig {
     /// Whether name and address are set.
     pub fn is_configured(&self) -> bool {
-        !(self.settings.name.is_empty() || self.provider.base_url.is_empty())
+        !(self.settings.name.is_empty() || self.provider.endpoint.base_url.is_empty())
     }
 }
 
@@ -51,30 +55,10 @@ pub enum ApiDialect {
 #[serde(default)]
 pub struct ProviderConfig {
     pub dialect: ApiDialect,
-    /// Base URL, e.g. `https://api.openai.com/v1`; empty: no model. A query is kept: `…?api-version=…` for Azure.
-    pub base_url: String,
-    /// The key for it; best given as `STEMMA_MODEL__API_KEY`.
-    pub api_key: Secret,
-    /// Header for the key if it differs from the dialect's default: `api-key` for Azure.
-    pub key_header: String,
-    /// Further headers, each `Name: value`.
-    pub headers: Vec<Secret>,
-    /// Requests per minute of all workers together; 0: use the provider's rate-limit headers, or learn the limit.
-    pub requests_per_minute: u32,
-    /// Tokens per minute of all workers together; 0: unknown.
-    pub tokens_per_minute: u32,
-    /// Dollars per million tokens: for `stemma cost`, estimates and budgets.
-    pub prices: Prices,
-    /// Concurrent calls of a worker.
-    pub concurrency: u16,
-    /// How long one call may take, in seconds.
-    pub timeout_seconds: u64,
+    #[serde(flatten)]
+    pub endpoint: EndpointConfig,
     /// How long all calls of one attempt of a task may take together, in seconds.
     pub task_timeout_seconds: u64,
-    /// Number of workers that divide the limits while the shared limiter is unreachable.
-    pub expected_workers: u32,
-    /// How long the provider may be unreachable before bulk work fails, in seconds.
-    pub patience_seconds: u64,
     /// How long the provider may be unreachable before interactive work fails, in seconds.
     pub interactive_patience_seconds: u64,
 }
@@ -83,18 +67,8 @@ impl Default for ProviderConfig {
     fn default() -> Self {
         Self {
             dialect: ApiDialect::Openai,
-            base_url: String::new(),
-            api_key: Secret::default(),
-            key_header: String::new(),
-            headers: Vec::new(),
-            requests_per_minute: 0,
-            tokens_per_minute: 0,
-            prices: Prices::default(),
-            concurrency: 8,
-            timeout_seconds: 120,
+            endpoint: EndpointConfig::default(),
             task_timeout_seconds: 480,
-            expected_workers: 1,
-            patience_seconds: 3_600,
             interactive_patience_seconds: 120,
         }
     }
@@ -107,12 +81,11 @@ impl Default for ProviderConfig {
 pub struct ExtraModel {
     /// The model, as its provider names it.
     pub name: String,
-    /// See [`ProviderConfig`] for this and the others.
+    /// This and the others: see [`ProviderConfig`] and [`EndpointConfig`].
     pub dialect: Option<ApiDialect>,
     pub base_url: Option<String>,
     #[serde(default)]
     pub api_key: Secret,
-    /// Header for the key.
     pub key_header: Option<String>,
     #[serde(default)]
     pub headers: Vec<Secret>,
@@ -127,35 +100,42 @@ pub struct ExtraModel {
 }
 
 impl ExtraModel {
+    /// The provider of this model, where `model` is that of `[model]`.
     pub fn provider(&self, model: &ProviderConfig) -> ProviderConfig {
+        let inherited = &model.endpoint;
         // Credentials are for one address only.
         let same_address = self.base_url.is_none();
-        ProviderConfig {
-            dialect: self.dialect.unwrap_or(model.dialect),
+        let endpoint = EndpointConfig {
             base_url: self
                 .base_url
-                .clone()
-                .unwrap_or_else(|| model.base_url.clone()),
+                .as_ref()
+                .unwrap_or(&inherited.base_url)
+                .clone(),
             api_key: if self.api_key.is_empty() && same_address {
-                model.api_key.clone()
+                inherited.api_key.clone()
             } else {
                 self.api_key.clone()
             },
             key_header: match &self.key_header {
                 Some(header) => header.clone(),
-                None if same_address => model.key_header.clone(),
+                None if same_address => inherited.key_header.clone(),
                 None => String::new(),
             },
             headers: if self.headers.is_empty() && same_address {
-                model.headers.clone()
+                inherited.headers.clone()
             } else {
                 self.headers.clone()
             },
             requests_per_minute: self.requests_per_minute,
             tokens_per_minute: self.tokens_per_minute,
             prices: self.prices,
-            concurrency: self.concurrency.unwrap_or(model.concurrency),
-            timeout_seconds: self.timeout_seconds.unwrap_or(model.timeout_seconds),
+            concurrency: self.concurrency.unwrap_or(inherited.concurrency),
+            timeout_seconds: self.timeout_seconds.unwrap_or(inherited.timeout_seconds),
+            ..inherited.clone()
+        };
+        ProviderConfig {
+            dialect: self.dialect.unwrap_or(model.dialect),
+            endpoint,
             ..model.clone()
         }
     }
@@ -163,15 +143,7 @@ impl ExtraModel {
 
 impl ProviderConfig {
     pub fn client(&self, env: &Env, process: &str) -> Result<Arc<dyn Llm>, CommandError> {
-        let endpoint = Endpoint {
-            base_url: self.base_url.clone(),
-            api_key: self.api_key.clone(),
-            key_header: self.key_header.clone(),
-            headers: self.headers.clone(),
-            timeout: Duration::from_secs(self.timeout_seconds),
-            process: process.into(),
-            env: env.clone(),
-        };
+        let endpoint = self.endpoint.endpoint(env, process);
         let client: Result<Arc<dyn Llm>, EndpointError> = match self.dialect {
             ApiDialect::Openai => OpenAi::new(endpoint).map(|client| Arc::new(client) as _),
             ApiDialect::Anthropic => Anthropic::new(endpoint).map(|client| Arc::new(client) as _),
@@ -195,15 +167,9 @@ impl ProviderConfig {
     ) -> Result<Arc<ModelClient>, CommandError> {
         let client = self.client(env, process)?;
         let settings = ModelClientSettings {
-            requests_per_minute: self.requests_per_minute,
-            tokens_per_minute: self.tokens_per_minute,
-            concurrency: self.concurrency.max(1),
-            prices: self.prices,
             task_timeout: Duration::from_secs(self.task_timeout_seconds),
-            expected_workers: self.expected_workers,
-            patience: Duration::from_secs(self.patience_seconds),
             interactive_patience: Duration::from_secs(self.interactive_patience_seconds),
-            ..ModelClientSettings::unlimited(name, client.host())
+            ..self.endpoint.client_settings(name, client.host())
         };
         Ok(Arc::new(ModelClient::new(
             env.clone(),
@@ -212,25 +178,14 @@ impl ProviderConfig {
             settings,
         )))
     }
-}
 
-/// Parses `--on-model-failure`.
-pub fn on_model_failure(text: &str) -> Result<OnModelFailure, String> {
-    serde_json::from_value(text.into())
-        .map_err(|_| format!("unknown value `{text}`; use fail, gap or offline"))
-}
-
-// Listing models is cheap, so a provider that needs longer counts as unreachable.
-const PREFLIGHT_TIMEOUT: Duration = Duration::from_secs(5);
-
-impl ProviderConfig {
     /// The models that the provider lists; empty if it lists none.
     pub async fn list_models(
         &self,
         env: &Env,
     ) -> Result<Result<Vec<String>, LlmError>, CommandError> {
         let client = self.client(env, "doctor")?;
-        let response = tokio::time::timeout(PREFLIGHT_TIMEOUT, client.models()).await;
-        Ok(response.unwrap_or(Err(LlmError::TimedOut(PREFLIGHT_TIMEOUT))))
+        let response = tokio::time::timeout(LIST_TIMEOUT, client.models()).await;
+        Ok(response.unwrap_or(Err(LlmError::TimedOut(LIST_TIMEOUT))))
     }
 }

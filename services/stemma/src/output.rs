@@ -16,17 +16,17 @@ pub enum OutputFormat {
     JsonLines,
 }
 
-/// Where answers go, and in which form.
+/// How results are printed.
 #[derive(Debug, Clone)]
 pub struct Output {
     pub format: OutputFormat,
-    /// Fields to keep in JSON answers; empty: all.
+    /// Fields to keep in JSON results; empty: all.
     pub fields: Vec<String>,
     /// 1: no notes; 2: no errors either.
     pub quiet: u8,
     pub color: bool,
-    /// Columns of the terminal, or 100.
-    pub width: usize,
+    /// Columns of the terminal; `None` for files and pipes.
+    pub width: Option<u16>,
 }
 
 impl Output {
@@ -40,21 +40,21 @@ impl Output {
             fields,
             quiet,
             color: terminal && !refused && format == OutputFormat::Text,
-            width: width(),
+            width: terminal.then(terminal_width),
         }
     }
 
-    /// Whether answers are for people.
+    /// Whether the output is text for people.
     pub fn is_text(&self) -> bool {
         self.format == OutputFormat::Text
     }
 
-    /// Writes a line of the answer.
+    /// Writes a line of the result.
     pub fn line(&self, line: &str) {
         write(&mut std::io::stdout().lock(), line);
     }
 
-    /// Writes an answer as JSON, with the fields asked for.
+    /// Writes a result as JSON, with the requested fields.
     pub fn json(&self, value: &impl Serialize) {
         let value = serde_json::to_value(value).unwrap_or(Value::Null);
         match (self.format, self.select(value)) {
@@ -63,6 +63,15 @@ impl Output {
             }
             (OutputFormat::JsonLines, value) => self.line(&value.to_string()),
             (_, value) => self.line(&serde_json::to_string_pretty(&value).unwrap_or_default()),
+        }
+    }
+
+    /// Writes a result: one JSON value, one line for each of its `rows`, or text through `show_text`.
+    pub fn print(&self, value: &impl Serialize, rows: &impl Serialize, show_text: impl FnOnce()) {
+        match self.format {
+            OutputFormat::Text => show_text(),
+            OutputFormat::Json => self.json(value),
+            OutputFormat::JsonLines => self.json(rows),
         }
     }
 
@@ -79,37 +88,28 @@ impl Output {
         }
     }
 
-    /// Text in bold, if color is on.
     pub fn bold(&self, text: &str) -> String {
-        if self.color {
-            format!("\u{1b}[1m{text}\u{1b}[0m")
-        } else {
-            text.into()
-        }
+        self.styled(1, text)
     }
 
-    /// Text dimmed, if color is on.
     pub fn dim(&self, text: &str) -> String {
-        if self.color {
-            format!("\u{1b}[2m{text}\u{1b}[0m")
-        } else {
-            text.into()
-        }
+        self.styled(2, text)
     }
 
-    /// Text in green, for additions.
+    /// For additions.
     pub fn green(&self, text: &str) -> String {
-        if self.color {
-            format!("\u{1b}[32m{text}\u{1b}[0m")
-        } else {
-            text.into()
-        }
+        self.styled(32, text)
     }
 
-    /// Text in red, for removals.
+    /// For removals.
     pub fn red(&self, text: &str) -> String {
+        self.styled(31, text)
+    }
+
+    // `code` is a parameter of the ANSI sequence `ESC [ … m`.
+    fn styled(&self, code: u8, text: &str) -> String {
         if self.color {
-            format!("\u{1b}[31m{text}\u{1b}[0m")
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
         } else {
             text.into()
         }
@@ -134,7 +134,7 @@ impl Output {
     }
 }
 
-/// Text from outside, safe to show: control and bidirectional characters are escaped.
+/// Untrusted text, safe to print: control and bidirectional characters are escaped.
 pub fn clean(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -157,9 +157,11 @@ fn write(to: &mut impl Write, line: &str) {
     }
 }
 
-fn width() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
-    size.map(|size| usize::from(size.ws_col))
+// Some terminals report 0 columns.
+fn terminal_width() -> u16 {
+    rustix::termios::tcgetwinsize(std::io::stdout())
+        .ok()
+        .map(|size| size.ws_col)
         .filter(|columns| *columns >= 40)
         .unwrap_or(100)
 }
@@ -184,7 +186,7 @@ mod tests {
             fields: vec!["a".into()],
             quiet: 0,
             color: false,
-            width: 80,
+            width: None,
         };
         let value = serde_json::json!([{"a": 1, "b": 2}]);
         assert_eq!(output.select(value), serde_json::json!([{"a": 1}]));

@@ -29,15 +29,6 @@ pub fn load(folder: &Path) -> Result<Instructions, CommandError> {
 
 // Hidden files are skipped: editors leave swap files in the folder.
 fn read(folder: &Path) -> Result<Instructions, CommandError> {
-    let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
-        CommandError::new(
-            "config.prompts",
-            format!("cannot read prompts from {}: {error}", path.display()),
-        )
-        .with_next(
-            "correct the setting `prompts`, or create the folder with `stemma prompts export DIR`",
-        )
-    };
     let mut own = Instructions::new();
     for entry in fs::read_dir(folder).map_err(|error| unreadable(folder, &error))? {
         let path = entry.map_err(|error| unreadable(folder, &error))?.path();
@@ -70,6 +61,16 @@ fn read(folder: &Path) -> Result<Instructions, CommandError> {
         }
     }
     Ok(own)
+}
+
+fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> CommandError {
+    CommandError::new(
+        "config.prompts",
+        format!("cannot read prompts from {}: {error}", path.display()),
+    )
+    .with_next(
+        "correct the setting `prompts`, or create the folder with `stemma prompts export DIR`",
+    )
 }
 
 fn unknown_stage_file(folder: &Path, name: &str) -> CommandError {

@@ -33,62 +33,73 @@ pub struct SidecarError {
 /// Reads the sidecar of a folder; empty if there is none.
 pub fn read(folder: &Path) -> Result<SidecarFacts, SidecarError> {
     let path = folder.join(NAME);
-    let wrong = |problem: String| SidecarError {
-        path: path.clone(),
-        problem,
-    };
     match fs::symlink_metadata(&path) {
-        Ok(metadata) if !metadata.is_file() => return Ok(SidecarFacts::new()),
-        Ok(metadata) if metadata.len() > MAX_BYTES => {
-            return Err(wrong(format!("larger than {MAX_BYTES} bytes")));
-        }
-        Ok(_) => {}
-        Err(_) => return Ok(SidecarFacts::new()),
+        Ok(metadata) if metadata.is_file() => {}
+        _ => return Ok(SidecarFacts::new()),
     }
+    read_text(&path)
+        .and_then(|text| parse(&text))
+        .map_err(|problem| SidecarError { path, problem })
+}
+
+// `open_regular` refuses a link swapped in after the caller's check, and `take` bounds a file that grows meanwhile.
+fn read_text(path: &Path) -> Result<String, String> {
     let mut bytes = Vec::new();
-    // `open_regular` refuses a link swapped in after the check above, and `take` bounds a file that grows meanwhile.
-    let file =
-        open_regular(&path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-    if file.map_err(|error| wrong(error.to_string()))? as u64 > MAX_BYTES {
-        return Err(wrong(format!("larger than {MAX_BYTES} bytes")));
+    let file = open_regular(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+    if file.map_err(|error| error.to_string())? as u64 > MAX_BYTES {
+        return Err(format!("larger than {MAX_BYTES} bytes"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| wrong("not valid UTF-8".into()))?;
-    parse(&text).map_err(wrong)
+    String::from_utf8(bytes).map_err(|_| "not valid UTF-8".into())
 }
 
 fn parse(text: &str) -> Result<SidecarFacts, String> {
-    let mut rows = rows(text.trim_start_matches('\u{feff}'))?.into_iter();
-    let Some(header) = rows.next() else {
-        return Ok(SidecarFacts::new());
-    };
-    let columns: Vec<String> = header
+    let mut rows = csv::ReaderBuilder::new()
+        .flexible(true)
+        .trim(csv::Trim::Headers)
+        .from_reader(text.trim_start_matches('\u{feff}').as_bytes());
+    let columns: Vec<String> = rows
+        .headers()
+        .map_err(|error| error.to_string())?
         .iter()
-        .map(|column| column.trim().to_lowercase())
+        .map(str::to_lowercase)
         .collect();
-    for column in columns.iter().filter(|column| *column != "file") {
-        if !FACT_NAMES.contains(&column.as_str()) {
-            let allowed_columns: Vec<String> = FACT_NAMES
-                .iter()
-                .map(|name| (*name).to_owned())
-                .chain(["file".to_owned()])
-                .collect();
-            let hint = nearest(column, allowed_columns.iter())
-                .map(|name| format!("; did you mean `{name}`?"));
-            return Err(format!(
-                "unknown column `{column}`{}",
-                hint.unwrap_or_default()
-            ));
-        }
+    if columns.is_empty() {
+        return Ok(SidecarFacts::new());
+    }
+    if let Some(column) = columns
+        .iter()
+        .find(|column| *column != "file" && !FACT_NAMES.contains(&column.as_str()))
+    {
+        let known: Vec<String> = ["file"]
+            .into_iter()
+            .chain(FACT_NAMES)
+            .map(String::from)
+            .collect();
+        let hint = nearest(column, known.iter())
+            .map(|name| format!("; did you mean `{name}`?"))
+            .unwrap_or_default();
+        return Err(format!("unknown column `{column}`{hint}"));
     }
     let file = columns
         .iter()
         .position(|column| column == "file")
         .ok_or("missing column `file`")?;
     let mut stated = SidecarFacts::new();
-    for (row, number) in rows.zip(2..) {
+    for row in rows.records() {
+        let row = row.map_err(|error| error.to_string())?;
+        let line = row.position().map_or(0, csv::Position::line);
+        if row.iter().all(|cell| cell.trim().is_empty()) {
+            continue;
+        }
+        // No fact has several lines, and the rest of the file would be lost in the cell.
+        if row.iter().any(|cell| cell.contains('\n')) {
+            return Err(format!(
+                "line {line}: a cell spans several lines; close its quote"
+            ));
+        }
         if row.len() != columns.len() {
             return Err(format!(
-                "row {number} has {} cells, expected {}",
+                "line {line} has {} cells, expected {}",
                 row.len(),
                 columns.len()
             ));
@@ -100,55 +111,16 @@ fn parse(text: &str) -> Result<SidecarFacts, String> {
             .filter(|(name, value)| *name != "file" && !value.trim().is_empty())
         {
             let value = canonicalize(name, value)
-                .ok_or_else(|| format!("row {number}: invalid {name} `{value}`"))?;
+                .ok_or_else(|| format!("line {line}: invalid {name} `{value}`"))?;
             facts.insert(name.clone(), value);
         }
-        if stated.insert(row[file].trim().to_owned(), facts).is_some() {
-            return Err(format!(
-                "row {number}: duplicate entry for `{}`",
-                row[file].trim()
-            ));
+        let name = row[file].trim().to_owned();
+        if stated.contains_key(&name) {
+            return Err(format!("line {line}: duplicate entry for `{name}`"));
         }
+        stated.insert(name, facts);
     }
     Ok(stated)
-}
-
-// The rows of a CSV text (RFC 4180): cells may be quoted, a quote inside is written twice; blank lines are left out.
-fn rows(text: &str) -> Result<Vec<Vec<String>>, String> {
-    let mut rows = Vec::new();
-    let mut row = Vec::new();
-    let mut cell = String::new();
-    let mut quoted = false;
-    let mut line = 1;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        line += usize::from(c == '\n');
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                cell.push('"');
-            }
-            '"' if quoted => quoted = false,
-            '"' if cell.is_empty() => quoted = true,
-            ',' if !quoted => row.push(std::mem::take(&mut cell)),
-            '\r' if !quoted && chars.peek() == Some(&'\n') => {}
-            '\n' if !quoted => end_row(&mut rows, &mut row, &mut cell),
-            _ => cell.push(c),
-        }
-    }
-    if quoted {
-        return Err(format!("unclosed quote before line {line}"));
-    }
-    end_row(&mut rows, &mut row, &mut cell);
-    Ok(rows)
-}
-
-fn end_row(rows: &mut Vec<Vec<String>>, row: &mut Vec<String>, cell: &mut String) {
-    row.push(std::mem::take(cell));
-    let row = std::mem::take(row);
-    if row.iter().any(|cell| !cell.trim().is_empty()) {
-        rows.push(row);
-    }
 }
 
 #[cfg(test)]
@@ -183,13 +155,20 @@ mod tests {
                 "unknown column `acession`; did you mean `accession`?",
             ),
             ("cik\n1\n", "missing column `file`"),
-            ("file,cik\na.pdf,AAPL\n", "row 2: invalid cik `AAPL`"),
-            ("file,cik\na.pdf\n", "row 2 has 1 cells, expected 2"),
+            ("file,cik\na.pdf,AAPL\n", "line 2: invalid cik `AAPL`"),
+            ("file,cik\na.pdf\n", "line 2 has 1 cells, expected 2"),
             (
                 "file,cik\na.pdf,1\na.pdf,2\n",
-                "row 3: duplicate entry for `a.pdf`",
+                "line 3: duplicate entry for `a.pdf`",
             ),
-            ("file\n\"a", "unclosed quote before line 2"),
+            (
+                "file,company\na.pdf,\"Acme\nb.pdf,Other\n",
+                "line 2: a cell spans several lines; close its quote",
+            ),
+            (
+                "file,cik\r\n\r\na.pdf,AAPL\r\n",
+                "line 3: invalid cik `AAPL`",
+            ),
         ] {
             assert_eq!(parse(text).unwrap_err(), problem);
         }

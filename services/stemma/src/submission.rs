@@ -1,11 +1,86 @@
-//! What `ingest` and `submit` share: facts of sidecars, labels and errors of submissions.
+//! What commands that submit documents share: options, the files they name, facts of sidecars, labels.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use crate::discover::{DiscoverError, Discovery};
+use stemma_document::{Digest, Origin};
+use stemma_engine::flow::{JobOptions, MaxFailed};
+use stemma_pipeline::{OnModelFailure, RunSettings, Submission};
+
+use crate::config::Config;
+use crate::context::Context;
+use crate::cost::BudgetArgs;
+use crate::discover::{Discovery, discover};
 use crate::error::CommandError;
 use crate::sidecar;
+
+/// Options of `ingest`, `submit` and `retry`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SubmitOptions {
+    /// Stop if more documents than this fail: a number, or a share such as `2%`.
+    #[arg(long, value_name = "N|P%")]
+    pub max_failed: Option<MaxFailed>,
+    #[command(flatten)]
+    pub budget: BudgetArgs,
+    /// If the model fails: fail the document, leave a gap, or use rules (offline).
+    #[arg(long, value_name = "fail|gap|offline", value_parser = on_model_failure)]
+    pub on_model_failure: Option<OnModelFailure>,
+}
+
+impl SubmitOptions {
+    /// The configuration with these options, and the settings of the job. Fails if a model or a price is missing.
+    pub fn settings(&self, context: &Context) -> Result<(Config, RunSettings), CommandError> {
+        let mut config = context.config()?.clone();
+        if let Some(on_failure) = self.on_model_failure {
+            config.model.settings.on_failure = on_failure;
+        }
+        let settings = config.job_settings()?;
+        self.budget.check(&config, &settings)?;
+        Ok((config, settings))
+    }
+
+    /// The options of a job with this label.
+    pub fn job_options(&self, label: String) -> JobOptions {
+        JobOptions {
+            label,
+            max_failed: self.max_failed,
+            budget: self.budget.budget(),
+            ..JobOptions::default()
+        }
+    }
+}
+
+fn on_model_failure(text: &str) -> Result<OnModelFailure, String> {
+    serde_json::from_value(text.into())
+        .map_err(|_| format!("unknown value `{text}`; use fail, gap or offline"))
+}
+
+/// A document whose content has this digest and size, without stated facts. `path` is only shown.
+pub fn content_submission(
+    uri: String,
+    path: String,
+    source: Digest,
+    size_bytes: u64,
+) -> Submission {
+    Submission {
+        uri,
+        name: path.rsplit('/').next().unwrap_or(&path).to_owned(),
+        path,
+        source,
+        origin: Origin::Content,
+        size_bytes,
+        stated: BTreeMap::new(),
+        retry_failed: false,
+    }
+}
+
+/// The files for `paths`. The store itself is never searched.
+pub fn find_files(paths: &[PathBuf], context: &Context) -> Result<Discovery, CommandError> {
+    discover(paths, context.store.folder()).map_err(|error| {
+        CommandError::new("input.not_found", error.to_string())
+            .with_next("check the path; see the examples in `stemma ingest --help`")
+    })
+}
 
 /// Facts of a sidecar about one file, by their stable names.
 pub type StatedFacts = BTreeMap<String, String>;
@@ -33,12 +108,6 @@ pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, StatedFacts>, 
         stated.extend(facts.map(|facts| (file.absolute_path.clone(), facts)));
     }
     Ok(stated)
-}
-
-/// A path or pattern that names nothing.
-pub fn discover_error(error: &DiscoverError) -> CommandError {
-    CommandError::new("input.not_found", error.to_string())
-        .with_next("check the path; see the examples in `stemma ingest --help`")
 }
 
 /// Label of a job: the first path, and the number of others.

@@ -1,117 +1,114 @@
-//! Tables whose columns are aligned by display width. Cells are shortened to a maximum per column.
+//! Tables with aligned columns. On a terminal they fit its width; elsewhere no cell is wrapped or shortened.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Width, presets};
 
-use crate::output::clean;
+use crate::output::{Output, clean};
 
-/// Alignment of a column.
+// What a text column keeps on a narrow terminal.
+const MIN_TEXT_WIDTH: u16 = 16;
+
+/// How a column is aligned, and whether it gives way on a narrow terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Align {
+pub enum Column {
+    /// Aligned to the left and never wrapped: locators and codes can be copied.
     Left,
+    /// Aligned to the right and never wrapped.
     Right,
+    /// Wrapped where the terminal is too narrow.
+    Text,
 }
 
 /// Rows of a table; cells are cleaned as they are added.
 pub struct Table {
-    columns: Vec<(Align, usize)>,
+    columns: Vec<Column>,
     rows: Vec<Vec<String>>,
+    max_height: usize,
 }
 
 impl Table {
-    /// A table with the alignment and maximum width of each column (0: no maximum).
-    pub fn new(columns: &[(Align, usize)]) -> Self {
+    pub fn new(columns: impl Into<Vec<Column>>) -> Self {
         Self {
-            columns: columns.to_vec(),
+            columns: columns.into(),
             rows: Vec::new(),
+            max_height: usize::MAX,
         }
     }
 
-    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(
-            cells
-                .into_iter()
-                .enumerate()
-                .map(|(at, cell): (usize, String)| match self.columns.get(at) {
-                    Some((_, most)) if *most > 0 => shorten(&clean(&cell), *most),
-                    _ => clean(&cell),
-                })
-                .collect(),
-        );
+    /// A table that shortens text with `…` instead of wrapping it.
+    pub fn with_one_line_rows(columns: impl Into<Vec<Column>>) -> Self {
+        Self {
+            max_height: 1,
+            ..Self::new(columns)
+        }
     }
 
-    /// The lines, with columns two spaces apart and empty columns omitted.
-    pub fn lines(&self) -> Vec<String> {
-        let widths: Vec<usize> = (0..self.columns.len())
-            .map(|at| {
-                let cells = self.rows.iter().filter_map(|row| row.get(at));
-                cells.map(|cell| cell.width()).max().unwrap_or(0)
-            })
-            .collect();
-        self.rows
+    pub fn row(&mut self, cells: impl IntoIterator<Item = impl AsRef<str>>) {
+        let cells = cells.into_iter().map(|cell| clean(cell.as_ref()));
+        self.rows.push(cells.collect());
+    }
+
+    pub fn print(&self, output: &Output) {
+        self.lines(output.width)
             .iter()
-            .map(|row: &Vec<String>| {
-                let mut line = String::new();
-                for ((cell, width), (align, _)) in row
-                    .iter()
-                    .zip(&widths)
-                    .zip(&self.columns)
-                    .filter(|((_, width), _)| **width > 0)
-                {
-                    if !line.is_empty() {
-                        line.push_str("  ");
-                    }
-                    let gap = " ".repeat(width - cell.width());
-                    match align {
-                        Align::Left => line.extend([cell.as_str(), &gap]),
-                        Align::Right => line.extend([gap.as_str(), cell]),
-                    }
+            .for_each(|line| output.line(line));
+    }
+
+    /// The lines, with columns two spaces apart and empty columns omitted. `width` is that of the terminal, if any.
+    pub fn lines(&self, width: Option<u16>) -> Vec<String> {
+        let mut table = comfy_table::Table::new();
+        table
+            .load_style(presets::NOTHING)
+            .set_truncation_indicator("…");
+        if self.max_height == 1 {
+            // Cut anywhere, not only between words: no cell contains a line feed.
+            table.set_delimiter('\n');
+        }
+        if let Some(width) = width {
+            table.set_width(width);
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+        }
+        table.add_rows(self.rows.iter().map(|cells| {
+            let mut row = Row::from(cells);
+            row.max_height(self.max_height);
+            row
+        }));
+        let widths = table.column_max_content_widths();
+        let last = self.columns.len().saturating_sub(1);
+        let columns = table.column_iter_mut().zip(&self.columns).zip(widths);
+        for (at, ((column, kind), width)) in columns.enumerate() {
+            column.set_padding((0, if at == last { 0 } else { 2 }));
+            column.set_constraint(match kind {
+                _ if width == 0 => ColumnConstraint::Hidden,
+                Column::Text => {
+                    ColumnConstraint::LowerBoundary(Width::Fixed(width.min(MIN_TEXT_WIDTH)))
                 }
-                line.truncate(line.trim_end().len());
-                line
-            })
+                Column::Left | Column::Right => ColumnConstraint::ContentWidth,
+            });
+            if *kind == Column::Right {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table
+            .lines()
+            .map(|line| line.trim_end().to_owned())
             .collect()
     }
 }
 
-/// The text in at most `most` columns, ending with `…` if it was cut.
-pub fn shorten(text: &str, most: usize) -> String {
-    if text.width() <= most {
-        return text.into();
-    }
-    let mut shortened = String::new();
-    let mut width = 1;
-    for c in text.chars() {
-        width += c.width().unwrap_or(0);
-        if width > most {
-            break;
-        }
-        shortened.push(c);
-    }
-    shortened.truncate(shortened.trim_end().len());
-    shortened.push('…');
-    shortened
-}
-
-/// The text filled with spaces to `width` columns.
-pub fn pad(text: &str, width: usize) -> String {
-    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
-}
-
 /// `812`, `7.1k`, `1.3M`.
-pub fn thousands(number: u32) -> String {
-    match number {
-        0..1_000 => number.to_string(),
-        1_000..1_000_000 => format!("{:.1}k", f64::from(number) / 1e3),
-        _ => format!("{:.1}M", f64::from(number) / 1e6),
+pub fn thousands(number: impl TryInto<u64>) -> String {
+    match number.try_into().unwrap_or(u64::MAX) {
+        number @ 0..1_000 => number.to_string(),
+        number @ 1_000..1_000_000 => format!("{:.1}k", number as f64 / 1e3),
+        number => format!("{:.1}M", number as f64 / 1e6),
     }
 }
 
 /// `1 page`, `160 pages`.
-pub fn counted(number: usize, one: &str) -> String {
-    if number == 1 {
-        format!("1 {one}")
-    } else {
-        format!("{number} {one}s")
+pub fn counted(number: impl TryInto<u64>, one: &str) -> String {
+    match number.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {one}"),
+        number => format!("{number} {one}s"),
     }
 }
 
@@ -119,12 +116,35 @@ pub fn counted(number: usize, one: &str) -> String {
 mod tests {
     use super::*;
 
+    const COLUMNS: [Column; 3] = [Column::Text, Column::Left, Column::Right];
+
     #[test]
     fn columns_align_for_wide_characters() {
-        let mut table = Table::new(&[(Align::Left, 8), (Align::Left, 0), (Align::Right, 0)]);
-        table.row(["年度报告书2022".into(), String::new(), "7".into()]);
-        table.row(["a\u{202e}b".into(), String::new(), "1234".into()]);
-        assert_eq!(table.lines(), ["年度报…      7", "a\\u{202…  1234"]);
+        let mut table = Table::new(COLUMNS);
+        table.row(["年度报告书2022", "", "7"]);
+        table.row(["a\u{202e}b", "", "1234"]);
+        assert_eq!(
+            table.lines(None),
+            ["年度报告书2022     7", "a\\u{202e}b      1234"]
+        );
+    }
+
+    #[test]
+    fn text_fits_the_terminal() {
+        let row = ["Quantitative and qualitative disclosures", "p 4", "7"];
+        let mut table = Table::new(COLUMNS);
+        table.row(row);
+        assert_eq!(
+            table.lines(Some(26)),
+            ["Quantitative and  p 4  7", "qualitative", "disclosures"]
+        );
+        let mut table = Table::with_one_line_rows(COLUMNS);
+        table.row(row);
+        assert_eq!(table.lines(Some(26)), ["Quantitative and…  p 4  7"]);
+        assert_eq!(
+            table.lines(None),
+            ["Quantitative and qualitative disclosures  p 4  7"]
+        );
     }
 
     #[test]

@@ -61,7 +61,6 @@ pub struct S3Config {
 
 impl S3Config {
     pub fn settings(&self) -> S3Settings {
-        let non_empty = |text: &String| (!text.is_empty()).then(|| text.clone());
         let access = if self.access_key.is_empty() && self.secret_key.is_empty() {
             S3Credentials::Chain
         } else {
@@ -71,8 +70,8 @@ impl S3Config {
             }
         };
         S3Settings {
-            endpoint: non_empty(&self.endpoint),
-            region: non_empty(&self.region),
+            endpoint: Some(self.endpoint.clone()).filter(|url| !url.is_empty()),
+            region: Some(self.region.clone()).filter(|region| !region.is_empty()),
             access,
             force_path_style: self.path_style,
             checksums_when_required: self.plain_checksums,
@@ -146,14 +145,13 @@ impl BackendConfig {
         name: &str,
         env: &Env,
     ) -> Result<Cluster, PortError> {
-        let missing = |what: &str| PortError::permanent("cluster", "connect", what.to_string());
         let Location::Bucket { bucket, prefix } = location else {
-            return Err(missing(
+            return Err(setting_error(
                 "a cluster needs a store that all its processes reach: --store s3://bucket/prefix",
             ));
         };
         if self.broker.url.is_empty() || self.redis.url.is_empty() {
-            return Err(missing(
+            return Err(setting_error(
                 "a cluster needs a broker and a Redis: set broker.url and redis.url",
             ));
         }
@@ -184,6 +182,10 @@ impl BackendConfig {
             redis,
         })
     }
+}
+
+fn setting_error(message: &str) -> PortError {
+    PortError::permanent("cluster", "connect", message.to_string())
 }
 
 /// A connected cluster.

@@ -59,7 +59,6 @@ pub enum ConfigError {
 pub fn load<C: DeserializeOwned + Serialize + Default>(
     file: Option<&Path>,
 ) -> Result<LoadedConfig<C>, ConfigError> {
-    let invalid = |error: figment::Error| ConfigError::Invalid(error.to_string());
     let defaults = serde_json::to_value(C::default())
         .map_err(|error| ConfigError::Invalid(error.to_string()))?;
     let path = match file {
@@ -76,7 +75,7 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(
     let figment = Figment::from(Serialized::defaults(C::default()))
         .merge(Toml::file(&path))
         .merge(variables);
-    let values: Value = figment.extract().map_err(invalid)?;
+    let values: Value = extract(&figment)?;
     let default_settings = flatten(&defaults);
     let settings = flatten(&values)
         .into_iter()
@@ -98,9 +97,15 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(
         })
         .collect::<Result<Vec<_>, _>>()?;
     Ok(LoadedConfig {
-        config: figment.extract().map_err(invalid)?,
+        config: extract(&figment)?,
         settings,
     })
+}
+
+fn extract<T: DeserializeOwned>(figment: &Figment) -> Result<T, ConfigError> {
+    figment
+        .extract()
+        .map_err(|error| ConfigError::Invalid(error.to_string()))
 }
 
 fn redact(key: &str, value: Value) -> Value {
@@ -139,14 +144,16 @@ fn flatten(value: &Value) -> BTreeMap<String, Value> {
     while let Some((key, value)) = stack.pop() {
         match value {
             Value::Object(fields) if !fields.is_empty() => {
-                let dotted = |name: &str| {
-                    if key.is_empty() {
-                        name.to_string()
-                    } else {
-                        format!("{key}.{name}")
-                    }
+                let prefix = if key.is_empty() {
+                    String::new()
+                } else {
+                    format!("{key}.")
                 };
-                stack.extend(fields.iter().map(|(name, value)| (dotted(name), value)));
+                stack.extend(
+                    fields
+                        .iter()
+                        .map(|(name, value)| (format!("{prefix}{name}"), value)),
+                );
             }
             leaf => {
                 leaves.insert(key, leaf.clone());

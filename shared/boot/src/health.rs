@@ -1,7 +1,7 @@
 //! Health over HTTP: `/livez` (the process runs), `/readyz` (it can work), `/metrics`.
 //!
 //! Liveness does not depend on any server: restarting a process does not repair a broker. Ready means that every port
-//! responded recently and the process is not draining. No endpoint needs a key, and none reveals anything of documents.
+//! responded recently and the process is not draining. No endpoint needs a key, and none reveals document content.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -37,7 +37,7 @@ pub enum StoreError {
     #[error("the store at {} is being written to by process {} (`stemma {}`)", path.display(), holder.pid, holder.command)]
     Locked { path: PathBuf, holder: LockOwner },
     /// Created by a newer version.
-    #[error("the store at {} has layout {layout}; this program knows layouts up to {LAYOUT}", path.display())]
+    #[error("the store at {} has layout {layout}; this program supports layouts up to {LAYOUT}", path.display())]
     NewerLayout { path: PathBuf, layout: u32 },
     #[error(transparent)]
     Port(#[from] PortError),

@@ -2,10 +2,11 @@
 
 use stemma_archive::{BrowseHit, BrowseResponse, SearchRequest};
 
-use crate::commands::open::{filter, highlight, identity, open_indexed, page_or_line_range};
+use crate::commands::format::{highlight, identity, page_or_line_range};
+use crate::commands::open::{filter, open_indexed};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{Output, OutputFormat, clean};
+use crate::output::{Output, clean};
 use crate::table::counted;
 
 /// Rank the documents of a folder by a question. Uses no model.
@@ -53,17 +54,11 @@ pub async fn run(args: BrowseArgs, context: &Context) -> Result<Exit, CommandErr
         ..SearchRequest::default()
     };
     let view = reader.browse(&reader, &scope, &question, recursive).await?;
-    match output.format {
-        OutputFormat::Json => output.json(&view),
-        OutputFormat::JsonLines => output.json(&view.documents),
-        OutputFormat::Text => view.documents.iter().for_each(|hit| show(hit, output)),
-    }
+    output.print(&view, &view.documents, || {
+        view.documents.iter().for_each(|hit| show(hit, output))
+    });
     output.note(&output.dim(&footer(&view, recursive)));
-    Ok(if view.documents.is_empty() {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    Ok(Exit::nothing_if(view.documents.is_empty()))
 }
 
 fn show(hit: &BrowseHit, output: &Output) {

@@ -2,7 +2,8 @@
 
 use stemma_archive::{Archive, TextResponse, TextScope};
 
-use crate::commands::open::{links_line, open, word};
+use crate::commands::format::{links_line, word};
+use crate::commands::open::open;
 use crate::commands::tree::{self, TreeArgs};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};

@@ -146,9 +146,10 @@ impl Chat {
         let mut question = self.options.question(text, &session.reader)?;
         question.earlier.clone_from(&self.history);
         let answer = session.answer(&question, output).await?;
-        match output.format {
-            OutputFormat::Text => show::answer(&answer, output),
-            OutputFormat::Json | OutputFormat::JsonLines => json_lines(output).json(&answer),
+        if output.is_text() {
+            show::answer(&answer, output);
+        } else {
+            json_lines(output).json(&answer);
         }
         output.note(&output.dim(&show::footer(&answer, true)));
         self.history.push(ConversationTurn {
@@ -169,8 +170,8 @@ fn prompt(terminal: bool) {
     }
 }
 
-// The next line of standard input, `None` at its end; an error where it is no UTF-8. Read beside, so that an interrupt is not
-// waited for.
+// The next line of standard input, `None` at its end; an inner error if it is not UTF-8. A blocking thread reads it, so
+// that an interrupt takes effect at once.
 async fn next_line() -> Result<Option<Result<String, CommandError>>, CommandError> {
     let read = tokio::task::spawn_blocking(|| {
         let mut line = Vec::new();
@@ -179,13 +180,10 @@ async fn next_line() -> Result<Option<Result<String, CommandError>>, CommandErro
             .read_until(b'\n', &mut line)
             .map(|bytes| (bytes > 0).then_some(line))
     });
-    let failed = |error: std::io::Error| {
+    let line = read.await.map_err(std::io::Error::other).flatten();
+    let line = line.map_err(|error| {
         CommandError::new("input.unreadable", format!("standard input: {error}"))
-    };
-    let line = read
-        .await
-        .map_err(|error| failed(std::io::Error::other(error)))?
-        .map_err(failed)?;
+    })?;
     Ok(line.map(|line| {
         String::from_utf8(line)
             .map_err(|_| CommandError::new("input.encoding", "the line is not valid UTF-8"))

@@ -3,7 +3,7 @@
 use crate::config::unit;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::table::{Align, Table};
+use crate::table::{Column, Table};
 
 /// Show every setting: value, default, unit and where it comes from.
 #[derive(Debug, clap::Args)]
@@ -26,8 +26,9 @@ pub fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, CommandError> {
             .is_none_or(|pattern| setting.key.contains(pattern))
     });
     if context.output.is_text() {
-        let mut table = Table::new(&[(Align::Left, 0); 5]);
-        table.row(["setting", "value", "default", "unit", "source"].map(String::from));
+        use Column::{Left, Text};
+        let mut table = Table::new([Left, Text, Text, Left, Left]);
+        table.row(["setting", "value", "default", "unit", "source"]);
         for setting in &settings {
             let default = if setting.value == setting.default {
                 String::new()
@@ -43,10 +44,7 @@ pub fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, CommandError> {
                 setting.source.clone(),
             ]);
         }
-        table
-            .lines()
-            .iter()
-            .for_each(|line| context.output.line(line));
+        table.print(&context.output);
     } else {
         let rows: Vec<_> = settings
             .iter()
@@ -54,9 +52,5 @@ pub fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, CommandError> {
             .collect();
         context.output.json(&rows);
     }
-    Ok(if settings.is_empty() {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    Ok(Exit::nothing_if(settings.is_empty()))
 }

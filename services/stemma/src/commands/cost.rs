@@ -7,11 +7,10 @@ use stemma_document::time_format;
 use stemma_llm::calls::{self, CallRecord};
 
 use super::jobs::JobContext;
-use super::open::open;
 use crate::context::Context;
 use crate::cost::{ModelUsage, PriceList};
 use crate::error::{CommandError, Exit};
-use crate::table::{Align, Table, thousands};
+use crate::table::{Column, Table, thousands};
 
 /// Show what models cost.
 #[derive(Debug, clap::Args)]
@@ -36,7 +35,7 @@ pub struct CostArgs {
 /// Group by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum CostGrouping {
-    /// Steps of the method.
+    /// Stages of the pipeline.
     Stage,
     /// Models.
     Model,
@@ -50,9 +49,9 @@ enum CostGrouping {
 enum CostSubject {
     Everyone,
     Job(stemma_engine::JobId),
-    // The beginning of the names of a document's runs.
+    // Prefix of the names of the document's runs.
     Document(String),
-    // A question of a person.
+    // The run of a question.
     Question(String),
 }
 
@@ -67,7 +66,7 @@ struct CostReport {
 pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError> {
     let prices = PriceList::from_config(context.config()?);
     let job_context = JobContext::open(context, "cost").await?;
-    let reader = open(context).await?;
+    let reader = job_context.archive().await?;
     let mut since_ms = 0;
     let whose = match &args.target {
         None => CostSubject::Everyone,
@@ -115,11 +114,7 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
     )
     .await?;
     show(&cost, args.by, context);
-    Ok(if cost.total.calls == 0 {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    Ok(Exit::nothing_if(cost.total.calls == 0))
 }
 
 // Runs of questions are named by a word and sixteen hexadecimal digits; all others belong to documents.
@@ -157,43 +152,27 @@ fn show(cost: &CostReport, by: CostGrouping, context: &Context) {
         output.note("no model calls");
         return;
     }
-    let mut table = Table::new(&[
-        (Align::Left, 60),
-        (Align::Right, 0),
-        (Align::Right, 0),
-        (Align::Right, 0),
-        (Align::Right, 0),
-        (Align::Right, 0),
-    ]);
+    use Column::{Right, Text};
+    let mut table = Table::new([Text, Right, Right, Right, Right, Right]);
     let what = match by {
         CostGrouping::Stage => "stage",
         CostGrouping::Model => "model",
         CostGrouping::Document => "document",
         CostGrouping::Day => "day",
     };
-    table.row([what, "calls", "prompt", "cached", "reply", "cost"].map(String::from));
-    let row = |name: &str, usage: &ModelUsage| {
-        let ModelUsage {
-            calls,
-            prompt_tokens,
-            cached_tokens,
-            output_tokens,
-            ..
-        } = *usage;
-        let numbers = [calls, prompt_tokens, cached_tokens, output_tokens]
-            .map(|number: u64| thousands(u32::try_from(number).unwrap_or(u32::MAX)));
-        [
-            vec![name.to_string()],
-            numbers.to_vec(),
-            vec![usage.cost_label()],
-        ]
-        .concat()
-    };
-    for (name, usage) in &cost.by {
-        table.row(row(name, usage));
+    table.row([what, "calls", "prompt", "cached", "reply", "cost"]);
+    let rows = cost.by.iter().map(|(name, usage)| (name.as_str(), usage));
+    for (name, usage) in rows.chain([("total", &cost.total)]) {
+        table.row([
+            name.to_owned(),
+            thousands(usage.calls),
+            thousands(usage.prompt_tokens),
+            thousands(usage.cached_tokens),
+            thousands(usage.output_tokens),
+            usage.cost_label(),
+        ]);
     }
-    table.row(row("total", &cost.total));
-    table.lines().iter().for_each(|line| output.line(line));
+    table.print(output);
     if cost.total.useless > 0 {
         output.note(&format!("{} replies could not be used", cost.total.useless));
     }

@@ -8,11 +8,12 @@ use stemma_archive::{
 };
 use stemma_diff::DiffStatus;
 
-use crate::commands::open::{identity, open, page_or_line_range};
+use crate::commands::format::{identity, page_or_line_range};
+use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{Output, OutputFormat, clean};
-use crate::table::{Align, Table, thousands};
+use crate::output::{Output, clean};
+use crate::table::{Column, Table, thousands};
 
 // Sentences of each kind to show per section if only a part is compared.
 const SENTENCES: usize = 3;
@@ -73,16 +74,8 @@ pub async fn run(args: DiffArgs, context: &Context) -> Result<Exit, CommandError
             sentences,
         })
         .await?;
-    match output.format {
-        OutputFormat::Json => output.json(&view),
-        OutputFormat::JsonLines => output.json(&view.pairs),
-        OutputFormat::Text => show(&view, args.all, output),
-    }
-    Ok(if view.pairs.is_empty() {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    output.print(&view, &view.pairs, || show(&view, args.all, output));
+    Ok(Exit::nothing_if(view.pairs.is_empty()))
 }
 
 fn show(view: &Comparison, all: bool, output: &Output) {
@@ -154,22 +147,16 @@ fn percent(churn: TextChurn) -> Option<String> {
 }
 
 fn items(view: &Comparison, output: &Output) {
-    let columns = [
-        (Align::Left, 0),
-        (Align::Left, 44),
-        (Align::Right, 0),
-        (Align::Left, 0),
-        (Align::Right, 0),
-    ];
-    let mut table = Table::new(&columns);
+    use Column::{Left, Right, Text};
+    let mut table = Table::new([Left, Text, Right, Right]);
     for item in &view.items {
         let Some(existing_side) = item.right.as_ref().or(item.left.as_ref()) else {
             continue;
         };
         let words = format!(
             "{} → {} words",
-            thousands_of(item.churn.left_words),
-            thousands_of(item.churn.right_words)
+            thousands(item.churn.left_words),
+            thousands(item.churn.right_words)
         );
         let changed = match (&item.left, &item.right) {
             (None, _) => "added".into(),
@@ -182,21 +169,9 @@ fn items(view: &Comparison, output: &Output) {
             .item
             .clone()
             .unwrap_or_else(|| existing_side.section.section_id.clone());
-        table.row([
-            name,
-            existing_side.section.title.clone(),
-            words,
-            String::new(),
-            changed,
-        ]);
+        table.row([name, existing_side.section.title.clone(), words, changed]);
     }
-    for line in table.lines() {
-        output.line(line.trim_end());
-    }
-}
-
-fn thousands_of(words: u64) -> String {
-    thousands(u32::try_from(words).unwrap_or(u32::MAX))
+    table.print(output);
 }
 
 // Sections with subsections in the newer document. Only their own text is compared, which the output must say.
@@ -234,23 +209,24 @@ fn section(pair: &SectionPair, divided: &HashSet<&str>, output: &Output) {
         ""
     };
     output.line(&format!("{line}{}", output.dim(&remarks(pair, own))));
-    let quoted = |sign: &str, sentence: &ChangedSentence| {
-        format!(
-            "{indent}      {sign} {} {}",
-            page_or_line(sentence),
-            clean(&sentence.text)
-        )
-    };
-    pair.removed
-        .iter()
-        .for_each(|sentence| output.line(&output.red(&quoted("-", sentence))));
-    pair.added
-        .iter()
-        .for_each(|sentence| output.line(&output.green(&quoted("+", sentence))));
-    for both in &pair.reworded {
-        output.line(&output.red(&quoted("~-", &both.left)));
-        output.line(&output.green(&quoted("~+", &both.right)));
+    for sentence in &pair.removed {
+        output.line(&output.red(&sentence_line(&indent, "-", sentence)));
     }
+    for sentence in &pair.added {
+        output.line(&output.green(&sentence_line(&indent, "+", sentence)));
+    }
+    for both in &pair.reworded {
+        output.line(&output.red(&sentence_line(&indent, "~-", &both.left)));
+        output.line(&output.green(&sentence_line(&indent, "~+", &both.right)));
+    }
+}
+
+fn sentence_line(indent: &str, sign: &str, sentence: &ChangedSentence) -> String {
+    let place = match sentence.page {
+        Some(page) => format!("p {page}"),
+        None => format!("line {}", sentence.line),
+    };
+    format!("{indent}      {sign} {place}: {}", clean(&sentence.text))
 }
 
 fn outcome_sign(outcome: DiffStatus) -> &'static str {
@@ -298,13 +274,6 @@ fn remarks(pair: &SectionPair, own: &str) -> String {
     } else {
         format!("  {}", remarks.join(" · "))
     }
-}
-
-fn page_or_line(sentence: &ChangedSentence) -> String {
-    sentence.page.map_or_else(
-        || format!("line {}:", sentence.line),
-        |page| format!("p {page}:"),
-    )
 }
 
 fn section_range(side: &PairedSection) -> String {

@@ -144,7 +144,7 @@ async fn probe(context: &Context) -> Result<(), CommandError> {
     }
 }
 
-// Asks the broker and Redis, where they are configured.
+// Checks the broker and Redis, if they are configured.
 async fn cluster(context: &Context) -> Vec<Check> {
     let env = Env::system();
     let cluster = match context.cluster(&env, "doctor").await {
@@ -168,7 +168,7 @@ async fn cluster(context: &Context) -> Vec<Check> {
         Err(error) => Check::failed(error.into()),
     };
     let redis = match cluster.redis().await {
-        Ok(()) => Check::ok("redis: answers"),
+        Ok(()) => Check::ok("redis: reachable"),
         Err(error) => Check::failed(error.into()),
     };
     cluster.close().await;
@@ -185,7 +185,7 @@ async fn models(context: &Context) -> Vec<Check> {
     }
     let mut checks = Vec::new();
     for (name, provider) in providers {
-        let place = format!("model {name} at {}", provider.base_url);
+        let place = format!("model {name} at {}", provider.endpoint.base_url);
         checks.push(match provider.list_models(&Env::system()).await {
             Err(error) => Check::failed(error),
             Ok(Err(error)) => Check::failed(preflight_error(&name, &error)),

@@ -130,17 +130,20 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
     Ok(exit)
 }
 
-// Writes to a temporary file and renames it, so that an interrupted export leaves no partial file.
 fn write(folder: &Path, exported: &ExportedFile) -> Result<(), CommandError> {
     let path = folder.join(&exported.path);
-    let failed = |error: std::io::Error| {
+    write_atomically(&path, &exported.content).map_err(|error| {
         CommandError::new("export.write", format!("{}: {error}", path.display()))
             .with_next("check that --out is writable")
-    };
+    })
+}
+
+// Writes to a temporary file and renames it, so that an interrupted export leaves no partial file.
+fn write_atomically(path: &Path, content: &str) -> std::io::Result<()> {
     if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(failed)?;
+        fs::create_dir_all(parent)?;
     }
     let unfinished = path.with_extension("tmp~");
-    fs::write(&unfinished, &exported.content).map_err(failed)?;
-    fs::rename(&unfinished, &path).map_err(failed)
+    fs::write(&unfinished, content)?;
+    fs::rename(&unfinished, path)
 }

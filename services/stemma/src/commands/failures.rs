@@ -1,15 +1,15 @@
 //! `stemma failures`: lists failed documents with reasons.
 
 use serde::Serialize;
-use stemma_archive::{Archive, FailureReport};
+use stemma_archive::FailureReport;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::{FailureRecord, JobId, jobs};
 
 use crate::commands::jobs::JobContext;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{Output, OutputFormat, clean};
-use crate::table::{Align, Table, counted};
+use crate::output::{Output, clean};
+use crate::table::{Column, Table, counted};
 
 /// List failed documents, with reasons and next steps.
 #[derive(Debug, clap::Args)]
@@ -41,36 +41,27 @@ pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandE
     if let Some(manifest) = job_context.find(&args.scope).await? {
         return job_failures(&job_context, &manifest, args.by, output).await;
     }
-    let view = Archive::open(job_context.blobs_arc(), context.collection.clone())
-        .await?
-        .failures(&args.scope)?;
-    match (output.format, args.by) {
-        (OutputFormat::Json, _) => output.json(&view),
-        (OutputFormat::JsonLines, Some(_)) => output.json(&view.reasons),
-        (OutputFormat::JsonLines, None) => output.json(&view.failures),
-        (OutputFormat::Text, Some(_)) => show_reasons(&view, output),
-        (OutputFormat::Text, None) => show(&view, output),
+    let view = job_context.archive().await?.failures(&args.scope)?;
+    match args.by {
+        Some(_) => output.print(&view, &view.reasons, || show_reasons(&view, output)),
+        None => output.print(&view, &view.failures, || show(&view, output)),
     }
     if view.total == 0 {
         output.note("no failures");
     }
-    Ok(if view.total == 0 {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    Ok(Exit::nothing_if(view.total == 0))
 }
 
 // Failures of a job, from its report or last checkpoint.
 #[derive(Debug, Serialize)]
 struct JobFailures {
     job: JobId,
-    // Whether the job has ended: otherwise the counts may be behind.
+    // Whether the job has ended; otherwise the counts are from its last checkpoint.
     complete: bool,
     total: u64,
     // Documents by code, most frequent first.
     reasons: Vec<FailureReasonCount>,
-    // One by one; a thousand of them.
+    // At most a thousand.
     failures: Vec<FailedRun>,
 }
 
@@ -84,7 +75,7 @@ struct FailureReasonCount {
 
 #[derive(Debug, Serialize)]
 struct FailedRun {
-    // The run, or the number of the entry where there was none.
+    // The run, or the number of the entry if no run was opened.
     run: String,
     #[serde(flatten)]
     failure: FailureRecord,
@@ -105,19 +96,19 @@ async fn job_failures(
             (false, saved.reasons, saved.failures)
         }
     };
-    let example = |code: &str| {
-        failures
-            .iter()
-            .map(|(_, record)| record)
-            .find(|record| record.code == code)
-    };
     let mut reasons: Vec<FailureReasonCount> = counted
         .into_iter()
-        .map(|(code, documents)| FailureReasonCount {
-            message: example(&code).map(|record| record.message.clone()),
-            next: example(&code).and_then(|record| record.next.clone()),
-            code,
-            documents,
+        .map(|(code, documents)| {
+            let example = failures
+                .iter()
+                .map(|(_, record)| record)
+                .find(|record| record.code == code);
+            FailureReasonCount {
+                message: example.map(|record| record.message.clone()),
+                next: example.and_then(|record| record.next.clone()),
+                code,
+                documents,
+            }
         })
         .collect();
     reasons.sort_by(|a, b| b.documents.cmp(&a.documents).then(a.code.cmp(&b.code)));
@@ -133,31 +124,22 @@ async fn job_failures(
         reasons,
         failures,
     };
-    match (output.format, by) {
-        (OutputFormat::Json, _) => output.json(&view),
-        (OutputFormat::JsonLines, Some(_)) => output.json(&view.reasons),
-        (OutputFormat::JsonLines, None) => output.json(&view.failures),
-        (OutputFormat::Text, _) => show_job(&view, by, output),
+    match by {
+        Some(_) => output.print(&view, &view.reasons, || show_job(&view, by, output)),
+        None => output.print(&view, &view.failures, || show_job(&view, by, output)),
     }
     if total == 0 {
         output.note("no failures");
     }
-    Ok(if total == 0 {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    Ok(Exit::nothing_if(total == 0))
 }
 
 fn show_job(view: &JobFailures, by: Option<FailureGrouping>, output: &Output) {
     for reason in &view.reasons {
-        let documents = counted(
-            usize::try_from(reason.documents).unwrap_or(usize::MAX),
-            "document",
-        );
         output.line(&format!(
-            "{}  {documents}",
-            output.bold(&clean(&reason.code))
+            "{}  {}",
+            output.bold(&clean(&reason.code)),
+            counted(reason.documents, "document")
         ));
         if let Some(message) = &reason.message {
             output.line(&format!("  e.g. {}", clean(message)));
@@ -182,15 +164,11 @@ fn show_job(view: &JobFailures, by: Option<FailureGrouping>, output: &Output) {
 }
 
 fn show(view: &FailureReport, output: &Output) {
-    let mut table = Table::new(&[(Align::Left, 60), (Align::Left, 0), (Align::Left, 0)]);
+    let mut table = Table::new([Column::Left, Column::Left, Column::Text]);
     for row in &view.failures {
-        table.row([
-            row.locator.clone(),
-            row.failure.code.clone(),
-            row.failure.message.clone(),
-        ]);
+        table.row([&row.locator, &row.failure.code, &row.failure.message]);
     }
-    table.lines().iter().for_each(|line| output.line(line));
+    table.print(output);
     for reason in view.reasons.iter().filter(|reason| reason.next.is_some()) {
         let next = reason.next.as_deref().unwrap_or_default();
         output.note(&output.dim(&format!("{}: {}", clean(&reason.code), clean(next))));

@@ -41,9 +41,10 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
         garbage: mut objects,
         removed_ms,
     } = gc::find_garbage(store.blobs.as_ref(), &context.collection, env.now_ms()).await?;
-    let going = objects.iter().map(|garbage| garbage.key.as_str()).collect();
-    let unfounded = orphaned_answers(store.blobs.as_ref(), &context.collection, &going).await?;
-    objects.extend(unfounded.into_iter().map(|key| GarbageObject {
+    let garbage_keys = objects.iter().map(|garbage| garbage.key.as_str()).collect();
+    let orphaned =
+        orphaned_answers(store.blobs.as_ref(), &context.collection, &garbage_keys).await?;
+    objects.extend(orphaned.into_iter().map(|key| GarbageObject {
         key,
         reason: "answer without its documents",
     }));
@@ -55,14 +56,14 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
         key,
         reason: "superseded index",
     }));
-    let forgotten = expired_replies(
+    let expired = expired_replies(
         store.blobs.as_ref(),
         &context.collection,
         removed_ms,
         env.now_ms(),
     )
     .await?;
-    objects.extend(forgotten.into_iter().map(|key| GarbageObject {
+    objects.extend(expired.into_iter().map(|key| GarbageObject {
         key,
         reason: "forgotten reply",
     }));
@@ -76,11 +77,7 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
         remove(writer.ports.blobs.as_ref(), &objects).await?;
     }
     show(&objects, args.dry_run, context);
-    Ok(if objects.is_empty() {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    Ok(Exit::nothing_if(objects.is_empty()))
 }
 
 async fn remove(blobs: &dyn Blobs, objects: &[GarbageObject]) -> Result<(), CommandError> {

@@ -2,10 +2,11 @@
 
 use stemma_archive::{Archive, GrepHit, GrepOptions, GrepResponse, GrepSectionsResponse};
 
-use crate::commands::open::{highlight, open};
+use crate::commands::format::highlight;
+use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{Output, OutputFormat, clean};
+use crate::output::{Output, clean};
 use crate::table::counted;
 
 // Lines of one document, and sections of many, where no number is given.
@@ -53,34 +54,25 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError
     if !args.recursive {
         one_document(&reader, &args)?;
     }
-    let options = |limit| GrepOptions {
-        pattern: args.pattern.clone(),
+    let lists_sections = args.recursive && !args.count;
+    let options = GrepOptions {
+        pattern: args.pattern,
         ignore_case: args.ignore_case,
         fixed: args.fixed_strings,
-        limit,
+        limit: match args.max_count {
+            _ if args.count => stemma_archive::MAX_HITS,
+            Some(limit) => limit,
+            None if lists_sections => SECTIONS,
+            None => LINES,
+        },
     };
-    if args.recursive && !args.count {
-        let view = reader
-            .grep_sections(&args.scope, &options(args.max_count.unwrap_or(SECTIONS)))
-            .await?;
-        match output.format {
-            OutputFormat::Json => output.json(&view),
-            OutputFormat::JsonLines => output.json(&view.sections),
-            OutputFormat::Text => show_sections(&view, output),
-        }
+    if lists_sections {
+        let view = reader.grep_sections(&args.scope, &options).await?;
+        output.print(&view, &view.sections, || show_sections(&view, output));
         note_unread(view.documents_without_text, output);
-        return Ok(if view.sections.is_empty() {
-            Exit::Nothing
-        } else {
-            Exit::Done
-        });
+        return Ok(Exit::nothing_if(view.sections.is_empty()));
     }
-    let limit = if args.count {
-        stemma_archive::MAX_HITS
-    } else {
-        args.max_count.unwrap_or(LINES)
-    };
-    let mut view = reader.grep(&args.scope, &options(limit)).await?;
+    let mut view = reader.grep(&args.scope, &options).await?;
     let hit_count = view.hits.len();
     if args.count && output.is_text() {
         let more = if view.truncated { "at least " } else { "" };
@@ -91,17 +83,9 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError
         ));
         view.hits.clear();
     }
-    match output.format {
-        OutputFormat::Json => output.json(&view),
-        OutputFormat::JsonLines => output.json(&view.hits),
-        OutputFormat::Text => show(&view, output),
-    }
+    output.print(&view, &view.hits, || show(&view, output));
     note_unread(view.documents_without_text, output);
-    Ok(if hit_count == 0 {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    Ok(Exit::nothing_if(hit_count == 0))
 }
 
 // A folder needs -r: printing the lines of a thousand documents is rarely intended.

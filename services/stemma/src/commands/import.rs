@@ -1,5 +1,6 @@
 //! `stemma import`: imports trees of other programs.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use stemma_document::{CatalogEntry, Digest, DocId, DocumentVersion, PublishedTree, pageindex};
@@ -62,32 +63,37 @@ async fn publish(
     Ok(stemma_assembler::publish_imported(env, ports, &context.collection, published).await?)
 }
 
+// The full path and the bytes of a file, at most one more than allowed.
+fn read_bytes(file: &Path) -> std::io::Result<(PathBuf, Vec<u8>)> {
+    let path = std::fs::canonicalize(file)?;
+    let mut json = Vec::new();
+    std::fs::File::open(&path)?
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut json)?;
+    Ok((path, json))
+}
+
+fn file_error(file: &Path, code: &str, message: &str) -> CommandError {
+    CommandError::new(code, format!("{}: {message}", file.display()))
+}
+
 fn read(file: &Path, context: &Context) -> Result<PublishedTree, CommandError> {
-    let wrong = |code: &str, message: String| {
-        CommandError::new(code, format!("{}: {message}", file.display()))
-    };
-    let path = std::fs::canonicalize(file)
-        .map_err(|error| wrong("input.unreadable", error.to_string()))?;
-    let size = std::fs::metadata(&path)
-        .map_err(|error| wrong("input.unreadable", error.to_string()))?
-        .len();
+    let (path, json) = read_bytes(file)
+        .map_err(|error| file_error(file, "input.unreadable", &error.to_string()))?;
+    let size = json.len() as u64;
     if size > MAX_BYTES {
-        return Err(wrong(
-            "limits.bytes",
-            format!("{size} bytes exceed the limit of {MAX_BYTES}"),
-        ));
+        let message = format!("larger than the limit of {MAX_BYTES} bytes");
+        return Err(file_error(file, "limits.bytes", &message));
     }
-    let json =
-        std::fs::read(&path).map_err(|error| wrong("input.unreadable", error.to_string()))?;
     let value = serde_json::from_slice(&json)
-        .map_err(|error| wrong("import.not_json", error.to_string()))?;
+        .map_err(|error| file_error(file, "import.not_json", &error.to_string()))?;
     let stem = path
         .file_stem()
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
     let tree = pageindex::import(&value, &stem).map_err(|error| {
-        wrong("import.not_a_tree", error.to_string())
+        file_error(file, "import.not_a_tree", &error.to_string())
             .with_next("give a tree in PageIndex JSON: a list of nodes with titles")
     })?;
     let uri = file_uri(&path);

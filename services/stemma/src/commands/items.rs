@@ -2,11 +2,12 @@
 
 use stemma_archive::{FilingItems, ItemInfo};
 
-use crate::commands::open::{badge, identity, links_line, open, page_or_line_range};
+use crate::commands::format::{badge, identity, links_line, page_or_line_range};
+use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{Output, OutputFormat, clean};
-use crate::table::{Align, Table, thousands};
+use crate::output::{Output, clean};
+use crate::table::{Column, Table, thousands};
 
 /// Show the Items of a filing, with their status and pages.
 #[derive(Debug, clap::Args)]
@@ -27,16 +28,8 @@ pub struct ItemsArgs {
 pub async fn run(args: ItemsArgs, context: &Context) -> Result<Exit, CommandError> {
     let view = open(context).await?.items(&args.locator).await?;
     let output = &context.output;
-    match output.format {
-        OutputFormat::Json => output.json(&view),
-        OutputFormat::JsonLines => output.json(&view.items),
-        OutputFormat::Text => show(&view, output),
-    }
-    Ok(if view.items.is_empty() {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    output.print(&view, &view.items, || show(&view, output));
+    Ok(Exit::nothing_if(view.items.is_empty()))
 }
 
 fn show(view: &FilingItems, output: &Output) {
@@ -53,15 +46,8 @@ fn show(view: &FilingItems, output: &Output) {
 }
 
 pub fn table(items: &[ItemInfo], output: &Output) {
-    let columns = [
-        (Align::Left, 0),
-        (Align::Left, 44),
-        (Align::Left, 0),
-        (Align::Left, 0),
-        (Align::Right, 0),
-        (Align::Left, 0),
-    ];
-    let mut table = Table::new(&columns);
+    use Column::{Left, Right, Text};
+    let mut table = Table::new([Left, Text, Left, Left, Right, Text]);
     for item in items {
         let doubt = if item.boundary_unverifiable { " ?" } else { "" };
         let tokens = if item.tokens == 0 {
@@ -84,7 +70,5 @@ pub fn table(items: &[ItemInfo], output: &Output) {
             links_line(&item.content),
         ]);
     }
-    for line in table.lines() {
-        output.line(line.trim_end());
-    }
+    table.print(output);
 }

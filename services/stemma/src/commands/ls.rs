@@ -2,12 +2,13 @@
 
 use stemma_archive::{DocumentInfo, FolderListing};
 
-use crate::commands::open::{filter, open, word};
+use crate::commands::format::word;
+use crate::commands::open::{filter, open};
 use crate::commands::tree::{self, TreeArgs};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{Output, OutputFormat, clean};
-use crate::table::{Align, Table, thousands};
+use crate::output::{Output, clean};
+use crate::table::{Column, Table, thousands};
 
 /// List documents by folder, or by company, form, year, status …
 #[derive(Debug, clap::Args)]
@@ -45,17 +46,12 @@ pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> 
         Some(conditions) => reader.list_filtered(&args.scope, &filter(Some(conditions))?)?,
         None => reader.list(&args.scope, args.recursive)?,
     };
-    match output.format {
-        OutputFormat::Json => output.json(&view),
-        OutputFormat::JsonLines if view.documents.is_empty() => output.json(&view.folders),
-        OutputFormat::JsonLines => output.json(&view.documents),
-        OutputFormat::Text => show(&view, output),
-    }
-    Ok(if view.total == 0 {
-        Exit::Nothing
+    if view.documents.is_empty() {
+        output.print(&view, &view.folders, || show(&view, output));
     } else {
-        Exit::Done
-    })
+        output.print(&view, &view.documents, || show(&view, output));
+    }
+    Ok(Exit::nothing_if(view.total == 0))
 }
 
 fn show(view: &FolderListing, output: &Output) {
@@ -66,9 +62,7 @@ fn show(view: &FolderListing, output: &Output) {
             output.dim(&format!("({})", folder.documents))
         ));
     }
-    for line in table(&view.documents).lines() {
-        output.line(&line);
-    }
+    table(&view.documents).print(output);
     if view.total == 0 {
         output.note("no documents; ingest some with: stemma ingest FOLDER");
     }
@@ -87,17 +81,9 @@ fn show(view: &FolderListing, output: &Output) {
 }
 
 fn table(documents: &[DocumentInfo]) -> Table {
-    let columns = [
-        (Align::Left, 60),
-        (Align::Left, 28),
-        (Align::Left, 16),
-        (Align::Left, 0),
-        (Align::Right, 0),
-        (Align::Right, 0),
-        (Align::Right, 0),
-        (Align::Left, 0),
-    ];
-    let mut table = Table::new(&columns);
+    use Column::{Left, Right, Text};
+    let columns = [Left, Text, Left, Left, Right, Right, Right, Left];
+    let mut table = Table::with_one_line_rows(columns);
     for document in documents {
         let facts = document.facts.clone().unwrap_or_default();
         let value =

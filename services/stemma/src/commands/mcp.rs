@@ -12,7 +12,7 @@ use stemma_mcp::{McpOptions, Preset, serve_stdio};
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::model_clients::answer_model;
+use crate::model_clients::ReadModels;
 
 // The default configuration file.
 const DEFAULT_CONFIG_FILE: &str = "stemma.toml";
@@ -80,29 +80,18 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
     let stop = shutdown::listen();
     let store = context.open_store().await?;
     let env = Env::system();
-    let collection = context.collection.clone();
-    let cache = context.cache_dir();
     let config = context.config()?;
     let limiter = config.servers.limiter(&env)?;
-    let model = answer_model(config, &env, &limiter, "mcp")?;
-    let embedding_client = config.embeddings.client(&env, &limiter, "mcp")?;
-    let meaning = config.embeddings.semantic_router(
-        &embedding_client,
-        &env,
-        &store.blobs,
-        &collection,
-        &cache,
-    );
-    let answer = config.answer;
-    let served = McpOptions {
-        collection,
-        cache: &cache,
-        model: model.as_ref(),
-        meaning,
+    let models = ReadModels::connect(context, &env, &limiter, "mcp")?;
+    let options = McpOptions {
+        collection: context.collection.clone(),
+        cache: &context.cache_dir(),
+        model: models.answers.as_ref(),
+        meaning: models.embeddings.router(&store.blobs, &context.collection),
         preset: args.tools,
-        answer,
+        answer: config.answer,
     };
-    let served = serve_stdio(env, store.blobs, served, stop).await;
+    let served = serve_stdio(env, store.blobs, options, stop).await;
     served.map_err(|error| {
         CommandError::new(
             "mcp.connection",
@@ -236,18 +225,16 @@ impl McpClient {
         system: &str,
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Option<PathBuf> {
-        let home = || {
-            variable("HOME")
-                .or_else(|| variable("USERPROFILE"))
-                .map(PathBuf::from)
-        };
+        let home = variable("HOME")
+            .or_else(|| variable("USERPROFILE"))
+            .map(PathBuf::from);
         let settings = match (self, system) {
-            (McpClient::Cursor, _) => return Some(home()?.join(".cursor/mcp.json")),
-            (McpClient::Claude, "macos") => home()?.join("Library/Application Support"),
+            (McpClient::Cursor, _) => return Some(home?.join(".cursor/mcp.json")),
+            (McpClient::Claude, "macos") => home?.join("Library/Application Support"),
             (McpClient::Claude, "windows") => PathBuf::from(variable("APPDATA")?),
             (McpClient::Claude, _) => match variable("XDG_CONFIG_HOME") {
                 Some(folder) => PathBuf::from(folder),
-                None => home()?.join(".config"),
+                None => home?.join(".config"),
             },
         };
         Some(settings.join("Claude").join("claude_desktop_config.json"))

@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod eval;
 pub mod export;
 pub mod failures;
+mod format;
 pub mod gc;
 pub mod grep;
 pub mod import;

@@ -1,17 +1,19 @@
-//! Opening collections, and text formatting shared by the reading commands.
+//! Opens the collection: for reading, or with an updated search index.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stemma_archive::{ApiError, Archive, CollectionCache, DocumentInfo, Filter, ItemContent};
+use stemma_archive::{ApiError, Archive, CollectionCache, Filter};
 use stemma_boot::store::Store;
-use stemma_document::{EmptyReason, ItemStatus};
+use stemma_catalog::catalog::Catalog;
 use stemma_engine::Env;
+use stemma_engine::blobs::Blobs;
+use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
 
-use crate::commands::index;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::model_clients::answer_model;
-use crate::table::counted;
+use crate::model_clients::ReadModels;
+use crate::table::{counted, thousands};
 
 // Another process may be updating the index. After this time, search an incomplete index rather than wait longer.
 const INDEX_WAIT: Duration = Duration::from_secs(10);
@@ -30,161 +32,78 @@ pub async fn open_indexed(context: &Context) -> Result<Archive, CommandError> {
 /// As [`open_indexed`], over a store that is open.
 pub async fn index_archive(store: Store, context: &Context) -> Result<Archive, CommandError> {
     let env = Env::system();
-    let config = context.config()?;
-    let limiter = config.servers.limiter(&env)?;
-    let embedding_client = config.embeddings.client(&env, &limiter, "cli")?;
-    let cache = context.cache_dir();
-    let meaning = config.embeddings.semantic_router(
-        &embedding_client,
-        &env,
-        &store.blobs,
-        &context.collection,
-        &cache,
-    );
-    let model = answer_model(config, &env, &limiter, "cli")?;
+    let limiter = context.config()?.servers.limiter(&env)?;
+    let models = ReadModels::connect(context, &env, &limiter, "cli")?;
     let collection = &context.collection;
-    let collection_cache = CollectionCache::with_models(
+    let cache = CollectionCache::with_models(
         env.clone(),
-        &cache,
+        &context.cache_dir(),
         &store.blobs,
         collection,
-        meaning,
-        model.as_ref(),
+        models.embeddings.router(&store.blobs, collection),
+        models.answers.as_ref(),
     );
-    let reader = Archive::open(store.blobs, context.collection.clone()).await?;
-    let mut behind = index::sync_index(collection_cache.index(), reader.catalog(), context)
-        .await?
-        .missing;
+    let archive = Archive::open(store.blobs, collection.clone()).await?;
     let began = Instant::now();
-    while behind > 0 && began.elapsed() < INDEX_WAIT {
-        env.sleep(INDEX_WAIT / 50).await;
-        behind = index::sync_index(collection_cache.index(), reader.catalog(), context)
+    let missing = loop {
+        let missing = sync_index(cache.index(), archive.catalog(), context)
             .await?
             .missing;
-    }
-    if behind > 0 {
-        let missing = counted(behind, "document");
+        if missing == 0 || began.elapsed() >= INDEX_WAIT {
+            break missing;
+        }
+        env.sleep(INDEX_WAIT / 50).await;
+    };
+    if missing > 0 {
         context.output.note(&format!(
-            "{missing} not indexed yet: another process is indexing them"
+            "{} not indexed yet: another process is indexing them",
+            counted(missing, "document")
         ));
     }
-    Ok(reader.with_cache(collection_cache))
+    Ok(archive.with_cache(cache))
+}
+
+/// Updates the index and reports progress if that takes long.
+pub async fn sync_index(
+    index: &LocalIndex,
+    catalog: &Catalog,
+    context: &Context,
+) -> Result<SyncReport, CommandError> {
+    let began = Instant::now();
+    let report = index
+        .sync(catalog, &|remaining: usize| {
+            if remaining > 0 {
+                context.output.note(&format!(
+                    "index: {} left · {} s",
+                    thousands(remaining),
+                    began.elapsed().as_secs()
+                ));
+            }
+        })
+        .await?;
+    Ok(report)
+}
+
+/// Updates the index after an ingest. Errors are only noted, because the next search tries again.
+pub async fn sync_index_after_ingest(env: &Env, blobs: &Arc<dyn Blobs>, context: &Context) {
+    let cache = CollectionCache::new(
+        env.clone(),
+        &context.cache_dir(),
+        blobs,
+        &context.collection,
+    );
+    let synced = async {
+        let catalog = Catalog::load(blobs.as_ref(), &context.collection).await?;
+        sync_index(cache.index(), &catalog, context).await
+    };
+    if let Err(error) = synced.await {
+        context
+            .output
+            .note(&format!("could not update the index: {error}"));
+    }
 }
 
 /// Parses `--where`: conditions on documents as text or JSON.
 pub fn filter(conditions: Option<&str>) -> Result<Filter, CommandError> {
     Ok(Filter::parse(conditions.unwrap_or_default()).map_err(ApiError::from)?)
-}
-
-/// `p 4–10`, `line 3–9`.
-pub fn page_or_line_range(pages: Option<(u32, u32)>, lines: Option<(u32, u32)>) -> String {
-    match (pages, lines) {
-        (Some((start, end)), _) if start == end => format!("p {start}"),
-        (Some((start, end)), _) => format!("p {start}–{end}"),
-        (None, Some((start, end))) if start == end => format!("line {start}"),
-        (None, Some((start, end))) => format!("lines {start}–{end}"),
-        _ => String::new(),
-    }
-}
-
-/// Issuer, form and period of a filing; empty for other documents.
-pub fn identity(document: &DocumentInfo) -> Vec<String> {
-    let Some(facts) = &document.facts else {
-        return Vec::new();
-    };
-    let mut parts = Vec::new();
-    parts.extend(facts.issuer.iter().map(|fact| fact.value.clone()));
-    parts.extend(facts.form.iter().map(|fact| fact.value.clone()));
-    let quarter = facts
-        .fiscal_period
-        .as_ref()
-        .filter(|period| period.value != "FY")
-        .map(|period| format!("{} ", period.value));
-    let ended = facts
-        .period_end
-        .as_ref()
-        .map(|end| format!(" (ended {})", end.value))
-        .unwrap_or_default();
-    if let Some(year) = &facts.fiscal_year {
-        parts.push(format!(
-            "{}FY{}{ended}",
-            quarter.unwrap_or_default(),
-            year.value
-        ));
-    }
-    parts.extend(
-        facts
-            .file_number
-            .iter()
-            .map(|fact| format!("file no. {}", fact.value)),
-    );
-    parts
-}
-
-/// The status of an Item in words: `by reference`, or the reason why a full Item is empty.
-pub fn badge(status: Option<ItemStatus>, nothing: Option<EmptyReason>) -> String {
-    match (status, nothing) {
-        (Some(ItemStatus::Full), Some(nothing)) => word(&nothing),
-        (Some(status), _) => word(&status),
-        (None, _) => String::new(),
-    }
-}
-
-/// `→ 3M_2022_10K#0051, proxy statement (not in this document)`; empty without links.
-pub fn links_line(links: &[ItemContent]) -> String {
-    let parts: Vec<String> = links
-        .iter()
-        .take(4)
-        .map(|link| match (&link.to, &link.outside) {
-            (Some(to), _) => to.clone(),
-            (None, Some(outside)) => format!("{outside} (not in this document)"),
-            (None, None) => format!("“{}” (not found)", link.text),
-        })
-        .collect();
-    let more = if links.len() > 4 {
-        format!(" and {} more", links.len() - 4)
-    } else {
-        String::new()
-    };
-    if parts.is_empty() {
-        String::new()
-    } else {
-        format!("→ {}{more}", parts.join(", "))
-    }
-}
-
-/// `160 pages` or `812 lines`.
-pub fn length(document: &DocumentInfo) -> String {
-    match (document.pages, document.lines) {
-        (Some(pages), _) => counted(pages as usize, "page"),
-        (None, Some(lines)) => counted(lines as usize, "line"),
-        (None, None) => String::new(),
-    }
-}
-
-/// A snake_case JSON value in words: `printed_contents` → `printed contents`.
-pub fn word(value: &impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word.replace('_', " "),
-        Ok(other) => other.to_string(),
-        Err(_) => String::new(),
-    }
-}
-
-/// Text with the marked byte ranges in bold, and control characters escaped.
-pub fn highlight(output: &crate::output::Output, text: &str, marks: &[(usize, usize)]) -> String {
-    use crate::output::clean;
-    let mut highlighted = String::new();
-    let mut at = 0;
-    for (start, end) in marks.iter().filter(|(start, end)| start < end) {
-        // Ideographs are indexed as overlapping pairs, so marks can overlap.
-        let start = (*start).max(at);
-        if let (Some(before), Some(matched)) = (text.get(at..start), text.get(start..*end)) {
-            highlighted.push_str(&clean(before));
-            highlighted.push_str(&output.bold(&clean(matched)));
-            at = *end;
-        }
-    }
-    highlighted.push_str(&clean(text.get(at..).unwrap_or_default()));
-    highlighted
 }

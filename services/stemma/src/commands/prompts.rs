@@ -112,25 +112,10 @@ fn export(
     folder: &Path,
     context: &Context,
 ) -> Result<Exit, CommandError> {
-    let failed = |error: std::io::Error| {
+    let (written, existing) = write_files(prompts, folder).map_err(|error| {
         CommandError::new("prompts.write", format!("{}: {error}", folder.display()))
             .with_next("check that the folder is writable")
-    };
-    fs::create_dir_all(folder).map_err(failed)?;
-    let mut written = Vec::new();
-    let mut existing = Vec::new();
-    for (stage, text) in prompts {
-        let name = file_name(stage);
-        match fs::File::create_new(folder.join(&name)) {
-            Ok(mut file) => {
-                std::io::Write::write_all(&mut file, format!("{text}\n").as_bytes())
-                    .map_err(failed)?;
-                written.push(name);
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => existing.push(name),
-            Err(error) => return Err(failed(error)),
-        }
-    }
+    })?;
     let place = clean(&folder.display().to_string());
     if context.output.is_text() {
         let suffix = if existing.is_empty() {
@@ -151,4 +136,26 @@ fn export(
             .json(&json!({ "out": place, "written": written, "kept": existing }));
     }
     Ok(Exit::Done)
+}
+
+// The names of the written files, and of those that existed.
+fn write_files(
+    prompts: &[(String, String)],
+    folder: &Path,
+) -> std::io::Result<(Vec<String>, Vec<String>)> {
+    fs::create_dir_all(folder)?;
+    let mut written = Vec::new();
+    let mut existing = Vec::new();
+    for (stage, text) in prompts {
+        let name = file_name(stage);
+        match fs::File::create_new(folder.join(&name)) {
+            Ok(mut file) => {
+                std::io::Write::write_all(&mut file, format!("{text}\n").as_bytes())?;
+                written.push(name);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => existing.push(name),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((written, existing))
 }

@@ -1,7 +1,5 @@
 //! `stemma rm`: removes documents from the collection.
 
-use std::io::{BufRead, IsTerminal};
-
 use stemma_archive::Archive;
 use stemma_engine::Env;
 
@@ -44,7 +42,13 @@ pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> 
     if documents.is_empty() {
         return Ok(Exit::Nothing);
     }
-    if !args.dry_run && !confirm(context, documents.len())? {
+    if !args.dry_run
+        && documents.len() > 1
+        && !context.confirm(
+            "rm.not_confirmed",
+            &format!("remove {} documents", documents.len()),
+        )?
+    {
         return Ok(Exit::Nothing);
     }
     if !args.dry_run {
@@ -69,25 +73,4 @@ pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> 
             .json(&serde_json::json!({ "dry_run": args.dry_run, "removed": labels }));
     }
     Ok(Exit::Done)
-}
-
-// Asks before more than one document is removed; without a terminal `--yes` is needed.
-fn confirm(context: &Context, documents: usize) -> Result<bool, CommandError> {
-    if context.yes || documents == 1 {
-        return Ok(true);
-    }
-    if !std::io::stdin().is_terminal() {
-        return Err(CommandError::new(
-            "rm.not_confirmed",
-            format!("{documents} documents would be removed"),
-        )
-        .with_next("confirm with --yes, or preview with --dry-run"));
-    }
-    context
-        .output
-        .error(&format!("remove {documents} documents? [y/N]"));
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    read.map_err(|error| CommandError::new("rm.not_confirmed", error.to_string()))?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

@@ -3,12 +3,13 @@
 use stemma_archive::{SectionDetails, StatResponse};
 use stemma_document::FactSource;
 
+use crate::commands::format::{identity, length, page_or_line_range, word};
 use crate::commands::items;
-use crate::commands::open::{identity, length, open, page_or_line_range, word};
+use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
-use crate::table::{pad, thousands};
+use crate::table::thousands;
 
 /// Show facts about a document or one of its sections.
 #[derive(Debug, clap::Args)]
@@ -37,7 +38,11 @@ pub async fn run(args: StatArgs, context: &Context) -> Result<Exit, CommandError
 
 fn field(output: &Output, name: &str, value: &str) {
     if !value.is_empty() {
-        output.line(&format!("{}{}", output.dim(&pad(name, 20)), clean(value)));
+        output.line(&format!(
+            "{}{}",
+            output.dim(&format!("{name:<20}")),
+            clean(value)
+        ));
     }
 }
 
@@ -70,17 +75,13 @@ fn show(view: &StatResponse, output: &Output) {
         view.size_bytes as f64 / 1e6
     );
     field(output, "size", size.trim_start_matches(", "));
-    let count = |number: Option<u32>| number.map(thousands).unwrap_or_default();
-    if document.sections.is_some() {
-        field(
-            output,
-            "tree",
-            &format!(
-                "{} sections, {} tokens",
-                count(document.sections),
-                count(document.tokens)
-            ),
+    if let (Some(sections), Some(tokens)) = (document.sections, document.tokens) {
+        let size = format!(
+            "{} sections, {} tokens",
+            thousands(sections),
+            thousands(tokens)
         );
+        field(output, "tree", &size);
     }
     if let (Some(provenance), Some(accuracy)) = (&view.provenance, document.accuracy) {
         let method = word(&provenance.method);
@@ -144,7 +145,7 @@ fn show_section(section: &SectionDetails, output: &Output) {
     };
     field(
         output,
-        "witness",
+        "evidence",
         &format!("{}, {verified}", word(&section.evidence_source)),
     );
     field(

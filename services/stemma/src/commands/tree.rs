@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use stemma_archive::{Archive, ExportFormat, FileEntry, FilesOptions, TreeResponse, TreeRow};
 use stemma_document::{CatalogEntry, SectionKind};
 
-use crate::commands::open::{badge, identity, length, links_line, open, page_or_line_range, word};
+use crate::commands::format::{badge, identity, length, links_line, page_or_line_range, word};
+use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{Output, OutputFormat, clean};
-use crate::table::{Align, Table, counted, pad, shorten, thousands};
+use crate::output::{Output, clean};
+use crate::table::{Column, Table, counted, thousands};
 
 // Rows of a folder's tree on one page.
 const ROWS: usize = 200;
@@ -108,16 +109,8 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
     if args.show_doubts {
         view.sections.retain(is_doubtful);
     }
-    match output.format {
-        OutputFormat::Json => output.json(&view),
-        OutputFormat::JsonLines => output.json(&view.sections),
-        OutputFormat::Text => print(&view, &args, output),
-    }
-    Ok(if view.sections.is_empty() {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    output.print(&view, &view.sections, || print(&view, &args, output));
+    Ok(Exit::nothing_if(view.sections.is_empty()))
 }
 
 // Folders, documents and axes, a page of rows.
@@ -130,14 +123,11 @@ async fn folder(reader: &Archive, args: &TreeArgs, output: &Output) -> Result<Ex
         limit: ROWS,
     };
     let view = reader.files(&args.locator, &options).await?;
-    match output.format {
-        OutputFormat::Json => output.json(&view),
-        OutputFormat::JsonLines => output.json(&view.entries),
-        OutputFormat::Text => view
-            .entries
+    output.print(&view, &view.entries, || {
+        view.entries
             .iter()
-            .for_each(|row| output.line(&entry(row, output))),
-    }
+            .for_each(|row| output.line(&entry(row, output)))
+    });
     if view.more {
         let last_row = skip + view.entries.len();
         output.note(&format!(
@@ -147,11 +137,7 @@ async fn folder(reader: &Archive, args: &TreeArgs, output: &Output) -> Result<Ex
             args.page.max(1) + 1
         ));
     }
-    Ok(if view.entries.is_empty() {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    Ok(Exit::nothing_if(view.entries.is_empty()))
 }
 
 // A row of a folder's tree: the path at the first level, names below it.
@@ -176,15 +162,14 @@ fn entry(row: &FileEntry, output: &Output) -> String {
 
 /// Shows the tree of a document that was just ingested, down to `depth` levels.
 pub async fn show(
-    context: &Context,
+    archive: &Archive,
     entry: &CatalogEntry,
     depth: Option<usize>,
+    output: &Output,
 ) -> Result<(), CommandError> {
-    let view = open(context)
-        .await?
-        .tree(&entry.version.doc.to_string(), depth, false)
-        .await?;
-    print(&view, &TreeArgs::default(), &context.output);
+    let document = entry.version.doc.to_string();
+    let view = archive.tree(&document, depth, false).await?;
+    print(&view, &TreeArgs::default(), output);
     Ok(())
 }
 
@@ -208,7 +193,7 @@ fn print(view: &TreeResponse, args: &TreeArgs, output: &Output) {
         output.bold(&clean(&document.name)),
         clean(&header.join(" · "))
     ));
-    let lines = rows(view, output.width.saturating_sub(30).clamp(40, 90));
+    let lines = section_table(view).lines(output.width);
     for (row, line) in view.sections.iter().zip(lines) {
         output.line(&line);
         if let Some(summary) = row.summary.as_ref().filter(|_| args.summaries) {
@@ -218,56 +203,27 @@ fn print(view: &TreeResponse, args: &TreeArgs, output: &Output) {
     footer(view, args, output);
 }
 
-// One line per section: id, branches and title, pages, tokens.
-fn rows(view: &TreeResponse, title_width: usize) -> Vec<String> {
-    let branches = branches(&view.sections);
-    let titles: Vec<String> = view
-        .sections
-        .iter()
-        .zip(&branches)
-        .map(|(row, branch)| {
-            let doubt = if is_doubtful(row) { " ?" } else { "" };
-            shorten(
-                &format!("{branch}{}{doubt}", clean(&row.section.title)),
-                title_width,
-            )
-        })
-        .collect();
-    let mut table = Table::new(&[
-        (Align::Left, 0),
-        (Align::Left, 0),
-        (Align::Right, 0),
-        (Align::Left, 0),
-    ]);
-    for row in &view.sections {
-        let tokens = if row.section.tokens == 0 {
+// One row per section: id, branches and title, status, pages, tokens, links.
+fn section_table(view: &TreeResponse) -> Table {
+    use Column::{Left, Right, Text};
+    let mut table = Table::with_one_line_rows([Text, Left, Left, Right, Text]);
+    for (row, branch) in view.sections.iter().zip(branches(&view.sections)) {
+        let section = &row.section;
+        let doubt = if is_doubtful(row) { " ?" } else { "" };
+        let tokens = if section.tokens == 0 {
             String::new()
         } else {
-            thousands(row.section.tokens)
+            thousands(section.tokens)
         };
-        let place = page_or_line_range(row.section.pages, row.section.lines);
         table.row([
+            format!("{} {branch}{}{doubt}", section.section_id, section.title),
             badge(row.status, row.nothing),
-            place,
+            page_or_line_range(section.pages, section.lines),
             tokens,
-            clean(&links_line(&row.content)),
+            links_line(&row.content),
         ]);
     }
-    let widest = titles
-        .iter()
-        .map(|title| unicode_width::UnicodeWidthStr::width(title.as_str()))
-        .max()
-        .unwrap_or(0);
-    view.sections
-        .iter()
-        .zip(&titles)
-        .zip(table.lines())
-        .map(|((row, title), rest): ((&TreeRow, &String), String)| {
-            format!("{} {}  {rest}", row.section.section_id, pad(title, widest))
-                .trim_end()
-                .to_owned()
-        })
-        .collect()
+    table
 }
 
 // The lines that join sections to those above them.

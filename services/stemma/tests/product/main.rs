@@ -21,4 +21,5 @@ mod pipeline;
 mod prompts;
 mod serve;
 mod support;
+mod text_output;
 mod vectors;

@@ -78,6 +78,7 @@ impl TestEnv {
         }
         command
             .env_remove("NO_COLOR")
+            .env_remove("COLUMNS")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -17,7 +17,7 @@ use crate::commands::open::index_archive;
 use crate::context::Context;
 use crate::cost::{NANOS_PER_DOLLAR, dollars};
 use crate::error::{CommandError, Exit};
-use crate::output::{Output, OutputFormat, clean};
+use crate::output::{Output, clean};
 
 /// Ask a question. The answer cites pages, and each citation is checked against its page.
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,7 @@ pub struct AskArgs {
     show_context: bool,
 }
 
-/// Where and how questions are answered.
+/// Options of questions: where to search, how to answer, and limits.
 #[derive(Debug, Clone, clap::Args)]
 pub struct AskOptions {
     /// Limit to this document, folder or axis path; repeatable.
@@ -61,7 +61,7 @@ pub struct AskOptions {
     #[arg(long, value_name = "ITEM")]
     item: Option<String>,
     /// Search strategy: auto, ranked, lexical; with the model: single, best_first, beam, mcts, auto-with-model.
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = finding)]
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy)]
     strategy: RetrievalStrategy,
     /// search: find sections, then answer; agent: the model calls tools until it can answer.
     #[arg(long, value_name = "NAME", default_value = "search", value_parser = mode)]
@@ -83,19 +83,19 @@ pub struct AskOptions {
     sections: Option<usize>,
 }
 
-/// How sections are found, by its name.
-pub fn finding(name: &str) -> Result<RetrievalStrategy, String> {
+/// Parses `--strategy`.
+pub fn strategy(name: &str) -> Result<RetrievalStrategy, String> {
     RetrievalStrategy::from_name(name)
         .ok_or_else(|| format!("one of {}", RetrievalStrategy::names().join(", ")))
 }
 
-/// How the model comes to what it reads, by its name.
+/// Parses `--mode`.
 pub fn mode(name: &str) -> Result<AnswerMode, String> {
     AnswerMode::from_name(name).ok_or_else(|| "one of search, agent".into())
 }
 
 impl AskOptions {
-    /// A question as it is answered.
+    /// The request for a question.
     pub fn question(
         &self,
         text: &str,
@@ -212,7 +212,7 @@ fn answer_error(error: AnswerError) -> CommandError {
     }
 }
 
-// Says on the way what takes time.
+// Prints slow steps as notes.
 struct ProgressNotes<'a> {
     output: &'a Output,
 }
@@ -222,11 +222,11 @@ impl EventSink for ProgressNotes<'_> {
         let AnswerEvent::Step(step) = event else {
             return;
         };
-        let tells = matches!(
+        let is_noted = matches!(
             step.kind,
             StepKind::Plan | StepKind::Tool | StepKind::Refused
         );
-        if tells && self.output.is_text() {
+        if is_noted && self.output.is_text() {
             self.output
                 .note(&self.output.dim(&format!("  {}", clean(&step.what))));
         }
@@ -244,10 +244,7 @@ pub async fn run(args: AskArgs, context: &Context) -> Result<Exit, CommandError>
     let question = how.question(&question, &session.reader)?;
     let output = &context.output;
     let answer = session.answer(&question, output).await?;
-    match output.format {
-        OutputFormat::Text => show::answer(&answer, output),
-        OutputFormat::Json | OutputFormat::JsonLines => output.json(&answer),
-    }
+    output.print(&answer, &answer, || show::answer(&answer, output));
     if output.is_text() && explain {
         show::path(&answer, output);
     }
@@ -258,7 +255,7 @@ pub async fn run(args: AskArgs, context: &Context) -> Result<Exit, CommandError>
     Ok(exit(&answer))
 }
 
-/// What an answer comes to.
+/// The exit code for an answer.
 pub fn exit(answer: &Answer) -> Exit {
     let limited = answer
         .degradation

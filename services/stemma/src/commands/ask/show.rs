@@ -195,7 +195,7 @@ pub fn footer(answer: &Answer, explained: bool) -> String {
         (true, _) => parts.push("stored answer, 0 calls".into()),
         (false, 0) if answer.model.is_some() => parts.push("cached replies, 0 calls".into()),
         (false, 0) => parts.push("no model".into()),
-        (false, calls) => parts.push(counted(calls as usize, "call")),
+        (false, calls) => parts.push(counted(calls, "call")),
     }
     if let Some(nanodollars) = answer
         .usage

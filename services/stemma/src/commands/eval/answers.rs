@@ -18,16 +18,16 @@ use stemma_pipeline::Purpose;
 
 use super::budget::{EvalBudget, Expense};
 use super::judge::judge;
-use super::show::share;
+use super::show::{share, table_of_numbers};
 use super::{Evaluation, SkippedTruth, TruthArgs};
-use crate::commands::ask::{AskSession, finding, mode};
+use crate::commands::ask::{AskSession, mode, strategy};
 use crate::context::Context;
 use crate::cost::{NANOS_PER_DOLLAR, PriceList};
 use crate::error::{CommandError, Exit};
-use crate::output::clean;
-use crate::table::{Align, Table};
+use crate::output::{Output, clean};
+use crate::table::Table;
 
-/// What `eval answers` takes.
+/// Arguments of `eval answers`.
 #[derive(Debug, clap::Args)]
 pub struct AnswersArgs {
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub struct AnswersArgs {
     #[arg(long)]
     everywhere: bool,
     /// Search strategy, as for `stemma ask`.
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = finding)]
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy)]
     strategy: RetrievalStrategy,
     /// search, or agent; as for `stemma ask`.
     #[arg(long, value_name = "NAME", default_value = "search", value_parser = mode)]
@@ -109,14 +109,14 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
             pending.len()
         ));
     }
-    let bench = AnswerEvaluator {
+    let evaluator = AnswerEvaluator {
         budget: remaining_budget(&args, &done, context)?,
         session: &session,
         args: &args,
         context,
     };
     let asking = pending.iter().map(|(truth, placed)| async {
-        bench
+        evaluator
             .row(truth, placed)
             .await
             .map_err(|error| (truth.id.clone(), error))
@@ -298,7 +298,7 @@ impl AnswerEvaluator<'_> {
     }
 }
 
-// What a row came to: the answer, where it was made for it, and the judgement.
+// The cost of a row: its answer, unless that was stored before, and the judgement.
 fn expense_of(row: &AnswerRow) -> Expense {
     let is_new = !row.replayed;
     let tokens = row.judge_tokens + if is_new { row.tokens() } else { 0 };
@@ -329,7 +329,7 @@ fn remaining_budget(
             },
         )
     });
-    let dearest = match million {
+    let max_token_price = match million {
         [Some(prompt), Some(reply)] => (prompt.max(reply) * 1e3).ceil() as u64,
         _ if args.budget.is_some() && config.model.is_configured() => {
             let message =
@@ -351,7 +351,7 @@ fn remaining_budget(
     Ok(EvalBudget::new(
         args.budget_tokens,
         most_nanodollars,
-        dearest,
+        max_token_price,
         expense,
     ))
 }
@@ -400,34 +400,31 @@ impl Evaluation for AnswersEval {
 
     fn figures(&self) -> Vec<(String, Option<f64>)> {
         let all = self.means.first();
-        let figure =
-            |name: &str, of: fn(&AnswerMeans) -> Option<f64>| (name.to_owned(), all.and_then(of));
-        vec![
-            figure("answered", |means| Some(means.answered)),
-            figure("judged", |means| means.judged),
-            figure("numbers", |means| means.numbers),
-            figure("cited", |means| means.cited),
-            figure("verified", |means| means.verified),
+        [
+            ("answered", all.map(|means| means.answered)),
+            ("judged", all.and_then(|means| means.judged)),
+            ("numbers", all.and_then(|means| means.numbers)),
+            ("cited", all.and_then(|means| means.cited)),
+            ("verified", all.and_then(|means| means.verified)),
         ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
     }
 
-    fn lines(&self, details: bool) -> Vec<String> {
-        let mut lines = if details {
-            self.questions.iter().map(line).collect()
-        } else {
-            Vec::new()
-        };
-        if !self.means.is_empty() {
-            lines.extend(table(&self.means).lines());
+    fn print(&self, details: bool, output: &Output) {
+        if details {
+            self.questions
+                .iter()
+                .for_each(|row| output.line(&line(row)));
         }
-        lines
+        if !self.means.is_empty() {
+            table(&self.means).print(output);
+        }
     }
 }
 
 fn table(means: &[AnswerMeans]) -> Table {
-    let mut columns = vec![(Align::Left, 40)];
-    columns.resize(14, (Align::Right, 0));
-    let mut table = Table::new(&columns);
+    let mut table = table_of_numbers(14);
     let head =
         "questions n answered judged of numbers of cited verified calls tokens $ p50·s p95·s";
     table.row(head.split(' ').map(|name| name.replace('·', " ")));
@@ -459,7 +456,7 @@ fn table(means: &[AnswerMeans]) -> Table {
 fn line(row: &AnswerRow) -> String {
     let verdict = row.judged.as_ref().map_or_else(
         || "–".into(),
-        |one| crate::commands::open::word(&one.verdict),
+        |one| crate::commands::format::word(&one.verdict),
     );
     let why = row
         .judged

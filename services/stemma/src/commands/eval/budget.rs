@@ -36,7 +36,7 @@ impl EvalBudget {
     pub fn new(
         max_tokens: Option<u64>,
         max_nanodollars: Option<u64>,
-        dearest: u64,
+        max_token_price: u64,
         used: Expense,
     ) -> Self {
         let state = Mutex::new(EvalBudgetState {
@@ -46,13 +46,13 @@ impl EvalBudget {
         Self {
             max_tokens,
             max_nanodollars,
-            max_token_price: dearest.max(1),
+            max_token_price: max_token_price.max(1),
             state,
             settled: Notify::new(),
         }
     }
 
-    /// Reserves `wanted` tokens for a question, or the rest of the budget if that is less and no other question is
+    /// Reserves `requested` tokens for a question, or the rest of the budget if that is less and no other question is
     /// running; `None` if nothing is left.
     pub async fn reserve(&self, requested: u64) -> Option<u64> {
         loop {
@@ -85,7 +85,7 @@ impl EvalBudget {
         self.settled.notify_waiters();
     }
 
-    /// Nothing is set aside any more: what is left is too little.
+    /// Refuses further reservations: the rest of the budget is too small.
     pub fn close(&self) {
         self.state().closed = true;
         self.settled.notify_waiters();

@@ -16,6 +16,7 @@ use stemma_evaluation::{MetadataEval, SkippedTruth, StructureEval, TextEval};
 use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
+use crate::output::Output;
 
 // The largest file of truths that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
@@ -139,7 +140,7 @@ trait Evaluation: Serialize {
     fn unscored(&self) -> &[SkippedTruth];
     // Figures that `--min` can test, with their means; `None` if no truth covers the figure.
     fn figures(&self) -> Vec<(String, Option<f64>)>;
-    fn lines(&self, details: bool) -> Vec<String>;
+    fn print(&self, details: bool, output: &Output);
 }
 
 impl TruthArgs {
@@ -186,9 +187,7 @@ impl TruthArgs {
             }
         }
         if output.is_text() {
-            eval.lines(self.details)
-                .iter()
-                .for_each(|line| output.line(line));
+            eval.print(self.details, output);
         } else {
             output.json(eval);
         }
@@ -196,11 +195,7 @@ impl TruthArgs {
         for (name, mean, floor) in &low {
             output.note(&format!("{name} {} is below {floor}", show::share(**mean)));
         }
-        Ok(if eval.scored() == 0 || !low.is_empty() {
-            Exit::Nothing
-        } else {
-            Exit::Done
-        })
+        Ok(Exit::nothing_if(eval.scored() == 0 || !low.is_empty()))
     }
 }
 
@@ -237,20 +232,16 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
 }
 
 fn text_of(file: &Path) -> Result<String, CommandError> {
-    let unreadable = |error: std::io::Error| {
+    let is_too_large =
+        std::fs::metadata(file).is_ok_and(|file| !file.is_file() || file.len() > MAX_BYTES);
+    if is_too_large {
+        let message = format!("not a regular file of at most {MAX_BYTES} bytes");
+        return Err(input_error(file, "limits.bytes", &message).with_next("split it"));
+    }
+    std::fs::read_to_string(file).map_err(|error| {
         input_error(file, "input.unreadable", &error.to_string())
             .with_next("give a truth file, or a folder of them")
-    };
-    let metadata = std::fs::metadata(file).map_err(unreadable)?;
-    if !metadata.is_file() || metadata.len() > MAX_BYTES {
-        return Err(input_error(
-            file,
-            "limits.bytes",
-            &format!("not a regular file of at most {MAX_BYTES} bytes"),
-        )
-        .with_next("split it"));
-    }
-    std::fs::read_to_string(file).map_err(unreadable)
+    })
 }
 
 // `--min` accepts loc_f1, locF1 and loc-f1.

@@ -5,14 +5,15 @@ use stemma_evaluation::question::QuestionTruth;
 use stemma_evaluation::retrieval::{DEPTHS, RetrievalEval, RetrievalMeans, RetrievalRow};
 use stemma_retrieval::RankingStrategy;
 
+use super::show::table_of_numbers;
 use super::{Evaluation, SkippedTruth, TruthArgs};
 use crate::commands::open::open_indexed;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::clean;
-use crate::table::{Align, Table};
+use crate::output::{Output, clean};
+use crate::table::Table;
 
-/// What `eval retrieval` takes.
+/// Arguments of `eval retrieval`.
 #[derive(Debug, clap::Args)]
 pub struct RetrievalArgs {
     #[command(flatten)]
@@ -56,42 +57,34 @@ impl Evaluation for RetrievalEval {
 
     fn figures(&self) -> Vec<(String, Option<f64>)> {
         let all = self.means.first();
-        let at = |name: &str, of: fn(&RetrievalMeans, usize) -> Option<f64>| {
-            DEPTHS
-                .map(|depth| {
-                    (
-                        format!("{name}@{depth}"),
-                        all.and_then(|means| of(means, depth)),
-                    )
-                })
-                .to_vec()
-        };
-        let mut figures = at("hit", |means, depth| means.hit.get(&depth).copied());
-        figures.extend(at("recall", |means, depth| {
-            means.recall.get(&depth).copied()
-        }));
+        let mut figures = Vec::new();
+        for depth in DEPTHS {
+            let hit = all.and_then(|means| means.hit.get(&depth).copied());
+            figures.push((format!("hit@{depth}"), hit));
+        }
+        for depth in DEPTHS {
+            let recall = all.and_then(|means| means.recall.get(&depth).copied());
+            figures.push((format!("recall@{depth}"), recall));
+        }
         figures.push(("mrr".into(), all.map(|means| means.mrr)));
         figures.push(("document".into(), all.map(|means| means.document)));
         figures
     }
 
-    fn lines(&self, details: bool) -> Vec<String> {
-        let mut lines = if details {
-            self.questions.iter().map(line).collect()
-        } else {
-            Vec::new()
-        };
-        if !self.means.is_empty() {
-            lines.extend(table(&self.means).lines());
+    fn print(&self, details: bool, output: &Output) {
+        if details {
+            self.questions
+                .iter()
+                .for_each(|row| output.line(&line(row)));
         }
-        lines
+        if !self.means.is_empty() {
+            table(&self.means).print(output);
+        }
     }
 }
 
 fn table(means: &[RetrievalMeans]) -> Table {
-    let mut columns = vec![(Align::Left, 40)];
-    columns.resize(16, (Align::Right, 0));
-    let mut table = Table::new(&columns);
+    let mut table = table_of_numbers(16);
     let last = ["mrr", "doc", "p50 ms", "p95 ms"].map(str::to_owned);
     table.row(
         ["questions".to_owned(), "n".into()]

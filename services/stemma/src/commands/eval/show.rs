@@ -5,9 +5,9 @@ use stemma_evaluation::{StructureMeans, StructureRow};
 
 use super::{Evaluation, MetadataEval, SkippedTruth, StructureEval, TextEval};
 use crate::output::{Output, clean};
-use crate::table::{Align, Table};
+use crate::table::{Column, Table};
 
-// Rows of a list of details that are shown for one document.
+// Lines of details shown for one document.
 const MAX_DETAILS: usize = 40;
 
 /// `0.97`, or `–` without a value.
@@ -15,17 +15,18 @@ pub fn share(value: Option<f64>) -> String {
     value.map_or_else(|| "–".into(), |value| format!("{value:.2}"))
 }
 
-/// Says which truths were left out, and why.
+/// Lists truths that were not scored, with reasons.
 pub fn note_unscored(unscored: &[SkippedTruth], output: &Output) {
     for SkippedTruth { doc, reason } in unscored {
         output.note(&format!("not scored: {} ({})", clean(doc), clean(reason)));
     }
 }
 
-fn numbers(columns: usize) -> Table {
-    let mut all = vec![(Align::Left, 46)];
-    all.resize(columns, (Align::Right, 0));
-    Table::new(&all)
+/// A table with names in its first column and numbers in the others.
+pub fn table_of_numbers(columns: usize) -> Table {
+    let mut all = vec![Column::Text];
+    all.resize(columns, Column::Right);
+    Table::new(all)
 }
 
 impl Evaluation for StructureEval {
@@ -45,10 +46,13 @@ impl Evaluation for StructureEval {
             .collect()
     }
 
-    fn lines(&self, details: bool) -> Vec<String> {
-        let mut table = numbers(16);
+    fn print(&self, details: bool, output: &Output) {
+        if self.documents.is_empty() {
+            return;
+        }
+        let mut table = table_of_numbers(16);
         let head = "document truth found match P R F1 page= page±1 locF1 level ancest parent cover bad out";
-        table.row(head.split(' ').map(Into::into));
+        table.row(head.split(' '));
         for row in &self.documents {
             let score = &row.score;
             let counts = [score.truth, score.actual, score.matched].map(|count| count.to_string());
@@ -64,34 +68,26 @@ impl Evaluation for StructureEval {
             );
         }
         for means in &self.means {
-            let rows = || {
-                self.documents
-                    .iter()
-                    .filter(|row| means.set == "all" || row.source == means.set)
-            };
-            let sum =
-                |field: fn(&StructureRow) -> usize| rows().map(field).sum::<usize>().to_string();
-            let counts = [
-                sum(|row| row.score.truth),
-                sum(|row| row.score.actual),
-                sum(|row| row.score.matched),
-            ];
+            let mut counts = [0; 3];
+            for row in &self.documents {
+                if means.set == "all" || row.source == means.set {
+                    counts[0] += row.score.truth;
+                    counts[1] += row.score.actual;
+                    counts[2] += row.score.matched;
+                }
+            }
+            let counts = counts.map(|count| count.to_string());
             let shares = figures_of(means).map(|(_, value)| share(value));
             let last = [means.faults, means.outside].map(|count| count.to_string());
             let name = format!("mean of {} ({})", means.set, means.documents);
             table.row([name].into_iter().chain(counts).chain(shares).chain(last));
         }
-        let mut lines = if self.documents.is_empty() {
-            Vec::new()
-        } else {
-            table.lines()
-        };
+        table.print(output);
         if details {
             self.documents
                 .iter()
-                .for_each(|row| details_of(row, &mut lines));
+                .for_each(|row| print_details(row, output));
         }
-        lines
     }
 }
 
@@ -110,7 +106,7 @@ fn figures_of(means: &StructureMeans) -> [(&'static str, Option<f64>); 10] {
     ]
 }
 
-fn details_of(row: &StructureRow, lines: &mut Vec<String>) {
+fn print_details(row: &StructureRow, output: &Output) {
     let mut list = Vec::new();
     let score = &row.score;
     list.extend(
@@ -144,15 +140,14 @@ fn details_of(row: &StructureRow, lines: &mut Vec<String>) {
             .map(|(fault, count)| format!("fault   {count:>9}  {}", fault.replace('_', " "))),
     );
     if !list.is_empty() {
-        lines.extend([String::new(), clean(&row.doc)]);
+        output.line("");
+        output.line(&clean(&row.doc));
+        list.iter()
+            .take(MAX_DETAILS)
+            .for_each(|line| output.line(&format!("  {line}")));
         let more = list.len().saturating_sub(MAX_DETAILS);
-        lines.extend(
-            list.into_iter()
-                .take(MAX_DETAILS)
-                .map(|line| format!("  {line}")),
-        );
         if more > 0 {
-            lines.push(format!("  {more} more; all with --json"));
+            output.line(&format!("  {more} more; all with --json"));
         }
     }
 }
@@ -183,33 +178,32 @@ impl Evaluation for TextEval {
         .into()
     }
 
-    fn lines(&self, details: bool) -> Vec<String> {
-        let mut table = numbers(6);
-        table.row(
-            "document pages words ordered numbers characters"
-                .split(' ')
-                .map(Into::into),
-        );
-        let mut row = |name: String, pages: usize, score: &TextScore| {
+    fn print(&self, details: bool, output: &Output) {
+        if self.pages == 0 {
+            return;
+        }
+        let mut table = table_of_numbers(6);
+        table.row("document pages words ordered numbers characters".split(' '));
+        let documents = self
+            .documents
+            .iter()
+            .map(|document| (document.doc.as_str(), document.pages.len(), &document.score));
+        for (name, pages, score) in
+            documents.chain([("mean of all pages", self.pages, &self.means)])
+        {
             let shares = [score.words, score.ordered, score.numbers, score.characters]
                 .map(|value| format!("{value:.4}"));
-            table.row([name, pages.to_string()].into_iter().chain(shares));
-        };
-        self.documents
-            .iter()
-            .for_each(|document| row(document.doc.clone(), document.pages.len(), &document.score));
-        row("mean of all pages".into(), self.pages, &self.means);
-        let mut lines = if self.pages == 0 {
-            Vec::new()
-        } else {
-            table.lines()
-        };
-        if self.pages > 0 {
-            lines.push(format!(
-                "{:.1} % of pages have words below 0.9",
-                100.0 * self.weak_pages
-            ));
+            table.row(
+                [name.to_owned(), pages.to_string()]
+                    .into_iter()
+                    .chain(shares),
+            );
         }
+        table.print(output);
+        output.line(&format!(
+            "{:.1} % of pages have words below 0.9",
+            100.0 * self.weak_pages
+        ));
         if details {
             let pages = self
                 .documents
@@ -217,19 +211,16 @@ impl Evaluation for TextEval {
                 .flat_map(|document| document.pages.iter().map(|page| (&document.doc, page)));
             let mut worst: Vec<_> = pages.collect();
             worst.sort_by(|(_, a), (_, b)| a.score.words.total_cmp(&b.score.words));
-            lines.extend(worst.iter().take(MAX_DETAILS).map(
-                |(doc, page): &(&String, &stemma_evaluation::PageScore)| {
-                    format!(
-                        "  {:.3} words {:.3} ordered  {} p {}",
-                        page.score.words,
-                        page.score.ordered,
-                        clean(doc),
-                        page.page
-                    )
-                },
-            ));
+            for (doc, page) in worst.iter().take(MAX_DETAILS) {
+                output.line(&format!(
+                    "  {:.3} words {:.3} ordered  {} p {}",
+                    page.score.words,
+                    page.score.ordered,
+                    clean(doc),
+                    page.page
+                ));
+            }
         }
-        lines
     }
 }
 
@@ -251,13 +242,9 @@ impl Evaluation for MetadataEval {
         facts.chain([("mean".to_string(), mean)]).collect()
     }
 
-    fn lines(&self, details: bool) -> Vec<String> {
-        let mut table = numbers(7);
-        table.row(
-            "fact judged right wrong missing invented score"
-                .split(' ')
-                .map(Into::into),
-        );
+    fn print(&self, details: bool, output: &Output) {
+        let mut table = table_of_numbers(7);
+        table.row("fact judged right wrong missing invented score".split(' '));
         for row in &self.facts {
             let counts = [row.judged, row.right, row.wrong, row.missing, row.invented]
                 .map(|count| count.to_string());
@@ -268,30 +255,23 @@ impl Evaluation for MetadataEval {
                     .chain([format!("{:.3}", row.score)]),
             );
         }
-        let mut lines = if self.facts.is_empty() {
-            Vec::new()
-        } else {
-            table.lines()
-        };
         if !self.facts.is_empty() {
-            lines.push(format!(
+            table.print(output);
+            output.line(&format!(
                 "mean {:.3} over {} documents",
                 self.mean, self.documents
             ));
         }
-        if details {
-            lines.extend(self.mistakes.iter().map(|mistake| {
-                let fact = &mistake.fact;
-                format!(
-                    "  {}  {}: found {}, expected {}",
-                    clean(&mistake.doc),
-                    fact.fact,
-                    fact_values(&fact.actual),
-                    fact_values(&fact.expected)
-                )
-            }));
+        for mistake in self.mistakes.iter().filter(|_| details) {
+            let fact = &mistake.fact;
+            output.line(&format!(
+                "  {}  {}: found {}, expected {}",
+                clean(&mistake.doc),
+                fact.fact,
+                fact_values(&fact.actual),
+                fact_values(&fact.expected)
+            ));
         }
-        lines
     }
 }
 

@@ -22,16 +22,17 @@ use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
 use stemma_retrieval::index::snapshot::SnapshotUpload;
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::open::sync_index;
 use crate::context::Context;
 use crate::cost::BudgetArgs;
 use crate::error::{CommandError, Exit};
 use crate::table::{counted, thousands};
 
-// How often a builder that follows looks for new trees.
+// How often `--follow` looks for new trees.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-// Replicas index newer trees themselves, so frequent snapshots would save little.
-const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(60);
-// Change records can arrive late, so every so many polls the whole catalog is read.
+// Shortest time between two updates. Readers index newer trees themselves, so more snapshots would save them little.
+const UPDATE_INTERVAL: Duration = Duration::from_secs(60);
+// Every so many polls, once a minute, all change records are read: a poll misses records that arrive late.
 const POLLS_PER_FULL_SCAN: u32 = 30;
 
 /// Build, show or verify the search index.
@@ -131,44 +132,6 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
     }
 }
 
-/// Updates the index and reports progress if that takes long.
-pub async fn sync_index(
-    corpus: &LocalIndex,
-    catalog: &Catalog,
-    context: &Context,
-) -> Result<SyncReport, CommandError> {
-    let began = Instant::now();
-    let on_progress = |remaining: usize| {
-        if remaining > 0 {
-            context.output.note(&format!(
-                "index: {} left · {} s",
-                thousands_of(remaining),
-                began.elapsed().as_secs()
-            ));
-        }
-    };
-    Ok(corpus.sync(catalog, &on_progress).await?)
-}
-
-/// Updates the index after an ingest. Errors are only noted, because the next search tries again.
-pub async fn sync_after_ingest(env: &Env, blobs: &Arc<dyn Blobs>, context: &Context) {
-    let collection_cache = CollectionCache::new(
-        env.clone(),
-        &context.cache_dir(),
-        blobs,
-        &context.collection,
-    );
-    let synced = async {
-        let catalog = Catalog::load(blobs.as_ref(), &context.collection).await?;
-        sync_index(collection_cache.index(), &catalog, context).await
-    };
-    if let Err(error) = synced.await {
-        context
-            .output
-            .note(&format!("could not update the index: {error}"));
-    }
-}
-
 struct IndexBuilder<'a> {
     env: Env,
     blobs: Arc<dyn Blobs>,
@@ -184,7 +147,7 @@ impl IndexBuilder<'_> {
         Ok(Exit::Done)
     }
 
-    // Says how it is until `stop`, as the services do.
+    // Serves health and metrics until `stop`, as the services do.
     async fn serve_health(
         &self,
         listen: SocketAddr,
@@ -218,7 +181,7 @@ impl IndexBuilder<'_> {
         let mut last = None::<Instant>;
         let mut looks = 0;
         while !stop.is_cancelled() {
-            if changed && last.is_none_or(|last| last.elapsed() >= SNAPSHOT_INTERVAL) {
+            if changed && last.is_none_or(|last| last.elapsed() >= UPDATE_INTERVAL) {
                 changed = !self.build_step(&catalog).await?;
                 last = Some(Instant::now());
             }
@@ -245,17 +208,16 @@ impl IndexBuilder<'_> {
     async fn build_step(&self, catalog: &Catalog) -> Result<bool, CommandError> {
         let began = Instant::now();
         let report = if self.to_store {
-            let on_progress = |remaining: usize| {
-                self.context
-                    .output
-                    .note(&format!("index: {} left", thousands_of(remaining)));
-            };
             build(
                 &self.env,
                 self.blobs.as_ref(),
                 self.corpus,
                 catalog,
-                &on_progress,
+                &|remaining: usize| {
+                    self.context
+                        .output
+                        .note(&format!("index: {} left", thousands(remaining)));
+                },
             )
             .await?
         } else {
@@ -292,7 +254,7 @@ impl IndexBuilder<'_> {
                 "{} indexed, {} removed, {} entries, {seconds:.1} s",
                 counted(sync_report.indexed, "document"),
                 sync_report.removed,
-                thousands_of(usize::try_from(sync_report.entries).unwrap_or(usize::MAX))
+                thousands(sync_report.entries)
             );
             if sync_report.fetched_bytes > 0 {
                 line.push_str(&format!(
@@ -402,11 +364,7 @@ async fn status(
     } else {
         context.output.json(&view);
     }
-    Ok(if edition.is_some() {
-        Exit::Done
-    } else {
-        Exit::Nothing
-    })
+    Ok(Exit::nothing_if(edition.is_none()))
 }
 
 async fn verify(
@@ -462,8 +420,4 @@ async fn verify(
 
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
-}
-
-fn thousands_of(number: usize) -> String {
-    thousands(u32::try_from(number).unwrap_or(u32::MAX))
 }

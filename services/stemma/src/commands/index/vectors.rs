@@ -11,11 +11,11 @@ use stemma_retrieval::embedding::budget::{BUDGET_EXHAUSTED, EmbeddingBudget};
 use stemma_retrieval::embedding::embed::{EmbedEstimate, EmbedOutcome, EmbedReport};
 use stemma_retrieval::embedding::{EmbeddingError, SemanticRouter};
 
-use super::thousands_of;
 use crate::context::Context;
 use crate::cost::{BudgetArgs, money};
+use crate::embeddings::EmbeddingClient;
 use crate::error::{CommandError, Exit};
-use crate::table::counted;
+use crate::table::{counted, thousands};
 
 // Interval of progress notes.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
@@ -30,14 +30,9 @@ pub(super) async fn run(
     let env = Env::system();
     let config = context.config()?;
     let embeddings = &config.embeddings;
-    let model_client = embeddings.client(&env, &config.servers.limiter(&env)?, "vectors")?;
-    let Some(meaning) = embeddings.semantic_router(
-        &model_client,
-        &env,
-        blobs,
-        &context.collection,
-        &context.cache_dir(),
-    ) else {
+    let limiter = config.servers.limiter(&env)?;
+    let client = EmbeddingClient::new(embeddings, context.cache_dir(), &env, &limiter, "vectors")?;
+    let Some(router) = client.router(blobs, &context.collection) else {
         return Err(CommandError::new(
             "config.no_embeddings",
             "no embedding endpoint is configured",
@@ -48,7 +43,7 @@ pub(super) async fn run(
     };
     let reader = Archive::open(Arc::clone(blobs), context.collection.clone()).await?;
     if estimate {
-        show_estimate(&meaning.estimate(reader.catalog(), &reader).await?, context);
+        show_estimate(&router.estimate(reader.catalog(), &reader).await?, context);
         return Ok(Exit::Done);
     }
     budget.check_vectors(embeddings)?;
@@ -56,36 +51,35 @@ pub(super) async fn run(
         Some(budget) => Box::new(EmbeddingBudget::new(budget)),
         None => Box::new(UnlimitedBudget),
     };
-    embed(&meaning, &reader, spend_limit.as_ref(), context).await
+    embed(&router, &reader, spend_limit.as_ref(), context).await
 }
 
 async fn embed(
-    meaning: &SemanticRouter,
+    router: &SemanticRouter,
     reader: &Archive,
     budget: &dyn CallBudget,
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let began = Instant::now();
     let last_note = std::sync::Mutex::new(began);
-    let on_progress = |report: &EmbedReport| {
-        let mut last_note = last_note
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if last_note.elapsed() >= PROGRESS_INTERVAL {
-            *last_note = Instant::now();
-            let remaining = thousands_of(report.remaining);
-            let seconds = began.elapsed().as_secs();
-            context.output.note(&format!(
-                "vectors: {remaining} left · {} · {seconds} s",
-                usage_line(report)
-            ));
-        }
-    };
     let Some(EmbedOutcome {
         report,
         error: stopped,
-    }) = meaning
-        .sync(reader.catalog(), reader, budget, &on_progress)
+    }) = router
+        .sync(reader.catalog(), reader, budget, &|report: &EmbedReport| {
+            let mut last_note = last_note
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            if last_note.elapsed() >= PROGRESS_INTERVAL {
+                *last_note = Instant::now();
+                let remaining = thousands(report.remaining);
+                let seconds = began.elapsed().as_secs();
+                context.output.note(&format!(
+                    "vectors: {remaining} left · {} · {seconds} s",
+                    usage_line(report)
+                ));
+            }
+        })
         .await?
     else {
         return Err(CommandError::new(
@@ -116,7 +110,7 @@ fn show(report: &EmbedReport, context: &Context) {
     }
     let sent = counted(report.sent, "section");
     let reused = report.reused;
-    let vectors = thousands_of(report.vectors);
+    let vectors = thousands(report.vectors);
     let entered = documents(report.documents);
     let line = format!(
         "{entered} indexed: {sent} embedded, {reused} reused · {} · {vectors} vectors in total",
@@ -136,7 +130,7 @@ fn show_estimate(estimate: &EmbedEstimate, context: &Context) {
     };
     let documents = documents(estimate.documents);
     let sections = counted(estimate.sections, "section");
-    let tokens = thousands_of(usize::try_from(estimate.tokens).unwrap_or(usize::MAX));
+    let tokens = thousands(estimate.tokens);
     context.output.line(&format!(
         "estimate {documents} · {sections} · ~{tokens} tokens · {paid}"
     ));
@@ -144,8 +138,8 @@ fn show_estimate(estimate: &EmbedEstimate, context: &Context) {
 
 // `3 calls · 1,200 tokens · $0.0001`.
 fn usage_line(report: &EmbedReport) -> String {
-    let calls = counted(report.calls as usize, "call");
-    let tokens = thousands_of(usize::try_from(report.tokens).unwrap_or(usize::MAX));
+    let calls = counted(report.calls, "call");
+    let tokens = thousands(report.tokens);
     let price = report
         .nanodollars
         .map(|nanodollars| format!(" · {}", money(nanodollars as f64 / 1e9)));

@@ -1,20 +1,20 @@
 //! Reads the files of an ingest: digests, copies, and documents whose files are gone.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use serde::Serialize;
 use stemma_archive::Archive;
-use stemma_document::{Digest, Origin};
+use stemma_document::Digest;
 use stemma_engine::FailureRecord;
 use stemma_pipeline::Submission;
 use stemma_pipeline::sources::{file_path, file_uri};
 
 use crate::discover::{DiscoveredFile, Discovery, digest};
 use crate::error::CommandError;
-use crate::submission::StatedFacts;
+use crate::submission::{StatedFacts, content_submission};
 
-/// What is submitted, and what was learned on the way.
+/// The documents of an ingest, and what was found while reading them.
 pub struct IngestBatch {
     pub submissions: Vec<Submission>,
     pub unreadable: Vec<FailedDocument>,
@@ -154,30 +154,14 @@ pub async fn read_files(
 }
 
 fn read_file(input: &DiscoveredFile, max_bytes: u64) -> Result<Submission, FailedDocument> {
-    let name = input
-        .relative_path
-        .rsplit('/')
-        .next()
-        .unwrap_or(&input.relative_path)
-        .to_string();
-    let uri = file_uri(&input.absolute_path);
     let path = input.relative_path.clone();
-    let stated = BTreeMap::new();
-    let retry_failed = false;
     match digest(&input.absolute_path, max_bytes) {
-        Ok((source, size_bytes)) => {
-            let origin = Origin::Content;
-            Ok(Submission {
-                uri,
-                name,
-                path,
-                source,
-                origin,
-                size_bytes,
-                stated,
-                retry_failed,
-            })
-        }
+        Ok((source, size_bytes)) => Ok(content_submission(
+            file_uri(&input.absolute_path),
+            path,
+            source,
+            size_bytes,
+        )),
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => Err(FailedDocument {
             path,
             code: "limits.bytes".into(),

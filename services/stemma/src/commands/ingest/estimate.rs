@@ -1,7 +1,7 @@
 //! Estimates the cost of an ingest from the texts, without calling a model.
 //!
-//! Prompts contain the text about once. How often pages are sent again, and how many calls are made, depends on how
-//! much the rules find. An estimate is therefore a range, from the lowest to the highest measured value.
+//! How many calls are made and how often a page is sent again depends on how much the rules find. An estimate is
+//! therefore a range, from the lowest to the highest measured rate.
 
 use futures::stream::{self, StreamExt};
 use serde::Serialize;
@@ -20,29 +20,30 @@ use crate::table::thousands;
 // Lines of a text without pages that count as one page.
 const LINES_PER_PAGE: u64 = 50;
 
-// What a document is estimated to need: at least and at most.
+// The lowest and the highest measured rate of each kind of usage.
 struct UsageRates {
+    // Per page.
     calls: (f64, f64),
-    // Tokens of prompts per token of text.
+    // Prompt tokens per token of text.
     prompt: (f64, f64),
-    // Tokens of replies per page.
+    // Reply tokens per page.
     output: (f64, f64),
 }
 
-// With `auto`, rules find most of the structure; the model writes summaries and resolves doubtful cases. Measured.
+// With `auto`, rules find most of the structure; the model writes summaries and resolves doubtful cases.
 const AUTO: UsageRates = UsageRates {
     calls: (0.08, 0.25),
     prompt: (0.85, 1.15),
     output: (25.0, 80.0),
 };
-// With `llm`, every page and section needs a call. Measured.
+// With `llm`, the model reads every page and judges every section.
 const LLM: UsageRates = UsageRates {
     calls: (0.5, 1.8),
     prompt: (1.6, 3.6),
     output: (40.0, 140.0),
 };
 
-/// At least, about, and at most.
+/// A value with its bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct EstimateRange {
     low: f64,
@@ -61,12 +62,12 @@ impl EstimateRange {
     }
 }
 
-/// What an ingest would cost.
+/// The estimated cost of an ingest.
 #[derive(Debug, Default, Serialize)]
 pub struct IngestEstimate {
     pages: u64,
     text_tokens: u64,
-    // Documents that could not be read.
+    // Number of documents that could not be read.
     unreadable: u64,
     calls: Option<EstimateRange>,
     prompt_tokens: Option<EstimateRange>,
@@ -103,7 +104,7 @@ impl IngestEstimate {
         Ok(estimate)
     }
 
-    // Adds what models would be asked.
+    // Adds the usage of models.
     fn add_model_calls(&mut self, config: &Config, settings: &RunSettings) {
         let Some(model) = &settings.model else { return };
         let needs = if settings.structure == StructureMode::Llm {
@@ -158,7 +159,7 @@ impl IngestEstimate {
 }
 
 fn rounded(number: f64) -> String {
-    thousands(number.round() as u32)
+    thousands(number.round() as u64)
 }
 
 // If two models are used, all tokens are charged at the higher price: an upper bound.

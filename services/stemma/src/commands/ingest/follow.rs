@@ -12,7 +12,7 @@ use super::progress::{self, IngestProgress};
 use super::summary::{IngestEnd, IngestTally};
 use crate::context::Context;
 
-/// What is followed: the coordinator may take up what an interrupted job left as well.
+/// The job to follow. The coordinator may also resume interrupted jobs; their events are ignored.
 pub struct FollowTarget<'a> {
     pub job: &'a JobId,
     pub max_failed: Option<MaxFailed>,

@@ -14,9 +14,9 @@ use clap::Args;
 use stemma_archive::Archive;
 use stemma_boot::shutdown;
 use stemma_coordinator::SubmitRequest;
-use stemma_engine::flow::{JobOptions, MaxFailed};
+use stemma_engine::blobs::Blobs;
+use stemma_engine::flow::JobOptions;
 use stemma_engine::{Env, Priority};
-use stemma_pipeline::OnModelFailure;
 use tokio::sync::mpsc;
 
 use self::collect::{IngestBatch, read_files};
@@ -24,18 +24,16 @@ use self::estimate::IngestEstimate;
 use self::follow::{FollowTarget, follow};
 use self::progress::IngestProgress;
 use self::summary::{IngestEnd, IngestSummary, IngestTally};
-use crate::commands::index;
 use crate::commands::jobs::submit::{self, SubmitArgs};
-use crate::config::no_model;
+use crate::commands::open::sync_index_after_ingest;
+use crate::commands::tree;
 use crate::context::Context;
-use crate::cost::{BudgetArgs, PriceList, job_usage};
-use crate::discover::discover;
+use crate::cost::{PriceList, job_usage};
 use crate::embedded::EmbeddedServices;
 use crate::error::{CommandError, Exit};
 use crate::model_clients::preflight;
-use crate::models::on_model_failure;
 use crate::output::clean;
-use crate::submission::{discover_error, label, sidecars};
+use crate::submission::{SubmitOptions, find_files, label, sidecars};
 
 /// Ingest files as section trees.
 #[derive(Debug, Args)]
@@ -66,14 +64,8 @@ pub struct IngestArgs {
     /// Password for encrypted documents. Never stored.
     #[arg(long, value_name = "PASSWORD")]
     pub password: Option<String>,
-    /// Stop if more documents than this fail: a number, or a share such as `2%`.
-    #[arg(long, value_name = "N|P%")]
-    pub max_failed: Option<MaxFailed>,
     #[command(flatten)]
-    pub budget: BudgetArgs,
-    /// If the model fails: fail the document, leave a gap, or use rules (offline).
-    #[arg(long, value_name = "fail|gap|offline", value_parser = on_model_failure)]
-    pub on_model_failure: Option<OnModelFailure>,
+    pub options: SubmitOptions,
     /// Documents processed at once [default: one per core].
     #[arg(long, value_name = "N")]
     pub jobs: Option<u16>,
@@ -82,24 +74,14 @@ pub struct IngestArgs {
     pub show_trees: bool,
 }
 
-/// Ingests, and answers with what became of each document.
 pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandError> {
     if context.config()?.servers.is_cluster() {
         return run_on_cluster(args, context).await;
     }
     let stop = shutdown::listen();
-    let mut config = context.config()?.clone();
+    let (mut config, settings) = args.options.settings(context)?;
     config.local.concurrency = args.jobs.unwrap_or(config.local.concurrency);
-    config.model.settings.on_failure = args
-        .on_model_failure
-        .unwrap_or(config.model.settings.on_failure);
-    let settings = config.job_settings()?;
-    if settings.model.is_some() && !config.model.is_configured() {
-        return Err(no_model("model.base_url"));
-    }
-    args.budget.check(&config, &settings)?;
-    let discovery =
-        discover(&args.paths, context.store.folder()).map_err(|error| discover_error(&error))?;
+    let discovery = find_files(&args.paths, context)?;
     if discovery.files.is_empty() {
         return Err(
             CommandError::new("input.nothing", "no .pdf, .md or .txt file found")
@@ -118,70 +100,94 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     }
     preflight(&config, &settings, &env, &context.output).await?;
     let store = context.open_writable_store(&env, "ingest").await?;
+    let blobs = &store.ports.blobs;
     batch.find_duplicates_and_removed(
-        &Archive::open(Arc::clone(&store.ports.blobs), context.collection.clone()).await?,
+        &Archive::open(Arc::clone(blobs), context.collection.clone()).await?,
     );
     let (sender, events) = mpsc::unbounded_channel();
     // Sending fails only while the services stop, when nobody needs the event any more.
     let observer = Arc::new(move |event| drop(sender.send(event)));
     let services =
         EmbeddedServices::start(&env, &store.ports, &config, args.password.clone(), observer)?;
-    let class = if batch.submissions.len() == 1 {
-        Priority::Interactive
-    } else {
-        Priority::Bulk
-    };
-    let terms = JobOptions {
-        label: label(&args.paths),
-        budget: args.budget.budget(),
-        ..JobOptions::default()
-    };
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
-        class,
-        terms,
+        class: if batch.submissions.len() == 1 {
+            Priority::Interactive
+        } else {
+            Priority::Bulk
+        },
+        terms: JobOptions {
+            // Checked here, because files that cannot be read count as failed and are not part of the job.
+            max_failed: None,
+            ..args.options.job_options(label(&args.paths))
+        },
     };
     let began = Instant::now();
     let manifest =
         stemma_coordinator::submit(&env, &store.ports, order, &batch.submissions).await?;
     let progress = IngestProgress::new(context, manifest.entries);
-    let keep = args.show_trees || !context.output.is_text();
-    let mut tally = IngestTally::new(&batch.unreadable, keep);
-    let blobs = store.ports.blobs.as_ref();
-    let followed = FollowTarget {
+    let keep_entries = args.show_trees || !context.output.is_text();
+    let mut tally = IngestTally::new(&batch.unreadable, keep_entries);
+    let target = FollowTarget {
         job: &manifest.job,
-        max_failed: args.max_failed,
+        max_failed: args.options.max_failed,
     };
-    let how = follow(
-        events, &stop, &mut tally, &progress, blobs, context, &followed,
+    let end = follow(
+        events,
+        &stop,
+        &mut tally,
+        &progress,
+        blobs.as_ref(),
+        context,
+        &target,
     )
     .await;
     services.stop().await;
     progress.clear();
-    if how == IngestEnd::Finished {
-        index::sync_after_ingest(&env, &store.ports.blobs, context).await;
+    if end == IngestEnd::Finished {
+        sync_index_after_ingest(&env, blobs, context).await;
     }
-    let prices = PriceList::from_config(&config);
     let usage = job_usage(
-        blobs,
+        blobs.as_ref(),
         &context.collection,
-        &prices,
+        &PriceList::from_config(&config),
         &manifest.job,
         manifest.submitted_ms,
     )
     .await?;
-    let seconds = began.elapsed().as_secs_f64();
     let summary = IngestSummary {
         job: manifest.job,
         batch: &batch,
         tally,
-        end: how,
-        seconds,
+        end,
+        seconds: began.elapsed().as_secs_f64(),
         usage,
     };
-    summary.show(context).await?;
+    show(&summary, blobs, context).await?;
     Ok(summary.exit())
+}
+
+async fn show(
+    summary: &IngestSummary<'_>,
+    blobs: &Arc<dyn Blobs>,
+    context: &Context,
+) -> Result<(), CommandError> {
+    summary.show(context);
+    if !context.output.is_text() {
+        return Ok(());
+    }
+    if summary.tally.entries().next().is_some() {
+        let archive = Archive::open(Arc::clone(blobs), context.collection.clone()).await?;
+        // One document is shown in full, more of them as a summary.
+        let depth = (summary.tally.created() > 1).then_some(1);
+        for entry in summary.tally.entries() {
+            context.output.line("");
+            tree::show(&archive, entry, depth, &context.output).await?;
+        }
+    }
+    summary.show_next_steps(&context.output);
+    Ok(())
 }
 
 // With a cluster, its workers do the work, as for `stemma submit --wait`.
@@ -199,25 +205,13 @@ async fn run_on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, Com
         )
         .with_next("remove the option, or unset broker.url"));
     }
-    let IngestArgs {
-        paths: sources,
-        max_failed,
-        rerun_failed,
-        budget,
-        on_model_failure,
-        ..
-    } = args;
-    let interactive = matches!(sources.as_slice(), [one] if one.is_file());
-    let job = None;
     let submit = SubmitArgs {
-        sources,
+        interactive: matches!(args.paths.as_slice(), [one] if one.is_file()),
+        sources: args.paths,
         wait: true,
-        job,
-        max_failed,
-        budget,
-        interactive,
-        rerun_failed,
-        on_model_failure,
+        job: None,
+        options: args.options,
+        rerun_failed: args.rerun_failed,
     };
     submit::run(submit, context).await
 }

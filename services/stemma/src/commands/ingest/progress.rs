@@ -9,7 +9,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::summary::IngestTally;
 use crate::context::Context;
 
-/// How often the view is brought up to date.
 pub const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 // Without a terminal, one line per interval keeps logs of long runs short.
 const LINE_INTERVAL: Duration = Duration::from_secs(15);
@@ -24,7 +23,7 @@ pub struct IngestProgress<'a> {
 }
 
 impl<'a> IngestProgress<'a> {
-    /// A view of `total` documents.
+    /// The progress of `total` documents.
     pub fn new(context: &'a Context, total: u64) -> Self {
         let terminal = std::io::stderr().is_terminal() && context.output.quiet == 0;
         let bar = terminal.then(|| {
@@ -45,7 +44,7 @@ impl<'a> IngestProgress<'a> {
         }
     }
 
-    /// Brings the view up to date.
+    /// Updates the bar, or prints a line if it is time for one.
     pub fn show(&self, tally: &IngestTally) {
         match &self.bar {
             Some(bar) => {
@@ -67,10 +66,9 @@ impl<'a> IngestProgress<'a> {
 
     fn message(&self, tally: &IngestTally) -> String {
         let rate = tally.pages() as f64 / self.began.elapsed().as_secs_f64().max(0.001);
-        let gaps = tally.with_gaps();
         format!(
             "{} with warnings, {} failed   pages {} ({rate:.0}/s)",
-            gaps,
+            tally.with_gaps(),
             tally.failed(),
             tally.pages()
         )

@@ -11,11 +11,10 @@ use stemma_engine::jobs::PauseReason;
 use stemma_engine::message::RunOutcome;
 
 use super::collect::{FailedDocument, IngestBatch};
-use crate::commands::tree;
 use crate::context::Context;
 use crate::cost::ModelUsage;
-use crate::error::{CommandError, Exit};
-use crate::output::clean;
+use crate::error::Exit;
+use crate::output::{Output, clean};
 use crate::table::counted;
 
 // `stemma failures` and JSON list all of them.
@@ -64,12 +63,11 @@ pub struct IngestTally {
 }
 
 impl IngestTally {
-    /// Files that could not even be read have failed before anything began. `keep` says whether what ended is shown one
-    /// by one.
-    pub fn new(unreadable: &[FailedDocument], keep: bool) -> Self {
+    /// Starts with the files that could not be read, as failures. `keep_entries`: for a list of all finished documents.
+    pub fn new(unreadable: &[FailedDocument], keep_entries: bool) -> Self {
         Self {
             failures: unreadable.to_vec(),
-            entries: keep.then(Vec::new),
+            entries: keep_entries.then(Vec::new),
             ..Self::default()
         }
     }
@@ -87,12 +85,12 @@ impl IngestTally {
         self.with_gaps
     }
 
-    /// Pages of the trees that were made.
+    /// Pages of the new trees.
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Notes an ending. `input` is what was claimed, or what was submitted where nothing was.
+    /// Counts a finished document. `input` is its claimed version, or its submission if none was claimed.
     pub async fn record_end(
         &mut self,
         blobs: &dyn Blobs,
@@ -157,10 +155,7 @@ impl IngestTally {
     // `  no answer from the model: summaries in 2 documents (14 sections have none), description in 1 document`.
     fn without_answers(&self) -> String {
         let open_parts = UNANSWERED.iter().filter_map(|(code, what)| {
-            let documents = counted(
-                usize::try_from(*self.unanswered.get(*code)?).unwrap_or(usize::MAX),
-                "document",
-            );
+            let documents = counted(*self.unanswered.get(*code)?, "document");
             let none = match (*code, self.unsummarized) {
                 ("model.summary_failed", 1..) => {
                     format!(" ({} sections have none)", self.unsummarized)
@@ -175,13 +170,18 @@ impl IngestTally {
         )
     }
 
-    // Documents that were made anew.
-    fn created(&self) -> u64 {
+    /// Documents with a new tree.
+    pub fn created(&self) -> u64 {
         self.done + self.with_gaps
+    }
+
+    /// Finished documents, if they were kept.
+    pub fn entries(&self) -> impl Iterator<Item = &CatalogEntry> {
+        self.entries.iter().flatten()
     }
 }
 
-// A tree that was just published; `None` only where it vanished meanwhile.
+// The tree of a finished document; `None` only if it was removed meanwhile.
 async fn published(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -218,7 +218,7 @@ pub struct IngestSummary<'a> {
     pub tally: IngestTally,
     pub end: IngestEnd,
     pub seconds: f64,
-    /// What models were paid for it.
+    /// Model calls and their cost.
     pub usage: ModelUsage,
 }
 
@@ -235,34 +235,23 @@ impl IngestSummary<'_> {
         }
     }
 
-    pub async fn show(&self, context: &Context) -> Result<(), CommandError> {
+    /// Prints counts and failures.
+    pub fn show(&self, context: &Context) {
         if self.tally.without_model > 0 {
             context.output.note(&self.without_model());
         }
-        if !context.output.is_text() {
+        if context.output.is_text() {
+            self.lines(context)
+                .iter()
+                .for_each(|line| context.output.line(line));
+            list_skipped(self.batch, context);
+        } else {
             context.output.json(&self.object(context));
-            return Ok(());
         }
-        self.lines(context)
-            .iter()
-            .for_each(|line| context.output.line(line));
-        list_skipped(self.batch, context);
-        let entries = self.tally.entries.iter().flatten();
-        // One document is shown in full, more of them as a summary.
-        let depth = (self.tally.created() > 1).then_some(1);
-        for entry in entries {
-            context.output.line("");
-            tree::show(context, entry, depth).await?;
-        }
-        self.next_steps(context);
-        Ok(())
     }
 
     fn without_model(&self) -> String {
-        let documents = counted(
-            usize::try_from(self.tally.without_model).unwrap_or(usize::MAX),
-            "document",
-        );
+        let documents = counted(self.tally.without_model, "document");
         format!(
             "the model was unreachable ({PROVIDER_UNREACHABLE}): {documents} structured by rules, with gaps. When it is back, run the same command \
              with --rerun-failed"
@@ -309,7 +298,7 @@ impl IngestSummary<'_> {
             } else {
                 String::new()
             };
-            lines.push(format!("  {read}{sections} sections, {}", self.paid()));
+            lines.push(format!("  {read}{sections} sections, {}", self.cost_line()));
             let verified = 100.0 * self.tally.verified / (*sections as f64).max(1.0);
             lines.push(format!(
                 "  titles verified {verified:.1} % · found by: {}",
@@ -340,8 +329,8 @@ impl IngestSummary<'_> {
         lines
     }
 
-    // What models were asked and paid.
-    fn paid(&self) -> String {
+    // Model calls and their cost.
+    fn cost_line(&self) -> String {
         let ModelUsage {
             calls,
             prompt_tokens,
@@ -358,8 +347,8 @@ impl IngestSummary<'_> {
         }
     }
 
-    fn next_steps(&self, context: &Context) {
-        let output = &context.output;
+    /// Prints how to go on.
+    pub fn show_next_steps(&self, output: &Output) {
         match self.end {
             IngestEnd::Finished if self.tally.created() == 0 => {}
             IngestEnd::Finished => {
@@ -374,12 +363,8 @@ impl IngestSummary<'_> {
                 );
             }
             IngestEnd::Paused(PauseReason::Credentials) => {
-                context
-                    .output
-                    .error("error: the provider rejects the key, the model name or the address");
-                context
-                    .output
-                    .error("next:  run `stemma doctor` to find out which, then run the same command to resume");
+                output.error("error: the provider rejects the key, the model name or the address");
+                output.error("next:  run `stemma doctor` to find out which, then run the same command to resume");
             }
             IngestEnd::Cancelled => output.note(
                 "the job was cancelled; finished documents are saved; run the same command to resume",

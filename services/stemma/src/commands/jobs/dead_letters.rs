@@ -6,7 +6,7 @@ use super::JobContext;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::clean;
-use crate::table::{Align, Table};
+use crate::table::{Column, Table};
 
 const MAX_LETTERS: usize = 10_000;
 
@@ -49,21 +49,14 @@ enum DeadLettersCommand {
 pub async fn run(args: DeadLettersArgs, context: &Context) -> Result<Exit, CommandError> {
     let job_context = JobContext::open(context, "dead-letters").await?;
     let letters = dead_letter::list(job_context.blobs(), MAX_LETTERS).await?;
-    let one = |id: &str| {
-        let matching = letters.iter().find(|letter| letter.id == id).cloned();
-        matching.ok_or_else(|| {
-            CommandError::new("dead_letter.unknown", format!("unknown dead letter `{id}`"))
-                .with_next("list them with `stemma dead-letters list`")
-        })
-    };
     match args.what {
         DeadLettersCommand::List => Ok(list(&letters, context)),
         DeadLettersCommand::Show { id } => {
-            show(&one(&id)?, context);
+            show(find(&letters, &id)?, context);
             Ok(Exit::Done)
         }
         DeadLettersCommand::Replay { id: Some(id), .. } => {
-            replay(&job_context, vec![one(&id)?], context).await
+            replay(&job_context, vec![find(&letters, &id)?.clone()], context).await
         }
         DeadLettersCommand::Replay { .. } if !context.yes && letters.len() > 1 => {
             let message = format!("{} dead letters would be replayed", letters.len());
@@ -74,6 +67,16 @@ pub async fn run(args: DeadLettersArgs, context: &Context) -> Result<Exit, Comma
     }
 }
 
+fn find<'a>(letters: &'a [DeadLetter], id: &str) -> Result<&'a DeadLetter, CommandError> {
+    letters
+        .iter()
+        .find(|letter| letter.id == id)
+        .ok_or_else(|| {
+            CommandError::new("dead_letter.unknown", format!("unknown dead letter `{id}`"))
+                .with_next("list them with `stemma dead-letters list`")
+        })
+}
+
 fn list(letters: &[DeadLetter], context: &Context) -> Exit {
     let output = &context.output;
     if !output.is_text() {
@@ -81,13 +84,8 @@ fn list(letters: &[DeadLetter], context: &Context) -> Exit {
     } else if letters.is_empty() {
         output.note("no dead letters");
     } else {
-        let mut table = Table::new(&[
-            (Align::Left, 0),
-            (Align::Left, 0),
-            (Align::Left, 40),
-            (Align::Left, 60),
-        ]);
-        table.row(["id", "stage", "run", "reason"].map(String::from));
+        let mut table = Table::new([Column::Left, Column::Left, Column::Left, Column::Text]);
+        table.row(["id", "stage", "run", "reason"]);
         for letter in letters {
             let run = letter
                 .run
@@ -101,13 +99,9 @@ fn list(letters: &[DeadLetter], context: &Context) -> Exit {
                 letter.reason.clone(),
             ]);
         }
-        table.lines().iter().for_each(|line| output.line(line));
+        table.print(output);
     }
-    if letters.is_empty() {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    }
+    Exit::nothing_if(letters.is_empty())
 }
 
 fn show(letter: &DeadLetter, context: &Context) {
@@ -161,9 +155,5 @@ async fn replay(
     if !output.is_text() {
         output.json(&results);
     }
-    Ok(if results.is_empty() {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    Ok(Exit::nothing_if(results.is_empty()))
 }

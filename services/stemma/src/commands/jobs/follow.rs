@@ -15,14 +15,13 @@ use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::OutputFormat;
 
-// How often a job is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 // Without a terminal, one line per interval keeps logs of long jobs short.
 const LINE_INTERVAL_SECONDS: f64 = 15.0;
 // 60 failed polls are 30 seconds, in which a broker or Redis restarts.
 const MAX_FAILED_POLLS: u32 = 60;
 
-/// How a view is shown while it changes.
+/// Shows the progress of a job: a bar, lines or JSON objects.
 pub struct FollowDisplay<'a> {
     context: &'a Context,
     bar: Option<ProgressBar>,
@@ -38,7 +37,7 @@ pub struct FollowDisplay<'a> {
 }
 
 impl<'a> FollowDisplay<'a> {
-    /// A view of a job. With `events`, each change is a JSON object on standard output, if the format is JSON lines.
+    /// The display of a job with `total` documents. With `events`, each change is a JSON object on standard output, if the format is JSON lines.
     pub fn new(context: &'a Context, total: u64, events: bool) -> Self {
         let terminal = std::io::stderr().is_terminal()
             && context.output.quiet == 0

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use stemma_archive::Archive;
 use stemma_boot::backends::Cluster;
 use stemma_boot::store::{LockOwner, Store};
+use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::JobManifest;
-use stemma_engine::{Env, JobId, Ports, jobs};
+use stemma_engine::{Env, JobId, Ports, RunHeader, RunId, jobs};
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -20,7 +22,7 @@ pub struct JobContext {
     pub is_live: bool,
     /// The process that writes to a folder store now.
     pub writer: Option<LockOwner>,
-    collection: String,
+    collection: Collection,
     _cluster: Option<Cluster>,
 }
 
@@ -28,7 +30,7 @@ impl JobContext {
     /// Opens the store. `command` names this process to the servers.
     pub async fn open(context: &Context, command: &str) -> Result<Self, CommandError> {
         let env = Env::system();
-        let collection = context.collection.to_string();
+        let collection = context.collection.clone();
         if let Some(cluster) = context.cluster(&env, command).await? {
             let ports = cluster.ports.clone();
             return Ok(Self {
@@ -60,7 +62,7 @@ impl JobContext {
             ports,
             is_live: true,
             writer: None,
-            collection: context.collection.to_string(),
+            collection: context.collection.clone(),
             _cluster: None,
         }
     }
@@ -69,14 +71,23 @@ impl JobContext {
         self.ports.blobs.as_ref()
     }
 
-    /// The shared blobs.
-    pub fn blobs_arc(&self) -> Arc<dyn Blobs> {
-        Arc::clone(&self.ports.blobs)
+    /// The collection, opened for reading.
+    pub async fn archive(&self) -> Result<Archive, CommandError> {
+        let blobs = Arc::clone(&self.ports.blobs);
+        Ok(Archive::open(blobs, self.collection.clone()).await?)
+    }
+
+    /// The header of a run; `None` if it is missing or unreadable.
+    pub async fn run_header(&self, run: &RunId) -> Result<Option<RunHeader>, CommandError> {
+        let Some(key) = stemma_pipeline::header_key(self.collection.as_str(), run) else {
+            return Ok(None);
+        };
+        let json = self.blobs().get(&key).await?;
+        Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))
     }
 
     /// The job with this id, or this name; `None` when the collection has none.
     pub async fn find(&self, job: &str) -> Result<Option<JobManifest>, CommandError> {
-        let ours = |manifest: &JobManifest| manifest.collection == self.collection;
         if job.is_empty()
             || !job
                 .bytes()
@@ -84,16 +95,22 @@ impl JobContext {
         {
             return Ok(None);
         }
-        let by_id = jobs::manifest(self.blobs(), &JobId(job.into()))
-            .await?
-            .filter(ours);
+        let by_id = self.manifest(&JobId(job.into())).await?;
         if by_id.is_some() {
             return Ok(by_id);
         }
-        match jobs::job_for_name(&self.env, self.blobs(), &self.collection, job, None).await? {
-            Some(id) => Ok(jobs::manifest(self.blobs(), &id).await?.filter(ours)),
+        match jobs::job_for_name(&self.env, self.blobs(), self.collection.as_str(), job, None)
+            .await?
+        {
+            Some(id) => self.manifest(&id).await,
             None => Ok(None),
         }
+    }
+
+    // `None` also for jobs of other collections.
+    async fn manifest(&self, job: &JobId) -> Result<Option<JobManifest>, CommandError> {
+        let manifest = jobs::manifest(self.blobs(), job).await?;
+        Ok(manifest.filter(|manifest| manifest.collection == self.collection.as_str()))
     }
 
     /// The job with this id or name, or the error `job.unknown`.

@@ -1,14 +1,12 @@
 //! `stemma retry`: submits failed or cancelled documents again.
 
-use std::io::{BufRead, IsTerminal};
 use std::str::FromStr;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
-use stemma_archive::{Archive, FailureRow};
+use stemma_archive::FailureRow;
 use stemma_coordinator::SubmitRequest;
-use stemma_engine::flow::JobOptions;
-use stemma_engine::{Priority, RunHeader};
+use stemma_engine::Priority;
 use stemma_pipeline::Submission;
 
 use super::JobContext;
@@ -16,6 +14,7 @@ use super::runner::JobRunner;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::clean;
+use crate::submission::SubmitOptions;
 
 const READS_AT_ONCE: usize = 16;
 const MAX_LISTED: usize = 20;
@@ -41,12 +40,14 @@ pub struct RetryArgs {
     /// Wait until the job ends.
     #[arg(long)]
     pub wait: bool,
+    #[command(flatten)]
+    pub options: SubmitOptions,
 }
 
 /// A condition on failures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FailureFilter {
-    /// The code of its failure, or how it begins.
+    /// The failure code, or a prefix with `*`.
     Code(String),
     Stage(String),
     Doc(String),
@@ -90,7 +91,7 @@ struct RetryView<'a> {
 pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandError> {
     let chosen = {
         let job_context = JobContext::open(context, "retry").await?;
-        select_failed(&job_context, &args, context).await?
+        select_failed(&job_context, &args).await?
     };
     let output = &context.output;
     if chosen.is_empty() {
@@ -114,25 +115,23 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
         }
         return Ok(Exit::Done);
     }
-    if !confirm(context, chosen.len())? {
+    let action = format!("retry {} documents", chosen.len());
+    if !context.confirm("retry.not_confirmed", &action)? {
         return Ok(Exit::Nothing);
     }
-    let config = context.config()?;
-    let runner = JobRunner::open(context, config, "retry").await?;
+    let (config, settings) = args.options.settings(context)?;
+    let runner = JobRunner::open(context, &config, "retry").await?;
     let documents: Vec<Submission> = chosen
         .into_iter()
         .map(|(_, submission)| submission)
         .collect();
-    let terms = JobOptions {
-        label: format!("{} documents again", documents.len()),
-        ..JobOptions::default()
-    };
-    let settings = config.job_settings()?;
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
         class: Priority::Bulk,
-        terms,
+        terms: args
+            .options
+            .job_options(format!("retry of {} documents", documents.len())),
     };
     match stemma_coordinator::submit(
         &runner.job_context.env,
@@ -150,17 +149,16 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
     }
 }
 
-// The documents that match, with what to submit of them.
+// The matching documents, with their new submissions.
 async fn select_failed(
     job_context: &JobContext,
     args: &RetryArgs,
-    context: &Context,
 ) -> Result<Vec<(String, Submission)>, CommandError> {
     let job = match &args.job {
         Some(job) => Some(job_context.job(job).await?.job),
         None => None,
     };
-    let reader = Archive::open(job_context.blobs_arc(), context.collection.clone()).await?;
+    let reader = job_context.archive().await?;
     let rows = reader.failures("/")?.failures;
     let rows = rows
         .into_iter()
@@ -170,16 +168,8 @@ async fn select_failed(
     let chosen: Vec<Option<_>> = stream::iter(rows)
         .map(|row: FailureRow| async move {
             let (doc, seq) = reader.latest_version(&row.doc_id).await?;
-            let key = stemma_pipeline::header_key(
-                context.collection.as_str(),
-                &stemma_pipeline::run_id(doc, seq),
-            );
-            let json = match key {
-                Some(key) => job_context.blobs().get(&key).await?,
-                None => None,
-            };
-            let header: Option<RunHeader> =
-                json.and_then(|json| serde_json::from_slice(&json).ok());
+            let run = stemma_pipeline::run_id(doc, seq);
+            let header = job_context.run_header(&run).await?;
             let header =
                 header.filter(|header| job.as_ref().is_none_or(|job| header.opened_by == *job));
             Ok::<_, CommandError>(
@@ -190,25 +180,4 @@ async fn select_failed(
         .try_collect()
         .await?;
     Ok(chosen.into_iter().flatten().collect())
-}
-
-// Asks before documents are run again; without a terminal `--yes` is needed.
-fn confirm(context: &Context, documents: usize) -> Result<bool, CommandError> {
-    if context.yes {
-        return Ok(true);
-    }
-    if !std::io::stdin().is_terminal() {
-        return Err(CommandError::new(
-            "retry.not_confirmed",
-            format!("{documents} documents would be retried"),
-        )
-        .with_next("confirm with --yes, or preview with --dry-run"));
-    }
-    context
-        .output
-        .error(&format!("retry {documents} documents? [y/N]"));
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    read.map_err(|error| CommandError::new("retry.not_confirmed", error.to_string()))?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

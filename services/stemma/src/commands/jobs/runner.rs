@@ -17,9 +17,9 @@ use crate::error::{CommandError, Exit};
 
 /// The cluster, or the services in this process.
 pub struct JobRunner {
-    /// What jobs are submitted to and looked at through.
+    /// Access to the jobs.
     pub job_context: JobContext,
-    // Where the work is done in this process: its services, and the lock of the store.
+    // Without a cluster: the services in this process, and the lock of the store.
     local: Option<(EmbeddedServices, WritableStore)>,
     stop: CancellationToken,
 }
@@ -57,7 +57,7 @@ impl JobRunner {
         self.local.is_none()
     }
 
-    /// Ends when an interrupt asks for it.
+    /// Cancelled by an interrupt.
     pub fn stop(&self) -> CancellationToken {
         self.stop.clone()
     }

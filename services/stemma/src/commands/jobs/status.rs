@@ -16,7 +16,7 @@ use super::job_status::{JobView, job_view};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
-use crate::table::{Align, Table};
+use crate::table::{Column, Table};
 
 /// Show the progress of jobs, and the workers and lanes.
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,7 @@ pub struct StatusArgs {
     pub limit: usize,
 }
 
-// Jobs, and what works on them.
+// Jobs, processes and queues.
 #[derive(Debug, Serialize)]
 struct StatusView {
     // Whether a cluster reported; otherwise all data is from the store.
@@ -45,9 +45,9 @@ struct StatusView {
     writer: Option<LockOwner>,
     jobs: Vec<JobView>,
     processes: Vec<ProcessView>,
-    // Lanes that anyone serves or anything waits on.
+    // Lanes with workers or messages.
     lanes: Vec<LaneView>,
-    // What living processes have done, by stage.
+    // Work of the running processes, by stage.
     stages: BTreeMap<String, StageView>,
     models: BTreeMap<String, ModelView>,
     // Messages that could not be processed.
@@ -70,12 +70,12 @@ struct LaneView {
     ready: u64,
     unacked: u64,
     delayed: u64,
-    // Processes that take from it.
+    // Processes that serve it.
     workers: usize,
-    // Tasks in work, and the number that could be.
+    // Running tasks, and the most that can run.
     busy: u64,
     slots: u64,
-    // Age of the oldest task in work that a heartbeat names, in milliseconds.
+    // Age of the oldest running task that a heartbeat names, in milliseconds.
     oldest_ms: Option<u64>,
 }
 
@@ -129,11 +129,7 @@ pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandErr
     } else {
         context.output.json(&view);
     }
-    Ok(if view.jobs.is_empty() {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    Ok(Exit::nothing_if(view.jobs.is_empty()))
 }
 
 // The latest jobs of the collection. Ids sort by time of submission.
@@ -303,27 +299,18 @@ fn show(view: &StatusView, output: &Output, now: u64) {
 }
 
 fn show_jobs(view: &StatusView, output: &Output, now: u64) {
-    let mut table = Table::new(&[
-        (Align::Left, 0),
-        (Align::Left, 0),
-        (Align::Right, 0),
-        (Align::Left, 0),
-        (Align::Right, 0),
-        (Align::Right, 0),
-        (Align::Left, 0),
-        (Align::Left, 40),
-    ]);
-    let heads = [
+    use Column::{Left, Right, Text};
+    let mut table = Table::new([Left, Left, Right, Left, Right, Right, Left, Text]);
+    table.row([
         "job",
         "state",
         "documents",
-        "done/gaps/unchanged/failed",
+        "done/warnings/unchanged/failed",
         "rate",
         "eta",
         "submitted",
-        "what",
-    ];
-    table.row(heads.map(String::from));
+        "label",
+    ]);
     for job in &view.jobs {
         let EntryCounts {
             done,
@@ -347,19 +334,13 @@ fn show_jobs(view: &StatusView, output: &Output, now: u64) {
             job.label.clone(),
         ]);
     }
-    table.lines().iter().for_each(|line| output.line(line));
+    table.print(output);
 }
 
 fn show_lanes(view: &StatusView, output: &Output) {
-    let mut table = Table::new(&[
-        (Align::Left, 0),
-        (Align::Right, 0),
-        (Align::Right, 0),
-        (Align::Right, 0),
-        (Align::Right, 0),
-        (Align::Right, 0),
-    ]);
-    table.row(["lane", "waiting", "later", "workers", "busy", "oldest"].map(String::from));
+    use Column::{Left, Right};
+    let mut table = Table::new([Left, Right, Right, Right, Right, Right]);
+    table.row(["lane", "waiting", "delayed", "workers", "busy", "oldest"]);
     for lane in &view.lanes {
         let class = if lane.class == Priority::Interactive {
             " (interactive)"
@@ -378,7 +359,7 @@ fn show_lanes(view: &StatusView, output: &Output) {
         ]);
     }
     output.line("");
-    table.lines().iter().for_each(|line| output.line(line));
+    table.print(output);
 }
 
 fn show_rates(view: &StatusView, output: &Output) {

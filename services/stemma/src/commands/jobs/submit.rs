@@ -6,28 +6,25 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use stemma_coordinator::{SubmitRequest, job_entry};
-use stemma_document::{Collection, Origin};
-use stemma_engine::flow::{JobManifest, JobOptions, MaxFailed};
+use stemma_document::{Collection, Digest};
+use stemma_engine::flow::{JobManifest, JobOptions};
 use stemma_engine::jobs::{JobStart, JobWriter};
 use stemma_engine::s3::{BucketReader, S3};
 use stemma_engine::{Env, Ports, Priority};
-use stemma_pipeline::sources::is_document;
-use stemma_pipeline::sources::{file_uri, store_source};
-use stemma_pipeline::{OnModelFailure, Submission};
+use stemma_pipeline::Submission;
+use stemma_pipeline::sources::{file_uri, is_document, store_source};
 
 use super::runner::JobRunner;
 use crate::config::Config;
 use crate::context::Context;
-use crate::cost::BudgetArgs;
-use crate::discover::{DiscoveredFile, discover, read};
+use crate::discover::{DiscoveredFile, read};
 use crate::error::{CommandError, Exit};
-use crate::models::on_model_failure;
 use crate::output::clean;
-use crate::submission::{discover_error, label, sidecars};
+use crate::submission::{SubmitOptions, content_submission, find_files, label, sidecars};
 
 // Files read and stored at once.
 const FILES_AT_ONCE: usize = 4;
-// Documents between two words on how far the submission is.
+// Documents between two progress notes.
 const PROGRESS_EVERY: u64 = 10_000;
 
 /// Submit files, folders or a bucket's objects as a job.
@@ -54,14 +51,8 @@ pub struct SubmitArgs {
     /// Unique name for the job, of letters, digits, `-`, `_` and `.`.
     #[arg(long, value_name = "NAME", value_parser = job_name)]
     pub job: Option<String>,
-    /// Stop the job if more documents than this fail: a number, or a share such as `2%`.
-    #[arg(long, value_name = "N|P%")]
-    pub max_failed: Option<MaxFailed>,
     #[command(flatten)]
-    pub budget: BudgetArgs,
-    /// If the model fails: fail the document, leave a gap, or use rules (offline).
-    #[arg(long, value_name = "fail|gap|offline", value_parser = on_model_failure)]
-    pub on_model_failure: Option<OnModelFailure>,
+    pub options: SubmitOptions,
     /// High priority: run before bulk jobs.
     #[arg(long)]
     pub interactive: bool,
@@ -83,34 +74,21 @@ fn job_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Submits, and stays where it is asked to.
 pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandError> {
-    let mut config = context.config()?.clone();
-    config.model.settings.on_failure = args
-        .on_model_failure
-        .unwrap_or(config.model.settings.on_failure);
+    let (config, settings) = args.options.settings(context)?;
     let runner = JobRunner::open(context, &config, "submit").await?;
-    let name = args.job.clone();
-    let budget = args.budget.budget();
-    let terms = JobOptions {
-        label: label(&args.sources),
-        name,
-        max_failed: args.max_failed,
-        budget,
-        ..JobOptions::default()
-    };
-    let class = if args.interactive {
-        Priority::Interactive
-    } else {
-        Priority::Bulk
-    };
-    let settings = config.job_settings()?;
-    args.budget.check(&config, &settings)?;
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
-        class,
-        terms,
+        class: if args.interactive {
+            Priority::Interactive
+        } else {
+            Priority::Bulk
+        },
+        terms: JobOptions {
+            name: args.job.clone(),
+            ..args.options.job_options(label(&args.sources))
+        },
     };
     let job_context = &runner.job_context;
     let submitted =
@@ -244,8 +222,7 @@ impl Submitter<'_> {
     }
 
     async fn files(&mut self, paths: &[PathBuf]) -> Result<(), CommandError> {
-        let skip = self.context.store.folder();
-        let discovery = discover(paths, skip).map_err(|error| discover_error(&error))?;
+        let discovery = find_files(paths, self.context)?;
         for (path, why) in &discovery.skipped {
             self.context.output.note(&format!(
                 "skipped {}: {why}",
@@ -297,34 +274,22 @@ async fn submission(
     max_bytes: u64,
     upload: bool,
 ) -> Result<std::io::Result<Submission>, CommandError> {
-    let DiscoveredFile {
-        absolute_path: file,
-        relative_path: path,
-    } = input;
-    let uri = file_uri(&file);
+    let file = input.absolute_path.clone();
     let bytes = tokio::task::spawn_blocking(move || read(&file, max_bytes)).await;
     let bytes =
         match bytes.map_err(|error| CommandError::new("input.unreadable", error.to_string()))? {
             Ok(bytes) => Bytes::from(bytes),
             Err(error) => return Ok(Err(error)),
         };
-    let source = stemma_document::Digest::from_content(&bytes);
+    let source = Digest::from_content(&bytes);
     let size_bytes = bytes.len() as u64;
     if upload {
         store_source(env, ports.blobs.as_ref(), collection, source, bytes).await?;
     }
-    let name = path.rsplit('/').next().unwrap_or(&path).to_string();
-    let origin = Origin::Content;
-    let retry_failed = false;
+    let uri = file_uri(&input.absolute_path);
     Ok(Ok(Submission {
-        uri,
-        name,
-        path,
-        source,
-        origin,
-        size_bytes,
         stated,
-        retry_failed,
+        ..content_submission(uri, input.relative_path, source, size_bytes)
     }))
 }
 

@@ -2,7 +2,7 @@
 
 use futures::future::try_join_all;
 use serde::Serialize;
-use stemma_archive::{Archive, StateExplanation};
+use stemma_archive::StateExplanation;
 use stemma_engine::diagnosis::{self, Cause, Diagnosis, DiagnosisContext};
 use stemma_engine::flow::{Flow, JobManifest};
 use stemma_engine::{JobId, RunHeader, RunId};
@@ -10,12 +10,12 @@ use stemma_pipeline::FilingFlow;
 
 use super::JobContext;
 use super::eta::duration;
-use crate::commands::open::word;
+use crate::commands::format::word;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 
-// Open runs of a job that are looked at: its oldest.
+// Only the oldest open runs of a job are diagnosed.
 const MAX_RUNS_DIAGNOSED: usize = 8;
 
 /// Explain the state of a document or job, and what to do next.
@@ -35,16 +35,16 @@ pub struct WhyArgs {
 
 #[derive(Debug, Serialize)]
 struct WhyReport {
-    // What is published and kept of a document.
+    // State of the document.
     #[serde(flatten)]
     document: Option<StateExplanation>,
     // Present if the argument was a job.
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<JobId>,
-    // The run the diagnosis is of.
+    // The run that was diagnosed.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<RunId>,
-    // Why it is not done yet; `null` for a document where no services could be asked.
+    // `null` for a document if no service could be asked.
     diagnosis: Option<Diagnosis>,
 }
 
@@ -52,7 +52,7 @@ pub async fn run(args: WhyArgs, context: &Context) -> Result<Exit, CommandError>
     let job_context = JobContext::open(context, "why").await?;
     let answer = match job_context.find(&args.locator).await? {
         Some(manifest) => diagnose_job(&job_context, &manifest).await?,
-        None => diagnose_document(&job_context, &args.locator, context).await?,
+        None => diagnose_document(&job_context, &args.locator).await?,
     };
     if context.output.is_text() {
         show(&answer, &job_context, &context.output);
@@ -80,7 +80,7 @@ async fn diagnose_job(
             .unwrap_or_default()
             .into_iter()
             .take(MAX_RUNS_DIAGNOSED);
-        let looks = runs.map(|run| diagnose_open_run(job_context, manifest, &facts, run));
+        let looks = runs.map(|run| diagnose_open_run(job_context, &facts, run));
         for (run, diagnosis) in try_join_all(looks).await?.into_iter().flatten() {
             let over = matches!(
                 diagnosis.cause,
@@ -109,11 +109,10 @@ async fn diagnose_job(
 
 async fn diagnose_open_run(
     job_context: &JobContext,
-    manifest: &JobManifest,
     facts: &DiagnosisContext,
     run: RunId,
 ) -> Result<Option<(RunId, Diagnosis)>, CommandError> {
-    let Some(header) = run_header(job_context, &manifest.collection, &run).await? else {
+    let Some(header) = job_context.run_header(&run).await? else {
         return Ok(None);
     };
     let facts = DiagnosisContext {
@@ -126,13 +125,13 @@ async fn diagnose_open_run(
 async fn diagnose_document(
     job_context: &JobContext,
     locator: &str,
-    context: &Context,
 ) -> Result<WhyReport, CommandError> {
-    let reader = Archive::open(job_context.blobs_arc(), context.collection.clone()).await?;
+    let reader = job_context.archive().await?;
     let view = reader.why(locator).await?;
     let (doc, seq) = reader.latest_version(locator).await?;
     let run = stemma_pipeline::run_id(doc, seq);
-    let Some(header) = run_header(job_context, context.collection.as_str(), &run)
+    let Some(header) = job_context
+        .run_header(&run)
         .await?
         .filter(|_| job_context.is_live)
     else {
@@ -183,21 +182,6 @@ async fn waiting_job(job_context: &JobContext, header: &RunHeader) -> Result<Job
         }
     }
     Ok(header.opened_by.clone())
-}
-
-async fn run_header(
-    job_context: &JobContext,
-    collection: &str,
-    run: &RunId,
-) -> Result<Option<RunHeader>, CommandError> {
-    let Some(key) = stemma_pipeline::header_key(collection, run) else {
-        return Ok(None);
-    };
-    Ok(job_context
-        .blobs()
-        .get(&key)
-        .await?
-        .and_then(|json| serde_json::from_slice(&json).ok()))
 }
 
 // Without a cluster, only the process that holds the write lock makes progress.
@@ -271,7 +255,7 @@ fn show_document(view: &StateExplanation, job_context: &JobContext, output: &Out
         ));
     }
     if view.document.sections.is_none() {
-        output.line(&format!("kept    {} results", view.artifacts));
+        output.line(&format!("stored  {} results", view.artifacts));
         match &job_context.writer {
             Some(writer) => output.line(&format!(
                 "writer  `stemma {}` (process {}) is working on this store",
@@ -290,10 +274,9 @@ fn show_document(view: &StateExplanation, job_context: &JobContext, output: &Out
 }
 
 fn show_diagnosis(diagnosis: &Diagnosis, now: u64, output: &Output) {
-    let ago = |at: u64| duration(now.saturating_sub(at) as f64 / 1e3);
     let since = diagnosis
         .since_ms
-        .map(|at| format!(" {}", ago(at)))
+        .map(|at| format!(" {}", duration(now.saturating_sub(at) as f64 / 1e3)))
         .unwrap_or_default();
     output.line(&format!(
         "{}{since} — {}",

@@ -23,7 +23,7 @@ struct BatchQuestion {
     doc: Option<String>,
 }
 
-// The answer to a line.
+// The output for a question.
 #[derive(Debug, Serialize)]
 struct BatchAnswer {
     id: serde_json::Value,
@@ -33,15 +33,15 @@ struct BatchAnswer {
     // With a model: the sections, best first, with their scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     sections: Option<Vec<(String, f64)>>,
-    // How they were come to.
+    // How the model chose them.
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<TreeSearchReport>,
 }
 
-// A line that has no answer.
+// The output for a question that failed.
 #[derive(Debug, Serialize)]
 struct BatchFailure {
-    // Null where the line says none.
+    // Null if the line could not be read.
     id: serde_json::Value,
     // Empty, so that scripts which count pages also count failed lines.
     ranked_pages: Vec<(String, u32)>,
@@ -52,12 +52,12 @@ struct BatchFailure {
 struct BatchFailureReason {
     code: String,
     message: String,
-    // Of the file, from 1.
+    // In the file, from 1.
     line: usize,
 }
 
-/// Answers each line with a line. What is asked in `template` beside the question holds for all of them. One that cannot be answered
-/// does not stop the others; an unreadable store stops the batch.
+/// Prints one line for each line of `file`. `template` has the options of all questions. A question that fails does not
+/// stop the others; an unreadable store stops the batch.
 pub(super) async fn run(
     file: &Path,
     reader: &Archive,
@@ -133,13 +133,12 @@ async fn answer_line(
     let started = Instant::now();
     let (view, _) = reader.search(reader, &question).await?;
     let latency_ms = (started.elapsed().as_secs_f64() * 1e5).round() / 100.0;
-    let sections = || {
+    let sections = view.reasoning.is_some().then(|| {
         view.hits
             .iter()
             .map(|hit| (hit.locator.clone(), hit.score))
             .collect()
-    };
-    let sections = view.reasoning.is_some().then(sections);
+    });
     let ranked_pages = stemma_evaluation::retrieval::ranked_pages(&view);
     Ok(BatchAnswer {
         id: input.id,

@@ -13,10 +13,11 @@ use stemma_catalog::filter::Filter;
 use stemma_retrieval::RankingStrategy;
 use stemma_retrieval::search::RankingFeature;
 
-use crate::commands::open::{highlight, open_indexed, page_or_line_range};
+use crate::commands::format::{highlight, page_or_line_range};
+use crate::commands::open::open_indexed;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{Output, OutputFormat, clean};
+use crate::output::{Output, clean};
 use crate::table::counted;
 
 /// Find the best sections for a question, optionally with a model.
@@ -65,7 +66,7 @@ pub struct SearchArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
     /// Search strategy: auto, ranked, lexical; with a model: single, best_first, beam, mcts, auto-with-model.
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = how_named)]
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy_choice)]
     strategy: StrategyChoice,
     /// Limit on model calls.
     #[arg(long, value_name = "N")]
@@ -80,11 +81,11 @@ pub struct SearchArgs {
     #[arg(long, value_name = "FILE")]
     batch: Option<PathBuf>,
     /// Turn off a ranking feature, to measure its effect; repeatable.
-    #[arg(long, value_name = "INGREDIENT", value_parser = ingredient)]
+    #[arg(long, value_name = "FEATURE", value_parser = ranking_feature)]
     without: Vec<RankingFeature>,
 }
 
-/// The strategy of this name, without a model.
+/// Parses a strategy that needs no model.
 pub fn strategy(name: &str) -> Result<RankingStrategy, String> {
     RankingStrategy::from_name(name).ok_or_else(|| {
         format!(
@@ -94,14 +95,14 @@ pub fn strategy(name: &str) -> Result<RankingStrategy, String> {
     })
 }
 
-// With a model or without.
+// A strategy, without or with a model.
 #[derive(Debug, Clone, Copy)]
 enum StrategyChoice {
     Plain(RankingStrategy),
     Reasoned(tree_search::TreeSearchStrategy),
 }
 
-fn how_named(name: &str) -> Result<StrategyChoice, String> {
+fn strategy_choice(name: &str) -> Result<StrategyChoice, String> {
     let with = tree_search::TreeSearchStrategy::from_name(name).map(StrategyChoice::Reasoned);
     with.or_else(|| RankingStrategy::from_name(name).map(StrategyChoice::Plain))
         .ok_or_else(|| {
@@ -119,7 +120,7 @@ fn how_named(name: &str) -> Result<StrategyChoice, String> {
         })
 }
 
-fn ingredient(name: &str) -> Result<RankingFeature, String> {
+fn ranking_feature(name: &str) -> Result<RankingFeature, String> {
     RankingFeature::from_name(name).ok_or_else(|| {
         format!(
             "one of {}",
@@ -167,20 +168,14 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
     let started = Instant::now();
     let (view, next) = reader.search(&reader, &question).await?;
     let output = &context.output;
-    match output.format {
-        OutputFormat::Json => output.json(&view),
-        OutputFormat::JsonLines => output.json(&view.hits),
-        OutputFormat::Text => view.hits.iter().for_each(|hit| show(hit, output)),
-    }
+    output.print(&view, &view.hits, || {
+        view.hits.iter().for_each(|hit| show(hit, output))
+    });
     if let Some(reasoning) = &view.reasoning {
         reasoned::show(reasoning, output);
     }
     output.note(&output.dim(&footer(&view, next, started.elapsed().as_millis())));
-    Ok(if view.hits.is_empty() {
-        Exit::Nothing
-    } else {
-        Exit::Done
-    })
+    Ok(Exit::nothing_if(view.hits.is_empty()))
 }
 
 // Builds the ranking strategy, with the limits of the model if it uses one.

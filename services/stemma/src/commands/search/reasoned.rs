@@ -2,11 +2,11 @@
 
 use stemma_archive::TreeSearchReport;
 
-use crate::output::{Output, OutputFormat, clean};
+use crate::output::{Output, clean};
 
 /// Prints notes, and with `--explain` steps and sections.
 pub(super) fn show(reasoning: &TreeSearchReport, output: &Output) {
-    if output.format == OutputFormat::Text {
+    if output.is_text() {
         reasoning
             .steps
             .iter()

@@ -20,7 +20,6 @@ pub struct AssemblerArgs {
     service: ServiceArgs,
 }
 
-/// Assembles until it is asked to stop.
 pub async fn run(args: AssemblerArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = ServiceHost::start("assembler", args.service.listen, context).await?;
     let tools = embedded::worker_deps(&running.config, None)?;

@@ -12,8 +12,9 @@ use crate::error::{CommandError, Exit};
 /// Run a coordinator: accepts jobs and schedules their tasks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Any number may run; each job and each document is looked after by one of them at a time. The store must be a bucket,
-and broker.url and redis.url must be set (see `stemma config`). SIGTERM stops it gracefully; a second SIGTERM stops it at once.
+Any number may run; each job and each document is handled by one of them at a time. The store must be
+a bucket, and broker.url and redis.url must be set (see `stemma config`). SIGTERM stops it gracefully; a
+second SIGTERM stops it at once.
 
 Example:
   stemma coordinator --store s3://filings/stemma --listen 0.0.0.0:8080")]
@@ -22,17 +23,16 @@ pub struct CoordinatorArgs {
     service: ServiceArgs,
 }
 
-/// Coordinates until it is asked to stop.
 pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = ServiceHost::start("coordinator", args.service.listen, context).await?;
     let (env, ports, stop) = running.parts();
-    let taking = run_reindex(reindex(&running).await?, running.presence(), stop.clone());
+    let reindex = run_reindex(reindex(&running).await?, running.presence(), stop.clone());
     let open_documents = running.config.local.open_documents;
     let observer = stemma_coordinator::no_observer();
     let presence = running.presence();
     tokio::join!(
         stemma_coordinator::run(env, ports, open_documents, observer, presence, stop),
-        taking
+        reindex
     );
     Ok(running.end().await)
 }

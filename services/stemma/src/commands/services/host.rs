@@ -83,19 +83,16 @@ impl ServiceHost {
             Vec::new()
         };
         let clients = model_clients.clone();
-        let models = move || {
-            clients
-                .iter()
-                .map(|client| (client.bucket().to_string(), client.heartbeat()))
-                .collect()
-        };
-        let ledger = Arc::clone(&cluster.ports.ledger);
-        let beating = Arc::clone(&presence);
-        let beats = env.spawn(heartbeat::send_heartbeats(
+        let heartbeats = env.spawn(heartbeat::send_heartbeats(
             env.clone(),
-            ledger,
-            beating,
-            models,
+            Arc::clone(&cluster.ports.ledger),
+            Arc::clone(&presence),
+            move || {
+                clients
+                    .iter()
+                    .map(|client| (client.bucket().to_string(), client.heartbeat()))
+                    .collect()
+            },
             drained.clone(),
         ));
         Ok(Self {
@@ -106,7 +103,7 @@ impl ServiceHost {
             stop,
             presence,
             drained,
-            heartbeats: beats,
+            heartbeats,
             serving,
         })
     }
@@ -120,7 +117,7 @@ impl ServiceHost {
         )
     }
 
-    /// Name of the process in leases, heartbeats and connections.
+    /// The reporter of heartbeats; it also names the process in leases and connections.
     pub fn presence(&self) -> Arc<HeartbeatReporter> {
         Arc::clone(&self.presence)
     }

@@ -1,10 +1,8 @@
 //! `stemma query`.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
-use stemma_answers::tree_search::AnswerModel;
 use stemma_archive::AnswerService;
 use stemma_boot::health::Health;
 use stemma_boot::telemetry::Metrics;
@@ -13,14 +11,16 @@ use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::heartbeat::HeartbeatReporter;
-pub use stemma_query::{ServeError, ServerDeps, ServerSettings, serve};
-use stemma_retrieval::embedding::SemanticRouter;
+use stemma_engine::limit::Limiter;
+use stemma_gateway::ServerDeps;
+use stemma_gateway::uploads::UploadPort;
+use stemma_query::{ServeError, ServerSettings, serve};
+use tokio_util::sync::CancellationToken;
 
 use super::ServiceArgs;
 use crate::context::Context;
-use crate::embeddings::{EmbeddingClient, EmbeddingsConfig};
 use crate::error::{CommandError, Exit};
-use crate::model_clients::answer_model;
+use crate::model_clients::ReadModels;
 
 /// Run a query server: documents, trees, pages and search over HTTP.
 #[derive(Debug, clap::Args)]
@@ -46,106 +46,105 @@ pub struct QueryArgs {
     allow_anonymous: bool,
 }
 
-/// Answers until it is asked to stop.
 pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandError> {
     let stop = shutdown::listen();
-    let config = context.config()?;
     let store = context.open_store().await?;
     let env = Env::system();
-    let presence = HeartbeatReporter::new(&env, process_name::process_name("query", &env), "query");
-    let health = Health::for_blobs(&env, &presence, &store.blobs);
-    let limiter = config.servers.limiter(&env)?;
-    let model = answer_model(config, &env, &limiter, presence.process())?;
-    let embedding_client = config
-        .embeddings
-        .client(&env, &limiter, presence.process())?;
-    let settings = settings(args, context, config.query.clone(), model);
-    let meaning = semantic_routers(
-        &config.embeddings,
-        &embedding_client,
-        &env,
-        &store.blobs,
-        &settings.collections,
-        &settings.cache,
-    );
-    let listen = settings.listen;
-    let answers = AnswerService::new(
-        env.clone(),
-        Arc::clone(&store.blobs),
-        config.answer,
-        stemma_mcp::agent_tools,
-    );
-    let deps = ServerDeps {
-        semantic_routers: meaning,
-        answerers: Some(Arc::new(answers)),
-        ..ServerDeps::default()
-    };
-    let serving = serve(
-        env,
-        Arc::clone(&store.blobs),
-        settings,
-        deps,
-        health,
-        Metrics::install(),
-        stop.clone(),
-    )
-    .await;
-    let serving = serving.map_err(|error| serve_error(listen, &error))?;
-    tracing::info!(store = %context.store, listen = %serving.address, "started");
-    stop.cancelled().await;
-    presence.start_draining();
-    serving
-        .join()
-        .await
-        .map_err(|error| CommandError::new("listen.ended", format!("{listen}: {error}")))?;
-    tracing::info!("drained");
-    Ok(Exit::Done)
-}
-
-/// Semantic routing for each collection.
-pub(super) fn semantic_routers(
-    embeddings: &EmbeddingsConfig,
-    embedding_client: &EmbeddingClient,
-    env: &Env,
-    blobs: &Arc<dyn Blobs>,
-    collections: &[Collection],
-    cache_dir: &Path,
-) -> Vec<(Collection, Arc<SemanticRouter>)> {
-    collections
-        .iter()
-        .filter_map(|collection: &Collection| {
-            let meaning =
-                embeddings.semantic_router(embedding_client, env, blobs, collection, cache_dir)?;
-            Some((collection.clone(), meaning))
-        })
-        .collect()
-}
-
-fn settings(
-    args: QueryArgs,
-    context: &Context,
-    query: stemma_gateway::settings::QuerySettings,
-    model: Option<AnswerModel>,
-) -> ServerSettings {
     let mut collections = vec![context.collection.clone()];
     collections.extend(
         args.also
             .into_iter()
             .filter(|other| *other != context.collection),
     );
-    let cache = context.cache_dir();
-    ServerSettings {
+    let server = QueryServer {
+        service: "query",
         listen: args.service.listen,
         collections,
-        query,
         allow_anonymous: args.allow_anonymous,
-        cache,
-        model,
+        blobs: store.blobs,
+        limiter: context.config()?.servers.limiter(&env)?,
+        uploads: None,
+        env,
+        stop,
+    };
+    server.run(context, |_| ()).await
+}
+
+/// The HTTP server of `stemma query` and `stemma serve`.
+pub(super) struct QueryServer {
+    pub service: &'static str,
+    pub listen: SocketAddr,
+    pub collections: Vec<Collection>,
+    pub allow_anonymous: bool,
+    pub env: Env,
+    pub blobs: Arc<dyn Blobs>,
+    pub limiter: Arc<dyn Limiter>,
+    pub uploads: Option<Arc<dyn UploadPort>>,
+    pub stop: CancellationToken,
+}
+
+impl QueryServer {
+    /// Answers requests until `stop`. Calls `on_start` with the address.
+    pub async fn run(
+        self,
+        context: &Context,
+        on_start: impl FnOnce(SocketAddr),
+    ) -> Result<Exit, CommandError> {
+        let Self {
+            listen, env, blobs, ..
+        } = self;
+        let config = context.config()?;
+        let name = process_name::process_name(self.service, &env);
+        let presence = HeartbeatReporter::new(&env, name, self.service);
+        let health = Health::for_blobs(&env, &presence, &blobs);
+        let models = ReadModels::connect(context, &env, &self.limiter, presence.process())?;
+        let semantic_routers = self
+            .collections
+            .iter()
+            .filter_map(|collection| {
+                let router = models.embeddings.router(&blobs, collection)?;
+                Some((collection.clone(), router))
+            })
+            .collect();
+        let answers = AnswerService::new(
+            env.clone(),
+            Arc::clone(&blobs),
+            config.answer,
+            stemma_mcp::agent_tools,
+        );
+        let deps = ServerDeps {
+            semantic_routers,
+            uploads: self.uploads,
+            answerers: Some(Arc::new(answers)),
+        };
+        let settings = ServerSettings {
+            listen,
+            collections: self.collections,
+            query: config.query.clone(),
+            allow_anonymous: self.allow_anonymous,
+            cache: context.cache_dir(),
+            model: models.answers,
+        };
+        let metrics = Metrics::install();
+        let stop = self.stop.clone();
+        let serving = serve(env, blobs, settings, deps, health, metrics, stop)
+            .await
+            .map_err(|error| serve_error(listen, &error))?;
+        on_start(serving.address);
+        tracing::info!(store = %context.store, listen = %serving.address, "started");
+        self.stop.cancelled().await;
+        presence.start_draining();
+        serving
+            .join()
+            .await
+            .map_err(|error| CommandError::new("listen.ended", format!("{listen}: {error}")))?;
+        tracing::info!("drained");
+        Ok(Exit::Done)
     }
 }
 
-/// Errors at the start of the server, with the next step.
-pub(super) fn serve_error(listen: SocketAddr, error: &ServeError) -> CommandError {
+// Errors at the start of the server, with the next step.
+fn serve_error(listen: SocketAddr, error: &ServeError) -> CommandError {
     let next = match error {
         ServeError::Anonymous { .. } => {
             "set query.keys, listen on 127.0.0.1, or pass --allow-anonymous"

@@ -42,7 +42,6 @@ enum WorkerLane {
     Llm,
 }
 
-/// Works until it is asked to stop.
 pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = ServiceHost::start("worker", args.service.listen, context).await?;
     let (env, ports, stop) = running.parts();
@@ -67,16 +66,16 @@ fn lanes(args: &WorkerArgs, running: &ServiceHost) -> Result<Vec<(Lane, u16)>, C
         )
         .with_next("set model.name and model.base_url (see `stemma config model`)"));
     }
-    let every = embedded::lanes(&running.config);
-    let is_requested = |lane: Lane| match lane {
-        Lane::Cpu => args.lanes.contains(&WorkerLane::Cpu),
-        Lane::Llm => args.lanes.contains(&WorkerLane::Llm),
-        Lane::Publish => false,
-    };
-    let lanes = every
+    Ok(embedded::lanes(&running.config)
         .into_iter()
-        .filter(|(lane, _)| args.lanes.is_empty() || is_requested(*lane));
-    Ok(lanes
+        .filter(|(lane, _)| {
+            args.lanes.is_empty()
+                || match lane {
+                    Lane::Cpu => args.lanes.contains(&WorkerLane::Cpu),
+                    Lane::Llm => args.lanes.contains(&WorkerLane::Llm),
+                    Lane::Publish => false,
+                }
+        })
         .map(|(lane, concurrency)| (lane, args.concurrency.unwrap_or(concurrency)))
         .collect())
 }
