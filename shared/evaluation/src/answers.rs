@@ -1,96 +1,88 @@
-//! How often answers are right: as a model judges them, and by their numbers.
-
-use std::collections::BTreeMap;
+//! Scores answers to questions with reference answers: by a judge model, by their numbers and by their citations.
 
 use serde::{Deserialize, Serialize};
-use stemma_answers::{Answer, AnswerOutcome};
-
-use crate::SkippedTruth;
-use crate::match_documents::DocumentMatcher;
-use crate::numbers::states_numbers;
-use crate::question::QuestionTruth;
-use crate::retrieval::percentile;
+use stemma_answers::{Answer, AnswerOutcome, Citation};
 use stemma_archive::Archive;
 
-/// Answers against those of experts.
+use crate::SkippedEntry;
+use crate::match_documents::DocumentMatcher;
+use crate::means::{means_by_group, percentile, share};
+use crate::numbers::states_numbers;
+use crate::question::GoldQuestion;
+
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AnswersEval {
-    /// Question by question.
     pub questions: Vec<AnswerRow>,
-    /// Means of all, and of each kind of question where there are several.
+    /// Means of all questions, and of each kind if there are several.
     pub means: Vec<AnswerMeans>,
     /// Questions that were not asked.
-    pub unscored: Vec<SkippedTruth>,
+    #[serde(rename = "unscored")]
+    pub skipped: Vec<SkippedEntry>,
 }
 
-/// One question, as it was answered: a line of the file that a run goes on from.
+/// An answered question: one line of the file from which a run resumes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AnswerRow {
-    /// Its id.
     pub id: String,
-    /// Its kind.
     #[serde(default)]
     pub kind: String,
-    /// The question: a row of another question under the same id is not taken for this one.
+    /// A row of another question under the same id is not reused.
     pub question: String,
-    /// The stored answer.
+    /// Id of the stored answer.
     pub answer_id: String,
-    /// What came of it.
     pub outcome: AnswerOutcome,
-    /// The answer.
     pub answer: String,
-    /// The true answer.
-    pub truth: Option<String>,
-    /// What the judge says; `None` where there is no true answer, or no judge.
+    /// The reference answer.
+    #[serde(rename = "truth")]
+    pub reference: Option<String>,
+    /// `None` without a reference answer or without a judge.
     pub judged: Option<Judgement>,
-    /// Whether the numbers of the true answer stand in it; `None` where those say nothing.
+    /// Whether the answer contains the numbers of the reference. `None` if the reference has none to compare.
     pub numbers: Option<bool>,
-    /// Whether a citation whose quote stands there names a page that answers; `None` where none is known.
+    /// Whether a verified citation names a gold page. `None` without gold pages.
     pub cited: Option<bool>,
-    /// Claims, and those of them that are verified.
+    /// All claims, and the verified ones.
     pub claims: (usize, usize),
-    /// Why it is less than it could be.
+    /// Code of the degradation, if any.
     #[serde(default)]
     pub degraded: Option<String>,
-    /// Calls of the model, without the judge.
+    /// Model calls, without the judge.
     pub calls: u32,
-    /// Tokens of prompts, without the judge.
+    /// Without the judge.
     pub prompt_tokens: u64,
-    /// Tokens of replies, without the judge.
+    /// Without the judge.
     pub output_tokens: u64,
-    /// What that costs, where prices are known.
+    /// Cost without the judge. `None` if the prices are unknown.
     pub dollars: Option<f64>,
-    /// Tokens that the judge took, prompt and reply.
+    /// Tokens of the judge, prompt and output.
     #[serde(default)]
     pub judge_tokens: u64,
-    /// What that costs, where prices are known.
+    /// Cost of the judge. `None` if the prices are unknown.
     #[serde(default)]
     pub judge_dollars: Option<f64>,
-    /// How long the answer took, in milliseconds; of one that was stored before, how long it took to read.
+    /// Time to answer, or to read a stored answer.
     pub latency_ms: f64,
-    /// Whether it was stored before.
+    /// The answer was stored before.
     #[serde(default)]
     pub replayed: bool,
 }
 
-/// What a judge says.
+/// The verdict of the judge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
-    /// The verdict.
     pub verdict: AnswerVerdict,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub why: String,
 }
 
-/// Whether an answer is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerVerdict {
-    /// It says what the expert says.
+    /// Agrees with the reference answer.
     Right,
-    /// It does not.
+    /// Disagrees with it.
     Wrong,
-    /// It says that the documents do not tell.
+    /// States that the documents do not contain the answer.
     Declined,
 }
 
@@ -99,107 +91,89 @@ pub enum AnswerVerdict {
 pub struct AnswerMeans {
     /// `all`, or a kind of question.
     pub set: String,
-    /// Questions.
     pub questions: usize,
-    /// Share that is answered, rather than declined or only searched for.
+    /// Share with an answer, rather than a decline or a search result.
     pub answered: f64,
-    /// Share of judged answers that are right; `None` where none was judged.
+    /// Share of judged answers that are right. `None` if none was judged.
     pub judged: Option<f64>,
-    /// Answers that were judged.
+    /// Judged answers.
     pub judged_of: usize,
-    /// Share of answers, where numbers say something, that state them.
+    /// Share of answers that contain the numbers of the reference.
     pub numbers: Option<f64>,
-    /// Answers for which they do.
+    /// Answers whose reference has numbers to compare.
     pub numbers_of: usize,
-    /// Share of answers with a verified citation of a page that answers.
+    /// Share of answers with a verified citation of a gold page.
     pub cited: Option<f64>,
-    /// Share of claims that are verified.
+    /// Share of verified claims.
     pub verified: Option<f64>,
-    /// Calls per question.
+    /// Model calls per question.
     pub calls: f64,
-    /// Tokens per question, prompt and reply.
+    /// Prompt and output tokens per question.
     pub tokens: f64,
-    /// Dollars of all, where prices are known.
+    /// Total cost of new answers. `None` if the prices are unknown.
     pub dollars: Option<f64>,
-    /// Half of the answers took no longer, in milliseconds; of those that were made now.
+    /// Median latency of new answers.
     pub p50_ms: f64,
-    /// 95 of 100 took no longer.
+    /// 95th percentile of the latency of new answers.
     pub p95_ms: f64,
 }
 
-/// Where a question is asked, and where its answer stands.
+/// The scope of a question and its gold pages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QuestionTarget {
-    /// The label of its own document, where it names one.
+    /// Locator of the document of the question.
     pub within: Option<String>,
-    /// The pages that answer it: ids of documents, and physical pages.
-    pub gold: Vec<(String, u32)>,
+    /// Document ids and physical pages.
+    pub gold_pages: Vec<(String, u32)>,
 }
 
-/// Where each question is asked; an error says why one cannot be.
+/// Resolves the documents of each question; an error is the reason why the question is skipped.
 pub fn eval_targets(
     archive: &Archive,
-    truths: &[QuestionTruth],
+    questions: &[GoldQuestion],
 ) -> Vec<Result<QuestionTarget, String>> {
-    let pairing = DocumentMatcher::new(&archive.catalog);
-    truths
+    let matcher = DocumentMatcher::new(&archive.catalog);
+    questions
         .iter()
-        .map(|truth: &QuestionTruth| {
-            let own = truth
-                .doc
-                .as_deref()
-                .map(|doc| pairing.find(doc))
-                .transpose()?;
-            let gold = truth.gold.iter().map(|gold| {
-                let listed = gold
-                    .doc
-                    .as_deref()
-                    .map(|doc| pairing.find(doc))
-                    .transpose()?
-                    .or(own);
-                Ok(listed.map(|listed| (listed.doc().to_string(), gold.page)))
-            });
-            let gold = gold
-                .filter_map(Result::transpose)
-                .collect::<Result<_, String>>()?;
+        .map(|question| {
+            let resolved = matcher.resolve(question)?;
             Ok(QuestionTarget {
-                within: own.map(|listed| listed.label.clone()),
-                gold,
+                within: resolved.document.map(|document| document.label.clone()),
+                gold_pages: resolved
+                    .gold_pages
+                    .iter()
+                    .map(|(document, page)| (document.doc().to_string(), *page))
+                    .collect(),
             })
         })
         .collect()
 }
 
 impl AnswerRow {
-    /// A question as it was answered; `gold` are the pages that answer it, as document id and page.
+    /// Scores an answer, except for the judgement. `gold_pages` are document ids and physical pages.
     pub fn new(
-        truth: &QuestionTruth,
+        question: &GoldQuestion,
         answer: &Answer,
-        gold: &[(String, u32)],
+        gold_pages: &[(String, u32)],
         latency_ms: f64,
     ) -> Self {
         Self {
-            id: truth.id.clone(),
-            kind: truth.kind.clone(),
-            question: truth.question.clone(),
+            id: question.id.clone(),
+            kind: question.kind.clone(),
+            question: question.question.clone(),
             answer_id: answer.id.clone(),
             outcome: answer.outcome,
             answer: answer.text.clone(),
-            truth: truth.answer.clone(),
+            reference: question.answer.clone(),
             judged: None,
-            numbers: truth
+            numbers: question
                 .answer
                 .as_deref()
-                .and_then(|truth| states_numbers(truth, &answer.text)),
-            cited: (!gold.is_empty()).then(|| {
-                answer
-                    .citations
-                    .iter()
-                    .any(|citation: &stemma_answers::Citation| {
-                        let page = citation.page.map(|page| (citation.doc_id.clone(), page));
-                        citation.verified.is_verbatim()
-                            && page.is_some_and(|page| gold.contains(&page))
-                    })
+                .and_then(|reference| states_numbers(reference, &answer.text)),
+            cited: (!gold_pages.is_empty()).then(|| {
+                answer.citations.iter().any(|citation| {
+                    citation.verified.is_verbatim() && cites_page(citation, gold_pages)
+                })
             }),
             claims: (
                 answer.claims.len(),
@@ -208,7 +182,7 @@ impl AnswerRow {
             degraded: answer
                 .degradation
                 .as_ref()
-                .map(|degraded| degraded.code.clone()),
+                .map(|degradation| degradation.code.clone()),
             calls: answer.usage.calls,
             prompt_tokens: answer.usage.prompt_tokens,
             output_tokens: answer.usage.output_tokens,
@@ -220,84 +194,65 @@ impl AnswerRow {
         }
     }
 
-    /// Tokens it took, prompt and reply.
+    /// Prompt and output tokens, without the judge.
     pub fn tokens(&self) -> u64 {
         self.prompt_tokens + self.output_tokens
     }
 }
 
 impl AnswersEval {
-    /// Rows with their means.
-    pub fn from_rows(questions: Vec<AnswerRow>, unscored: Vec<SkippedTruth>) -> Self {
-        let mut kinds: BTreeMap<&str, Vec<&AnswerRow>> = BTreeMap::new();
-        questions
-            .iter()
-            .for_each(|row| kinds.entry(&row.kind).or_default().push(row));
-        let all =
-            (!questions.is_empty()).then(|| means_of("all", &questions.iter().collect::<Vec<_>>()));
-        let several = if kinds.len() > 1 {
-            kinds
-        } else {
-            BTreeMap::new()
-        };
-        let means = all
-            .into_iter()
-            .chain(several.iter().map(|(kind, rows)| means_of(kind, rows)))
-            .collect();
+    pub fn from_rows(questions: Vec<AnswerRow>, skipped: Vec<SkippedEntry>) -> Self {
         Self {
+            means: means_by_group(&questions, |row| &row.kind, AnswerMeans::new),
             questions,
-            means,
-            unscored,
+            skipped,
         }
     }
 }
 
-fn means_of(set: &str, rows: &[&AnswerRow]) -> AnswerMeans {
-    let count = rows.len().max(1) as f64;
-    let judged: Vec<bool> = rows
-        .iter()
-        .filter_map(|row| row.judged.as_ref())
-        .map(|one| one.verdict == AnswerVerdict::Right)
-        .collect();
-    let numbers: Vec<bool> = rows.iter().filter_map(|row| row.numbers).collect();
-    let cited: Vec<bool> = rows.iter().filter_map(|row| row.cited).collect();
-    let share = |of: &[bool]| {
-        (!of.is_empty()).then(|| of.iter().filter(|yes| **yes).count() as f64 / of.len() as f64)
-    };
-    let (claims, verified) = rows.iter().fold((0, 0), |sum, row| {
-        (sum.0 + row.claims.0, sum.1 + row.claims.1)
-    });
-    let fresh: Vec<f64> = rows
-        .iter()
-        .filter(|row| !row.replayed)
-        .map(|row| row.latency_ms)
-        .collect();
-    // What was stored before cost nothing now.
-    let dollars: Option<Vec<f64>> = rows
-        .iter()
-        .filter(|row| !row.replayed)
-        .map(|row| row.dollars)
-        .collect();
-    AnswerMeans {
-        set: set.into(),
-        questions: rows.len(),
-        answered: rows
+impl AnswerMeans {
+    fn new(set: &str, rows: &[&AnswerRow]) -> Self {
+        let count = rows.len().max(1) as f64;
+        let answered = rows
             .iter()
             .filter(|row| row.outcome == AnswerOutcome::Answered)
-            .count() as f64
-            / count,
-        judged: share(&judged),
-        judged_of: judged.len(),
-        numbers: share(&numbers),
-        numbers_of: numbers.len(),
-        cited: share(&cited),
-        verified: (claims > 0).then(|| verified as f64 / claims as f64),
-        calls: rows.iter().map(|row| f64::from(row.calls)).sum::<f64>() / count,
-        tokens: rows.iter().map(|row| row.tokens() as f64).sum::<f64>() / count,
-        dollars: dollars.map(|all| all.iter().sum()),
-        p50_ms: percentile(&fresh, 0.50),
-        p95_ms: percentile(&fresh, 0.95),
+            .count();
+        let judged: Vec<bool> = rows
+            .iter()
+            .filter_map(|row| row.judged.as_ref())
+            .map(|judgement| judgement.verdict == AnswerVerdict::Right)
+            .collect();
+        let numbers: Vec<bool> = rows.iter().filter_map(|row| row.numbers).collect();
+        let cited: Vec<bool> = rows.iter().filter_map(|row| row.cited).collect();
+        let claims: usize = rows.iter().map(|row| row.claims.0).sum();
+        let verified: usize = rows.iter().map(|row| row.claims.1).sum();
+        // A stored answer costs nothing, and its latency is that of a read.
+        let new_rows: Vec<&&AnswerRow> = rows.iter().filter(|row| !row.replayed).collect();
+        let latencies: Vec<f64> = new_rows.iter().map(|row| row.latency_ms).collect();
+        let dollars: Option<Vec<f64>> = new_rows.iter().map(|row| row.dollars).collect();
+        Self {
+            set: set.into(),
+            questions: rows.len(),
+            answered: answered as f64 / count,
+            judged: share(&judged),
+            judged_of: judged.len(),
+            numbers: share(&numbers),
+            numbers_of: numbers.len(),
+            cited: share(&cited),
+            verified: (claims > 0).then(|| verified as f64 / claims as f64),
+            calls: rows.iter().map(|row| f64::from(row.calls)).sum::<f64>() / count,
+            tokens: rows.iter().map(|row| row.tokens() as f64).sum::<f64>() / count,
+            dollars: dollars.map(|dollars| dollars.iter().sum()),
+            p50_ms: percentile(&latencies, 0.50),
+            p95_ms: percentile(&latencies, 0.95),
+        }
     }
+}
+
+fn cites_page(citation: &Citation, pages: &[(String, u32)]) -> bool {
+    pages
+        .iter()
+        .any(|(doc, page)| *doc == citation.doc_id && citation.page == Some(*page))
 }
 
 #[cfg(test)]
@@ -310,11 +265,11 @@ mod tests {
     async fn rows_and_means_count_correct_answers() {
         let scripted =
             ScriptedAnswerer::default().with_reply("capex", "It was $1,577 million [1].");
-        let truth = |text: &str| {
+        let question = |text: &str| {
             let json = format!(
                 r#"{{"id": 1, "question": "{text}", "answer": "$1577.00", "gold_pages": [1]}}"#
             );
-            serde_json::from_str::<QuestionTruth>(&json).unwrap()
+            serde_json::from_str::<GoldQuestion>(&json).unwrap()
         };
         let mut rows = Vec::new();
         for text in ["capex?", "weather?"] {
@@ -323,7 +278,7 @@ mod tests {
                 .await
                 .unwrap();
             let gold = [("00000000000000000000000000000000".to_owned(), 1)];
-            rows.push(AnswerRow::new(&truth(text), &answer, &gold, 8.0));
+            rows.push(AnswerRow::new(&question(text), &answer, &gold, 8.0));
         }
         rows[0].judged = Some(Judgement {
             verdict: AnswerVerdict::Right,

@@ -1,57 +1,65 @@
-//! Which document a truth is about.
+//! Finds the documents that gold data names.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 
-/// Documents by what truths may call them.
+use crate::question::GoldQuestion;
+
+/// Documents by path, locator, file name and file name without extension.
 pub(super) struct DocumentMatcher<'a> {
-    names: HashMap<String, Vec<&'a CatalogDocument>>,
+    by_name: HashMap<String, Vec<&'a CatalogDocument>>,
+}
+
+/// The documents that a question names.
+pub(super) struct ResolvedQuestion<'a> {
+    /// The document of the question, if it names one.
+    pub(super) document: Option<&'a CatalogDocument>,
+    /// Gold pages that have a document, and their physical page numbers.
+    pub(super) gold_pages: Vec<(&'a CatalogDocument, u32)>,
 }
 
 impl<'a> DocumentMatcher<'a> {
     pub(super) fn new(catalog: &'a Catalog) -> Self {
-        let mut names: HashMap<String, Vec<&CatalogDocument>> = HashMap::new();
-        for listed in catalog.documents() {
-            let version = listed.version();
-            let mut own = [
-                version.path.clone(),
-                listed.label.clone(),
-                version.name.clone(),
-                stem(&version.name).into(),
-            ];
-            own.sort();
-            let mut last = None;
-            for name in own {
-                if last.as_ref() != Some(&name) {
-                    names.entry(name.clone()).or_default().push(listed);
-                }
-                last = Some(name);
+        let mut by_name: HashMap<String, Vec<&CatalogDocument>> = HashMap::new();
+        for document in catalog.documents() {
+            let version = document.version();
+            let names = BTreeSet::from([
+                version.path.as_str(),
+                document.label.as_str(),
+                version.name.as_str(),
+                stem(&version.name),
+            ]);
+            for name in names {
+                by_name.entry(name.into()).or_default().push(document);
             }
         }
-        Self { names }
+        Self { by_name }
     }
 
-    /// The one document of this path, name or stem that has a tree; an error says why there is none.
-    pub(super) fn find(&self, doc: &str) -> Result<&'a CatalogDocument, String> {
+    /// The only document of this name that has a tree.
+    ///
+    /// # Errors
+    /// The reason why the entry is skipped.
+    pub(super) fn find(&self, name: &str) -> Result<&'a CatalogDocument, String> {
         let matches = self
-            .names
-            .get(doc)
-            .or_else(|| self.names.get(stem(doc)))
+            .by_name
+            .get(name)
+            .or_else(|| self.by_name.get(stem(name)))
             .map(Vec::as_slice)
             .unwrap_or_default();
         match matches {
             [] => Err("no document of this name".into()),
-            [one] if one.entry().is_some() => Ok(one),
-            [one] => Err(match &one.failure {
+            [document] if document.entry().is_some() => Ok(document),
+            [document] => Err(match &document.failure {
                 Some(failure) => format!("it has no tree: {}", failure.message),
-                None => format!("it has no tree yet: {}", one.state.as_str()),
+                None => format!("it has no tree yet: {}", document.state.as_str()),
             }),
             several => {
                 let labels: Vec<&str> = several
                     .iter()
                     .take(5)
-                    .map(|listed| listed.label.as_str())
+                    .map(|document| document.label.as_str())
                     .collect();
                 Err(format!(
                     "{} documents have this name: {}",
@@ -61,17 +69,41 @@ impl<'a> DocumentMatcher<'a> {
             }
         }
     }
+
+    /// # Errors
+    /// The reason why the question is skipped.
+    pub(super) fn resolve(&self, question: &GoldQuestion) -> Result<ResolvedQuestion<'a>, String> {
+        let document = question
+            .doc
+            .as_deref()
+            .map(|name| self.find(name))
+            .transpose()?;
+        let mut gold_pages = Vec::new();
+        for gold in &question.gold_pages {
+            let other = gold
+                .doc
+                .as_deref()
+                .map(|name| self.find(name))
+                .transpose()?;
+            if let Some(document) = other.or(document) {
+                gold_pages.push((document, gold.page));
+            }
+        }
+        Ok(ResolvedQuestion {
+            document,
+            gold_pages,
+        })
+    }
 }
 
-/// A name without its ending, and without the mark of a copy whose outline was taken out.
+/// A file name without its extension and without the `.blind` of copies whose outline was removed.
 fn stem(name: &str) -> &str {
     let lower = name.to_ascii_lowercase();
-    let endings = [".pdf", ".md", ".markdown", ".txt", ".text"];
-    let ending = endings
-        .iter()
-        .find(|ending| lower.ends_with(*ending))
-        .map_or(0, |ending| ending.len());
-    let name = &name[..name.len() - ending];
+    let extension = [".pdf", ".md", ".markdown", ".txt", ".text"]
+        .into_iter()
+        .find(|extension| lower.ends_with(extension))
+        .unwrap_or_default();
+    let name = &name[..name.len() - extension.len()];
     name.strip_suffix(".blind").unwrap_or(name)
 }
 

@@ -1,78 +1,75 @@
-//! One-to-one matching of greatest weight, one group of connected pairs at a time.
+//! One-to-one matching of maximum total weight (Kuhn-Munkres), one connected component at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-/// Steps that one group may take: the square of its smaller side times its larger one.
+use pathfinding::prelude::{Matrix, kuhn_munkres};
+
+/// Limit of the work for one component: the square of its smaller side times its larger side.
 const MAX_STEPS: usize = 4_000_000_000;
+/// The crate needs totally ordered weights: they are rounded to multiples of 1 / `SCALE`.
+const SCALE: f64 = 1e12;
 
-/// Weights of the pairs that may be matched: left → right → weight, above 0.
+/// Candidate pairs: left → right → weight, above 0.
 pub(super) type Pairs = BTreeMap<usize, BTreeMap<usize, f64>>;
 
-/// The matched pairs in order; `None` where so many are alike that it would take too long.
-pub(super) fn best(pairs: &Pairs) -> Option<Vec<(usize, usize)>> {
-    let mut matched = Vec::new();
-    for (lefts, rights) in groups(pairs) {
-        let weight = |left: usize, right: usize| {
-            pairs
-                .get(&left)
-                .and_then(|row| row.get(&right))
-                .copied()
-                .unwrap_or(0.0)
-        };
-        let turned = lefts.len() > rights.len();
-        let (rows, columns) = if turned {
-            (&rights, &lefts)
-        } else {
-            (&lefts, &rights)
-        };
-        if rows
-            .len()
-            .saturating_mul(rows.len())
-            .saturating_mul(columns.len())
-            > MAX_STEPS
-        {
-            return None;
+/// The matched pairs, sorted. `None` if a component is too large.
+pub(super) fn best_matching(pairs: &Pairs) -> Option<Vec<(usize, usize)>> {
+    let mut by_right = Pairs::new();
+    for (left, row) in pairs {
+        for (right, weight) in row {
+            by_right.entry(*right).or_default().insert(*left, *weight);
         }
-        let of = |row: usize, column: usize| {
-            if turned {
-                weight(column, row)
-            } else {
-                weight(row, column)
-            }
-        };
-        let costs: Vec<Vec<f64>> = rows
-            .iter()
-            .map(|row| columns.iter().map(|column| -of(*row, *column)).collect())
-            .collect();
-        for (row, column) in rows.iter().zip(assign(&costs)) {
-            let Some(column) = column.and_then(|column| columns.get(column)) else {
-                continue;
-            };
-            if of(*row, *column) > 0.0 {
-                matched.push(if turned {
-                    (*column, *row)
-                } else {
-                    (*row, *column)
-                });
-            }
+    }
+    let mut matched = Vec::new();
+    for (lefts, rights) in components(pairs, &by_right) {
+        if lefts.len() <= rights.len() {
+            matched.extend(match_component(pairs, &lefts, &rights)?);
+        } else {
+            let flipped = match_component(&by_right, &rights, &lefts)?;
+            matched.extend(flipped.into_iter().map(|(right, left)| (left, right)));
         }
     }
     matched.sort_unstable();
     Some(matched)
 }
 
-/// Lefts and rights that hang together, each in order.
-fn groups(pairs: &Pairs) -> Vec<(Vec<usize>, Vec<usize>)> {
-    let mut back: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (left, row) in pairs {
-        row.keys()
-            .for_each(|right| back.entry(*right).or_default().push(*left));
+/// Matches every row to a column; needs at least as many columns as rows.
+fn match_component(
+    pairs: &Pairs,
+    rows: &[usize],
+    columns: &[usize],
+) -> Option<Vec<(usize, usize)>> {
+    let steps = rows
+        .len()
+        .saturating_mul(rows.len())
+        .saturating_mul(columns.len());
+    if steps > MAX_STEPS {
+        return None;
     }
-    let mut seen_left = std::collections::HashSet::new();
-    let mut seen_right = std::collections::HashSet::new();
-    let mut groups = Vec::new();
+    let weights = Matrix::from_fn(rows.len(), columns.len(), |(row, column)| {
+        let weight = pairs
+            .get(&rows[row])
+            .and_then(|row| row.get(&columns[column]));
+        weight.map_or(0, |weight| (weight * SCALE).round() as i64)
+    });
+    let (_, assignment) = kuhn_munkres(&weights);
+    let matched = rows
+        .iter()
+        .zip(assignment)
+        .map(|(row, column)| (*row, columns[column]));
+    // A row without a free candidate is assigned to a column of weight 0.
+    let is_candidate =
+        |(row, column): &(usize, usize)| pairs.get(row).is_some_and(|row| row.contains_key(column));
+    Some(matched.filter(is_candidate).collect())
+}
+
+/// The connected components: left and right sides, each sorted.
+fn components(pairs: &Pairs, by_right: &Pairs) -> Vec<(Vec<usize>, Vec<usize>)> {
+    let mut seen_lefts = HashSet::new();
+    let mut seen_rights = HashSet::new();
+    let mut components = Vec::new();
     for first in pairs.keys() {
-        if !seen_left.insert(*first) {
+        if !seen_lefts.insert(*first) {
             continue;
         }
         let mut lefts = Vec::new();
@@ -80,92 +77,20 @@ fn groups(pairs: &Pairs) -> Vec<(Vec<usize>, Vec<usize>)> {
         let mut open = vec![*first];
         while let Some(left) = open.pop() {
             lefts.push(left);
-            for right in pairs
-                .get(&left)
-                .into_iter()
-                .flat_map(BTreeMap::keys)
-                .filter(|right| seen_right.insert(**right))
-            {
+            for right in pairs.get(&left).into_iter().flat_map(BTreeMap::keys) {
+                if !seen_rights.insert(*right) {
+                    continue;
+                }
                 rights.push(*right);
-                open.extend(
-                    back.get(right)
-                        .into_iter()
-                        .flatten()
-                        .filter(|left| seen_left.insert(**left)),
-                );
+                let neighbors = by_right.get(right).into_iter().flat_map(BTreeMap::keys);
+                open.extend(neighbors.filter(|left| seen_lefts.insert(**left)));
             }
         }
         lefts.sort_unstable();
         rights.sort_unstable();
-        groups.push((lefts, rights));
+        components.push((lefts, rights));
     }
-    groups
-}
-
-/// The assignment of least cost, rows ≤ columns: shortest augmenting paths with potentials (Kuhn, Munkres; Jonker and
-/// Volgenant). The column of each row.
-fn assign(costs: &[Vec<f64>]) -> Vec<Option<usize>> {
-    let width = costs.first().map_or(0, Vec::len);
-    let mut potentials = (vec![0.0; costs.len()], vec![0.0; width + 1]);
-    // Row of each column; the last column is a place of departure and belongs to the row that is being placed.
-    let mut row_of: Vec<Option<usize>> = vec![None; width + 1];
-    for row in 0..costs.len() {
-        row_of[width] = Some(row);
-        let (end, came_from) = shortest_path(costs, &row_of, &mut potentials);
-        let mut column = end;
-        while column != width {
-            let before = came_from[column];
-            row_of[column] = row_of[before];
-            column = before;
-        }
-    }
-    let mut columns = vec![None; costs.len()];
-    for (column, row) in row_of.iter().take(width).enumerate() {
-        if let Some(row) = row {
-            columns[*row] = Some(column);
-        }
-    }
-    columns
-}
-
-/// From the place of departure to the nearest free column: that column, and where each column was reached from.
-fn shortest_path(
-    costs: &[Vec<f64>],
-    row_of: &[Option<usize>],
-    potentials: &mut (Vec<f64>, Vec<f64>),
-) -> (usize, Vec<usize>) {
-    let (of_rows, of_columns) = potentials;
-    let width = row_of.len() - 1;
-    let mut distance = vec![f64::INFINITY; width];
-    let mut done = vec![false; width + 1];
-    let mut came_from = vec![width; width];
-    let mut at = width;
-    while let Some(row) = row_of[at] {
-        done[at] = true;
-        let mut nearest = f64::INFINITY;
-        let mut next = width;
-        for column in (0..width).filter(|column| !done[*column]) {
-            let reduced = costs[row][column] - of_rows[row] - of_columns[column];
-            if reduced < distance[column] {
-                (distance[column], came_from[column]) = (reduced, at);
-            }
-            if distance[column] < nearest {
-                (nearest, next) = (distance[column], column);
-            }
-        }
-        for column in 0..=width {
-            if done[column] {
-                if let Some(row) = row_of[column] {
-                    of_rows[row] += nearest;
-                }
-                of_columns[column] -= nearest;
-            } else if column < width {
-                distance[column] -= nearest;
-            }
-        }
-        at = next;
-    }
-    (at, came_from)
+    components
 }
 
 #[cfg(test)]
@@ -183,13 +108,13 @@ mod tests {
     #[test]
     fn total_weight_wins_over_the_heaviest_pair() {
         let all = pairs(&[(0, 0, 10.0), (0, 1, 9.0), (1, 0, 9.0), (5, 7, 1.0)]);
-        assert_eq!(best(&all), Some(vec![(0, 1), (1, 0), (5, 7)]));
+        assert_eq!(best_matching(&all), Some(vec![(0, 1), (1, 0), (5, 7)]));
     }
 
     #[test]
     fn extra_rows_stay_unmatched() {
         let all = pairs(&[(0, 3, 1.0), (1, 3, 3.0), (2, 3, 2.0)]);
-        assert_eq!(best(&all), Some(vec![(1, 3)]));
+        assert_eq!(best_matching(&all), Some(vec![(1, 3)]));
     }
 
     #[test]
@@ -202,7 +127,7 @@ mod tests {
             let all: Vec<_> = (0..3)
                 .flat_map(|l| (0..3).map(move |r| (l, r, weight(l, r))))
                 .collect();
-            let total: f64 = best(&pairs(&all))
+            let total: f64 = best_matching(&pairs(&all))
                 .unwrap()
                 .iter()
                 .map(|(l, r)| weight(*l, *r))

@@ -1,153 +1,179 @@
-//! How many facts of a document are right.
+//! Scores the facts of filings against gold metadata.
 
 use serde::Serialize;
-use serde_json::Value;
+use stemma_archive::Archive;
 use stemma_document::FilingFacts;
 use unicode_normalization::UnicodeNormalization;
 
-use crate::truth::MetadataTruth;
+use crate::SkippedEntry;
+use crate::facts::{fact_names, predicted_values};
+use crate::gold::{GoldMetadata, gold_values};
+use crate::match_documents::DocumentMatcher;
 
-/// Facts that can be judged, by the names that truths call them.
-pub const FACTS: [&str; 15] = [
-    "form",
-    "registrant",
-    "period_end",
-    "fiscal_year",
-    "fiscal_quarter",
-    "fiscal_period",
-    "filed",
-    "file_number",
-    "irs_number",
-    "state",
-    "tickers",
-    "shares_outstanding",
-    "reported_items",
-    "cik",
-    "accession",
-];
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MetadataEval {
+    /// Facts with at least one gold value.
+    pub facts: Vec<FactRow>,
+    /// Mean of the scores of all facts.
+    pub mean: f64,
+    /// Scored documents.
+    pub documents: usize,
+    /// All facts that are not right, in the order of the gold data.
+    pub mistakes: Vec<WrongFact>,
+    #[serde(rename = "unscored")]
+    pub skipped: Vec<SkippedEntry>,
+}
 
-/// What became of a fact.
+/// Counts of one fact over all documents.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct FactRow {
+    pub fact: String,
+    /// Documents with a gold value or a gold `null`.
+    pub judged: usize,
+    pub right: usize,
+    pub wrong: usize,
+    pub missing: usize,
+    pub invented: usize,
+    /// `right / judged`.
+    pub score: f64,
+}
+
+/// A fact that is not right in a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WrongFact {
+    pub doc: String,
+    #[serde(flatten)]
+    pub fact: ScoredFact,
+}
+
+/// A predicted fact compared with its gold values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ScoredFact {
+    pub fact: String,
+    pub verdict: FactVerdict,
+    /// Empty: the document does not state the fact.
+    #[serde(rename = "wanted")]
+    pub gold: Vec<String>,
+    #[serde(rename = "found")]
+    pub predicted: Vec<String>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactVerdict {
-    /// As in the truth, also where that is nothing.
+    /// The gold values, or correctly none.
     Right,
-    /// Another value.
+    /// Other values than the gold ones.
     Wrong,
-    /// Nothing, though the document states it.
+    /// False negative: none, though the document states the fact.
     Missing,
-    /// A value, though the document states none.
+    /// False positive: a value, though the document states none.
     Invented,
 }
 
-/// A judged fact.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct JudgedFact {
-    /// Its name.
-    pub fact: String,
-    /// What became of it.
-    pub verdict: FactVerdict,
-    /// What is true; empty: not stated.
-    #[serde(rename = "wanted")]
-    pub expected: Vec<String>,
-    /// What was found.
-    #[serde(rename = "found")]
-    pub actual: Vec<String>,
+/// Scores the facts of the documents that the gold data names. With `count_missing`, a missing document counts as one
+/// without facts.
+pub fn eval_metadata(
+    archive: &Archive,
+    gold: &[GoldMetadata],
+    count_missing: bool,
+) -> MetadataEval {
+    let matcher = DocumentMatcher::new(&archive.catalog);
+    let mut scored = Vec::new();
+    let mut skipped = Vec::new();
+    let mut documents = 0;
+    for gold in gold {
+        let facts = match matcher.find(&gold.doc) {
+            Ok(document) => document.entry().map(|entry| entry.facts.clone()),
+            Err(reason) => {
+                skipped.push(SkippedEntry::new(&gold.doc, reason));
+                count_missing.then(FilingFacts::default)
+            }
+        };
+        let Some(facts) = facts else { continue };
+        documents += 1;
+        scored.extend(score(gold, &facts).into_iter().map(|fact| WrongFact {
+            doc: gold.doc.clone(),
+            fact,
+        }));
+    }
+    let facts = fact_rows(&scored);
+    let mean = facts.iter().map(|row| row.score).sum::<f64>() / facts.len().max(1) as f64;
+    scored.retain(|scored| scored.fact.verdict != FactVerdict::Right);
+    MetadataEval {
+        facts,
+        mean,
+        documents,
+        mistakes: scored,
+        skipped,
+    }
 }
 
-/// Judges every fact that the truth speaks of.
-pub fn judge(truth: &MetadataTruth, facts: &FilingFacts) -> Vec<JudgedFact> {
-    truth
-        .facts
+/// Scores every fact that the gold data covers.
+pub fn score(gold: &GoldMetadata, facts: &FilingFacts) -> Vec<ScoredFact> {
+    gold.facts
         .iter()
-        .filter_map(|(name, expected): (&String, &Value)| {
-            let expected = truth_values(expected)?;
-            let actual = values(facts, name)?;
-            let verdict = match (expected.as_slice(), actual.as_slice()) {
+        .filter_map(|(name, value)| {
+            let gold = gold_values(value)?;
+            let predicted = predicted_values(facts, name)?;
+            let verdict = match (gold.as_slice(), predicted.as_slice()) {
                 (a, b) if normalized_values(a) == normalized_values(b) => FactVerdict::Right,
                 ([], _) => FactVerdict::Invented,
                 (_, []) => FactVerdict::Missing,
                 _ => FactVerdict::Wrong,
             };
-            Some(JudgedFact {
+            Some(ScoredFact {
                 fact: name.clone(),
                 verdict,
-                expected,
-                actual,
+                gold,
+                predicted,
             })
         })
         .collect()
 }
 
-/// What a truth says a fact is; `None` where it is neither a value nor a list of values nor nothing.
-pub(super) fn truth_values(value: &Value) -> Option<Vec<String>> {
-    let plain = |value: &Value| match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    };
-    match value {
-        Value::Null => Some(Vec::new()),
-        Value::Array(list) => list.iter().map(plain).collect(),
-        one => plain(one).map(|one| vec![one]),
-    }
-}
-
-/// What was found under a name; `None` for a name that is no fact's.
-fn values(facts: &FilingFacts, name: &str) -> Option<Vec<String>> {
-    let one = |fact: &Option<stemma_document::Fact>| {
-        fact.iter()
-            .map(|fact| fact.value.clone())
-            .collect::<Vec<_>>()
-    };
-    let many =
-        |facts: &[stemma_document::Fact]| facts.iter().map(|fact| fact.value.clone()).collect();
-    Some(match name {
-        "form" => one(&facts.form),
-        "registrant" => one(&facts.issuer),
-        "period_end" => one(&facts.period_end),
-        "fiscal_year" => one(&facts.fiscal_year),
-        "fiscal_quarter" => one(&facts.fiscal_period)
-            .iter()
-            .filter_map(|period| period.strip_prefix('Q'))
-            .map(Into::into)
-            .collect(),
-        "fiscal_period" => one(&facts.fiscal_period),
-        "filed" => one(&facts.filed),
-        "file_number" => one(&facts.file_number),
-        "irs_number" => one(&facts.irs_number),
-        "state" => one(&facts.state),
-        "tickers" => facts
-            .tickers
-            .iter()
-            .map(|ticker| ticker.symbol.value.clone())
-            .collect(),
-        "shares_outstanding" => many(&facts.shares_outstanding),
-        "reported_items" => many(&facts.reported_items),
-        "cik" => one(&facts.cik),
-        "accession" => one(&facts.accession),
-        _ => return None,
-    })
-}
-
-/// Without regard to case, white space, the shape of quotes, and the order of several values.
-fn normalized_values(values: &[String]) -> Vec<String> {
-    let mut folded: Vec<String> = values
-        .iter()
-        .map(|value: &String| {
-            let plain = value.nfkc().flat_map(char::to_lowercase).map(|c| match c {
-                '\u{2018}' | '\u{2019}' => '\'',
-                c => c,
-            });
-            plain
-                .collect::<String>()
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
+fn fact_rows(scored: &[WrongFact]) -> Vec<FactRow> {
+    let mut rows: Vec<FactRow> = fact_names()
+        .map(|fact| FactRow {
+            fact: fact.into(),
+            ..FactRow::default()
         })
         .collect();
-    folded.sort();
-    folded
+    for WrongFact { fact, .. } in scored {
+        let Some(row) = rows.iter_mut().find(|row| row.fact == fact.fact) else {
+            continue;
+        };
+        row.judged += 1;
+        match fact.verdict {
+            FactVerdict::Right => row.right += 1,
+            FactVerdict::Wrong => row.wrong += 1,
+            FactVerdict::Missing => row.missing += 1,
+            FactVerdict::Invented => row.invented += 1,
+        }
+    }
+    rows.retain(|row| row.judged > 0);
+    rows.iter_mut()
+        .for_each(|row| row.score = row.right as f64 / row.judged as f64);
+    rows
+}
+
+/// Lower case, single spaces, straight quotes, sorted.
+fn normalized_values(values: &[String]) -> Vec<String> {
+    let mut normalized: Vec<String> = values.iter().map(|value| normalize(value)).collect();
+    normalized.sort();
+    normalized
+}
+
+fn normalize(value: &str) -> String {
+    let lower: String = value
+        .nfkc()
+        .flat_map(char::to_lowercase)
+        .map(|c| match c {
+            '\u{2018}' | '\u{2019}' => '\'',
+            c => c,
+        })
+        .collect();
+    lower.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -172,12 +198,12 @@ mod tests {
             cik: Some(text("66740")),
             ..FilingFacts::default()
         };
-        let truth = r#"{"doc": "a", "form": "10-Q", "registrant": "3M  COMPANY", "fiscal_year": 2023, "fiscal_quarter": 2,
+        let gold = r#"{"doc": "a", "form": "10-Q", "registrant": "3M  COMPANY", "fiscal_year": 2023, "fiscal_quarter": 2,
             "tickers": ["mmm26", "MMM"], "cik": null, "state": "Delaware", "accession": []}"#;
-        let truth: MetadataTruth = serde_json::from_str(truth).unwrap();
-        let verdicts: Vec<_> = judge(&truth, &facts)
+        let gold: GoldMetadata = serde_json::from_str(gold).unwrap();
+        let verdicts: Vec<_> = score(&gold, &facts)
             .into_iter()
-            .map(|judged| (judged.fact, judged.verdict))
+            .map(|scored| (scored.fact, scored.verdict))
             .collect();
         let expected = [
             ("accession", FactVerdict::Right),
@@ -193,17 +219,5 @@ mod tests {
             verdicts,
             expected.map(|(name, verdict)| (name.to_string(), verdict))
         );
-    }
-
-    #[test]
-    fn every_fact_has_values() {
-        for name in FACTS {
-            assert_eq!(
-                values(&FilingFacts::default(), name),
-                Some(Vec::new()),
-                "{name}"
-            );
-        }
-        assert_eq!(values(&FilingFacts::default(), "sic"), None);
     }
 }

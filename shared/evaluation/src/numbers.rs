@@ -1,109 +1,126 @@
-//! Whether an answer states the numbers of a true one.
+//! Compares the numbers of an answer with those of a reference answer.
 
-/// Numbers of a true answer at most for it to be judged by them: a text with many is no figure.
+/// A reference answer with more numbers is prose and is not compared.
 const MAX_NUMBERS: usize = 3;
-/// How far two numbers may be apart, as a share of the larger: what rounding to three digits leaves.
+/// Relative difference that rounding to three digits leaves.
 const RELATIVE_TOLERANCE: f64 = 0.005;
-/// What one unit may be of another: thousands, millions and billions are often left unsaid.
-const UNITS: [f64; 7] = [1.0, 1e3, 1e-3, 1e6, 1e-6, 1e9, 1e-9];
+/// Ratios of units. Thousands, millions and billions are often omitted.
+const UNIT_RATIOS: [f64; 7] = [1.0, 1e3, 1e-3, 1e6, 1e-6, 1e9, 1e-9];
+/// Ratios of a share to a percentage.
+const PERCENT_RATIOS: [f64; 3] = [1.0, 100.0, 0.01];
 
 /// A number in a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct AnswerNumber {
-    /// Without its sign: losses stand in parentheses, or are named.
+    /// Without sign: losses are written in parentheses or named in words.
     value: f64,
-    /// Half of the last digit that is written.
+    /// Half of the last written digit.
     half_digit: f64,
     percent: bool,
 }
 
-/// Whether each number of the true answer stands in the answer, however its unit is written; `None` where the true answer
-/// has no number beside years, or more than three.
-pub fn states_numbers(truth: &str, answer: &str) -> Option<bool> {
-    let expected = numbers(truth);
+/// Whether the answer contains every number of the reference, in any unit. `None` if the reference has no number besides
+/// years, or more than three.
+pub fn states_numbers(reference: &str, answer: &str) -> Option<bool> {
+    let expected = numbers(reference);
     if expected.is_empty() || expected.len() > MAX_NUMBERS {
         return None;
     }
-    let actual = numbers(&without_citation_marks(answer));
+    let stated = numbers(&without_citation_marks(answer));
     Some(
         expected
             .iter()
-            .all(|one| actual.iter().any(|other| is_same_number(*one, *other))),
+            .all(|expected| stated.iter().any(|stated| expected.matches(*stated))),
     )
 }
 
-fn is_same_number(expected: AnswerNumber, actual: AnswerNumber) -> bool {
-    let near = |a: f64, b: f64| {
-        (a - b).abs() <= expected.half_digit * 1.001
-            || (a - b).abs() <= RELATIVE_TOLERANCE * a.abs().max(b.abs())
-    };
-    // A share may be written as a percentage.
-    let shares = if expected.percent != actual.percent {
-        vec![1.0, 100.0, 0.01]
-    } else {
-        UNITS.to_vec()
-    };
-    shares.iter().any(|unit| {
-        near(expected.value, actual.value * unit)
-            && (actual.value == 0.0) == (expected.value == 0.0)
-    })
+impl AnswerNumber {
+    /// Whether `stated` is this number up to rounding and units.
+    fn matches(self, stated: AnswerNumber) -> bool {
+        if (stated.value == 0.0) != (self.value == 0.0) {
+            return false;
+        }
+        let ratios = if self.percent == stated.percent {
+            UNIT_RATIOS.as_slice()
+        } else {
+            &PERCENT_RATIOS
+        };
+        ratios
+            .iter()
+            .any(|ratio| self.is_rounded_to(stated.value * ratio))
+    }
+
+    fn is_rounded_to(self, value: f64) -> bool {
+        let difference = (self.value - value).abs();
+        difference <= self.half_digit * 1.001
+            || difference <= RELATIVE_TOLERANCE * self.value.abs().max(value.abs())
+    }
 }
 
-/// The numbers of a text that are neither years nor parts of words (`10-K`, `FY22`, `3M`).
+/// The numbers of a text, except years and parts of names (`10-K`, `FY22`, `3M`).
 fn numbers(text: &str) -> Vec<AnswerNumber> {
     let chars: Vec<char> = text.chars().collect();
     let mut numbers = Vec::new();
-    let mut at = 0;
-    while at < chars.len() {
-        if !chars[at].is_ascii_digit() {
-            at += 1;
-            continue;
+    let mut end = 0;
+    while let Some(offset) = chars[end..].iter().position(char::is_ascii_digit) {
+        let start = end + offset;
+        end = start;
+        while continues_numeral(&chars[end..]) {
+            end += 1;
         }
-        let start = at;
-        let inside = |at: usize| {
-            chars[at].is_ascii_digit()
-                || matches!(chars[at], ',' | '.')
-                    && chars.get(at + 1).is_some_and(char::is_ascii_digit)
-        };
-        while at < chars.len() && inside(at) {
-            at += 1;
-        }
-        let written: String = chars[start..at].iter().filter(|c| **c != ',').collect();
         let before = start.checked_sub(1).map(|before| chars[before]);
-        let rest: String = chars[at..chars.len().min(at + 16)].iter().collect();
-        // `10-K` is a name, `5-million` is not.
-        let of_many = scale(&rest).is_some() && rest.contains("illion");
-        // `3M` is a name, `$3M` and `1.9B` are not.
-        let counted = before == Some('$') || written.contains('.');
-        let in_word = before.is_some_and(|c| c.is_alphabetic() || c == '_')
-            || rest.starts_with(|c: char| c.is_alphabetic())
-                && !(counted && scale(&rest).is_some())
-            || rest.starts_with('-') && !of_many && rest[1..].starts_with(char::is_alphabetic);
-        let Ok(value) = written.parse::<f64>() else {
-            continue;
-        };
-        let plain = start + 4 == at && before != Some('$');
-        let is_year = plain && (1900.0..2100.0).contains(&value) && value.fract() == 0.0;
-        if in_word || is_year && !rest.trim_start().starts_with('%') {
-            continue;
-        }
-        let scale = scale(&rest).unwrap_or(1.0);
-        let decimals = written
-            .split_once('.')
-            .map_or(0, |(_, decimals)| decimals.len());
-        let half_digit = 0.5 * 10_f64.powi(-i32::try_from(decimals).unwrap_or(0)) * scale;
-        let percent = rest.trim_start().starts_with('%')
-            || rest.trim_start().to_lowercase().starts_with("percent");
-        numbers.push(AnswerNumber {
-            value: value * scale,
-            half_digit,
-            percent,
-        });
+        let numeral: String = chars[start..end].iter().collect();
+        let rest: String = chars[end..].iter().take(16).collect();
+        numbers.extend(number(before, &numeral, &rest));
     }
     numbers
 }
 
-/// What the word behind a number multiplies it with.
+/// Whether `chars` start with a digit, or with a separator and a digit.
+fn continues_numeral(chars: &[char]) -> bool {
+    match chars {
+        [',' | '.', next, ..] => next.is_ascii_digit(),
+        [first, ..] => first.is_ascii_digit(),
+        [] => false,
+    }
+}
+
+/// The number that `numeral` stands for between `before` and `rest`. `None` if it is a year or part of a name.
+fn number(before: Option<char>, numeral: &str, rest: &str) -> Option<AnswerNumber> {
+    let digits = numeral.replace(',', "");
+    let value: f64 = digits.parse().ok()?;
+    let scale = scale(rest);
+    let percent = rest.trim_start().starts_with('%');
+    let is_dollar = before == Some('$');
+    // `10-K` is a name, `5-million` is not.
+    let hyphenated_name = rest
+        .strip_prefix('-')
+        .is_some_and(|word| word.starts_with(char::is_alphabetic))
+        && !(scale.is_some() && rest.contains("illion"));
+    // `3M` is a name, `$3M` and `1.9B` are not.
+    let is_amount = scale.is_some() && (is_dollar || digits.contains('.'));
+    let in_name = before.is_some_and(|c| c.is_alphabetic() || c == '_')
+        || rest.starts_with(char::is_alphabetic) && !is_amount
+        || hyphenated_name;
+    let is_year = numeral.len() == 4
+        && !is_dollar
+        && (1900.0..2100.0).contains(&value)
+        && value.fract() == 0.0;
+    if in_name || is_year && !percent {
+        return None;
+    }
+    let scale = scale.unwrap_or(1.0);
+    let decimals = digits
+        .split_once('.')
+        .map_or(0, |(_, decimals)| decimals.len());
+    Some(AnswerNumber {
+        value: value * scale,
+        half_digit: 0.5 * 10_f64.powi(-i32::try_from(decimals).unwrap_or(0)) * scale,
+        percent: percent || rest.trim_start().to_lowercase().starts_with("percent"),
+    })
+}
+
+/// The factor of the word after a number.
 fn scale(rest: &str) -> Option<f64> {
     let word: String = rest
         .trim_start_matches([' ', '-'])
@@ -119,15 +136,15 @@ fn scale(rest: &str) -> Option<f64> {
     }
 }
 
-/// A text without the marks of its citations.
+/// Removes citation marks such as `[1]`.
 fn without_citation_marks(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('[') {
         bare.push_str(before);
-        let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        rest = match after[digits..].strip_prefix(']') {
-            Some(behind) if digits > 0 => behind,
+        let unnumbered = after.trim_start_matches(|c: char| c.is_ascii_digit());
+        rest = match unnumbered.strip_prefix(']') {
+            Some(behind) if unnumbered.len() < after.len() => behind,
             _ => {
                 bare.push('[');
                 after
@@ -143,7 +160,7 @@ mod tests {
 
     #[test]
     fn equivalent_number_formats_match() {
-        for (truth, answer) in [
+        for (reference, answer) in [
             (
                 "$1577.00",
                 "Capital expenditure was $1,577 million in 2018 [1].",
@@ -157,16 +174,16 @@ mod tests {
             ("$1.9B", "about 1,900 million"),
         ] {
             assert_eq!(
-                states_numbers(truth, answer),
+                states_numbers(reference, answer),
                 Some(true),
-                "{truth} / {answer}"
+                "{reference} / {answer}"
             );
         }
     }
 
     #[test]
     fn different_numbers_do_not_match() {
-        for (truth, answer) in [
+        for (reference, answer) in [
             ("$1577.00", "It was $1,749 million [1]."),
             ("24.26", "In FY2024, see the 10-K, [24]."),
             ("0.66", "It is 0.71"),
@@ -175,23 +192,23 @@ mod tests {
             ("0", "7"),
         ] {
             assert_eq!(
-                states_numbers(truth, answer),
+                states_numbers(reference, answer),
                 Some(false),
-                "{truth} / {answer}"
+                "{reference} / {answer}"
             );
         }
     }
 
     #[test]
     fn answers_without_figures_are_not_judged() {
-        for truth in [
+        for reference in [
             "No, the company is managing its CAPEX well.",
             "In 2022.",
             "1, 2, 3 and 4",
             "",
             "3M's 10-K of FY22",
         ] {
-            assert_eq!(states_numbers(truth, "1"), None, "{truth}");
+            assert_eq!(states_numbers(reference, "1"), None, "{reference}");
         }
     }
 }

@@ -1,36 +1,33 @@
-//! Questions whose answer, and whose pages, are known.
+//! Questions with gold pages and reference answers.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A question of a file: our own fields, or those of FinanceBench's open-source sample as they are.
+/// A question in Stemma's own format or in that of FinanceBench's open-source sample.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "RawQuestion")]
-pub struct QuestionTruth {
-    /// Names it in tables and in the file that a run goes on from.
+pub struct GoldQuestion {
+    /// Identifies the question in reports and in the file of a resumed run.
     pub id: String,
-    /// The question.
     pub question: String,
-    /// The document it is about, where that is known.
+    /// The document that the question is about, if known.
     pub doc: Option<String>,
-    /// The pages an answer stands on.
-    pub gold: Vec<GoldPage>,
-    /// The answer, in words.
+    /// Pages that contain the answer, sorted.
+    pub gold_pages: Vec<GoldPage>,
+    /// The reference answer.
     pub answer: Option<String>,
-    /// What kind of question it is: means are given for each kind.
+    /// Kind of question. Means are also given per kind.
     pub kind: String,
 }
 
-/// A page an answer stands on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GoldPage {
-    /// The document, where it is another than that of the question.
+    /// Set if it is not the document of the question.
     pub doc: Option<String>,
     /// Physical page, from 1.
     pub page: u32,
 }
 
-/// A question as files have it.
 #[derive(Deserialize)]
 struct RawQuestion {
     #[serde(alias = "financebench_id")]
@@ -49,7 +46,6 @@ struct RawQuestion {
     kind: Option<String>,
 }
 
-/// A passage that speaks for an answer.
 #[derive(Deserialize)]
 struct RawEvidence {
     #[serde(default, alias = "evidence_doc_name", alias = "doc_name")]
@@ -57,70 +53,72 @@ struct RawEvidence {
     /// From 1.
     #[serde(default)]
     page: Option<u32>,
-    /// FinanceBench counts from 0.
+    /// From 0, as in FinanceBench.
     #[serde(default)]
     evidence_page_num: Option<u32>,
 }
 
-impl TryFrom<RawQuestion> for QuestionTruth {
+impl TryFrom<RawQuestion> for GoldQuestion {
     type Error = String;
 
-    fn try_from(written: RawQuestion) -> Result<Self, String> {
-        let RawQuestion {
-            id,
-            question,
-            doc,
-            gold_pages,
-            evidence,
-            answer,
-            kind,
-        } = written;
-        let plain = |value: Value| match value {
-            Value::String(text) => text,
-            other => other.to_string(),
-        };
-        if question.trim().is_empty() {
+    fn try_from(raw: RawQuestion) -> Result<Self, String> {
+        if raw.question.trim().is_empty() {
             return Err("`question` is empty".into());
         }
-        let mut gold: Vec<GoldPage> = gold_pages
-            .into_iter()
-            .map(|page| GoldPage { doc: None, page })
-            .collect();
-        if gold.is_empty() {
-            gold = evidence
+        let doc = raw.doc;
+        let mut gold_pages: Vec<GoldPage> = if raw.gold_pages.is_empty() {
+            raw.evidence
                 .into_iter()
-                .filter_map(|one: RawEvidence| {
-                    let page = one
-                        .page
-                        .or_else(|| one.evidence_page_num.and_then(|page| page.checked_add(1)))?;
-                    Some(GoldPage {
-                        doc: one.doc.filter(|other| doc.as_ref() != Some(other)),
-                        page,
-                    })
-                })
-                .collect();
-        }
-        gold.sort_by(|a, b| (&a.doc, a.page).cmp(&(&b.doc, b.page)));
-        gold.dedup();
-        if gold.iter().any(|gold| gold.page == 0) {
+                .filter_map(|evidence| evidence.gold_page(doc.as_ref()))
+                .collect()
+        } else {
+            raw.gold_pages
+                .into_iter()
+                .map(|page| GoldPage { doc: None, page })
+                .collect()
+        };
+        gold_pages.sort();
+        gold_pages.dedup();
+        if gold_pages.iter().any(|gold| gold.page == 0) {
             return Err("pages count from 1 (`evidence_page_num` alone counts from 0)".into());
         }
-        let answer = answer.filter(|answer| !answer.is_null()).map(plain);
         Ok(Self {
-            id: plain(id),
-            question,
+            id: plain_text(raw.id),
+            question: raw.question,
             doc,
-            gold,
-            answer,
-            kind: kind.unwrap_or_default(),
+            gold_pages,
+            answer: raw
+                .answer
+                .filter(|answer| !answer.is_null())
+                .map(plain_text),
+            kind: raw.kind.unwrap_or_default(),
         })
+    }
+}
+
+impl RawEvidence {
+    fn gold_page(self, question_doc: Option<&String>) -> Option<GoldPage> {
+        let page = self
+            .page
+            .or_else(|| self.evidence_page_num?.checked_add(1))?;
+        Some(GoldPage {
+            doc: self.doc.filter(|doc| question_doc != Some(doc)),
+            page,
+        })
+    }
+}
+
+fn plain_text(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::truth::read;
+    use crate::gold::parse_gold;
 
     #[test]
     fn both_question_formats_are_parsed() {
@@ -129,21 +127,21 @@ mod tests {
             "question_type": "metrics-generated", "justification": "…", "evidence": [
             {"evidence_text": "…", "doc_name": "A", "evidence_page_num": 47},
             {"evidence_text": "…", "evidence_doc_name": "B", "evidence_page_num": 0}]}"#;
-        let read: Vec<QuestionTruth> = read(&format!("{ours}\n{theirs}")).unwrap();
+        let questions: Vec<GoldQuestion> = parse_gold(&format!("{ours}\n{theirs}")).unwrap();
         let pages = |at: usize| {
-            read[at]
-                .gold
+            questions[at]
+                .gold_pages
                 .iter()
                 .map(|gold| (gold.doc.clone(), gold.page))
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            (read[0].id.as_str(), read[0].answer.as_deref()),
+            (questions[0].id.as_str(), questions[0].answer.as_deref()),
             ("7", Some("1577"))
         );
         assert_eq!(pages(0), [(None, 48), (None, 52)]);
         assert_eq!(
-            (read[1].id.as_str(), read[1].kind.as_str()),
+            (questions[1].id.as_str(), questions[1].kind.as_str()),
             ("fb_1", "metrics-generated")
         );
         assert_eq!(pages(1), [(None, 48), (Some("B".into()), 1)]);
@@ -157,7 +155,7 @@ mod tests {
             r#"{"id": 1, "question": "x", "gold_pages": [0]}"#,
             r#"{"id": 1}"#,
         ] {
-            assert!(read::<QuestionTruth>(wrong).is_err(), "{wrong}");
+            assert!(parse_gold::<GoldQuestion>(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,55 +1,57 @@
-//! How often search finds the pages that answer questions.
+//! Scores search on questions with gold pages: hit rate, recall and mean reciprocal rank.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde::Serialize;
-use stemma_document::Extent;
-use stemma_retrieval::SearchService;
-
-use crate::SkippedTruth;
-use crate::match_documents::DocumentMatcher;
-use crate::question::QuestionTruth;
 use stemma_archive::{
     ApiError, Archive, SearchRequest, SearchResponse, document_part, is_store_error,
 };
+use stemma_document::Extent;
+use stemma_retrieval::SearchService;
 
-/// After how many pages is looked.
+use crate::SkippedEntry;
+use crate::match_documents::DocumentMatcher;
+use crate::means::{indicator, mean, means_by_group, percentile};
+use crate::question::GoldQuestion;
+
+/// The cutoffs k of hit@k and recall@k.
 pub const DEPTHS: [usize; 5] = [1, 3, 5, 10, 20];
-/// Sections that pages are taken from.
-const SECTIONS: usize = 100;
+/// Sections per search, enough for the pages of the largest cutoff.
+const MAX_SECTIONS: usize = 100;
+/// Pages that a row lists.
+const LISTED_PAGES: usize = 10;
 
-/// Found pages against those that answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RetrievalEval {
-    /// Question by question.
     pub questions: Vec<RetrievalRow>,
-    /// Means of all, and of each kind of question where there are several.
+    /// Means of all questions, and of each kind if there are several.
     pub means: Vec<RetrievalMeans>,
-    /// Questions that were not asked.
-    pub unscored: Vec<SkippedTruth>,
+    /// Questions that were not searched.
+    #[serde(rename = "unscored")]
+    pub skipped: Vec<SkippedEntry>,
 }
 
-/// One question.
+/// The search result of one question.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RetrievalRow {
-    /// Its id.
     pub id: String,
-    /// Its kind.
     pub kind: String,
-    /// Where was looked: a document's locator, or nothing for everywhere.
+    /// Locator of the searched document; `None` for the whole collection.
     pub within: Option<String>,
-    /// Pages that answer it.
-    pub gold: usize,
-    /// Rank of the first page that does, from 1.
-    pub first: Option<usize>,
-    /// Ranks of all that were found.
+    /// Number of gold pages.
+    #[serde(rename = "gold")]
+    pub gold_pages: usize,
+    /// Rank of the first gold page, from 1.
+    #[serde(rename = "first")]
+    pub first_rank: Option<usize>,
+    /// Ranks of all retrieved gold pages, from 1.
     pub ranks: Vec<usize>,
-    /// Whether the best page is of a right document.
-    pub document: bool,
-    /// How long it took, in milliseconds.
+    /// The best page is of a gold document.
+    #[serde(rename = "document")]
+    pub is_document_correct: bool,
     pub latency_ms: f64,
-    /// The best pages, as locators.
+    /// Locators of the best pages.
     #[serde(rename = "found")]
     pub top_pages: Vec<String>,
 }
@@ -59,220 +61,205 @@ pub struct RetrievalRow {
 pub struct RetrievalMeans {
     /// `all`, or a kind of question.
     pub set: String,
-    /// Questions.
     pub questions: usize,
-    /// Share of questions with a page that answers among the first so many.
+    /// hit@k: share of questions with a gold page among the first k.
     pub hit: BTreeMap<usize, f64>,
-    /// Mean share of the pages that answer among the first so many.
+    /// recall@k: mean share of the gold pages among the first k.
     pub recall: BTreeMap<usize, f64>,
-    /// Mean of 1 / rank of the first.
+    /// Mean reciprocal rank of the first gold page.
     pub mrr: f64,
-    /// Share of questions whose best page is of a right document.
+    /// Share of questions whose best page is of a gold document.
     pub document: f64,
-    /// Half of the questions took no longer, in milliseconds.
+    /// Median latency.
     pub p50_ms: f64,
-    /// 95 of 100 took no longer.
+    /// 95th percentile of the latency.
     pub p95_ms: f64,
 }
 
-/// The pages of all hits, best first, each once: document and physical page.
+/// The best pages of all hits by descending score: document locator and physical page.
 pub fn ranked_pages(response: &SearchResponse) -> Vec<(String, u32)> {
-    let mut pages: Vec<(f64, (String, u32))> = response
-        .hits
-        .iter()
-        .flat_map(|hit: &stemma_archive::SearchHit| {
-            let document = document_part(&hit.locator);
-            hit.best_pages
-                .iter()
-                .map(move |page| (page.score, (document.clone(), page.page)))
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    pages.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut pages = Vec::new();
+    for hit in &response.hits {
+        let document = document_part(&hit.locator);
+        for page in &hit.best_pages {
+            pages.push((page.score, (document.clone(), page.page)));
+        }
+    }
+    pages.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     pages.into_iter().map(|(_, page)| page).collect()
 }
 
-/// Asks questions and looks where the pages that answer them rank. With `everywhere`, all documents are searched also
-/// where a question names its own. `template` says how is searched. With `count_missing` a question whose document is not
-/// there counts as one for which nothing was found.
+/// Searches each question and ranks its gold pages. `template` has the search options. With `everywhere`, the whole
+/// collection is searched even if a question names its document. With `count_missing`, a question whose document is
+/// missing counts as one without hits.
 ///
 /// # Errors
-/// [`ApiError`] when the index could not say. A question that is none is not scored.
+/// [`ApiError`] if the store cannot be read. A question that cannot be searched is skipped.
 pub async fn eval_retrieval(
     archive: &Archive,
-    finder: &dyn SearchService,
-    truths: &[QuestionTruth],
+    searcher: &dyn SearchService,
+    questions: &[GoldQuestion],
     template: &SearchRequest,
     everywhere: bool,
     count_missing: bool,
 ) -> Result<RetrievalEval, ApiError> {
-    let pairing = DocumentMatcher::new(&archive.catalog);
-    let mut questions = Vec::new();
-    let mut unscored = Vec::new();
-    for truth in truths {
-        let mut leave_out = |reason: String| {
-            unscored.push(SkippedTruth {
-                doc: truth.id.clone(),
-                reason,
-            });
-        };
-        let (gold, within) = match resolve_gold(truth, &pairing) {
-            Ok(placed) => placed,
+    let matcher = DocumentMatcher::new(&archive.catalog);
+    let mut rows = Vec::new();
+    let mut skipped = Vec::new();
+    for question in questions {
+        let (gold_pages, document) = match resolve_gold(question, &matcher) {
+            Ok(resolved) => resolved,
+            Err(_) if count_missing && !question.gold_pages.is_empty() => {
+                let unknown = vec![(String::new(), 0); question.gold_pages.len()];
+                rows.push(RetrievalRow::new(question, None, &unknown, &[], 0.0));
+                continue;
+            }
             Err(reason) => {
-                if count_missing && !truth.gold.is_empty() {
-                    let nowhere = vec![(String::new(), 0); truth.gold.len()];
-                    questions.push(row(truth, None, &nowhere, &[], 0.0));
-                } else {
-                    leave_out(reason);
-                }
+                skipped.push(SkippedEntry::new(&question.id, reason));
                 continue;
             }
         };
-        let within = within.filter(|_| !everywhere);
-        let scopes = within.iter().cloned().collect();
-        let question = SearchRequest {
-            text: truth.question.clone(),
-            scopes,
-            limit: SECTIONS,
+        let within = document.filter(|_| !everywhere);
+        let request = SearchRequest {
+            text: question.question.clone(),
+            scopes: within.iter().cloned().collect(),
+            limit: MAX_SECTIONS,
             ..template.clone()
         };
         let began = Instant::now();
-        let view = match archive.search(finder, &question).await {
-            Ok((view, _)) => view,
-            Err(refusal) if is_store_error(refusal.code) => return Err(refusal),
-            Err(refusal) => {
-                leave_out(refusal.message);
+        let response = match archive.search(searcher, &request).await {
+            Ok((response, _)) => response,
+            Err(error) if is_store_error(error.code) => return Err(error),
+            Err(error) => {
+                skipped.push(SkippedEntry::new(&question.id, error.message));
                 continue;
             }
         };
         let latency_ms = (began.elapsed().as_secs_f64() * 1e5).round() / 100.0;
-        questions.push(row(truth, within, &gold, &ranked_pages(&view), latency_ms));
+        let ranked = ranked_pages(&response);
+        rows.push(RetrievalRow::new(
+            question,
+            within,
+            &gold_pages,
+            &ranked,
+            latency_ms,
+        ));
     }
     Ok(RetrievalEval {
-        means: means(&questions),
-        questions,
-        unscored,
+        means: means_by_group(&rows, |row| &row.kind, RetrievalMeans::new),
+        questions: rows,
+        skipped,
     })
 }
 
-/// The labels and pages that answer a question, and the label of its own document.
-type GoldTarget = (Vec<(String, u32)>, Option<String>);
+/// The gold pages of a question as locators and physical pages, and the locator of its document.
+type ResolvedGold = (Vec<(String, u32)>, Option<String>);
 
 fn resolve_gold(
-    truth: &QuestionTruth,
-    pairing: &DocumentMatcher<'_>,
-) -> Result<GoldTarget, String> {
-    let own = truth
-        .doc
-        .as_deref()
-        .map(|doc: &str| pairing.find(doc).map(|listed| listed.label.clone()))
-        .transpose()?;
-    if truth.gold.is_empty() {
+    question: &GoldQuestion,
+    matcher: &DocumentMatcher<'_>,
+) -> Result<ResolvedGold, String> {
+    let resolved = matcher.resolve(question)?;
+    if question.gold_pages.is_empty() {
         return Err("it names no pages".into());
     }
-    let placed = truth.gold.iter().map(|gold| {
-        let doc = gold
-            .doc
-            .as_deref()
-            .or(truth.doc.as_deref())
-            .ok_or("it names pages and no document")?;
-        let listed = pairing.find(doc)?;
-        match listed.entry().map(|entry| entry.extent) {
-            Some(Extent::Pages(pages)) if gold.page > pages => Err(format!(
-                "it is to be answered on page {} of {pages}",
-                gold.page
-            )),
-            _ => Ok((listed.label.clone(), gold.page)),
+    if resolved.gold_pages.len() < question.gold_pages.len() {
+        return Err("it names pages and no document".into());
+    }
+    let mut gold_pages = Vec::new();
+    for (document, page) in resolved.gold_pages {
+        if let Some(Extent::Pages(last)) = document.entry().map(|entry| entry.extent)
+            && page > last
+        {
+            return Err(format!("it is to be answered on page {page} of {last}"));
         }
-    });
-    Ok((placed.collect::<Result<_, String>>()?, own))
+        gold_pages.push((document.label.clone(), page));
+    }
+    Ok((
+        gold_pages,
+        resolved.document.map(|document| document.label.clone()),
+    ))
 }
 
-fn row(
-    truth: &QuestionTruth,
-    within: Option<String>,
-    gold: &[(String, u32)],
-    ranked: &[(String, u32)],
-    latency_ms: f64,
-) -> RetrievalRow {
-    let mut ranks: Vec<usize> = gold
-        .iter()
-        .filter_map(|page| ranked.iter().position(|other| other == page))
-        .map(|at| at + 1)
-        .collect();
-    ranks.sort_unstable();
-    RetrievalRow {
-        id: truth.id.clone(),
-        kind: truth.kind.clone(),
-        within,
-        gold: gold.len(),
-        first: ranks.first().copied(),
-        document: ranked
-            .first()
-            .is_some_and(|best| gold.iter().any(|(doc, _)| *doc == best.0)),
-        ranks,
-        latency_ms,
-        top_pages: ranked
+impl RetrievalRow {
+    fn new(
+        question: &GoldQuestion,
+        within: Option<String>,
+        gold_pages: &[(String, u32)],
+        ranked: &[(String, u32)],
+        latency_ms: f64,
+    ) -> Self {
+        let mut ranks: Vec<usize> = gold_pages
             .iter()
-            .take(10)
-            .map(|(doc, page)| format!("{doc}#p={page}"))
-            .collect(),
+            .filter_map(|gold| ranked.iter().position(|page| page == gold))
+            .map(|position| position + 1)
+            .collect();
+        ranks.sort_unstable();
+        Self {
+            id: question.id.clone(),
+            kind: question.kind.clone(),
+            within,
+            gold_pages: gold_pages.len(),
+            first_rank: ranks.first().copied(),
+            is_document_correct: ranked
+                .first()
+                .is_some_and(|(best, _)| gold_pages.iter().any(|(doc, _)| doc == best)),
+            ranks,
+            latency_ms,
+            top_pages: ranked
+                .iter()
+                .take(LISTED_PAGES)
+                .map(|(doc, page)| format!("{doc}#p={page}"))
+                .collect(),
+        }
+    }
+
+    /// Retrieved gold pages among the first `depth` pages.
+    fn hits_within(&self, depth: usize) -> usize {
+        self.ranks.iter().filter(|rank| **rank <= depth).count()
+    }
+
+    fn is_hit(&self, depth: usize) -> f64 {
+        indicator(self.hits_within(depth) > 0)
+    }
+
+    fn recall(&self, depth: usize) -> f64 {
+        self.hits_within(depth) as f64 / self.gold_pages as f64
+    }
+
+    fn reciprocal_rank(&self) -> f64 {
+        self.first_rank.map_or(0.0, |rank| 1.0 / rank as f64)
     }
 }
 
-/// Means of all, and of each kind where there are several.
-fn means(rows: &[RetrievalRow]) -> Vec<RetrievalMeans> {
-    let mut kinds: BTreeMap<&str, Vec<&RetrievalRow>> = BTreeMap::new();
-    rows.iter()
-        .for_each(|row| kinds.entry(&row.kind).or_default().push(row));
-    let all = (!rows.is_empty()).then(|| means_of("all", &rows.iter().collect::<Vec<_>>()));
-    let several = if kinds.len() > 1 {
-        kinds
-    } else {
-        BTreeMap::new()
-    };
-    all.into_iter()
-        .chain(several.iter().map(|(kind, rows)| means_of(kind, rows)))
+impl RetrievalMeans {
+    fn new(set: &str, rows: &[&RetrievalRow]) -> Self {
+        let latencies: Vec<f64> = rows.iter().map(|row| row.latency_ms).collect();
+        Self {
+            set: set.into(),
+            questions: rows.len(),
+            hit: mean_by_depth(rows, RetrievalRow::is_hit),
+            recall: mean_by_depth(rows, RetrievalRow::recall),
+            mrr: mean_of(rows, RetrievalRow::reciprocal_rank),
+            document: mean_of(rows, |row| indicator(row.is_document_correct)),
+            p50_ms: percentile(&latencies, 0.50),
+            p95_ms: percentile(&latencies, 0.95),
+        }
+    }
+}
+
+fn mean_by_depth(
+    rows: &[&RetrievalRow],
+    figure: fn(&RetrievalRow, usize) -> f64,
+) -> BTreeMap<usize, f64> {
+    DEPTHS
+        .into_iter()
+        .map(|depth| (depth, mean_of(rows, |row| figure(row, depth))))
         .collect()
 }
 
-fn means_of(set: &str, rows: &[&RetrievalRow]) -> RetrievalMeans {
-    let mean = |of: &dyn Fn(&RetrievalRow) -> f64| {
-        rows.iter().map(|row| of(row)).sum::<f64>() / rows.len().max(1) as f64
-    };
-    let within =
-        |row: &RetrievalRow, depth: usize| row.ranks.iter().filter(|rank| **rank <= depth).count();
-    let share = |yes: bool| if yes { 1.0 } else { 0.0 };
-    let latencies: Vec<f64> = rows.iter().map(|row| row.latency_ms).collect();
-    RetrievalMeans {
-        set: set.into(),
-        questions: rows.len(),
-        hit: DEPTHS
-            .iter()
-            .map(|depth| (*depth, mean(&|row| share(within(row, *depth) > 0))))
-            .collect(),
-        recall: DEPTHS
-            .iter()
-            .map(|depth| {
-                (
-                    *depth,
-                    mean(&|row| within(row, *depth) as f64 / row.gold as f64),
-                )
-            })
-            .collect(),
-        mrr: mean(&|row| row.first.map_or(0.0, |first| 1.0 / first as f64)),
-        document: mean(&|row| share(row.document)),
-        p50_ms: percentile(&latencies, 0.50),
-        p95_ms: percentile(&latencies, 0.95),
-    }
-}
-
-/// The smallest of `values` that is not exceeded by this share of them (nearest rank); 0 of none.
-pub(super) fn percentile(values: &[f64], share: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+fn mean_of(rows: &[&RetrievalRow], figure: impl Fn(&RetrievalRow) -> f64) -> f64 {
+    mean(rows.iter().map(|row| figure(row))).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -281,18 +268,22 @@ mod tests {
 
     #[test]
     fn hit_rate_and_recall_follow_from_ranks() {
-        let truth: QuestionTruth =
+        let question: GoldQuestion =
             serde_json::from_str(r#"{"id": 1, "question": "q", "doc": "a", "gold_pages": [2, 9]}"#)
                 .unwrap();
         let page = |doc: &str, page| (doc.to_owned(), page);
         let ranked = [page("b", 2), page("a", 4), page("a", 9), page("a", 2)];
-        let one = row(&truth, None, &[page("a", 2), page("a", 9)], &ranked, 4.0);
+        let one = RetrievalRow::new(&question, None, &[page("a", 2), page("a", 9)], &ranked, 4.0);
         assert_eq!(
-            (one.first, one.ranks.as_slice(), one.document),
+            (
+                one.first_rank,
+                one.ranks.as_slice(),
+                one.is_document_correct
+            ),
             (Some(3), [3, 4].as_slice(), false)
         );
-        let none = row(&truth, None, &[page("a", 7)], &ranked, 2.0);
-        let means = &means(&[one, none])[0];
+        let none = RetrievalRow::new(&question, None, &[page("a", 7)], &ranked, 2.0);
+        let means = &means_by_group(&[one, none], |row| &row.kind, RetrievalMeans::new)[0];
         assert_eq!(
             (
                 means.hit[&1],

@@ -1,61 +1,192 @@
-//! How well a page's text agrees with another reading of it.
+//! Scores the text of pages against gold texts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::Serialize;
+use stemma_archive::{ApiError, Archive};
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_document::{Page, SourceBody};
 use unicode_normalization::UnicodeNormalization;
 
-static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d[\d,]*\.?\d*").ok());
+use crate::SkippedEntry;
+use crate::gold::GoldPageText;
+use crate::match_documents::DocumentMatcher;
+use crate::means::mean;
 
-/// Scores of a page, or means of several (0–1).
+static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d[\d,]*\.?\d*").ok());
+/// A page with a lower word F1 counts as weak.
+const WEAK_BELOW: f64 = 0.9;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TextEval {
+    pub documents: Vec<TextRow>,
+    /// Scored pages.
+    pub pages: usize,
+    /// Means over pages.
+    pub means: TextScore,
+    /// Share of pages with a word F1 below 0.9.
+    pub weak_pages: f64,
+    #[serde(rename = "unscored")]
+    pub skipped: Vec<SkippedEntry>,
+}
+
+/// The scores of one document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TextRow {
+    /// Name in the gold data.
+    pub doc: String,
+    /// `None` for a missing document that counts as an empty text.
+    pub locator: Option<String>,
+    /// Means over the scored pages.
+    #[serde(flatten)]
+    pub score: TextScore,
+    pub pages: Vec<PageScore>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PageScore {
+    /// Physical page.
+    pub page: u32,
+    #[serde(flatten)]
+    pub score: TextScore,
+}
+
+/// Scores of a page, or means over pages (0–1).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct TextScore {
-    /// F1 of words, whatever their order.
+    /// F1 of the bag of words.
     pub words: f64,
-    /// F1 of words in the longest common order.
+    /// F1 of the longest common subsequence of words.
     pub ordered: f64,
-    /// F1 of numbers.
+    /// F1 of the bag of numbers.
     pub numbers: f64,
-    /// F1 of characters without spaces.
+    /// F1 of the bag of characters without spaces.
     pub characters: f64,
 }
 
-/// Scores `found` against `wanted`.
-pub fn score(expected: &str, actual: &str) -> TextScore {
-    let expected = fold(expected);
-    let actual = fold(actual);
-    let words = |text| str::split_whitespace(text).collect::<Vec<&str>>();
-    let a = words(&expected);
-    let b = words(&actual);
-    let letters = |words: &[&str]| {
-        words
+/// Scores the pages that the gold data names. A page that the document does not have is empty.
+///
+/// # Errors
+/// [`ApiError`] if the store cannot be read.
+pub async fn eval_text(
+    archive: &Archive,
+    gold: &[GoldPageText],
+    count_missing: bool,
+) -> Result<TextEval, ApiError> {
+    let matcher = DocumentMatcher::new(&archive.catalog);
+    let mut by_doc: BTreeMap<&str, Vec<&GoldPageText>> = BTreeMap::new();
+    for page in gold {
+        by_doc.entry(&page.doc).or_default().push(page);
+    }
+    let mut documents = Vec::new();
+    let mut skipped = Vec::new();
+    for (doc, gold_pages) in by_doc {
+        let loaded = match matcher.find(doc) {
+            Ok(document) => load_body(archive, document)
+                .await?
+                .map(|body| (body, document.label.clone()))
+                .ok_or("its text is not in the store".into()),
+            Err(reason) => Err(reason),
+        };
+        let (body, locator) = match loaded {
+            Ok((body, locator)) => (Some(body), Some(locator)),
+            Err(reason) => {
+                skipped.push(SkippedEntry::new(doc, reason));
+                (None, None)
+            }
+        };
+        if body.is_none() && !count_missing {
+            continue;
+        }
+        let pages: Vec<PageScore> = gold_pages
             .iter()
-            .flat_map(|word| word.chars())
-            .collect::<Vec<char>>()
-    };
+            .map(|gold| PageScore {
+                page: gold.page,
+                score: score(&gold.text, &page_text(body.as_ref(), gold.page)),
+            })
+            .collect();
+        documents.push(TextRow {
+            doc: doc.into(),
+            locator,
+            score: TextScore::mean(&pages),
+            pages,
+        });
+    }
+    let pages: Vec<PageScore> = documents
+        .iter()
+        .flat_map(|row| row.pages.iter().copied())
+        .collect();
+    let weak_pages = pages
+        .iter()
+        .filter(|page| page.score.words < WEAK_BELOW)
+        .count();
+    Ok(TextEval {
+        documents,
+        pages: pages.len(),
+        means: TextScore::mean(&pages),
+        weak_pages: weak_pages as f64 / pages.len().max(1) as f64,
+        skipped,
+    })
+}
+
+/// Scores the text of one page.
+pub fn score(gold: &str, predicted: &str) -> TextScore {
+    let gold = normalize(gold);
+    let predicted = normalize(predicted);
+    let gold_words: Vec<&str> = gold.split_whitespace().collect();
+    let predicted_words: Vec<&str> = predicted.split_whitespace().collect();
+    let common_order = common_subsequence_length(&gold_words, &predicted_words);
+    let word_count = gold_words.len() + predicted_words.len();
     TextScore {
-        words: f1(&a, &b),
-        ordered: 2.0 * common_order(&a, &b) as f64 / (a.len() + b.len()).max(1) as f64,
-        numbers: f1(&numbers(&expected), &numbers(&actual)),
-        characters: f1(&letters(&a), &letters(&b)),
+        words: bag_f1(&gold_words, &predicted_words),
+        ordered: 2.0 * common_order as f64 / word_count.max(1) as f64,
+        numbers: bag_f1(&numbers(&gold), &numbers(&predicted)),
+        characters: bag_f1(&characters(&gold_words), &characters(&predicted_words)),
     }
 }
 
 impl TextScore {
-    /// The mean of scores; of none, nothing.
-    pub fn mean(scores: &[TextScore]) -> TextScore {
-        let mean = |field: fn(&TextScore) -> f64| {
-            scores.iter().map(field).sum::<f64>() / scores.len().max(1) as f64
-        };
-        TextScore {
-            words: mean(|score| score.words),
-            ordered: mean(|score| score.ordered),
-            numbers: mean(|score| score.numbers),
-            characters: mean(|score| score.characters),
+    /// The mean over pages; 0 without pages.
+    fn mean(pages: &[PageScore]) -> Self {
+        Self {
+            words: mean_of(pages, |score| score.words),
+            ordered: mean_of(pages, |score| score.ordered),
+            numbers: mean_of(pages, |score| score.numbers),
+            characters: mean_of(pages, |score| score.characters),
         }
     }
+}
+
+fn mean_of(pages: &[PageScore], figure: fn(&TextScore) -> f64) -> f64 {
+    mean(pages.iter().map(|page| figure(&page.score))).unwrap_or_default()
+}
+
+async fn load_body(
+    archive: &Archive,
+    document: &CatalogDocument,
+) -> Result<Option<SourceBody>, ApiError> {
+    let Some(published) = archive.load_tree(document).await? else {
+        return Ok(None);
+    };
+    Ok(archive.load_body(&published).await?)
+}
+
+fn page_text(body: Option<&SourceBody>, page: u32) -> String {
+    match body {
+        Some(SourceBody::Pages(pages)) => (page as usize)
+            .checked_sub(1)
+            .and_then(|index| pages.get(index))
+            .map(Page::text)
+            .unwrap_or_default(),
+        Some(SourceBody::Lines(text)) if page == 1 => text.lines.join("\n"),
+        Some(SourceBody::Lines(_)) | None => String::new(),
+    }
+}
+
+fn characters(words: &[&str]) -> Vec<char> {
+    words.iter().flat_map(|word| word.chars()).collect()
 }
 
 fn numbers(text: &str) -> Vec<&str> {
@@ -70,8 +201,8 @@ fn numbers(text: &str) -> Vec<&str> {
         .unwrap_or_default()
 }
 
-/// Plain dashes, quotes and bullets; no soft hyphens and invisible spaces.
-fn fold(text: &str) -> String {
+/// NFKC with plain dashes, quotes and bullets, without soft hyphens and invisible characters.
+fn normalize(text: &str) -> String {
     fn plain(c: char) -> Option<char> {
         match c {
             '\u{2010}'..='\u{2014}' | '\u{2212}' => Some('-'),
@@ -83,6 +214,7 @@ fn fold(text: &str) -> String {
             c => Some(c),
         }
     }
+    // NFKC both hides and creates characters that are replaced.
     text.chars()
         .filter_map(plain)
         .nfkc()
@@ -90,14 +222,15 @@ fn fold(text: &str) -> String {
         .collect()
 }
 
-/// F1 of two bags; two empty ones agree.
-fn f1<T: Eq + std::hash::Hash>(a: &[T], b: &[T]) -> f64 {
+/// F1 of two bags; 1 if both are empty.
+fn bag_f1<T: Eq + std::hash::Hash>(a: &[T], b: &[T]) -> f64 {
     if a.is_empty() && b.is_empty() {
         return 1.0;
     }
     let mut remaining: HashMap<&T, usize> = HashMap::new();
-    a.iter()
-        .for_each(|item| *remaining.entry(item).or_default() += 1);
+    for item in a {
+        *remaining.entry(item).or_default() += 1;
+    }
     let mut common = 0;
     for item in b {
         if let Some(count) = remaining.get_mut(item).filter(|count| **count > 0) {
@@ -108,29 +241,31 @@ fn f1<T: Eq + std::hash::Hash>(a: &[T], b: &[T]) -> f64 {
     2.0 * common as f64 / (a.len() + b.len()) as f64
 }
 
-/// Length of the longest common subsequence, 64 words at a time (Hyyrö 2004): a zero bit of `row` says that the sequence
-/// grows at that word of `b`.
-fn common_order(a: &[&str], b: &[&str]) -> usize {
-    let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
-    b.iter()
-        .enumerate()
-        .for_each(|(at, word)| places.entry(word).or_default().push(at));
+/// Length of the longest common subsequence, 64 words of `b` at a time (Hyyrö 2004). A zero bit of `row` means that the
+/// subsequence grows at that word of `b`.
+fn common_subsequence_length(a: &[&str], b: &[&str]) -> usize {
+    let mut positions: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (position, word) in b.iter().enumerate() {
+        positions.entry(word).or_default().push(position);
+    }
     let mut row = vec![u64::MAX; b.len().div_ceil(64)];
-    let mut here = vec![0u64; row.len()];
-    for places in a.iter().filter_map(|word| places.get(word)) {
-        places.iter().for_each(|at| here[at / 64] |= 1 << (at % 64));
+    let mut occurrences = vec![0u64; row.len()];
+    for positions in a.iter().filter_map(|word| positions.get(word)) {
+        for position in positions {
+            occurrences[position / 64] |= 1 << (position % 64);
+        }
         let mut carry = false;
-        for (row, here) in row.iter_mut().zip(&mut here) {
-            let matches = *row & *here;
-            let (sum, over) = row.overflowing_add(matches);
-            let (sum, again) = sum.overflowing_add(u64::from(carry));
-            carry = over || again;
-            *row = sum | (*row & !matches);
-            *here = 0;
+        for (bits, occurrences) in row.iter_mut().zip(&mut occurrences) {
+            let matches = *bits & *occurrences;
+            let (sum, overflow) = bits.overflowing_add(matches);
+            let (sum, carry_overflow) = sum.overflowing_add(u64::from(carry));
+            carry = overflow || carry_overflow;
+            *bits = sum | (*bits & !matches);
+            *occurrences = 0;
         }
     }
     (0..b.len())
-        .filter(|at| row[at / 64] >> (at % 64) & 1 == 0)
+        .filter(|position| row[position / 64] >> (position % 64) & 1 == 0)
         .count()
 }
 
@@ -138,27 +273,34 @@ fn common_order(a: &[&str], b: &[&str]) -> usize {
 mod tests {
     use super::*;
 
-    #[test]
-    fn common_order_is_the_longest_common_subsequence() {
-        let textbook = |a: &[&str], b: &[&str]| {
-            let mut row = vec![0; b.len() + 1];
-            for x in a {
-                let mut corner = 0;
-                for (j, y) in b.iter().enumerate() {
-                    let keep = row[j + 1];
-                    row[j + 1] = if x == y { corner + 1 } else { keep.max(row[j]) };
-                    corner = keep;
-                }
+    /// The quadratic algorithm of textbooks.
+    fn textbook_length(a: &[&str], b: &[&str]) -> usize {
+        let mut row = vec![0; b.len() + 1];
+        for x in a {
+            let mut diagonal = 0;
+            for (j, y) in b.iter().enumerate() {
+                let above = row[j + 1];
+                row[j + 1] = if x == y {
+                    diagonal + 1
+                } else {
+                    above.max(row[j])
+                };
+                diagonal = above;
             }
-            row[b.len()]
-        };
+        }
+        row[b.len()]
+    }
+
+    fn sample_words(seed: usize, length: usize) -> Vec<&'static str> {
         const WORDS: [&str; 5] = ["a", "b", "c", "d", "e"];
-        let text = |seed: usize, length: usize| {
-            (0..length)
-                .map(|at| WORDS[(seed * 7 + at * at * 3 + at * seed) % 5])
-                .collect::<Vec<_>>()
-        };
-        for (seed, (x, y)) in [
+        (0..length)
+            .map(|at| WORDS[(seed * 7 + at * at * 3 + at * seed) % 5])
+            .collect()
+    }
+
+    #[test]
+    fn common_subsequence_length_equals_the_textbook_algorithm() {
+        let lengths = [
             (0, 0),
             (5, 0),
             (63, 64),
@@ -166,32 +308,36 @@ mod tests {
             (65, 130),
             (200, 129),
             (300, 300),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let a = text(seed, x);
-            let b = text(seed + 3, y);
-            assert_eq!(common_order(&a, &b), textbook(&a, &b), "{x} and {y} words");
+        ];
+        for (seed, (x, y)) in lengths.into_iter().enumerate() {
+            let a = sample_words(seed, x);
+            let b = sample_words(seed + 3, y);
+            assert_eq!(
+                common_subsequence_length(&a, &b),
+                textbook_length(&a, &b),
+                "{x} and {y} words"
+            );
         }
     }
 
     #[test]
     fn scores_distinguish_order_numbers_and_letters() {
-        let score = score("Net sales 1,234.5 rose", "rose Net sales 1,234.5");
-        assert_eq!(
-            (score.words, score.ordered, score.numbers, score.characters),
-            (1.0, 0.75, 1.0, 1.0)
-        );
-        assert_eq!(
-            super::score(
-                "\u{201c}a\u{ad}b\u{201d} \u{2013} \u{fb01}n",
-                "\"ab\" - fin"
-            )
-            .ordered,
-            1.0
-        );
-        assert_eq!(super::score("", "").words, 1.0);
-        assert_eq!(super::score("x", "").words, 0.0);
+        let reordered = score("Net sales 1,234.5 rose", "rose Net sales 1,234.5");
+        assert_eq!(reordered.words, 1.0);
+        assert_eq!(reordered.ordered, 0.75);
+        assert_eq!(reordered.numbers, 1.0);
+        assert_eq!(reordered.characters, 1.0);
+    }
+
+    #[test]
+    fn typographic_variants_are_equal() {
+        let gold = "\u{201c}a\u{ad}b\u{201d} \u{2013} \u{fb01}n";
+        assert_eq!(score(gold, "\"ab\" - fin").ordered, 1.0);
+    }
+
+    #[test]
+    fn only_two_empty_texts_agree() {
+        assert_eq!(score("", "").words, 1.0);
+        assert_eq!(score("x", "").words, 0.0);
     }
 }

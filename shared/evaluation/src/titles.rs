@@ -1,17 +1,17 @@
-//! How alike two titles are: the same words under another number, in other letters, cut short or with its number spelled
-//! out are one title; other Items and other Parts never are.
+//! Similarity of section titles. Numbering, case, punctuation and truncation are ignored; titles of different Items or
+//! Parts never match.
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use unicode_normalization::UnicodeNormalization;
 
-/// Characters of a title that are compared; the rest of a longer one is left out.
+/// Longer titles are compared up to this character.
 const MAX_CHARS: usize = 1_000;
-/// Share of letter pairs in common below which the letters themselves are not compared.
-const MIN_SHARED_PAIRS: f64 = 0.5;
+/// Lowest share of common bigrams at which the slow character comparison runs.
+const MIN_SHARED_BIGRAMS: f64 = 0.5;
 
-/// `Part II, Item 7A`, `Items 1 and 2`: the part, the first number and its letter.
+/// `Part II, Item 7A`, `Items 1 and 2`. Captures the part, the first number and its letter.
 static ITEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let part = r"(?:part\s+(?P<part>iv|i{1,3})\s*[-,.:|]*\s*)?";
     let number = r"items?\s*(?P<number>\d{1,2})\s*(?P<letter>[abc]\b)?";
@@ -21,7 +21,7 @@ static ITEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// `Part II`.
 static PART: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^part\s+(?P<part>iv|i{1,3})\b\s*[-.:,|]*\s*").ok());
-/// `Note 3.`, `2.1`, `(b)`, `iv.` before other words.
+/// `Note 3.`, `2.1`, `(b)` or `iv.` before other words.
 static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let word = r"(?:(?:note|section|chapter|appendix|exhibit|article|schedule|annex)\s+)?";
     let number = r"(?:\(?[0-9]{1,2}(?:\.[0-9]{1,2})*[.)]?|\(?[a-z][.)]|\(?[ivxl]{1,5}[.)])";
@@ -32,88 +32,72 @@ static CONTINUED: LazyLock<Option<Regex>> =
 static LEADERS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"[.\s\u{2026}]{3,}\d+\s*$").ok());
 
-/// A title made ready to be compared.
+/// A title prepared for comparison.
 #[derive(Debug, Clone)]
 pub(super) struct TitleKey {
-    /// Folded, with its punctuation.
-    folded: String,
+    /// Normalized, with punctuation.
+    normalized: String,
     item: Option<String>,
     part: Option<String>,
     is_part: bool,
-    /// What numbers it, where that is no Item or Part.
+    /// Section number, if the title is neither an Item nor a PART.
     number: Option<String>,
     whole: TitleWords,
-    /// Without what numbers it.
+    /// Without Item, PART or number.
     core: TitleWords,
 }
 
-/// Words without punctuation, and their letter pairs.
+/// Words without punctuation, and their bigrams.
 #[derive(Debug, Clone, Default)]
 struct TitleWords {
     text: String,
     chars: Vec<char>,
-    /// Sorted; spaces do not count.
-    pairs: Vec<(char, char)>,
+    /// Adjacent letters, sorted; spaces are skipped.
+    bigrams: Vec<(char, char)>,
 }
 
 impl TitleKey {
     pub(super) fn new(title: &str) -> Self {
-        let folded = normalize(title);
+        let normalized = normalize(title);
         let mut item = None;
         let mut part = None;
-        let mut is_part = false;
         let mut number = None;
-        let mut core = folded.as_str();
-        let captured =
-            |rule: &LazyLock<Option<Regex>>| rule.as_ref().and_then(|rule| rule.captures(&folded));
-        let text = |captures: &regex::Captures<'_>, name: &str| {
-            captures
-                .name(name)
-                .map(|captured| captured.as_str().to_string())
-        };
-        let rest = |captures: &regex::Captures<'_>| {
-            captures
-                .get(0)
-                .and_then(|all| folded.get(all.end()..))
-                .unwrap_or_default()
-        };
-        if let Some(captures) = captured(&ITEM) {
-            let letter = text(&captures, "letter").unwrap_or_default();
-            item = text(&captures, "number").map(|number| number + &letter);
-            part = text(&captures, "part");
-            core = rest(&captures);
-        } else if let Some(captures) = captured(&PART) {
-            (is_part, part, core) = (true, text(&captures, "part"), rest(&captures));
-        } else if let Some(captures) = captured(&NUMBER) {
-            number = captures.get(0).map(|all| words(all.as_str()));
-            core = rest(&captures);
+        let mut core = normalized.as_str();
+        let mut is_part = false;
+        if let Some(captures) = captures(&ITEM, &normalized) {
+            let letter = group(&captures, "letter").unwrap_or_default();
+            item = group(&captures, "number").map(|number| number + &letter);
+            part = group(&captures, "part");
+            core = after_match(&captures, &normalized);
+        } else if let Some(captures) = captures(&PART, &normalized) {
+            is_part = true;
+            part = group(&captures, "part");
+            core = after_match(&captures, &normalized);
+        } else if let Some(captures) = captures(&NUMBER, &normalized) {
+            number = captures.get(0).map(|prefix| words(prefix.as_str()));
+            core = after_match(&captures, &normalized);
         }
-        let whole = TitleWords::new(&folded);
-        let core = TitleWords::new(core);
         Self {
             item,
             part,
             is_part,
             number,
-            whole,
-            core,
-            folded,
+            whole: TitleWords::new(&normalized),
+            core: TitleWords::new(core),
+            normalized,
         }
     }
 
-    /// Whether it heads a PART or an Item.
     pub(super) fn is_item_or_part(&self) -> bool {
         self.is_part || self.item.is_some()
     }
 
-    /// 0–1; at least 0.8 where both mean the same section.
+    /// 0–1. Titles of one section have at least 0.8.
     pub(super) fn similarity(&self, other: &TitleKey) -> f64 {
-        if self.whole.text.is_empty() && other.whole.text.is_empty() {
-            return if self.folded == other.folded {
-                1.0
-            } else {
-                0.0
-            }; // symbols alone
+        let only_symbols = self.whole.text.is_empty() && other.whole.text.is_empty();
+        if only_symbols {
+            let equal = self.normalized == other.normalized;
+            return if equal { 1.0 } else { 0.0 };
         }
         if self.contradicts(other) {
             return 0.0;
@@ -121,48 +105,50 @@ impl TitleKey {
         if self.whole.text == other.whole.text {
             return 1.0;
         }
+        // The same PART, with and without its title.
         if self.is_part && other.is_part {
-            return 0.95; // one part, with and without its words
+            return 0.95;
         }
-        let whole = if self.whole.shared_pairs(&other.whole) >= MIN_SHARED_PAIRS {
+        let whole = if self.whole.shared_bigrams(&other.whole) >= MIN_SHARED_BIGRAMS {
             self.whole.ratio(&other.whole)
         } else {
             0.0
         };
         let best = whole.max(self.core_similarity(other));
-        let one_item = self.item.is_some() && self.item == other.item;
-        let worded_alike = || {
-            self.core.text.is_empty()
-                || other.core.text.is_empty()
-                || self.core.shared_pairs(&other.core) >= 0.35
-        };
-        if one_item && worded_alike() {
+        if self.is_same_item(other) {
             best.max(0.9)
         } else {
             best
         }
     }
 
-    /// Other Items, other Parts, and a Part against an Item.
+    /// Different Items, different Parts, or a Part and an Item.
     fn contradicts(&self, other: &TitleKey) -> bool {
-        let differ =
-            |a: &Option<String>, b: &Option<String>| matches!((a, b), (Some(a), Some(b)) if a != b);
         (self.is_part != other.is_part && (self.item.is_some() || other.item.is_some()))
             || (self.is_part && other.is_part && self.part != other.part)
             || differ(&self.item, &other.item)
             || differ(&self.part, &other.part)
     }
 
+    /// The same Item number, and titles that are similar or absent.
+    fn is_same_item(&self, other: &TitleKey) -> bool {
+        self.item.is_some()
+            && self.item == other.item
+            && (self.core.text.is_empty()
+                || other.core.text.is_empty()
+                || self.core.shared_bigrams(&other.core) >= 0.35)
+    }
+
     fn core_similarity(&self, other: &TitleKey) -> f64 {
         if self.core.text.is_empty() || other.core.text.is_empty() {
             return 0.0;
         }
-        let other_number = matches!((&self.number, &other.number), (Some(a), Some(b)) if a != b);
+        let other_number = differ(&self.number, &other.number);
         if self.core.text == other.core.text {
             return if other_number { 0.85 } else { 0.97 };
         }
         let mut best: f64 = 0.0;
-        if self.core.shared_pairs(&other.core) >= MIN_SHARED_PAIRS {
+        if self.core.shared_bigrams(&other.core) >= MIN_SHARED_BIGRAMS {
             best = self.core.ratio(&other.core) - if other_number { 0.05 } else { 0.0 };
         }
         if self.core.is_prefix_of(&other.core) || other.core.is_prefix_of(&self.core) {
@@ -173,27 +159,46 @@ impl TitleKey {
     }
 }
 
+fn differ(a: &Option<String>, b: &Option<String>) -> bool {
+    matches!((a, b), (Some(a), Some(b)) if a != b)
+}
+
+fn captures<'t>(rule: &LazyLock<Option<Regex>>, title: &'t str) -> Option<Captures<'t>> {
+    rule.as_ref()?.captures(title)
+}
+
+fn group(captures: &Captures<'_>, name: &str) -> Option<String> {
+    Some(captures.name(name)?.as_str().to_string())
+}
+
+fn after_match<'t>(captures: &Captures<'_>, title: &'t str) -> &'t str {
+    captures
+        .get(0)
+        .and_then(|prefix| title.get(prefix.end()..))
+        .unwrap_or_default()
+}
+
 impl TitleWords {
     fn new(text: &str) -> Self {
         let text = words(text);
         let letters: Vec<char> = text.chars().filter(|c| *c != ' ').collect();
-        let mut pairs: Vec<(char, char)> = match letters.as_slice() {
+        let mut bigrams: Vec<(char, char)> = match letters.as_slice() {
             [] => vec![('\0', '\0')],
             [one] => vec![(*one, '\0')],
             more => more.windows(2).map(|pair| (pair[0], pair[1])).collect(),
         };
-        pairs.sort_unstable();
+        bigrams.sort_unstable();
         Self {
             chars: text.chars().collect(),
             text,
-            pairs,
+            bigrams,
         }
     }
 
-    /// Letter pairs in common, as a share of all (Dice's coefficient).
-    fn shared_pairs(&self, other: &TitleWords) -> f64 {
-        let mut a = self.pairs.as_slice();
-        let mut b = other.pairs.as_slice();
+    /// Dice's coefficient of the bigrams.
+    fn shared_bigrams(&self, other: &TitleWords) -> f64 {
+        let mut a = self.bigrams.as_slice();
+        let mut b = other.bigrams.as_slice();
         let mut common = 0;
         while let ([x, rest_a @ ..], [y, rest_b @ ..]) = (a, b) {
             common += usize::from(x == y);
@@ -204,11 +209,11 @@ impl TitleWords {
                 b = rest_b;
             }
         }
-        2.0 * common as f64 / (self.pairs.len() + other.pairs.len()) as f64
+        2.0 * common as f64 / (self.bigrams.len() + other.bigrams.len()) as f64
     }
 
-    /// Characters in common blocks, as a share of all (Ratcliff and Obershelp's gestalt matching): the longest common
-    /// block, and the same left and right of it.
+    /// Share of characters in common blocks (gestalt pattern matching by Ratcliff and Obershelp): the longest common
+    /// block, then recursively on both sides of it.
     fn ratio(&self, other: &TitleWords) -> f64 {
         let a = &self.chars;
         let b = &other.chars;
@@ -225,7 +230,7 @@ impl TitleWords {
         2.0 * matched as f64 / (a.len() + b.len()) as f64
     }
 
-    /// Whether it is the beginning of `other`, of three words or more.
+    /// Shorter prefixes than three words do not count.
     fn is_prefix_of(&self, other: &TitleWords) -> bool {
         let mut others = other.text.split(' ');
         let mut count = 0;
@@ -236,7 +241,7 @@ impl TitleWords {
     }
 }
 
-/// Start in `a`, start in `b` and length of the longest block in both; the first one in `a`, then in `b`.
+/// Start in `a`, start in `b` and length of the longest common block. Of equal ones, the first in `a`, then in `b`.
 fn longest_block(a: &[char], b: &[char]) -> (usize, usize, usize) {
     let mut best = (0, 0, 0);
     let mut before = vec![0usize; b.len() + 1];
@@ -253,8 +258,8 @@ fn longest_block(a: &[char], b: &[char]) -> (usize, usize, usize) {
     best
 }
 
-/// One case, plain quotes and dashes, `and` for `&`, no invisible characters, no `(continued)`, no leader dots with a
-/// page number behind them.
+/// Lower case, plain quotes and dashes, `and` for `&`, without invisible characters, `(continued)`, and leader dots with
+/// their page number.
 fn normalize(title: &str) -> String {
     let title: String = title.chars().take(MAX_CHARS).collect();
     let mut plain = String::new();
@@ -273,31 +278,21 @@ fn normalize(title: &str) -> String {
         }
     }
     for ending in [&CONTINUED, &LEADERS] {
-        if let Some(at) = ending
-            .as_ref()
-            .and_then(|ending| ending.find(&plain))
-            .map(|leaders| leaders.start())
-        {
-            plain.truncate(at);
+        if let Some(found) = ending.as_ref().and_then(|ending| ending.find(&plain)) {
+            plain.truncate(found.start());
         }
     }
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Letters, digits and underscores; everything else parts words, except an apostrophe, which is nothing.
-fn words(folded: &str) -> String {
-    let open: String = folded
-        .chars()
-        .filter(|c| *c != '\'')
-        .map(|c| {
-            if c.is_alphanumeric() || c == '_' {
-                c
-            } else {
-                ' '
-            }
-        })
-        .collect();
-    open.split_whitespace().collect::<Vec<_>>().join(" ")
+/// Replaces everything but letters, digits and underscores by single spaces. Apostrophes are removed.
+fn words(title: &str) -> String {
+    let title = title.replace('\'', "");
+    title
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]
@@ -332,11 +327,11 @@ mod tests {
             ("***", "***", true),
             ("***", "---", false),
         ];
-        for (a, b, same) in cases {
-            let likeness = TitleKey::new(a).similarity(&TitleKey::new(b));
-            assert_eq!(likeness >= 0.8, same, "{a} / {b}: {likeness}");
+        for (a, b, is_match) in cases {
+            let similarity = TitleKey::new(a).similarity(&TitleKey::new(b));
+            assert_eq!(similarity >= 0.8, is_match, "{a} / {b}: {similarity}");
             assert_eq!(
-                likeness,
+                similarity,
                 TitleKey::new(b).similarity(&TitleKey::new(a)),
                 "{a} / {b}"
             );

@@ -12,14 +12,14 @@ use stemma_answers::tree_search::{LlmClient, QuestionBudget, SessionError};
 use stemma_answers::{self, AnswerLimits, AnswerMode, AnswerOutcome, RetrievalStrategy};
 use stemma_archive::{SearchRequest, is_store_error};
 use stemma_evaluation::answers::{AnswerMeans, AnswerRow, AnswersEval, QuestionTarget};
-use stemma_evaluation::question::QuestionTruth;
+use stemma_evaluation::question::GoldQuestion;
 use stemma_llm::request::TokenUsage;
 use stemma_pipeline::Purpose;
 
 use super::budget::{EvalBudget, Expense};
 use super::judge::judge;
 use super::show::{share, table_of_numbers};
-use super::{Evaluation, SkippedTruth, TruthArgs};
+use super::{Evaluation, SkippedEntry, TruthArgs};
 use crate::commands::ask::{AskSession, mode, strategy};
 use crate::context::Context;
 use crate::cost::{NANOS_PER_DOLLAR, PriceList};
@@ -60,7 +60,7 @@ pub struct AnswersArgs {
 
 /// Runs `eval answers`.
 pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandError> {
-    let questions: Vec<QuestionTruth> = args.truths.read()?;
+    let questions: Vec<GoldQuestion> = args.truths.read()?;
     let session = AskSession::open(context).await?;
     if session.reader.reasoner().is_none() {
         return Err(CommandError::new(
@@ -80,8 +80,8 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
     let mut out = args.out.as_deref().map(open_for_append).transpose()?;
     let mut done = Vec::new();
     let mut pending = Vec::new();
-    let mut unscored = Vec::new();
-    for (truth, placed) in questions
+    let mut skipped = Vec::new();
+    for (question, target) in questions
         .iter()
         .zip(stemma_evaluation::answers::eval_targets(
             &session.reader,
@@ -90,14 +90,14 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
     {
         match (
             previous
-                .get(&truth.id)
-                .filter(|row| row.question == truth.question),
-            placed,
+                .get(&question.id)
+                .filter(|row| row.question == question.question),
+            target,
         ) {
             (Some(row), _) => done.push(row.clone()),
-            (None, Ok(placed)) => pending.push((truth, placed)),
-            (None, Err(reason)) => unscored.push(SkippedTruth {
-                doc: truth.id.clone(),
+            (None, Ok(target)) => pending.push((question, target)),
+            (None, Err(reason)) => skipped.push(SkippedEntry {
+                doc: question.id.clone(),
                 reason,
             }),
         }
@@ -115,11 +115,11 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
         args: &args,
         context,
     };
-    let asking = pending.iter().map(|(truth, placed)| async {
+    let asking = pending.iter().map(|(question, target)| async {
         evaluator
-            .row(truth, placed)
+            .row(question, target)
             .await
-            .map_err(|error| (truth.id.clone(), error))
+            .map_err(|error| (question.id.clone(), error))
     });
     let mut asking = stream::iter(asking).buffer_unordered(args.jobs.max(1));
     let mut stopped = false;
@@ -133,7 +133,7 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
             // An invalid question or an unreachable model only fails this question.
             Err((_, error)) if is_store_error(&error.code) => return Err(error),
             Err((id, error)) => {
-                unscored.push(SkippedTruth {
+                skipped.push(SkippedEntry {
                     doc: id,
                     reason: error.message,
                 });
@@ -145,10 +145,10 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
         }
         done.push(row);
     }
-    done.sort_by_key(|row| questions.iter().position(|truth| truth.id == row.id));
+    done.sort_by_key(|row| questions.iter().position(|question| question.id == row.id));
     let exit = args
         .truths
-        .report(&AnswersEval::from_rows(done, unscored), context)?;
+        .report(&AnswersEval::from_rows(done, skipped), context)?;
     if stopped {
         context.output.note(
             "stopped at the budget; run the same command with a larger budget to resume from --out",
@@ -175,10 +175,10 @@ impl AnswerEvaluator<'_> {
     // Answers and judges a question; `None` if the budget does not cover both.
     async fn row(
         &self,
-        truth: &QuestionTruth,
-        placed: &QuestionTarget,
+        question: &GoldQuestion,
+        target: &QuestionTarget,
     ) -> Result<Option<AnswerRow>, CommandError> {
-        let judge = self.judge().filter(|_| truth.answer.is_some());
+        let judge = self.judge().filter(|_| question.answer.is_some());
         let usual = AnswerLimits::default();
         let judged = if judge.is_some() { JUDGED_TOKENS } else { 0 };
         let needed_tokens = u64::from(usual.tokens) + judged;
@@ -189,8 +189,8 @@ impl AnswerEvaluator<'_> {
         let mut expense = Expense::default();
         let row = self
             .answer_and_judge(
-                truth,
-                placed,
+                question,
+                target,
                 AnswerLimits { tokens, ..usual },
                 judge,
                 granted,
@@ -207,8 +207,8 @@ impl AnswerEvaluator<'_> {
 
     async fn answer_and_judge(
         &self,
-        truth: &QuestionTruth,
-        placed: &QuestionTarget,
+        question: &GoldQuestion,
+        target: &QuestionTarget,
         limits: AnswerLimits,
         judge_by: Option<&Arc<LlmClient>>,
         granted: u64,
@@ -220,32 +220,29 @@ impl AnswerEvaluator<'_> {
             context,
             ..
         } = self;
-        let scopes = placed
+        let scopes = target
             .within
             .iter()
             .filter(|_| !args.everywhere)
             .cloned()
             .collect();
         let request = SearchRequest {
-            text: truth.question.clone(),
+            text: question.question.clone(),
             scopes,
             ..SearchRequest::default()
         };
-        let strategy = args.strategy;
-        let mode = args.mode;
-        let question = stemma_answers::AskRequest {
-            strategy,
-            mode,
+        let ask = stemma_answers::AskRequest {
+            strategy: args.strategy,
+            mode: args.mode,
+            limits,
             ..session.reader.ask_request(&request)?
         };
         let began = Instant::now();
-        let answer = session
-            .answer_quietly(&stemma_answers::AskRequest { limits, ..question })
-            .await?;
+        let answer = session.answer_quietly(&ask).await?;
         let mut row = AnswerRow::new(
-            truth,
+            question,
             &answer,
-            &placed.gold,
+            &target.gold_pages,
             began.elapsed().as_secs_f64() * 1e3,
         );
         *expense = expense_of(&row);
@@ -259,7 +256,7 @@ impl AnswerEvaluator<'_> {
                 .map_or_else(|| "no model answered".into(), |degraded| degraded.message);
             return Err(CommandError::new("eval.not_answered", why));
         }
-        let (Some(asker), Some(reference)) = (judge_by, truth.answer.as_deref()) else {
+        let (Some(asker), Some(reference)) = (judge_by, question.answer.as_deref()) else {
             return Ok(Some(row));
         };
         let tokens = granted.saturating_sub(expense.tokens);
@@ -271,7 +268,7 @@ impl AnswerEvaluator<'_> {
                 nanodollars: None,
             },
         );
-        let judged = judge(&consultation, &truth.question, reference, &answer.text).await;
+        let judged = judge(&consultation, &question.question, reference, &answer.text).await;
         let paid = consultation.usage();
         row.judge_tokens = paid.prompt_tokens + paid.output_tokens;
         row.judge_dollars = paid
@@ -283,7 +280,7 @@ impl AnswerEvaluator<'_> {
             Err(SessionError::BudgetExhausted { .. }) if tokens < JUDGED_TOKENS => return Ok(None),
             Err(error) => context
                 .output
-                .note(&format!("could not judge {}: {error}", clean(&truth.id))),
+                .note(&format!("could not judge {}: {error}", clean(&question.id))),
         }
         Ok(Some(row))
     }
@@ -394,8 +391,8 @@ impl Evaluation for AnswersEval {
         self.questions.len()
     }
 
-    fn unscored(&self) -> &[SkippedTruth] {
-        &self.unscored
+    fn skipped(&self) -> &[SkippedEntry] {
+        &self.skipped
     }
 
     fn figures(&self) -> Vec<(String, Option<f64>)> {

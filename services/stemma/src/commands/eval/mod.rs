@@ -10,17 +10,20 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use stemma_evaluation::truth::{self, MetadataTruth, PageTextTruth, StructureTruth};
-use stemma_evaluation::{MetadataEval, SkippedTruth, StructureEval, TextEval};
+use stemma_evaluation::SkippedEntry;
+use stemma_evaluation::gold::{GoldMetadata, GoldPageText, GoldStructure, parse_gold};
+use stemma_evaluation::metadata::eval_metadata;
+use stemma_evaluation::structure::eval_structure;
+use stemma_evaluation::text::eval_text;
 
 use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::Output;
 
-// The largest file of truths that is read, in bytes.
+// The largest gold file that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
-// The most files of truths.
+// The most gold files.
 const MAX_FILES: usize = 100_000;
 
 /// Measure trees, texts and facts of ingested documents against labeled truths.
@@ -98,13 +101,9 @@ fn floor(text: &str) -> Result<(String, f64), String> {
 pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError> {
     match args.what {
         EvalCommand::Structure(truths) => {
-            let read: Vec<StructureTruth> = truths.read()?;
-            let mut eval = stemma_evaluation::eval_structure(
-                &open(context).await?,
-                &read,
-                truths.count_missing,
-            )
-            .await?;
+            let gold: Vec<GoldStructure> = truths.read()?;
+            let mut eval =
+                eval_structure(&open(context).await?, &gold, truths.count_missing).await?;
             if !truths.details {
                 for row in &mut eval.documents {
                     (row.score.missed, row.score.extra, row.score.moved) = Default::default();
@@ -113,19 +112,13 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
             truths.report(&eval, context)
         }
         EvalCommand::Text(truths) => {
-            let read: Vec<PageTextTruth> = truths.read()?;
-            let eval =
-                stemma_evaluation::eval_text(&open(context).await?, &read, truths.count_missing)
-                    .await?;
+            let gold: Vec<GoldPageText> = truths.read()?;
+            let eval = eval_text(&open(context).await?, &gold, truths.count_missing).await?;
             truths.report(&eval, context)
         }
         EvalCommand::Metadata(truths) => {
-            let read: Vec<MetadataTruth> = truths.read()?;
-            let eval = stemma_evaluation::eval_metadata(
-                &open(context).await?,
-                &read,
-                truths.count_missing,
-            );
+            let gold: Vec<GoldMetadata> = truths.read()?;
+            let eval = eval_metadata(&open(context).await?, &gold, truths.count_missing);
             truths.report(&eval, context)
         }
         EvalCommand::Retrieval(args) => questions::retrieval(args, context).await,
@@ -136,26 +129,26 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
 // Results of an evaluation.
 trait Evaluation: Serialize {
     fn scored(&self) -> usize;
-    // Truths that were not scored.
-    fn unscored(&self) -> &[SkippedTruth];
+    // Gold entries that were not scored.
+    fn skipped(&self) -> &[SkippedEntry];
     // Figures that `--min` can test, with their means; `None` if no truth covers the figure.
     fn figures(&self) -> Vec<(String, Option<f64>)>;
     fn print(&self, details: bool, output: &Output);
 }
 
 impl TruthArgs {
-    // All truths, file by file in order of their paths.
+    // All gold entries, file by file in the order of paths.
     fn read<T: DeserializeOwned>(&self) -> Result<Vec<T>, CommandError> {
-        let mut truths = Vec::new();
+        let mut gold = Vec::new();
         for file in files(&self.paths)? {
             let text = text_of(&file)?;
-            let read = truth::read(&text).map_err(|error| {
+            let entries = parse_gold(&text).map_err(|error| {
                 input_error(&file, "eval.truth", &error.to_string())
                     .with_next("see the formats in docs/EVAL.md")
             })?;
-            truths.extend(read);
+            gold.extend(entries);
         }
-        if truths.is_empty() {
+        if gold.is_empty() {
             let names: Vec<String> = self
                 .paths
                 .iter()
@@ -165,7 +158,7 @@ impl TruthArgs {
             return Err(CommandError::new("eval.no_truth", message)
                 .with_next("see the formats in docs/EVAL.md"));
         }
-        Ok(truths)
+        Ok(gold)
     }
 
     fn report(&self, eval: &impl Evaluation, context: &Context) -> Result<Exit, CommandError> {
@@ -191,7 +184,7 @@ impl TruthArgs {
         } else {
             output.json(eval);
         }
-        show::note_unscored(eval.unscored(), output);
+        show::note_skipped(eval.skipped(), output);
         for (name, mean, floor) in &low {
             output.note(&format!("{name} {} is below {floor}", show::share(**mean)));
         }
@@ -216,7 +209,7 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
         for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
             let entry =
                 entry.map_err(|error| input_error(path, "input.unreadable", &error.to_string()))?;
-            if entry.file_type().is_file() && is_truth_file(entry.path()) {
+            if entry.file_type().is_file() && is_gold_file(entry.path()) {
                 files.push(entry.into_path());
             }
             if files.len() > MAX_FILES {
@@ -249,7 +242,7 @@ fn normalized(figure: &str) -> String {
     figure.to_lowercase().replace(['_', '-'], "")
 }
 
-fn is_truth_file(path: &Path) -> bool {
+fn is_gold_file(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension == "json" || extension == "jsonl")
 }

@@ -1,12 +1,12 @@
 //! `stemma eval retrieval`: measures search on questions whose pages are known.
 
 use stemma_archive::SearchRequest;
-use stemma_evaluation::question::QuestionTruth;
+use stemma_evaluation::question::GoldQuestion;
 use stemma_evaluation::retrieval::{DEPTHS, RetrievalEval, RetrievalMeans, RetrievalRow};
 use stemma_retrieval::RankingStrategy;
 
 use super::show::table_of_numbers;
-use super::{Evaluation, SkippedTruth, TruthArgs};
+use super::{Evaluation, SkippedEntry, TruthArgs};
 use crate::commands::open::open_indexed;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -28,7 +28,7 @@ pub struct RetrievalArgs {
 
 /// Runs `eval retrieval`.
 pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, CommandError> {
-    let questions: Vec<QuestionTruth> = args.truths.read()?;
+    let questions: Vec<GoldQuestion> = args.truths.read()?;
     let reader = open_indexed(context).await?;
     let template = SearchRequest {
         strategy: args.strategy,
@@ -51,8 +51,8 @@ impl Evaluation for RetrievalEval {
         self.questions.len()
     }
 
-    fn unscored(&self) -> &[SkippedTruth] {
-        &self.unscored
+    fn skipped(&self) -> &[SkippedEntry] {
+        &self.skipped
     }
 
     fn figures(&self) -> Vec<(String, Option<f64>)> {
@@ -113,7 +113,7 @@ fn table(means: &[RetrievalMeans]) -> Table {
 // `fb_1  first 2  of 3 pages: 2, 4, –   3M_2022_10K#p=48 …`.
 fn line(row: &RetrievalRow) -> String {
     let first = row
-        .first
+        .first_rank
         .map_or_else(|| "not found".into(), |first| format!("first at {first}"));
     let ranked: Vec<String> = row
         .top_pages
@@ -125,7 +125,7 @@ fn line(row: &RetrievalRow) -> String {
         "{}  {first}, {} of {} pages  {}",
         clean(&row.id),
         row.ranks.len(),
-        row.gold,
+        row.gold_pages,
         ranked.join(" ")
     )
 }

@@ -1,9 +1,10 @@
 //! Prints evaluations as tables.
 
-use stemma_evaluation::text::TextScore;
-use stemma_evaluation::{StructureMeans, StructureRow};
+use stemma_evaluation::metadata::MetadataEval;
+use stemma_evaluation::structure::{StructureEval, StructureMeans, StructureRow};
+use stemma_evaluation::text::{TextEval, TextScore};
 
-use super::{Evaluation, MetadataEval, SkippedTruth, StructureEval, TextEval};
+use super::{Evaluation, SkippedEntry};
 use crate::output::{Output, clean};
 use crate::table::{Column, Table};
 
@@ -15,9 +16,9 @@ pub fn share(value: Option<f64>) -> String {
     value.map_or_else(|| "–".into(), |value| format!("{value:.2}"))
 }
 
-/// Lists truths that were not scored, with reasons.
-pub fn note_unscored(unscored: &[SkippedTruth], output: &Output) {
-    for SkippedTruth { doc, reason } in unscored {
+/// Lists skipped gold entries with reasons.
+pub fn note_skipped(entries: &[SkippedEntry], output: &Output) {
+    for SkippedEntry { doc, reason } in entries {
         output.note(&format!("not scored: {} ({})", clean(doc), clean(reason)));
     }
 }
@@ -34,8 +35,8 @@ impl Evaluation for StructureEval {
         self.documents.len()
     }
 
-    fn unscored(&self) -> &[SkippedTruth] {
-        &self.unscored
+    fn skipped(&self) -> &[SkippedEntry] {
+        &self.skipped
     }
 
     fn figures(&self) -> Vec<(String, Option<f64>)> {
@@ -55,7 +56,8 @@ impl Evaluation for StructureEval {
         table.row(head.split(' '));
         for row in &self.documents {
             let score = &row.score;
-            let counts = [score.truth, score.actual, score.matched].map(|count| count.to_string());
+            let counts =
+                [score.gold, score.predicted, score.matched].map(|count| count.to_string());
             let of_row = StructureMeans::from_row(row);
             let shares = figures_of(&of_row).map(|(_, value)| share(value));
             let last = [of_row.faults, of_row.outside].map(|count| count.to_string());
@@ -71,8 +73,8 @@ impl Evaluation for StructureEval {
             let mut counts = [0; 3];
             for row in &self.documents {
                 if means.set == "all" || row.source == means.set {
-                    counts[0] += row.score.truth;
-                    counts[1] += row.score.actual;
+                    counts[0] += row.score.gold;
+                    counts[1] += row.score.predicted;
                     counts[2] += row.score.matched;
                 }
             }
@@ -119,10 +121,10 @@ fn print_details(row: &StructureRow, output: &Output) {
         score
             .moved
             .iter()
-            .map(|(expected, actual, title): &(_, _, String)| {
+            .map(|(gold, predicted, title): &(_, _, String)| {
                 format!(
                     "moved   {:>9}  {}",
-                    format!("{}→{}", page_label(*expected), page_label(*actual)),
+                    format!("{}→{}", page_label(*gold), page_label(*predicted)),
                     clean(title)
                 )
             }),
@@ -157,8 +159,8 @@ impl Evaluation for TextEval {
         self.pages
     }
 
-    fn unscored(&self) -> &[SkippedTruth] {
-        &self.unscored
+    fn skipped(&self) -> &[SkippedEntry] {
+        &self.skipped
     }
 
     fn figures(&self) -> Vec<(String, Option<f64>)> {
@@ -229,8 +231,8 @@ impl Evaluation for MetadataEval {
         self.documents
     }
 
-    fn unscored(&self) -> &[SkippedTruth] {
-        &self.unscored
+    fn skipped(&self) -> &[SkippedEntry] {
+        &self.skipped
     }
 
     fn figures(&self) -> Vec<(String, Option<f64>)> {
@@ -268,8 +270,8 @@ impl Evaluation for MetadataEval {
                 "  {}  {}: found {}, expected {}",
                 clean(&mistake.doc),
                 fact.fact,
-                fact_values(&fact.actual),
-                fact_values(&fact.expected)
+                fact_values(&fact.predicted),
+                fact_values(&fact.gold)
             ));
         }
     }
