@@ -14,7 +14,7 @@ use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, Consumer
 use serde_json::Value;
 use tokio::time::timeout;
 
-/// A connection; it ends with this value.
+/// A connection. Dropping it closes it.
 pub struct BrokerClient {
     channel: Channel,
     prefix: String,
@@ -25,7 +25,7 @@ impl BrokerClient {
     /// Connects to the broker at `url`, to exchanges whose names begin with `prefix`.
     ///
     /// # Errors
-    /// What the broker said.
+    /// The error of the broker.
     pub async fn connect(url: &str, prefix: &str) -> Result<Self> {
         let connection = Connection::connect(url, ConnectionProperties::default()).await?;
         let channel = connection.create_channel().await?;
@@ -42,7 +42,7 @@ impl BrokerClient {
     /// Publishes bytes to a queue, without properties or headers; returns when the broker confirms.
     ///
     /// # Errors
-    /// What the broker said.
+    /// The error of the broker.
     pub async fn publish(&self, queue: &str, body: &[u8]) -> Result<()> {
         let exchange = self.prefix.as_str().into();
         let key = queue.into();
@@ -69,7 +69,7 @@ impl BrokerClient {
     /// Purges a queue; returns the number of messages.
     ///
     /// # Errors
-    /// What the broker said.
+    /// The error of the broker.
     pub async fn purge(&self, queue: &str) -> Result<u32> {
         let name = format!("{}.{queue}", self.prefix);
         Ok(self
@@ -81,7 +81,7 @@ impl BrokerClient {
     /// Subscribes to all events.
     ///
     /// # Errors
-    /// What the broker said.
+    /// The error of the broker.
     pub async fn subscribe(&self) -> Result<EventSubscription> {
         let options = QueueDeclareOptions {
             exclusive: true,
@@ -116,16 +116,16 @@ impl BrokerClient {
     }
 }
 
-/// What is announced.
+/// The events of an event exchange.
 pub struct EventSubscription(Consumer);
 
 impl EventSubscription {
     /// The next event with its topic; `None` on timeout.
     ///
     /// # Errors
-    /// When the connection ended, or the event is no JSON.
-    pub async fn next(&mut self, patience: Duration) -> Result<Option<(String, Value)>> {
-        let Ok(delivery) = timeout(patience, self.0.next()).await else {
+    /// If the connection ended, or the event is not JSON.
+    pub async fn next(&mut self, limit: Duration) -> Result<Option<(String, Value)>> {
+        let Ok(delivery) = timeout(limit, self.0.next()).await else {
             return Ok(None);
         };
         let delivery = delivery.context("the broker ended the consumer")??;

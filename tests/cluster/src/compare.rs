@@ -8,14 +8,14 @@ use bytes::Bytes;
 use stemma_document::{Collection, blob_keys};
 use stemma_engine::blobs::{Blobs, list_all};
 
-/// Documents asked for at a time.
+/// Documents per listing.
 const PAGE: usize = 1_000;
 
 /// Every published tree of a collection by its key. A document has the same key in every store that ingested it
 /// from the same location.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub async fn trees(blobs: &dyn Blobs, collection: &Collection) -> Result<BTreeMap<String, Bytes>> {
     let prefix = blob_keys::documents_prefix(collection);
     let mut trees = BTreeMap::new();
@@ -41,7 +41,7 @@ pub async fn trees(blobs: &dyn Blobs, collection: &Collection) -> Result<BTreeMa
 /// Every published tree of a store in a bucket, below `prefix`. Uses a client other than Stemma's.
 ///
 /// # Errors
-/// When the bucket cannot be read.
+/// If the bucket cannot be read.
 pub async fn bucket_trees(
     s3: &Client,
     bucket: &str,
@@ -140,17 +140,17 @@ mod tests {
 
     #[tokio::test]
     async fn differences_name_missing_extra_and_changed_trees() {
-        let quiet = store(&[("file:///a", 1, "{1}"), ("file:///b", 1, "{2}")]).await;
-        assert_eq!(quiet.len(), 2);
+        let expected = store(&[("file:///a", 1, "{1}"), ("file:///b", 1, "{2}")]).await;
+        assert_eq!(expected.len(), 2);
         assert_eq!(
             differences(
-                &quiet,
+                &expected,
                 &store(&[("file:///b", 1, "{2}"), ("file:///a", 1, "{1}")]).await
             ),
             [""; 0]
         );
         let other = store(&[("file:///a", 1, "{3}"), ("file:///c", 2, "{2}")]).await;
-        let reported = differences(&quiet, &other);
+        let reported = differences(&expected, &other);
         assert_eq!(reported.len(), 3);
         assert!(
             reported[0].ends_with("is missing") && reported[1].ends_with("was not expected"),

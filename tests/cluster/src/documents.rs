@@ -12,7 +12,7 @@ const MARKDOWN_EVERY: u64 = 8;
 /// Writes `count` distinct documents of about `pages` pages to a folder, named after their kind.
 ///
 /// # Errors
-/// What the file system said.
+/// The error of the file system.
 pub fn write(folder: &Path, count: u64, pages: u32, seed: u64) -> Result<()> {
     fs::create_dir_all(folder)?;
     for n in 0..count {

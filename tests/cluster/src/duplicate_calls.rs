@@ -9,10 +9,9 @@ use stemma_sim::RequestRecord;
 /// A reply counts as delivered if its process lived this much longer, because storing it takes time.
 pub const MIN_SURVIVAL: Duration = Duration::from_millis(100);
 
-/// A process that was killed. Names are not used twice.
+/// A killed process. Names are not reused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KilledProcess {
-    /// Its name.
     pub process: String,
     /// When the signal was sent.
     pub at: Instant,
@@ -21,17 +20,17 @@ pub struct KilledProcess {
 /// Summary of all requests of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallSummary {
-    /// All.
+    /// All requests.
     pub requests: usize,
-    /// Different ones.
+    /// Distinct requests.
     pub digests: usize,
-    /// Answered 429 or 5xx.
+    /// Requests answered with 429 or 5xx.
     pub refused: usize,
-    /// Useful replies delivered to a process that survived.
+    /// Useful replies delivered to a surviving process.
     pub delivered: usize,
-    /// Requests for replies that were already delivered often enough: paid twice without need.
+    /// Requests for replies that were already delivered: avoidable duplicate cost.
     pub repeated: usize,
-    /// Useful replies lost with their process, or requested concurrently: paid twice, unavoidably.
+    /// Useful replies lost with their process, or requested concurrently: unavoidable duplicate cost.
     pub lost_in_flight: usize,
 }
 
@@ -39,7 +38,7 @@ impl CallSummary {
     /// Counts requests in order of arrival. `needed` is the number of requests per digest in a run without faults,
     /// if not 1: two documents may share a page.
     pub fn from_requests(
-        asks: &[RequestRecord],
+        requests: &[RequestRecord],
         deaths: &[KilledProcess],
         needed: &HashMap<blake3::Hash, usize>,
     ) -> Self {
@@ -48,63 +47,66 @@ impl CallSummary {
             .map(|death| (death.process.as_str(), death.at))
             .collect();
         let mut by_digest: HashMap<_, Vec<&RequestRecord>> = HashMap::new();
-        for ask in asks {
-            by_digest.entry(ask.digest).or_default().push(ask);
+        for request in requests {
+            by_digest.entry(request.digest).or_default().push(request);
         }
         let mut summary = Self {
-            requests: asks.len(),
+            requests: requests.len(),
             digests: by_digest.len(),
             ..Self::default()
         };
-        for (digest, asks) in by_digest {
+        for (digest, requests) in by_digest {
             let needed = needed.get(&digest).copied().unwrap_or(1);
-            let had: Vec<_> = asks
+            let had: Vec<_> = requests
                 .iter()
-                .filter_map(|ask| delivered_at(ask, &deaths))
+                .filter_map(|request| delivered_at(request, &deaths))
                 .collect();
-            let again = asks
+            let again = requests
                 .iter()
-                .filter(|ask| had.iter().filter(|at| **at <= ask.arrived).count() >= needed)
+                .filter(|request| had.iter().filter(|at| **at <= request.arrived).count() >= needed)
                 .count();
-            let refused = asks.iter().filter(|ask| ask.status != 200).count();
+            let refused = requests
+                .iter()
+                .filter(|request| request.status != 200)
+                .count();
             summary.delivered += had.len();
             summary.repeated += again;
             summary.refused += refused;
-            summary.lost_in_flight += (asks.len() - refused).saturating_sub(needed + again);
+            summary.lost_in_flight += (requests.len() - refused).saturating_sub(needed + again);
         }
         summary
     }
 
-    /// The share of replies had that were asked for again.
+    /// The share of delivered replies that were requested again.
     pub fn repeated_share(&self) -> f64 {
         self.repeated as f64 / self.delivered.max(1) as f64
     }
 }
 
 /// When a useful reply was delivered, if its process survived to store it.
-fn delivered_at(ask: &RequestRecord, deaths: &HashMap<&str, Instant>) -> Option<Instant> {
-    let delivered = ask.delivered.filter(|_| ask.status == 200)?;
+fn delivered_at(request: &RequestRecord, deaths: &HashMap<&str, Instant>) -> Option<Instant> {
+    let delivered = request.delivered.filter(|_| request.status == 200)?;
     let lived = deaths
-        .get(ask.process.as_str())
+        .get(request.process.as_str())
         .is_none_or(|death| *death >= delivered + MIN_SURVIVAL);
     lived.then_some(delivered)
 }
 
-/// How often each digest was asked: what a quiet run needs.
-pub fn calls_per_digest(asks: &[RequestRecord]) -> HashMap<blake3::Hash, usize> {
+/// Requests by digest: the need of a run without faults.
+pub fn calls_per_digest(requests: &[RequestRecord]) -> HashMap<blake3::Hash, usize> {
     let mut counts = HashMap::new();
-    for ask in asks.iter().filter(|ask| ask.status == 200) {
-        *counts.entry(ask.digest).or_default() += 1;
+    for request in requests.iter().filter(|request| request.status == 200) {
+        *counts.entry(request.digest).or_default() += 1;
     }
     counts
 }
 
-/// The most requests that were let through within any `window`.
-pub fn peak_in_window(asks: &[RequestRecord], window: Duration) -> usize {
-    let mut times: Vec<_> = asks
+/// The most accepted requests within any `window`.
+pub fn peak_in_window(requests: &[RequestRecord], window: Duration) -> usize {
+    let mut times: Vec<_> = requests
         .iter()
-        .filter(|ask| ask.status != 429)
-        .map(|ask| ask.arrived)
+        .filter(|request| request.status != 429)
+        .map(|request| request.arrived)
         .collect();
     times.sort_unstable();
     let mut first = 0;
@@ -189,7 +191,7 @@ mod tests {
             (summary.delivered, summary.repeated, summary.lost_in_flight),
             (1, 0, 1)
         );
-        // Concurrent requests are no repetition either.
+        // Concurrent requests do not count as repeated either.
         let log = self::log()
             .request("a", "w1", 0, Some(300))
             .request("a", "w2", 200, Some(500));

@@ -4,7 +4,7 @@
 //! - [`TestServers`] are RabbitMQ, Redis and S3, started by `tests/services` or named in the environment.
 //! - A [`Proxy`] in front of a server cuts, delays, refuses or resets connections.
 //! - A [`Provider`](stemma_sim::Provider) simulates the models. Replies depend on the request alone. It records all
-//!   requests, and [`duplicate_calls`] finds those that were paid twice.
+//!   requests, and [`duplicate_calls`] finds repeated ones.
 //! - A [`BrokerClient`] is an external connection to RabbitMQ: it sends reindex messages and receives events.
 //! - A [`ServiceFleet`] starts, watches, stops and kills the processes.
 //! - [`chaos`] compares a run without faults with a run under faults.

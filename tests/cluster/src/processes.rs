@@ -16,26 +16,22 @@ use tokio::time::{sleep, timeout};
 use crate::duplicate_calls::KilledProcess;
 use stemma_sim::http::get;
 
-/// Between two looks at a process.
+/// Interval between two polls of a process.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Lines of a log that are shown when its process fails.
+/// Lines of a log that an error shows.
 const LOG_TAIL_LINES: usize = 15;
 
-/// What a process is.
+/// A service that a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServiceRole {
-    /// Replays flows.
     Coordinator,
-    /// Performs tasks.
     Worker,
-    /// Publishes trees.
     Assembler,
-    /// Answers readers.
     Query,
 }
 
 impl ServiceRole {
-    /// The command that runs it.
+    /// The subcommand of the binary.
     pub fn command(self) -> &'static str {
         match self {
             Self::Coordinator => "coordinator",
@@ -46,7 +42,7 @@ impl ServiceRole {
     }
 }
 
-/// Processes of one binary on one store. All are killed with this value.
+/// Processes of one binary on one store. Dropping this kills them.
 pub struct ServiceFleet {
     binary: PathBuf,
     store: String,
@@ -67,7 +63,7 @@ impl ServiceFleet {
     /// An empty fleet. All processes get the environment variables `settings`, and no other `STEMMA_…`.
     ///
     /// # Errors
-    /// When there is no room for its logs.
+    /// If the folder of logs cannot be created.
     pub fn new(binary: PathBuf, store: &str, settings: Vec<(String, String)>) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("stemma-fleet.").tempdir()?;
         let store = store.to_string();
@@ -96,7 +92,7 @@ impl ServiceFleet {
     /// Starts a process and returns its name, which is never reused.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn spawn(&mut self, role: ServiceRole, arguments: &[&str]) -> Result<String> {
         self.started += 1;
         let name = format!("{}-{}", role.command(), self.started);
@@ -144,10 +140,10 @@ impl ServiceFleet {
         command
     }
 
-    /// Runs a command such as `submit` or `status` to its end.
+    /// Runs a command such as `submit` or `status`.
     ///
     /// # Errors
-    /// When it does not end within `limit`; it is killed then.
+    /// If it does not end within `limit`. It is killed in this case.
     pub async fn run(&self, arguments: &[&str], limit: Duration) -> Result<Output> {
         let output = self.launch("cli", arguments)?.wait_with_output();
         Ok(timeout(limit, output)
@@ -155,10 +151,10 @@ impl ServiceFleet {
             .with_context(|| format!("stemma {} timed out", arguments.join(" ")))??)
     }
 
-    /// Starts a command under a name by which the provider identifies it; it is killed when dropped.
+    /// Starts a command under a name by which the provider identifies it. Dropping the process kills it.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn launch(&self, name: &str, arguments: &[&str]) -> Result<tokio::process::Child> {
         let mut command = tokio::process::Command::from(self.command(name, arguments));
         command
@@ -170,10 +166,10 @@ impl ServiceFleet {
             .with_context(|| format!("starting {}", self.binary.display()))
     }
 
-    /// Waits until a process says that it is ready.
+    /// Waits until a process reports that it is ready.
     ///
     /// # Errors
-    /// When it ends before, or is not ready within `limit`.
+    /// If it ends first, or is not ready within `limit`.
     pub async fn wait_until_ready(&mut self, name: &str, limit: Duration) -> Result<()> {
         let started = Instant::now();
         loop {
@@ -202,7 +198,7 @@ impl ServiceFleet {
     /// `kill -9`.
     ///
     /// # Errors
-    /// When there is no such process.
+    /// If there is no such process.
     pub fn kill(&mut self, name: &str) -> Result<KilledProcess> {
         let mut process = self
             .processes
@@ -217,10 +213,10 @@ impl ServiceFleet {
         })
     }
 
-    /// Sends SIGTERM, once more each time it is called.
+    /// Sends SIGTERM. A second call sends a second signal.
     ///
     /// # Errors
-    /// When there is no such process.
+    /// If there is no such process.
     pub fn signal(&mut self, name: &str) -> Result<()> {
         let pid = i32::try_from(self.process(name)?.child.id())?;
         Ok(kill_process(
@@ -229,10 +225,10 @@ impl ServiceFleet {
         )?)
     }
 
-    /// Sends SIGTERM and waits for the end.
+    /// Sends SIGTERM and waits for the exit.
     ///
     /// # Errors
-    /// When it has not ended after `grace`; it is killed then.
+    /// If it has not ended after `grace`. It is killed in this case.
     pub async fn terminate(&mut self, name: &str, grace: Duration) -> Result<ExitStatus> {
         self.signal(name)?;
         let started = Instant::now();
@@ -248,7 +244,7 @@ impl ServiceFleet {
         bail!("{name} had not ended {grace:?} after SIGTERM\n{end}")
     }
 
-    /// The names of running processes of a role, in the order they were started.
+    /// Names of the running processes of a role, in start order.
     pub fn running(&self, role: ServiceRole) -> Vec<String> {
         let of_role = self
             .processes
@@ -266,7 +262,7 @@ impl ServiceFleet {
     /// Removes processes that ended by themselves and returns them, each with the end of its log.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// If the system does not report it.
     pub fn take_ended(&mut self) -> Result<Vec<String>> {
         let mut ended = Vec::new();
         for (name, process) in &mut self.processes {
@@ -281,10 +277,10 @@ impl ServiceFleet {
         Ok(reports.collect())
     }
 
-    /// Where a running process listens.
+    /// The address of a running process.
     ///
     /// # Errors
-    /// When there is no such process.
+    /// If there is no such process.
     pub fn address(&mut self, name: &str) -> Result<SocketAddr> {
         Ok(self.process(name)?.listen)
     }
@@ -292,15 +288,15 @@ impl ServiceFleet {
     /// The process id of a running process.
     ///
     /// # Errors
-    /// When there is no such process.
+    /// If there is no such process.
     pub fn pid(&mut self, name: &str) -> Result<u32> {
         Ok(self.process(name)?.child.id())
     }
 
-    /// Everything a process wrote.
+    /// The log of a process.
     ///
     /// # Errors
-    /// When there never was such a process.
+    /// If there was no such process.
     pub fn log(&self, name: &str) -> Result<String> {
         let bytes = fs::read(self.log_path(name)).with_context(|| format!("the log of {name}"))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -333,10 +329,10 @@ impl Drop for ServiceFleet {
     }
 }
 
-/// The binary to test: `STEMMA_TEST_BIN`, or built as this program was, beside it.
+/// The binary to test: `STEMMA_TEST_BIN`, or one built with the profile of this program.
 ///
 /// # Errors
-/// When it cannot be built.
+/// If it cannot be built.
 pub fn binary() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("STEMMA_TEST_BIN") {
         return Ok(path.into());
@@ -367,7 +363,7 @@ pub fn binary() -> Result<PathBuf> {
     Ok(profile.join("stemma"))
 }
 
-/// A free port, below the range of outgoing connections and apart from the ports of `tests/services`. No port is
+/// A free port outside the range of outgoing connections and the ports of `tests/services`. No port is
 /// returned twice, because its user needs a while until it listens.
 fn free_address() -> Result<SocketAddr> {
     const FIRST: usize = 10_000;
@@ -387,7 +383,7 @@ mod tests {
 
     use super::*;
 
-    /// A fleet of a script instead of the binary.
+    /// A fleet that runs a script instead of the binary.
     fn fleet(script: &str) -> (TempDir, ServiceFleet) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("script");

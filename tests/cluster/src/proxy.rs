@@ -33,13 +33,12 @@ pub struct ProxyFaults {
     pub paused: bool,
     /// Delay of each chunk in each direction.
     pub delay: Duration,
-    /// Answered 503.
+    /// Share answered with 503.
     pub refused: f64,
-    /// Passed on after `slow_by`.
+    /// Share forwarded after `slow_by`.
     pub slow: f64,
-    /// How much later.
     pub slow_by: Duration,
-    /// Reset in the middle of the request or of the reply.
+    /// Share reset in the middle of the request or reply.
     pub reset: f64,
 }
 
@@ -48,11 +47,11 @@ pub struct ProxyFaults {
 pub struct FaultCounts {
     /// Connections cut by [`Proxy::cut`].
     pub cut: usize,
-    /// Requests answered 503.
+    /// Requests answered with 503.
     pub refused: usize,
-    /// Requests slowed.
+    /// Delayed requests.
     pub slowed: usize,
-    /// Requests reset.
+    /// Reset requests.
     pub reset: usize,
 }
 
@@ -67,7 +66,7 @@ struct ProxyState {
     upstream: SocketAddr,
     http: bool,
     faults: watch::Sender<ProxyFaults>,
-    /// How often everything was cut.
+    /// Number of calls of [`Proxy::cut`].
     cuts: watch::Sender<u64>,
     rng: Mutex<SmallRng>,
     open: AtomicUsize,
@@ -80,7 +79,7 @@ impl Proxy {
     /// Starts a proxy for any protocol.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// If no port is free.
     pub async fn tcp(upstream: SocketAddr) -> Result<Self> {
         Self::start(upstream, false, 0).await
     }
@@ -88,7 +87,7 @@ impl Proxy {
     /// Starts a proxy for an HTTP server.
     ///
     /// # Errors
-    /// As [`Proxy::tcp`].
+    /// See [`Proxy::tcp`].
     pub async fn http(upstream: SocketAddr, seed: u64) -> Result<Self> {
         Self::start(upstream, true, seed).await
     }
@@ -114,14 +113,13 @@ impl Proxy {
         })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Sets the faults; the default has none.
-    pub fn set_faults(&self, trouble: ProxyFaults) {
-        self.shared.faults.send_replace(trouble);
+    pub fn set_faults(&self, faults: ProxyFaults) {
+        self.shared.faults.send_replace(faults);
     }
 
     /// Resets every connection and returns their number. New connections are accepted at once.
@@ -132,7 +130,7 @@ impl Proxy {
         open
     }
 
-    /// How many HTTP requests came so far, by method.
+    /// HTTP requests so far, by method.
     pub fn requests(&self) -> BTreeMap<String, usize> {
         self.shared
             .methods
@@ -141,7 +139,7 @@ impl Proxy {
             .clone()
     }
 
-    /// What was done so far.
+    /// The faults injected so far.
     pub fn fault_counts(&self) -> FaultCounts {
         *self
             .shared
@@ -179,16 +177,16 @@ impl ProxyState {
             .random()
     }
 
-    /// Waits as long as everything is paused, then as long as everything is delayed.
+    /// Waits while the proxy is paused, then for the configured delay.
     async fn hold(&self) {
-        let mut trouble = self.faults.subscribe();
+        let mut faults = self.faults.subscribe();
         // The sender is in `self`, so the channel is open.
-        if let Ok(trouble) = trouble
-            .wait_for(|trouble| !trouble.paused)
+        if let Ok(faults) = faults
+            .wait_for(|faults| !faults.paused)
             .await
-            .map(|trouble| *trouble)
+            .map(|faults| *faults)
         {
-            sleep(trouble.delay).await;
+            sleep(faults.delay).await;
         }
     }
 }
@@ -259,7 +257,7 @@ async fn copy(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, shared: &ProxyState
     }
 }
 
-/// What comes back, until `left` bytes have: then it is reset.
+/// Copies the reply, and resets the connection after `left` bytes.
 async fn replies(
     mut from: ReadHalf<'_>,
     to: &AsyncMutex<WriteHalf<'_>>,
@@ -283,7 +281,7 @@ async fn replies(
     }
 }
 
-/// Passes request after request on, each with its fate.
+/// Forwards requests one by one, each with its randomly chosen fault.
 async fn requests(
     mut from: BufReader<ReadHalf<'_>>,
     mut to: WriteHalf<'_>,
@@ -293,7 +291,7 @@ async fn requests(
 ) -> Result<()> {
     while let Some(head) = HttpHead::read(&mut from).await? {
         shared.hold().await;
-        let trouble = *shared.faults.borrow();
+        let faults = *shared.faults.borrow();
         shared.count(head.start_line_word(0));
         let Ok(length) = head.content_length() else {
             // The length of the body is unknown, so everything after it is copied unchanged.
@@ -302,7 +300,7 @@ async fn requests(
             break;
         };
         let length = length as u64;
-        if shared.roll() < trouble.refused {
+        if shared.roll() < faults.refused {
             shared.note(|suffered| suffered.refused += 1);
             if head.header("expect").is_none() {
                 tokio::io::copy(&mut (&mut from).take(length), &mut tokio::io::sink()).await?;
@@ -319,12 +317,12 @@ async fn requests(
             to_client.shutdown().await?;
             break;
         }
-        if shared.roll() < trouble.slow {
+        if shared.roll() < faults.slow {
             shared.note(|suffered| suffered.slowed += 1);
-            sleep(trouble.slow_by).await;
+            sleep(faults.slow_by).await;
         }
         let mut passes = length;
-        let resets = shared.roll() < trouble.reset;
+        let resets = shared.roll() < faults.reset;
         let in_reply = shared.roll() < 0.5 || length == 0;
         if resets {
             shared.note(|suffered| suffered.reset += 1);
@@ -355,7 +353,7 @@ mod tests {
     use super::*;
     use stemma_sim::http::get;
 
-    /// A server that sends back what it gets.
+    /// An echo server.
     async fn mirror() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -390,8 +388,8 @@ mod tests {
         address
     }
 
-    /// What comes back for a request that closes after its reply.
-    async fn ask(proxy: &Proxy) -> Result<(u16, Vec<u8>)> {
+    /// The reply to a request with `Connection: close`.
+    async fn request(proxy: &Proxy) -> Result<(u16, Vec<u8>)> {
         let mut stream = BufReader::new(TcpStream::connect(proxy.address()).await?);
         stream
             .get_mut()
@@ -442,13 +440,13 @@ mod tests {
     #[tokio::test]
     async fn requests_are_refused_slowed_and_reset() {
         let proxy = Proxy::http(server().await, 7).await.unwrap();
-        assert_eq!(ask(&proxy).await.unwrap(), (200, vec![b'x'; 1000]));
+        assert_eq!(request(&proxy).await.unwrap(), (200, vec![b'x'; 1000]));
 
         proxy.set_faults(ProxyFaults {
             refused: 1.0,
             ..ProxyFaults::default()
         });
-        assert_eq!(ask(&proxy).await.unwrap(), (503, SLOW_DOWN.to_vec()));
+        assert_eq!(request(&proxy).await.unwrap(), (503, SLOW_DOWN.to_vec()));
         let (status, _) = get(proxy.address(), "/", Duration::from_secs(5))
             .await
             .unwrap();
@@ -460,16 +458,16 @@ mod tests {
             ..ProxyFaults::default()
         });
         let started = Instant::now();
-        assert_eq!(ask(&proxy).await.unwrap().0, 200);
+        assert_eq!(request(&proxy).await.unwrap().0, 200);
         assert!(started.elapsed() >= Duration::from_millis(80));
 
         proxy.set_faults(ProxyFaults {
             reset: 1.0,
             ..ProxyFaults::default()
         });
-        assert!(ask(&proxy).await.is_err());
+        assert!(request(&proxy).await.is_err());
         proxy.set_faults(ProxyFaults::default());
-        assert_eq!(ask(&proxy).await.unwrap().0, 200);
+        assert_eq!(request(&proxy).await.unwrap().0, 200);
         assert_eq!(
             proxy.fault_counts(),
             FaultCounts {

@@ -19,19 +19,15 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../services");
 const RABBITMQ: &str = "STEMMA_TEST_RABBITMQ";
 const REDIS: &str = "STEMMA_TEST_REDIS";
 const S3: &str = "STEMMA_TEST_S3";
-/// The region everything is in; Ceph has one, whatever it is called.
+/// Region of all buckets. Ceph accepts any name.
 const REGION: &str = "us-east-1";
-/// Longest wait for a server, or for what starts it.
+/// Time limit for a server and for `tests/services`.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// One of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServerKind {
-    /// The queue.
     RabbitMq,
-    /// The ledger and the limiter.
     Redis,
-    /// The objects.
     S3,
 }
 
@@ -45,14 +41,14 @@ impl ServerKind {
     }
 }
 
-/// Running servers. Those that were started for this value end with it.
+/// Running servers. Dropping this stops the servers that it started.
 pub struct TestServers {
     rabbitmq: String,
     redis: String,
     endpoint: String,
     access_key: String,
     secret_key: String,
-    /// Where ours run; none where they were named.
+    /// Data of started servers; `None` if the environment names the servers.
     folder: Option<TempDir>,
 }
 
@@ -61,7 +57,7 @@ impl TestServers {
     /// `STEMMA_TEST_EMBEDDED_ONLY=1` allows tests to be skipped.
     ///
     /// # Errors
-    /// When a variable is missing otherwise, or is not what `tests/services` would write.
+    /// If a variable is missing without that permission, or malformed.
     pub fn from_env() -> Result<Option<Self>> {
         let (Ok(rabbitmq), Ok(redis), Ok(s3)) = (env::var(RABBITMQ), env::var(REDIS), env::var(S3))
         else {
@@ -77,10 +73,10 @@ impl TestServers {
         Self::new(&rabbitmq, &redis, &s3, None).map(Some)
     }
 
-    /// The servers that the environment names, or some of one's own where it names none.
+    /// The servers that the environment names; without them, new servers.
     ///
     /// # Errors
-    /// As [`TestServers::from_env`] and [`TestServers::start`].
+    /// See [`TestServers::from_env`] and [`TestServers::start`].
     pub async fn from_env_or_start() -> Result<Self> {
         match (env::var(RABBITMQ), env::var(REDIS), env::var(S3)) {
             (Ok(rabbitmq), Ok(redis), Ok(s3)) => Self::new(&rabbitmq, &redis, &s3, None),
@@ -88,10 +84,10 @@ impl TestServers {
         }
     }
 
-    /// The processes of servers of one's own, by name; each leads a session.
+    /// Name and process id of each started server. Each process leads a session.
     ///
     /// # Errors
-    /// When what `tests/services` wrote about them cannot be read.
+    /// If their process id files cannot be read.
     pub fn processes(&self) -> Result<Vec<(String, u32)>> {
         let Some(folder) = &self.folder else {
             return Ok(Vec::new());
@@ -115,12 +111,12 @@ impl TestServers {
         Ok(processes)
     }
 
-    /// Starts servers of one's own, which may be killed.
+    /// Starts new servers, which a test may kill.
     ///
     /// # Errors
-    /// When they cannot be had: `tests/services` says why on stderr.
+    /// If they cannot be started; `tests/services` prints the reason to stderr.
     pub async fn start() -> Result<Self> {
-        // Below /tmp, because sockets with short names are made in it.
+        // Below /tmp, because the paths of sockets must be short.
         let folder = tempfile::Builder::new()
             .prefix("stemma-servers.")
             .tempdir_in("/tmp")?;
@@ -151,7 +147,7 @@ impl TestServers {
                 .filter(|(key, _)| *key == name)
                 .map(|(_, value)| value.trim_matches('\''))
                 .next();
-            matched.with_context(|| format!("tests/services did not say {name}"))
+            matched.with_context(|| format!("tests/services did not print {name}"))
         };
         Self::new(value(RABBITMQ)?, value(REDIS)?, value(S3)?, Some(folder))
     }
@@ -173,10 +169,10 @@ impl TestServers {
         })
     }
 
-    /// Where a server listens.
+    /// The address of a server.
     ///
     /// # Errors
-    /// When its URL has no numeric address.
+    /// If its URL has no numeric address.
     pub fn address(&self, server: ServerKind) -> Result<SocketAddr> {
         let url = match server {
             ServerKind::RabbitMq => &self.rabbitmq,
@@ -185,14 +181,14 @@ impl TestServers {
         };
         let host = authority(url).with_context(|| format!("{} has no host", server.name()))?;
         host.parse()
-            .with_context(|| format!("{} at `{host}` is no address and port", server.name()))
+            .with_context(|| format!("{} at `{host}` is not an address and port", server.name()))
     }
 
-    /// Settings for the services, as environment variables. `through` gives other addresses for some of the servers: of
+    /// Settings for the services, as environment variables. `through` replaces the addresses of some servers by those of
     /// proxies.
     ///
     /// # Errors
-    /// As [`TestServers::address`].
+    /// See [`TestServers::address`].
     pub fn settings(&self, through: &[(ServerKind, SocketAddr)]) -> Result<Vec<(String, String)>> {
         let url = |server, url: &str| -> Result<String> {
             let proxy = through.iter().find(|(proxied, _)| *proxied == server);
@@ -230,10 +226,10 @@ impl TestServers {
         Client::from_conf(config.build())
     }
 
-    /// Makes a bucket; fine where it exists.
+    /// Creates a bucket unless it exists.
     ///
     /// # Errors
-    /// When the server would not.
+    /// If the server refuses.
     pub async fn make_bucket(&self, name: &str) -> Result<()> {
         let created = self.s3().create_bucket().bucket(name).send().await;
         let owned = created
@@ -244,14 +240,14 @@ impl TestServers {
             return Ok(());
         }
         created
-            .with_context(|| format!("making bucket {name}"))
+            .with_context(|| format!("creating bucket {name}"))
             .map(drop)
     }
 
-    /// `FLUSHALL`: Redis forgets everything.
+    /// `FLUSHALL`: deletes all data in Redis.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// If it does not answer.
     pub async fn flush_redis(&self) -> Result<()> {
         let address = self.address(ServerKind::Redis)?;
         let flush = async {
@@ -271,35 +267,37 @@ impl TestServers {
             .context("redis does not answer")?
     }
 
-    /// `kill -9` of a server of our own.
+    /// `kill -9` of a started server.
     ///
     /// # Errors
-    /// When it is not ours.
+    /// If the server was not started by this value.
     pub async fn kill(&self, server: ServerKind) -> Result<()> {
         self.command("kill", server).await
     }
 
-    /// `kill -9` of a server of our own whose disk is gone with it; not of S3, which is the truth.
+    /// `kill -9` of a started server, and deletes its data. Not for S3, which holds the authoritative data.
     ///
     /// # Errors
-    /// When it is not ours.
+    /// If the server was not started by this value.
     pub async fn destroy(&self, server: ServerKind) -> Result<()> {
         self.command("lose", server).await
     }
 
-    /// Starts a server of our own again, on the same port and data; returns when it answers.
+    /// Restarts a started server on the same port and data, and waits until it answers.
     ///
     /// # Errors
-    /// When it is not ours, or does not come up.
+    /// If the server was not started by this value, or does not come up.
     pub async fn restart(&self, server: ServerKind) -> Result<()> {
         self.command("restart", server).await
     }
 
     async fn command(&self, command: &str, server: ServerKind) -> Result<()> {
-        let folder = self
-            .folder
-            .as_ref()
-            .with_context(|| format!("{} is not ours to {command}", server.name()))?;
+        let folder = self.folder.as_ref().with_context(|| {
+            format!(
+                "cannot {command} {}, which this test did not start",
+                server.name()
+            )
+        })?;
         let mut process = Command::new(SCRIPT);
         process
             .arg(command)
@@ -308,7 +306,7 @@ impl TestServers {
             .stdin(Stdio::null());
         let status = timeout(TIMEOUT, process.status())
             .await
-            .with_context(|| format!("{command} takes too long"))??;
+            .with_context(|| format!("{command} timed out"))??;
         ensure!(
             status.success(),
             "tests/services {command} {}: {status}",
@@ -326,7 +324,7 @@ impl Drop for TestServers {
     }
 }
 
-/// Nobody is left to be told when it does not work.
+/// Called on drop, so an error can only be printed.
 fn stop(run: &Path) {
     let mut command = Blocking::new(SCRIPT);
     if let Err(error) = command.arg("stop").arg(run).stdin(Stdio::null()).status() {

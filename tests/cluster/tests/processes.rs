@@ -16,7 +16,7 @@ const SERVICES: [ServiceRole; 3] = [
     ServiceRole::Assembler,
 ];
 const READY_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long a service may take to end that has nothing to do.
+/// Time limit for an idle service to exit.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// A fleet without processes, on queues, keys and a store of this name.
@@ -27,7 +27,7 @@ async fn fleet(
 ) -> Result<ServiceFleet> {
     servers.make_bucket(BUCKET).await?;
     let mut settings = servers.settings(through)?;
-    // Apart from what an earlier run on the same servers left.
+    // Unique, because an earlier run may have left data on the same servers.
     let prefix = format!("{name}-{}", std::process::id());
     settings.extend(
         ["BROKER", "REDIS"].map(|server| (format!("STEMMA_{server}__PREFIX"), prefix.clone())),
@@ -101,12 +101,15 @@ async fn services_survive_broker_outages() {
     );
     proxy.set_faults(ProxyFaults::default());
     fleet.wait_until_ready(&name, READY_TIMEOUT).await.unwrap();
-    assert!(proxy.cut() > 0, "it is connected through the proxy");
+    assert!(
+        proxy.cut() > 0,
+        "the service is connected through the proxy"
+    );
     let started = Instant::now();
     while proxy.cut() == 0 {
         assert!(
             started.elapsed() < READY_TIMEOUT,
-            "it did not connect again: {}",
+            "the service did not reconnect: {}",
             fleet.log(&name).unwrap()
         );
         tokio::time::sleep(Duration::from_millis(200)).await;

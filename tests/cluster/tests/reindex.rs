@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "tests and what they stand on"
+    reason = "tests and their helpers"
 )]
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -20,7 +20,7 @@ use stemma_sim::{Behavior, Provider};
 const TIMEOUT: Duration = Duration::from_secs(60);
 const PAGES: u32 = 12;
 
-/// Everything that runs, and what it runs on.
+/// A deployment with a watched bucket.
 struct ReindexHarness {
     servers: TestServers,
     bucket: String,
@@ -91,7 +91,7 @@ impl ReindexHarness {
             .unwrap();
     }
 
-    /// Tells of an object as S3 does.
+    /// Publishes an S3 event notification.
     async fn notify(&self, event: &str, key: &str) {
         let place = json!({ "bucket": { "name": self.bucket }, "object": { "key": key } });
         let record = json!({ "eventVersion": "2.1", "eventSource": "aws:s3", "eventName": event, "s3": place });
@@ -102,7 +102,7 @@ impl ReindexHarness {
             .unwrap();
     }
 
-    /// The next event, of this topic and version.
+    /// The next event, which must have this topic and version.
     async fn next_event(&mut self, topic: &str, seq: u64) -> Value {
         let (event_topic, event) = self
             .events
@@ -118,7 +118,7 @@ impl ReindexHarness {
         event
     }
 
-    /// Waits until a reader sees `visible` in the list of documents; milliseconds since the change was recorded.
+    /// Waits until `visible` accepts an entry of the document list. Returns the milliseconds since the change was recorded.
     async fn wait_until_visible(
         &mut self,
         event: &Value,
@@ -140,10 +140,10 @@ impl ReindexHarness {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("readers do not see what {event} tells of");
+        panic!("HTTP clients do not see the result of {event}");
     }
 
-    /// Hears of a version, and has a reader see its tree.
+    /// Waits for the event of a version, and until HTTP lists its tree.
     async fn wait_until_published(&mut self, seq: u64) -> (Value, u64) {
         let event = self.next_event("document.published", seq).await;
         let doc = event["doc"].as_str().unwrap().to_string();
@@ -184,7 +184,7 @@ async fn changed_objects_are_reindexed_and_announced() {
     };
     let mut harness = ReindexHarness::start(servers, "reindex").await;
 
-    // Created, told in S3's words, the key encoded as S3 encodes it.
+    // A creation, as an S3 notification with an encoded key.
     harness.put("in/a filing.pdf", filing(false)).await;
     harness.notify("ObjectCreated:Put", "in/a+filing.pdf").await;
     let (event, first) = harness.wait_until_published(1).await;
@@ -192,28 +192,31 @@ async fn changed_objects_are_reindexed_and_announced() {
     let before = harness.provider.requests();
     assert!(
         before.len() > 10,
-        "the model was asked {} times",
+        "the model was called {} times",
         before.len()
     );
 
-    // One page changed: no model call is repeated, and few are new.
+    // One changed page: no model call is repeated, and few are new.
     harness.put("in/a filing.pdf", filing(true)).await;
     harness
         .notify("s3:ObjectCreated:Put", "in/a+filing.pdf")
         .await;
     let (_, second) = harness.wait_until_published(2).await;
-    let asks = harness.provider.requests();
-    let (old, new) = asks.split_at(before.len());
+    let requests = harness.provider.requests();
+    let (old, new) = requests.split_at(before.len());
     let again = new
         .iter()
-        .filter(|ask| old.iter().any(|before| before.digest == ask.digest))
+        .filter(|request| old.iter().any(|before| before.digest == request.digest))
         .count();
     println!(
-        "whole: {} requests, one page: {} requests, {again} of them as before",
+        "complete document: {} requests, one page: {} requests, {again} of them repeated",
         old.len(),
         new.len()
     );
-    assert_eq!(again, 0, "only what read the page is asked again");
+    assert_eq!(
+        again, 0,
+        "only questions about the changed page are asked again"
+    );
     assert!(
         !new.is_empty() && new.len() * 2 < old.len(),
         "{} of {} requests for one page",
@@ -221,7 +224,7 @@ async fn changed_objects_are_reindexed_and_announced() {
         old.len()
     );
 
-    // A repeated notification does nothing; then our own message, for another object.
+    // A repeated notification has no effect. Then Stemma's own message, for another object.
     harness.notify("ObjectCreated:Put", "in/a+filing.pdf").await;
     harness
         .put("in/notes.md", markdown(3, 4).0.into_bytes())
@@ -268,10 +271,10 @@ async fn changed_objects_are_reindexed_and_announced() {
     for (what, took) in [
         ("created", first),
         ("changed", second),
-        ("told by us", third),
+        ("Stemma message", third),
         ("removed", gone),
     ] {
-        assert!(took <= 2_000, "{what}: readers saw it after {took} ms");
+        assert!(took <= 2_000, "{what}: visible after {took} ms");
     }
 }
 
@@ -291,7 +294,10 @@ async fn changes_during_processing_are_coalesced() {
     harness.notify("ObjectCreated:Put", "in/busy.md").await;
     let started = Instant::now();
     while harness.provider.in_flight() == 0 {
-        assert!(started.elapsed() < TIMEOUT, "the document is not worked on");
+        assert!(
+            started.elapsed() < TIMEOUT,
+            "the document is not being processed"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     for revision in 1..=10 {
@@ -303,7 +309,7 @@ async fn changes_during_processing_are_coalesced() {
     let more = harness.events.next(Duration::from_secs(8)).await.unwrap();
     assert!(
         more.is_none(),
-        "ten changes during one run are one more run: {more:?}"
+        "ten changes during one run cause one more run: {more:?}"
     );
     let address = harness.fleet.address(&harness.query).unwrap();
     let (_, body) = get(address, "/v1/documents", TIMEOUT).await.unwrap();

@@ -1,4 +1,4 @@
-//! The test infrastructure itself: real servers that are killed and restarted, and proxies in front of them.
+//! The test infrastructure: restarted servers, and proxies in front of them.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn restarted_servers_keep_objects() {
     assert_eq!(
         second.raw_response().unwrap().status().as_u16(),
         412,
-        "written once, before S3 died"
+        "written once, before S3 was killed"
     );
 }
 
@@ -54,7 +54,7 @@ async fn servers_from_env_work_through_proxies() {
     };
     assert!(
         servers.kill(ServerKind::Redis).await.is_err(),
-        "what was named is not ours to kill"
+        "a named server cannot be killed"
     );
     servers.make_bucket(BUCKET).await.unwrap();
     let proxy = Proxy::http(servers.address(ServerKind::S3).unwrap(), 3)
@@ -94,10 +94,7 @@ async fn servers_from_env_work_through_proxies() {
     }
     let suffered = proxy.fault_counts();
     assert!(suffered.refused > 0 && suffered.reset > 0, "{suffered:?}");
-    assert!(
-        written > 0,
-        "the client asks again and gets through: {suffered:?}"
-    );
+    assert!(written > 0, "the client retries with success: {suffered:?}");
     proxy.set_faults(ProxyFaults::default());
     client
         .list_objects_v2()

@@ -1,7 +1,7 @@
 //! One seeded chaos run, and its report: `chaos [--embedded | --loss] [--short] [--seed N] [--documents N] [--pages N]`.
 //!
 //! Starts servers (`tests/services`), ingests generated filings without and then with faults, and fails
-//! if documents are lost or different, or calls were paid twice without need.
+//! if documents are missing or different, or model calls were repeated needlessly.
 
 use std::process::ExitCode;
 
@@ -49,7 +49,7 @@ async fn run() -> Result<ChaosReport> {
             ..scenario.requirements
         };
     } else if has("--loss") {
-        // A broker takes longer to restart.
+        // Restarting a broker takes longer.
         scenario.fault_interval = 10.0;
         scenario.requirements = Requirements {
             kinds: ChaosFault::LOSS,
@@ -101,7 +101,7 @@ fn long_scenario() -> Scenario {
     }
 }
 
-/// Three minutes at most.
+/// Runs for at most three minutes.
 fn short_scenario() -> Scenario {
     let demand = Requirements {
         kinds: ChaosFault::CLUSTER,

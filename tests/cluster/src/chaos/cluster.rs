@@ -24,19 +24,19 @@ use crate::{
 };
 
 const BUCKET: &str = "chaos";
-/// The processes of each role.
+/// Processes of each role.
 const PROCESSES: [(ServiceRole, usize); 3] = [
     (ServiceRole::Coordinator, 2),
     (ServiceRole::Worker, 4),
     (ServiceRole::Assembler, 2),
 ];
-/// Model calls one worker has in flight.
+/// Concurrent model calls of one worker.
 const CALLS_PER_WORKER: usize = 24;
-/// Generous, because the machine runs other work.
+/// Generous, because the machine may run other work.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
-/// Latency of the provider in the quiet run.
+/// Latency of the provider in the run without faults.
 const LATENCY: Duration = Duration::from_millis(100);
-/// How long S3 stays in trouble.
+/// Duration of an S3 fault.
 const S3_FAULT_PERIOD: Duration = Duration::from_secs(2);
 
 /// Runs a scenario on a cluster of its own.
@@ -48,7 +48,7 @@ pub async fn run_cluster(scenario: &Scenario) -> Result<ChaosReport> {
     let harness = ClusterHarness::start(scenario).await?;
     let baseline = harness.run_baseline().await?;
     eprintln!(
-        "quiet run: {} model tasks, {} s",
+        "run without faults: {} model tasks, {} s",
         baseline.tasks,
         baseline.took.as_secs()
     );
@@ -127,24 +127,28 @@ impl ClusterHarness {
 
     async fn run_baseline(&self) -> Result<Baseline> {
         let provider = Provider::start(Behavior::with_latency(LATENCY)).await?;
-        let mut fleet = self.fleet("quiet", &[], &provider).await?;
+        let mut fleet = self.fleet("baseline", &[], &provider).await?;
         let started = Instant::now();
         let output = timeout(LIMIT, self.submit(&fleet)?)
             .await
-            .context("the quiet run did not end")???;
+            .context("the run without faults did not end")???;
         ensure!(
             output.status.success(),
-            "the quiet run ended badly: {}",
+            "the run without faults failed: {}",
             end_message(&output)
         );
-        let fallen = fleet.take_ended()?;
-        ensure!(fallen.is_empty(), "in the quiet run {}", fallen.join("\n"));
+        let crashed = fleet.take_ended()?;
+        ensure!(
+            crashed.is_empty(),
+            "in the run without faults {}",
+            crashed.join("\n")
+        );
         let took = started.elapsed();
         Ok(Baseline {
             needed: calls_per_digest(&provider.requests()),
             tasks: provider.requests().len(),
             took,
-            trees: self.trees("quiet").await?,
+            trees: self.trees("baseline").await?,
         })
     }
 
@@ -222,7 +226,7 @@ impl ClusterHarness {
                 if !output.status.success() {
                     storm
                         .errors
-                        .push(format!("the job ended badly: {}", end_message(&output)));
+                        .push(format!("the job failed: {}", end_message(&output)));
                 }
             }
             Err(_) => {
@@ -322,13 +326,13 @@ impl ClusterFaultRun<'_> {
                     servers.restart(server).await?;
                 }
             }
-            ChaosFault::KillIngest => anyhow::bail!("a cluster runs no ingest to kill"),
+            ChaosFault::KillIngest => anyhow::bail!("a cluster has no ingest process to kill"),
         }
         Ok(())
     }
 
-    async fn set_s3_faults(&self, trouble: ProxyFaults) {
-        self.s3.set_faults(trouble);
+    async fn set_s3_faults(&self, faults: ProxyFaults) {
+        self.s3.set_faults(faults);
         sleep(S3_FAULT_PERIOD).await;
         self.s3.set_faults(ProxyFaults::default());
     }

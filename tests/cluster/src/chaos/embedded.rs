@@ -22,7 +22,7 @@ use crate::{ServiceFleet, binary, documents};
 
 /// Model calls in flight.
 const CALLS: usize = 64;
-/// Latency of the provider in the quiet run.
+/// Latency of the provider in the run without faults.
 const LATENCY: Duration = Duration::from_millis(50);
 
 /// Runs a scenario in one process at a time.
@@ -33,7 +33,7 @@ pub async fn run_embedded(scenario: &Scenario) -> Result<ChaosReport> {
     let harness = EmbeddedHarness::start(scenario)?;
     let baseline = harness.run_baseline().await?;
     eprintln!(
-        "quiet run: {} model tasks, {} s",
+        "run without faults: {} model tasks, {} s",
         baseline.tasks,
         baseline.took.as_secs()
     );
@@ -90,23 +90,23 @@ impl EmbeddedHarness {
         let provider = Provider::start(Behavior::with_latency(LATENCY)).await?;
         let started = Instant::now();
         let ingest = self
-            .ingest(&self.fleet("quiet", &provider)?, "quiet")?
+            .ingest(&self.fleet("baseline", &provider)?, "baseline")?
             .wait_with_output();
         let output = timeout(LIMIT, ingest)
             .await
-            .context("the quiet run did not end")??;
+            .context("the run without faults did not end")??;
         ensure!(
             output.status.success(),
-            "the quiet run ended badly: {}",
+            "the run without faults failed: {}",
             end_message(&output)
         );
-        let asks = provider.requests();
+        let requests = provider.requests();
         let took = started.elapsed();
         Ok(Baseline {
-            needed: calls_per_digest(&asks),
-            tasks: asks.len(),
+            needed: calls_per_digest(&requests),
+            tasks: requests.len(),
             took,
-            trees: self.trees("quiet").await?,
+            trees: self.trees("baseline").await?,
         })
     }
 
@@ -181,7 +181,7 @@ impl EmbeddedHarness {
                 let output = output?;
                 wrong.extend(
                     (!output.status.success())
-                        .then(|| format!("the last ingest ended badly: {}", end_message(&output))),
+                        .then(|| format!("the last ingest failed: {}", end_message(&output))),
                 );
             }
             Err(_) => wrong.push("the last ingest did not end".into()),

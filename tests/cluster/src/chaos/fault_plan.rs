@@ -4,7 +4,6 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
-/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChaosFault {
     /// `kill -9` of a worker; another one takes its place.
@@ -17,7 +16,7 @@ pub enum ChaosFault {
     RestartBroker,
     /// All connections to RabbitMQ reset at once.
     CutConnections,
-    /// `FLUSHALL`: Redis forgets everything.
+    /// `FLUSHALL`: deletes all data in Redis.
     FlushRedis,
     /// `kill -9` of Redis, which starts again empty.
     RestartRedis,
@@ -34,7 +33,7 @@ pub enum ChaosFault {
 }
 
 impl ChaosFault {
-    /// Every kind that can be done to a cluster.
+    /// Every kind that applies to a cluster.
     pub const CLUSTER: &[Self] = &[
         Self::KillWorker,
         Self::KillCoordinator,
@@ -49,10 +48,10 @@ impl ChaosFault {
     ];
     /// Faults that only S3 survives.
     pub const LOSS: &[Self] = &[Self::LoseAllButS3];
-    /// Every kind that can be done to the embedded mode.
+    /// Every kind that applies to embedded mode.
     pub const EMBEDDED: &[Self] = &[Self::KillIngest];
 
-    /// For the report.
+    /// Name in the report.
     pub fn name(self) -> &'static str {
         match self {
             Self::KillWorker => "kill -9 of a worker",
@@ -65,7 +64,7 @@ impl ChaosFault {
             Self::RefuseS3 => "S3 answers 503",
             Self::SlowS3 => "S3 slow",
             Self::ResetS3 => "S3 resets in mid-body",
-            Self::LoseAllButS3 => "everything lost but S3",
+            Self::LoseAllButS3 => "everything but S3 lost",
             Self::KillIngest => "kill -9 of an ingest",
         }
     }

@@ -15,17 +15,16 @@ pub use embedded::run_embedded;
 pub use fault_plan::{ChaosFault, fault_plan};
 pub use report::{ChaosReport, InjectedFault, Requirements};
 
-/// What to run.
+/// A chaos run.
 #[derive(Debug, Clone, Copy)]
 pub struct Scenario {
     /// Chooses the documents, the faults and their order.
     pub seed: u64,
-    /// Documents.
+    /// Number of documents.
     pub documents: u64,
-    /// Pages of each, about.
+    /// Approximate pages per document.
     pub pages: u32,
-    /// Seconds between two faults, about.
+    /// Approximate seconds between two faults.
     pub fault_interval: f64,
-    /// What the run must achieve.
     pub requirements: Requirements,
 }

@@ -7,32 +7,31 @@ use std::time::Duration;
 use super::fault_plan::ChaosFault;
 use crate::duplicate_calls::CallSummary;
 
-/// Largest allowed share of delivered replies that are requested again.
+/// Highest allowed share of delivered replies that are requested again.
 const MAX_REPEATED_SHARE: f64 = 0.005;
-/// Differences that are shown.
+/// Limit of listed differences.
 const MAX_DIFFERENCES_SHOWN: usize = 10;
 
-/// A fault as it was done.
+/// An injected fault.
 #[derive(Debug, Clone, Copy)]
 pub struct InjectedFault {
-    /// What.
     pub fault: ChaosFault,
-    /// Requests at the provider at that moment.
+    /// Requests in flight at the provider at that moment.
     pub in_flight: usize,
 }
 
 /// Requirements of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Requirements {
-    /// The kinds there are.
+    /// The kinds of faults in the scenario.
     pub kinds: &'static [ChaosFault],
-    /// Faults in all.
+    /// Required faults.
     pub faults: usize,
-    /// Faults of each kind.
+    /// Required faults of each kind.
     pub min_per_kind: usize,
-    /// Requests in flight at each fault.
+    /// Required requests in flight at each fault.
     pub in_flight: usize,
-    /// Model tasks of the quiet run.
+    /// Model tasks of the run without faults.
     pub tasks: usize,
     /// Repeated replies that are allowed whatever their share. In a run of a few hundred tasks the share means
     /// little: when Redis loses all leases while the broker redelivers everything and S3 refuses writes, all
@@ -40,28 +39,27 @@ pub struct Requirements {
     pub max_repeated: usize,
 }
 
-/// What a run showed.
+/// The results of a run.
 #[derive(Debug)]
 pub struct ChaosReport {
-    /// Of the plan.
+    /// Seed of the fault plan.
     pub seed: u64,
-    /// What was demanded.
     pub requirements: Requirements,
-    /// Documents submitted.
+    /// Submitted documents.
     pub documents: usize,
-    /// Model tasks and time of the quiet run.
+    /// Model tasks and duration of the run without faults.
     pub baseline: (usize, Duration),
-    /// Time of the run with faults.
+    /// Duration of the run with faults.
     pub took: Duration,
-    /// The faults, in order.
+    /// In order of injection.
     pub injected: Vec<InjectedFault>,
-    /// Trees of the quiet run.
+    /// Trees of the run without faults.
     pub trees: usize,
-    /// How the trees of the run with faults differ from them.
+    /// Differences of the trees of the run with faults.
     pub differences: Vec<String>,
-    /// What was asked.
+    /// The requests to the provider.
     pub calls: CallSummary,
-    /// Whatever else was wrong: a process that fell, a job that did not end well.
+    /// Other defects: a process that crashed, a job that failed.
     pub errors: Vec<String>,
 }
 
@@ -108,7 +106,7 @@ impl ChaosReport {
         demand(
             self.trees >= self.documents,
             format!(
-                "{} trees of {} documents in the quiet run",
+                "{} trees of {} documents in the run without faults",
                 self.trees, self.documents
             ),
         );
@@ -154,8 +152,14 @@ impl fmt::Display for ChaosReport {
         writeln!(f, "\n{:<44} {:>10}", format!("seed {}", self.seed), "")?;
         let mut line = |what: &str, value: String| writeln!(f, "{what:<44} {value:>10}");
         line("documents", self.documents.to_string())?;
-        line("model tasks (quiet run)", self.baseline.0.to_string())?;
-        line("quiet run, seconds", seconds(self.baseline.1).to_string())?;
+        line(
+            "model tasks (run without faults)",
+            self.baseline.0.to_string(),
+        )?;
+        line(
+            "run without faults, seconds",
+            seconds(self.baseline.1).to_string(),
+        )?;
         line("run with faults, seconds", seconds(self.took).to_string())?;
         line("faults", self.injected.len().to_string())?;
         line(
@@ -163,9 +167,9 @@ impl fmt::Display for ChaosReport {
             format!("{} of {}", self.differences.len(), self.trees),
         )?;
         line("requests to the provider", calls.requests.to_string())?;
-        line("  refused by it (429, 5xx)", calls.refused.to_string())?;
+        line("  refused (429, 5xx)", calls.refused.to_string())?;
         line(
-            "  replies delivered to living processes",
+            "  replies delivered to surviving processes",
             calls.delivered.to_string(),
         )?;
         line(

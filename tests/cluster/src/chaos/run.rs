@@ -11,18 +11,18 @@ use tokio::time::sleep;
 use super::Scenario;
 use stemma_sim::Provider;
 
-/// Longest time without an end, or without enough requests in flight.
+/// Time limit of a run, and of the wait for requests in flight.
 pub(super) const LIMIT: Duration = Duration::from_secs(600);
-/// Between two looks.
+/// Interval between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Slowest and fastest the provider is made.
+/// Range of the provider's latency.
 const LATENCY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(8));
 
 /// Figures of the run without faults.
 pub(super) struct Baseline {
-    /// How often each request was made.
+    /// Number of requests by digest.
     pub(super) needed: HashMap<blake3::Hash, usize>,
-    /// Requests in all.
+    /// All requests.
     pub(super) tasks: usize,
     pub(super) took: Duration,
     pub(super) trees: BTreeMap<String, Bytes>,

@@ -13,11 +13,11 @@ use super::broker::MessageTap;
 use super::{BenchEnv, TIMEOUT, ready, submit};
 use crate::{ServerKind, ServiceFleet, ServiceRole, documents};
 
-/// Looks without change after which nothing more comes.
+/// Polls without change after which the backlog is complete.
 const STABLE_POLLS: usize = 8;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A job whose model calls wait.
+/// A job whose model calls wait for a worker.
 pub(super) struct Backlog {
     pub(super) fleet: ServiceFleet,
     pub(super) provider: Provider,
@@ -27,8 +27,8 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// Submits `count` filings of `pages` pages to a fleet that makes no model calls yet, and waits until it has done
-    /// what it can without.
+    /// Submits `count` filings of `pages` pages to a fleet without model calls, and waits until only model calls
+    /// remain.
     pub(super) async fn prepare(
         lab: &BenchEnv,
         name: &str,
@@ -106,7 +106,7 @@ impl Backlog {
         Ok(names)
     }
 
-    /// Waits until so many calls were made.
+    /// Waits until `calls` calls were made.
     pub(super) async fn wait_for_calls(&self, calls: usize) -> Result<()> {
         let started = Instant::now();
         while self.provider.request_count() < calls {

@@ -17,16 +17,16 @@ use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-/// The queues of tasks, as messages to them are addressed.
+/// Routing keys of the task queues.
 pub(super) const LANES: [&str; 3] = ["cpu.bulk", "llm.bulk", "publish.bulk"];
-/// How many queues take completions.
+/// Number of queues for coordinator messages.
 const FLOWS: usize = 32;
-/// Messages of the bare rate that are not yet confirmed, and not yet acknowledged.
+/// Unconfirmed and unacknowledged messages in the throughput measurement.
 const WINDOW: u16 = 64;
-/// Bytes of a message of the bare rate: about those of a task.
+/// Message size in bytes in the throughput measurement, about that of a task.
 const MESSAGE_BYTES: usize = 1_000;
 
-/// A copy of every message that is published below a prefix: counted, and thrown away.
+/// Receives and counts a copy of every message published below a prefix.
 pub(super) struct MessageTap {
     channel: Channel,
     prefix: String,
@@ -35,21 +35,21 @@ pub(super) struct MessageTap {
     _connection: Connection,
 }
 
-/// What was published so far.
+/// Counts of published messages.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PublishedMessages {
-    /// Messages by the queue they are addressed to.
+    /// Messages by routing key.
     pub(super) messages: BTreeMap<String, usize>,
-    /// How often each task was published, and to which queue; those that came back from a delay are not counted.
+    /// Publications and queue of each task, without returns from a retry delay.
     tasks: HashMap<blake3::Hash, (usize, usize)>,
-    /// When each message to the first lane was seen.
+    /// Arrival times of messages to the first lane.
     times: Vec<Instant>,
-    /// Messages that came back from a delay.
+    /// Messages that returned from a retry delay.
     pub(super) delayed: usize,
 }
 
 impl MessageTap {
-    /// Listens from now on; the fleet's coordinator has made its exchange.
+    /// Starts counting. The fleet's coordinator must have declared its exchange.
     pub(super) async fn connect(url: &str, prefix: &str) -> Result<Self> {
         let connection = connect(url).await?;
         let channel = connection.create_channel().await?;
@@ -111,7 +111,7 @@ impl MessageTap {
         lock(&self.snapshot).clone()
     }
 
-    /// Messages that wait on a queue.
+    /// Ready messages of a queue.
     pub(super) async fn depth(&self, queue: &str) -> Result<u32> {
         let passive = QueueDeclareOptions {
             passive: true,
@@ -155,7 +155,7 @@ impl PublishedMessages {
         self.tasks.entry(name).or_insert((0, lane)).0 += 1;
     }
 
-    /// How long the oldest message of the first lane has waited, where `waiting` of them do: a queue gives the oldest
+    /// Age of the oldest of `waiting` messages of the first lane; a queue delivers the oldest
     /// first.
     pub(super) fn oldest(&self, waiting: u32) -> Duration {
         let oldest = self
@@ -166,7 +166,7 @@ impl PublishedMessages {
         oldest.map_or(Duration::ZERO, Instant::elapsed)
     }
 
-    /// Different tasks that were published to the queues of a lane.
+    /// Distinct tasks published to the queues of a lane.
     pub(super) fn tasks_of(&self, lane: &str) -> usize {
         self.tasks
             .values()
@@ -174,19 +174,19 @@ impl PublishedMessages {
             .count()
     }
 
-    /// Different tasks that were published.
+    /// Distinct published tasks.
     pub(super) fn tasks(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Publications of tasks that had been published before.
+    /// Repeated publications of tasks.
     pub(super) fn republished(&self) -> usize {
         self.tasks.values().map(|(times, _)| times - 1).sum()
     }
 }
 
-/// Messages per second that are published with confirms to a durable queue of Stemma's kind, consumed and acknowledged,
-/// at the same time.
+/// Messages per second that are published with confirms to a durable queue like Stemma's, while they are consumed and
+/// acknowledged.
 pub(super) async fn bare_rate(url: &str, name: &str, over: Duration) -> Result<f64> {
     let publishing = connect(url).await?;
     let consuming = connect(url).await?;
@@ -222,7 +222,10 @@ pub(super) async fn bare_rate(url: &str, name: &str, over: Duration) -> Result<f
                 .await?;
             confirms.push(sent);
         }
-        confirms.next().await.context("no confirm")??;
+        confirms
+            .next()
+            .await
+            .context("the broker did not confirm")??;
     }
     let messages = consumed.await??;
     channel
@@ -231,7 +234,7 @@ pub(super) async fn bare_rate(url: &str, name: &str, over: Duration) -> Result<f
     Ok(messages as f64 / over.as_secs_f64())
 }
 
-/// How many messages were consumed and acknowledged.
+/// Number of acknowledged messages.
 async fn consume(connection: Connection, queue: ShortString, over: Duration) -> Result<usize> {
     let channel = connection.create_channel().await?;
     channel

@@ -8,13 +8,13 @@ use anyhow::{Context, Result};
 use super::{BenchEnv, MeasurementTable};
 use crate::{ServiceFleet, ServiceRole};
 
-/// Ticks of `/proc` per second: 100 on every Linux, whatever its kernel is built with.
+/// Ticks of `/proc` per second, on every Linux.
 const TICKS: f64 = 100.0;
 
-/// Who used how much so far.
+/// CPU time used so far.
 pub(super) struct CpuTimes {
     processes: HashMap<u32, ProcStat>,
-    /// Ticks that any core was busy, and all ticks.
+    /// Busy ticks and all ticks of all cores.
     machine: (u64, u64),
 }
 
@@ -35,7 +35,7 @@ impl CpuTimes {
             else {
                 continue;
             };
-            // One that has ended meanwhile has none.
+            // The process may have ended meanwhile.
             let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
                 continue;
             };
@@ -44,11 +44,11 @@ impl CpuTimes {
             }
         }
         let stat = fs::read_to_string("/proc/stat")?;
-        let machine = parse_machine(&stat).context("/proc/stat without a first line")?;
+        let machine = parse_machine(&stat).context("/proc/stat is empty")?;
         Ok(Self { processes, machine })
     }
 
-    /// Seconds of a process, of all below it, and of the session it leads.
+    /// CPU seconds of a process, its descendants and the session it leads.
     fn seconds(&self, root: u32) -> f64 {
         let below = |pid: &u32, process: &ProcStat| {
             let mut at = *pid;
@@ -70,7 +70,7 @@ impl CpuTimes {
     }
 }
 
-/// Parent, session, and time of a process and of its children that ended: proc(5), after the name in brackets.
+/// Parent, session, and CPU time including ended children: the fields after the name in brackets, see proc(5).
 fn parse_process(stat: &str) -> Option<ProcStat> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
@@ -91,15 +91,15 @@ fn parse_machine(stat: &str) -> Option<(u64, u64)> {
         .map_while(|word| word.parse().ok())
         .collect();
     let idle = ticks.get(3)? + ticks.get(4)?;
-    // Those of guests are in the first two already.
+    // The first two fields include guest time.
     let all: u64 = ticks.iter().take(8).sum();
     Some((all - idle, all))
 }
 
-/// Seconds by kind of process between two looks; a process that was not there at the first is counted whole.
+/// CPU seconds by kind of process between two samples. A process that started in between counts with all its time.
 pub(super) struct CpuUsage {
     seconds: BTreeMap<String, f64>,
-    /// Of all cores, the share that was busy, with whatever else ran.
+    /// Busy share of all cores, including other programs.
     pub(super) machine: f64,
 }
 
@@ -121,7 +121,7 @@ impl CpuUsage {
         self.seconds.values().sum()
     }
 
-    /// A line per kind: seconds, and the share of all that is ours.
+    /// A line per kind: seconds, and the share of the total.
     pub(super) fn add_to(&self, table: &mut MeasurementTable, over: &str) {
         let total = self.total();
         table.note(
@@ -140,7 +140,7 @@ impl CpuUsage {
     }
 }
 
-/// All processes of a measurement: the fleet's, the servers' where they are ours, and this one with the provider.
+/// All processes of a measurement: the fleet, started servers, and this process with the provider.
 pub(super) fn process_kinds(
     lab: &BenchEnv,
     fleet: &mut ServiceFleet,

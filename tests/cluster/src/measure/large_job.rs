@@ -1,4 +1,4 @@
-//! A job of very many small documents: memory of the coordinator, and messages added by a long wait.
+//! A job of very many small documents: memory of the coordinator, and messages that a long wait adds.
 
 use std::fs;
 use std::path::Path;
@@ -12,19 +12,19 @@ use super::broker::MessageTap;
 use super::{BenchEnv, MeasurementTable, ready, submit};
 use crate::ServiceRole;
 
-/// The most a coordinator may have resident, in bytes.
+/// Highest allowed resident memory of a coordinator, in bytes.
 const MAX_RESIDENT_BYTES: u64 = 300_000_000;
-/// How often a coordinator looks for what is due.
+/// Poll interval of a coordinator.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// Files in a folder.
 const FILES_PER_FOLDER: u64 = 1_000;
 
-/// How much is measured.
+/// Size of the measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct JobSize {
     /// Documents of the job.
     pub documents: u64,
-    /// How long the work on them is watched, in seconds.
+    /// Observed time in seconds.
     pub seconds: u64,
 }
 
@@ -37,14 +37,14 @@ impl Default for JobSize {
     }
 }
 
-/// Submits the job, and watches the work on it for a time.
+/// Submits the job and observes it for `seconds`.
 ///
 /// # Errors
 /// If a server or process fails.
 pub async fn large_job(lab: &BenchEnv, size: JobSize) -> Result<MeasurementTable> {
     let JobSize { documents, seconds } = size;
     let mut table = MeasurementTable::new(format!(
-        "many: a job of {documents} documents, watched for {seconds} s"
+        "many: a job of {documents} documents, observed for {seconds} s"
     ));
     let name = lab.name("many");
     let folder = tempfile::tempdir()?;
@@ -94,7 +94,7 @@ pub async fn large_job(lab: &BenchEnv, size: JobSize) -> Result<MeasurementTable
     );
     let share = published.republished() as f64 / published.tasks().max(1) as f64;
     table.note(
-        "messages of tasks",
+        "task messages",
         format!(
             "{} tasks, {} again, {} delayed",
             published.tasks(),
@@ -103,17 +103,17 @@ pub async fn large_job(lab: &BenchEnv, size: JobSize) -> Result<MeasurementTable
         ),
     );
     table.target(
-        "published again",
+        "republished tasks",
         format!("{:.2} %", 100.0 * share),
         "<= 1 %",
         share <= 0.01,
     );
-    let fallen = fleet.take_ended()?;
-    table.target("processes that ended", fallen.len(), "0", fallen.is_empty());
+    let crashed = fleet.take_ended()?;
+    table.target("crashed processes", crashed.len(), "0", crashed.is_empty());
     Ok(table)
 }
 
-/// Documents of one text: that each is a document of its own is in their names.
+/// Documents with the same text and different names.
 fn write(root: &Path, documents: u64) -> Result<()> {
     for n in 0..documents {
         let folder = root.join(format!("{:04}", n / FILES_PER_FOLDER));
@@ -140,7 +140,7 @@ fn note_memory(table: &mut MeasurementTable, resident: &[u64]) {
     table.note("coordinator over time", samples.join(", "));
     let most = resident.iter().copied().max().unwrap_or_default();
     table.target(
-        "coordinator at most",
+        "coordinator peak",
         megabytes(most),
         "<= 300 MB",
         most <= MAX_RESIDENT_BYTES,
@@ -153,7 +153,7 @@ fn resident_bytes(pid: u32) -> Result<u64> {
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:"))
-        .context("a process without memory")?;
+        .context("no VmRSS in /proc/PID/status")?;
     let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kilobytes * 1_024)
 }

@@ -13,22 +13,22 @@ use crate::duplicate_calls::peak_in_window;
 
 /// Requests per minute of all workers.
 const LIMIT: usize = 600;
-/// What a bucket grants at once: two seconds of it.
+/// Burst of the limit: two seconds.
 const BURST: usize = LIMIT / 30;
 const WORKERS: usize = 4;
 const CALLS: usize = 8;
 const LATENCY: Duration = Duration::from_millis(50);
-/// Filings and their pages: more calls than three minutes can make.
+/// Filings and their pages: more calls than the limit allows in three minutes.
 const FILINGS: (u64, u32) = (40, 40);
 const MINUTE: Duration = Duration::from_secs(60);
-/// After the first request: when the flow is steady, when two workers die, when Redis forgets, and the end.
+/// Times after the first request: steady rate, kill of two workers, flush of Redis, end.
 const STEADY: Duration = Duration::from_secs(10);
 const KILLED: Duration = Duration::from_secs(85);
 const FLUSHED: Duration = Duration::from_secs(115);
 const END: Duration = Duration::from_secs(180);
-/// In which the rate has to be back.
+/// Time limit for the rate to recover.
 const MAX_RECOVERY: Duration = Duration::from_secs(10);
-/// Over which a rate is looked at.
+/// Window of a rate.
 const RATE_WINDOW: Duration = Duration::from_secs(5);
 
 /// Runs about four minutes.
@@ -54,14 +54,14 @@ pub async fn limit(lab: &BenchEnv) -> Result<MeasurementTable> {
     let flushed = Instant::now();
     lab.servers.flush_redis().await?;
     sleep_until((first + END).into()).await;
-    // A request under way when the last look is taken is none yet.
+    // A request in flight at the last poll does not count.
     sleep(LATENCY).await;
-    let asks = backlog.provider.requests();
-    Ok(table(&asks, first, killed, flushed))
+    let requests = backlog.provider.requests();
+    Ok(table(&requests, first, killed, flushed))
 }
 
 fn table(
-    asks: &[RequestRecord],
+    requests: &[RequestRecord],
     first: Instant,
     killed: Instant,
     flushed: Instant,
@@ -69,57 +69,59 @@ fn table(
     let mut table = MeasurementTable::new(format!(
         "limit: {WORKERS} workers under {LIMIT} requests/min, from the provider's log"
     ));
-    table.note("requests", format!("{} in {} s", asks.len(), END.as_secs()));
-    let calm: Vec<_> = asks
+    table.note(
+        "requests",
+        format!("{} in {} s", requests.len(), END.as_secs()),
+    );
+    let before_flush: Vec<_> = requests
         .iter()
-        .filter(|ask| ask.arrived < flushed)
+        .filter(|request| request.arrived < flushed)
         .cloned()
         .collect();
-    let most = peak_in_window(&calm, MINUTE);
+    let most = peak_in_window(&before_flush, MINUTE);
     table.target("busiest 60 s", most, "<= 630", most <= LIMIT * 105 / 100);
-    let used = share(asks, first + STEADY, killed);
-    table.target("used while steady", percent(used), ">= 95 %", used >= 0.95);
-    let back = recovery_time(asks, killed);
-    let recovery = back.map_or_else(
-        || "never".into(),
-        |back| format!("{:.1} s", back.as_secs_f64()),
-    );
+    let used = share(requests, first + STEADY, killed);
     table.target(
-        "rate back after kill -9 of two",
-        recovery,
+        "utilization at steady rate",
+        percent(used),
+        ">= 95 %",
+        used >= 0.95,
+    );
+    let recovery = recovery_time(requests, killed);
+    table.target(
+        "recovery after kill -9 of two workers",
+        recovery.map_or_else(
+            || "never".into(),
+            |time| format!("{:.1} s", time.as_secs_f64()),
+        ),
         "<= 10 s",
-        back.is_some_and(|back| back <= MAX_RECOVERY),
+        recovery.is_some_and(|time| time <= MAX_RECOVERY),
     );
     table.note(
-        "used after that",
-        percent(share(asks, killed + MAX_RECOVERY, flushed)),
+        "utilization after recovery",
+        percent(share(requests, killed + MAX_RECOVERY, flushed)),
     );
-    let forgotten = peak_in_window(asks, MINUTE);
+    let peak = peak_in_window(requests, MINUTE);
     let allowed = LIMIT * 105 / 100 + BURST;
-    let mark = format!("<= 630 and a burst of {BURST}");
-    table.target(
-        "busiest 60 s with FLUSHALL",
-        forgotten,
-        &mark,
-        forgotten <= allowed,
-    );
+    let target = format!("<= 630 and a burst of {BURST}");
+    table.target("busiest 60 s with FLUSHALL", peak, &target, peak <= allowed);
     table.note(
-        "used after FLUSHALL",
-        percent(share(asks, flushed, first + END)),
+        "utilization after FLUSHALL",
+        percent(share(requests, flushed, first + END)),
     );
     table
 }
 
-/// Of what the limit allows in a time.
-fn share(asks: &[RequestRecord], begin: Instant, end: Instant) -> f64 {
+/// Utilization of the limit.
+fn share(requests: &[RequestRecord], begin: Instant, end: Instant) -> f64 {
     let bound = LIMIT as f64 * end.duration_since(begin).as_secs_f64() / MINUTE.as_secs_f64();
-    arrived(asks, begin, end) as f64 / bound
+    arrived(requests, begin, end) as f64 / bound
 }
 
-/// How long after `killed` the next five seconds have nearly what the limit allows.
-fn recovery_time(asks: &[RequestRecord], killed: Instant) -> Option<Duration> {
+/// Time from `killed` until a window of five seconds nearly reaches the limit.
+fn recovery_time(requests: &[RequestRecord], killed: Instant) -> Option<Duration> {
     let mut steps = (0..300).map(|tenths| Duration::from_millis(100 * tenths));
-    steps.find(|after| share(asks, killed + *after, killed + *after + RATE_WINDOW) >= 0.95)
+    steps.find(|after| share(requests, killed + *after, killed + *after + RATE_WINDOW) >= 0.95)
 }
 
 fn percent(share: f64) -> String {
@@ -130,8 +132,8 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Requests at these milliseconds.
-    fn asks(first: Instant, times: impl Iterator<Item = u64>) -> Vec<RequestRecord> {
+    /// Requests that arrive at these milliseconds.
+    fn requests(first: Instant, times: impl Iterator<Item = u64>) -> Vec<RequestRecord> {
         times
             .map(|ms| {
                 RequestRecord::new(
@@ -148,9 +150,9 @@ mod tests {
         let first = Instant::now();
         let killed = first + KILLED;
         let flushed = first + FLUSHED;
-        let steady = asks(first, (0..1_800).map(|n| 100 * n));
+        let steady = requests(first, (0..1_800).map(|n| 100 * n));
         assert!(table(&steady, first, killed, flushed).is_met());
-        let gone = asks(
+        let gone = requests(
             first,
             (0..1_800)
                 .map(|n| 100 * n)
@@ -158,7 +160,7 @@ mod tests {
         );
         assert!(recovery_time(&gone, killed).is_some_and(|back| back > MAX_RECOVERY));
         assert!(!table(&gone, first, killed, flushed).is_met());
-        let fast = asks(first, (0..1_800).map(|n| 95 * n));
+        let fast = requests(first, (0..1_800).map(|n| 95 * n));
         assert!(
             !table(&fast, first, killed, flushed).is_met(),
             "631 in a minute"

@@ -29,24 +29,24 @@ use crate::{ServerKind, ServiceFleet, ServiceRole, TestServers, binary};
 use stemma_sim::{Provider, RequestRecord};
 
 const BUCKET: &str = "measure";
-/// How long a process may take until it is ready, on a machine that does much else.
+/// Time limit for a process to become ready, on a busy machine.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
-/// Longest time for a command, or for a job to get somewhere.
+/// Time limit for a command, and for progress of a job.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Servers, and the binary that is measured on them.
+/// The servers and the measured binary.
 pub struct BenchEnv {
     servers: TestServers,
     binary: PathBuf,
-    /// Keeps what is measured apart from what was measured before on the same servers.
+    /// Separates this measurement from earlier ones on the same servers.
     stamp: u64,
 }
 
 impl BenchEnv {
-    /// Uses the servers that the environment names, or starts some; builds the binary unless `STEMMA_TEST_BIN` names it.
+    /// Uses the servers that the environment names, or starts new ones; builds the binary unless `STEMMA_TEST_BIN` names it.
     ///
     /// # Errors
-    /// When servers or binary cannot be had.
+    /// If the servers cannot be started or the binary cannot be built.
     pub async fn open() -> Result<Self> {
         let binary = binary()?;
         let servers = TestServers::from_env_or_start().await?;
@@ -61,17 +61,17 @@ impl BenchEnv {
         })
     }
 
-    /// What is measured, as it is printed.
+    /// The measurements.
     pub fn binary(&self) -> String {
         self.binary.display().to_string()
     }
 
-    /// A name for queues, keys and objects that nothing had before.
+    /// A unique name for queues, keys and objects.
     fn name(&self, what: &str) -> String {
         format!("{what}-{}", self.stamp)
     }
 
-    /// A fleet without processes on a store, queues and keys of this name.
+    /// A fleet without processes, on a store, queues and keys of this name.
     fn fleet(
         &self,
         name: &str,
@@ -121,7 +121,7 @@ async fn ready(fleet: &mut ServiceFleet, role: ServiceRole) -> Result<()> {
     Ok(())
 }
 
-/// Submits a folder; the job goes on by itself.
+/// Submits a folder without waiting for the job.
 async fn submit(fleet: &ServiceFleet, folder: &std::path::Path) -> Result<()> {
     let folder = folder.to_str().context("folder path is not UTF-8")?;
     let output = fleet.run(&["submit", folder], TIMEOUT).await?;
@@ -133,9 +133,12 @@ async fn submit(fleet: &ServiceFleet, folder: &std::path::Path) -> Result<()> {
     Ok(())
 }
 
-/// Requests that arrived from `begin` to before `end`, but for those that were refused.
-fn arrived(asks: &[RequestRecord], begin: Instant, end: Instant) -> usize {
-    asks.iter()
-        .filter(|ask| ask.status != 429 && ask.arrived >= begin && ask.arrived < end)
+/// Accepted requests that arrived in `begin..end`.
+fn arrived(requests: &[RequestRecord], begin: Instant, end: Instant) -> usize {
+    requests
+        .iter()
+        .filter(|request| {
+            request.status != 429 && request.arrived >= begin && request.arrived < end
+        })
         .count()
 }

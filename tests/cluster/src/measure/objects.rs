@@ -11,12 +11,12 @@ use tokio::task::JoinSet;
 use super::{BUCKET, BenchEnv};
 use crate::ServerKind;
 
-/// Objects written at a time.
+/// Concurrent writes.
 const CONCURRENT_WRITES: usize = 16;
-/// Bytes of each: about those of an artifact.
+/// Object size in bytes, about that of an artifact.
 const OBJECT_BYTES: usize = 2_000;
 
-/// New objects per second, created as Stemma does: only where there is none.
+/// New objects per second, written with `If-None-Match` as Stemma does.
 pub(super) async fn bare_rate(lab: &BenchEnv, name: &str, over: Duration) -> Result<f64> {
     let client = lab.servers.s3();
     let started = Instant::now();
@@ -49,7 +49,7 @@ pub(super) async fn bare_rate(lab: &BenchEnv, name: &str, over: Duration) -> Res
     Ok(f64::from(written) / started.elapsed().as_secs_f64())
 }
 
-/// Commands that Redis has carried out since it started; what scripts call counts as well.
+/// Commands that Redis executed since its start, including those called by scripts.
 pub(super) async fn redis_commands(lab: &BenchEnv) -> Result<u64> {
     let mut stream = TcpStream::connect(lab.servers.address(ServerKind::Redis)?).await?;
     stream.write_all(b"INFO stats\r\nQUIT\r\n").await?;

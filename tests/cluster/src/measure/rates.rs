@@ -1,7 +1,7 @@
 //! Throughput of complete tasks, compared with that of an idle object store and broker.
 //!
-//! A whole task is a model call of no duration: taken from the broker under a lease, asked, stored with a record of the
-//! call, told to the coordinator, which goes on with the flow.
+//! A complete task is a model call without latency: received from the broker, leased, sent to the model, stored with its call
+//! record, and reported to the coordinator, which continues the flow.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ const FILINGS: (u64, u32) = (30, 40);
 /// Tasks of the timed run, and of the run in which requests are counted.
 const TIMED: usize = 1_500;
 const COUNTED: usize = 300;
-/// The first tasks, while the workers start.
+/// First tasks, excluded because workers are starting.
 const SKIPPED: usize = 100;
-/// For each bare rate.
+/// Duration of each throughput measurement.
 const BARE_PERIOD: Duration = Duration::from_secs(5);
 
 /// Runs about two minutes.
@@ -37,7 +37,7 @@ pub async fn rates(lab: &BenchEnv) -> Result<MeasurementTable> {
     let (rate, used) = timed(lab, &mut backlog).await?;
     drop(backlog);
     let after = bare(lab, "after").await?;
-    // The machine may have had more to do at one time than at another.
+    // The load of the machine varies.
     let objects = (before.0 + after.0) / 2.0;
     let broker = (before.1 + after.1) / 2.0;
     table.note(
@@ -48,7 +48,7 @@ pub async fn rates(lab: &BenchEnv) -> Result<MeasurementTable> {
         ),
     );
     table.note(
-        "bare broker",
+        "broker alone",
         format!(
             "{broker:.0}/s ({:.0} before, {:.0} after)",
             before.1, after.1
@@ -61,9 +61,9 @@ pub async fn rates(lab: &BenchEnv) -> Result<MeasurementTable> {
     );
     count(lab, &mut table).await?;
     let share = rate / objects.min(broker);
-    table.note("whole tasks", format!("{rate:.0}/s"));
+    table.note("complete tasks", format!("{rate:.0}/s"));
     table.target(
-        "of the lower bare rate",
+        "of the lower of both rates",
         format!("{:.0} %", 100.0 * share),
         ">= 60 %",
         share >= 0.6,
@@ -81,7 +81,7 @@ async fn bare(lab: &BenchEnv, when: &str) -> Result<(f64, f64)> {
     ))
 }
 
-/// Tasks per second, and the processor time meanwhile.
+/// Tasks per second, and the CPU time used.
 async fn timed(lab: &BenchEnv, backlog: &mut Backlog) -> Result<(f64, CpuUsage)> {
     backlog.start_workers(WORKERS, CALLS).await?;
     let kinds = [
@@ -96,18 +96,18 @@ async fn timed(lab: &BenchEnv, backlog: &mut Backlog) -> Result<(f64, CpuUsage)>
         .provider
         .requests()
         .iter()
-        .map(|ask| ask.arrived)
+        .map(|request| request.arrived)
         .collect();
     arrived.sort_unstable();
     let first = arrived[SKIPPED];
-    let last = *arrived.get(TIMED - 1).context("tasks were timed")?;
+    let last = *arrived.get(TIMED - 1).context("no tasks were timed")?;
     Ok((
         (TIMED - 1 - SKIPPED) as f64 / last.duration_since(first).as_secs_f64(),
         used,
     ))
 }
 
-/// What a task asks of each server: in a run of its own, because the proxy that counts takes time itself.
+/// Requests per task to each server, in a separate run because the counting proxy takes time.
 async fn count(lab: &BenchEnv, table: &mut MeasurementTable) -> Result<()> {
     let proxy = Proxy::http(lab.servers.address(ServerKind::S3)?, 1).await?;
     let through = [(ServerKind::S3, proxy.address())];

@@ -11,11 +11,11 @@ use super::{BenchEnv, MeasurementTable};
 const CALLS: usize = 8;
 const MANY: usize = 8;
 const LATENCY: Duration = Duration::from_millis(300);
-/// Filings and their pages: calls enough for both runs.
+/// Filings and their pages: enough calls for both runs.
 const FILINGS: (u64, u32) = (40, 40);
-/// Calls of each run.
+/// Measured calls per run.
 const COUNTED: usize = 2_000;
-/// The first of them, while the workers start.
+/// First calls, excluded because workers are starting.
 const SKIPPED: usize = 100;
 
 /// Runs about three minutes.
@@ -57,7 +57,7 @@ pub async fn scale(lab: &BenchEnv) -> Result<MeasurementTable> {
     Ok(table)
 }
 
-/// Calls per second of so many workers, and the processor time meanwhile.
+/// Calls per second of `workers` workers, and the CPU time used.
 async fn run(lab: &BenchEnv, workers: usize) -> Result<(f64, CpuUsage)> {
     let mut backlog =
         Backlog::prepare(lab, &format!("scale-{workers}"), FILINGS, LATENCY, &[], &[]).await?;
@@ -74,11 +74,11 @@ async fn run(lab: &BenchEnv, workers: usize) -> Result<(f64, CpuUsage)> {
         .provider
         .requests()
         .iter()
-        .map(|ask| ask.arrived)
+        .map(|request| request.arrived)
         .collect();
     arrived.sort_unstable();
     let first = arrived[SKIPPED];
-    let last = *arrived.get(COUNTED - 1).context("calls were counted")?;
+    let last = *arrived.get(COUNTED - 1).context("no calls were counted")?;
     Ok((
         (COUNTED - 1 - SKIPPED) as f64 / last.duration_since(first).as_secs_f64(),
         used,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Figures, each with its mark if it has one.
+/// Figures, some with a target.
 #[derive(Debug, Default)]
 pub struct MeasurementTable {
     title: String,
@@ -13,7 +13,7 @@ pub struct MeasurementTable {
 struct MeasurementRow {
     what: String,
     figure: String,
-    /// What it should be, and whether it is.
+    /// The target, and whether it is met.
     target: Option<(String, bool)>,
 }
 
@@ -25,16 +25,22 @@ impl MeasurementTable {
         }
     }
 
-    /// A figure that is held to a mark.
-    pub(super) fn target(&mut self, what: &str, figure: impl fmt::Display, mark: &str, met: bool) {
+    /// Adds a figure with a target.
+    pub(super) fn target(
+        &mut self,
+        what: &str,
+        figure: impl fmt::Display,
+        target: &str,
+        met: bool,
+    ) {
         self.rows.push(MeasurementRow {
             what: what.into(),
             figure: figure.to_string(),
-            target: Some((mark.into(), met)),
+            target: Some((target.into(), met)),
         });
     }
 
-    /// A figure to know.
+    /// Adds a figure without a target.
     pub(super) fn note(&mut self, what: &str, figure: impl fmt::Display) {
         self.rows.push(MeasurementRow {
             what: what.into(),
@@ -43,7 +49,7 @@ impl MeasurementTable {
         });
     }
 
-    /// Whether every mark is met.
+    /// Whether every target is met.
     pub fn is_met(&self) -> bool {
         self.rows
             .iter()
@@ -63,13 +69,13 @@ impl fmt::Display for MeasurementTable {
         for MeasurementRow {
             what,
             figure,
-            target: mark,
+            target,
         } in &self.rows
         {
             write!(f, "  {what:width$}  {figure}")?;
-            match mark {
-                Some((mark, true)) => writeln!(f, "  (mark {mark}: met)")?,
-                Some((mark, false)) => writeln!(f, "  (mark {mark}: MISSED)")?,
+            match target {
+                Some((target, true)) => writeln!(f, "  (target {target}: met)")?,
+                Some((target, false)) => writeln!(f, "  (target {target}: MISSED)")?,
                 None => writeln!(f)?,
             }
         }
@@ -89,7 +95,7 @@ mod tests {
         assert!(table.is_met());
         assert_eq!(
             table.to_string(),
-            "limit\n  calls    7\n  busiest  612  (mark <= 630: met)\n"
+            "limit\n  calls    7\n  busiest  612  (target <= 630: met)\n"
         );
         table.target("used", "91 %", ">= 95 %", false);
         assert!(!table.is_met() && table.to_string().ends_with("MISSED)\n"));

@@ -1,7 +1,7 @@
-//! An archive of generated filings, written as published trees: nothing is extracted, so a million sections are minutes.
+//! An archive of generated filings, written as published trees. Nothing is extracted, so a million sections take minutes.
 //!
-//! Words are made of syllables and drawn by Zipf's law from a lexicon of 20,000, with phrases of finance between them, so
-//! that posting lists have the lengths they have in prose. The same number gives the same document.
+//! Words are built from syllables and drawn by Zipf's law from a lexicon of 20,000, mixed with finance phrases, so that
+//! posting lists have realistic lengths. The same number gives the same document.
 
 use anyhow::{Context, Result, anyhow};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -17,20 +17,20 @@ use stemma_engine::TaskKey;
 use stemma_engine::artifact::Artifact;
 use stemma_engine::blobs::Blobs;
 
-/// Sections of a document.
+/// Sections per document.
 pub const SECTIONS: usize = 100;
-/// Pages of a document.
+/// Pages per document.
 const PAGES: usize = 40;
-/// Lines of text under a title, and words on a line.
+/// Lines per section, and words per line.
 const LINES: usize = 8;
 const WORDS: usize = 11;
-/// Words there are.
+/// Size of the lexicon.
 const LEXICON: usize = 20_000;
-/// Years of filings one issuer has.
+/// Years of filings per issuer.
 const YEARS: usize = 5;
-/// When the archive was published, in milliseconds since 1970-01-01 UTC.
+/// Publication time of the archive, in milliseconds since 1970-01-01 UTC.
 const PUBLISHED_MS: u64 = 1_750_000_000_000;
-/// Documents written at once.
+/// Documents written concurrently.
 const CONCURRENT_WRITES: usize = 4;
 
 const SYLLABLES: [&str; 40] = [
@@ -79,15 +79,15 @@ const TITLES: [&str; 20] = [
     "Commitments",
 ];
 
-/// What documents are made of.
+/// Generates documents.
 pub struct SyntheticArchive {
     lexicon: Vec<String>,
-    /// Cumulated weights of the words, by Zipf's law.
+    /// Cumulative weights of the words, by Zipf's law.
     weights: Vec<f64>,
 }
 
 impl SyntheticArchive {
-    /// The lexicon.
+    /// Builds the lexicon.
     pub fn new() -> Self {
         let mut random = SmallRng::seed_from_u64(1);
         let lexicon = (0..LEXICON)
@@ -130,7 +130,7 @@ impl SyntheticArchive {
         2018 + number % YEARS
     }
 
-    /// A question, different for every `number`: of an issuer and a year, of words, or of both.
+    /// A query, different for every `number`: an issuer and a year, words, or both.
     pub fn question(&self, number: usize, documents: usize) -> String {
         let mut random = SmallRng::seed_from_u64(number as u64 ^ 0x5eed);
         let document = random.random_range(0..documents);
@@ -150,7 +150,7 @@ impl SyntheticArchive {
         }
     }
 
-    /// Writes documents `from..to`, newest last, with change records of the past.
+    /// Writes documents `from..to`, newest last, with change records.
     pub async fn write(&self, blobs: &dyn Blobs, from: usize, to: usize) -> Result<()> {
         let written = stream::iter(from..to)
             .map(|number| self.publish(blobs, number, PUBLISHED_MS + number as u64, ""));
@@ -160,7 +160,7 @@ impl SyntheticArchive {
             .await
     }
 
-    /// Publishes a document as the assembler does: text, tree, change record. `word` stands in its text.
+    /// Publishes a document as the assembler does: text, tree, change record. Its text contains `word`.
     pub async fn publish(
         &self,
         blobs: &dyn Blobs,

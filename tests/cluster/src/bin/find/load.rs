@@ -1,4 +1,4 @@
-//! Clients of a query server, and what they measured.
+//! HTTP clients of a query server, and latency statistics.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -8,22 +8,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// The longest an answer is waited for.
+/// Time limit of a request.
 pub const TIMEOUT: Duration = Duration::from_secs(35);
 
-/// A connection that is kept.
+/// A client with a keep-alive connection.
 pub struct SearchClient {
     address: SocketAddr,
     stream: Option<TcpStream>,
 }
 
-/// An answer.
 pub struct HttpResponse {
-    /// Status.
     pub status: u16,
-    /// Whether it says when to come back.
+    /// Has `Retry-After`.
     pub retry_after: bool,
-    /// Body.
     pub body: Vec<u8>,
 }
 
@@ -36,10 +33,10 @@ impl SearchClient {
         }
     }
 
-    /// Asks a question; the answer, however it ends.
+    /// Searches. Returns the response whatever its status.
     ///
     /// # Errors
-    /// When there is none in time.
+    /// If there is no response in time.
     pub async fn search(&mut self, question: &str, limit: usize) -> Result<HttpResponse> {
         let body = serde_json::json!({ "query": question, "limit": limit }).to_string();
         let request = format!(
@@ -49,10 +46,10 @@ impl SearchClient {
         self.request(&request).await
     }
 
-    /// Reads a path.
+    /// Sends `GET`.
     ///
     /// # Errors
-    /// As [`SearchClient::search`].
+    /// See [`SearchClient::search`].
     pub async fn get(&mut self, path: &str) -> Result<HttpResponse> {
         self.request(&format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n"))
             .await
@@ -61,7 +58,7 @@ impl SearchClient {
     async fn request(&mut self, request: &str) -> Result<HttpResponse> {
         let reply = timeout(TIMEOUT, self.exchange(request))
             .await
-            .context("no answer in time")
+            .context("no response in time")
             .and_then(|done| done);
         if reply.is_err() {
             self.stream = None;
@@ -94,7 +91,7 @@ impl SearchClient {
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
         };
         let length: usize = header("content-length")
-            .context("an answer without a length")?
+            .context("a response without a length")?
             .parse()?;
         while read.len() < end + length {
             ensure!(
@@ -105,7 +102,7 @@ impl SearchClient {
         let status = head
             .split(' ')
             .nth(1)
-            .context("an answer without a status")?
+            .context("a response without a status")?
             .parse()?;
         let reply = HttpResponse {
             status,
@@ -119,27 +116,25 @@ impl SearchClient {
     }
 }
 
-/// How long things took, in milliseconds.
+/// Durations in milliseconds.
 #[derive(Default)]
 pub struct LatencySamples(Vec<f64>);
 
 impl LatencySamples {
-    /// Adds one.
+    /// Adds the time since `since`.
     pub fn add(&mut self, since: Instant) {
         self.0.push(since.elapsed().as_secs_f64() * 1_000.0);
     }
 
-    /// Adds those of another.
     pub fn extend(&mut self, other: LatencySamples) {
         self.0.extend(other.0);
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The time that `share` of them did not exceed, in milliseconds.
+    /// The quantile at `share`, in milliseconds.
     pub fn quantile(&mut self, share: f64) -> f64 {
         self.0.sort_by(f64::total_cmp);
         let at = ((self.0.len() as f64 * share).ceil() as usize).max(1) - 1;
@@ -150,7 +145,7 @@ impl LatencySamples {
 /// Memory of a process in megabytes: anonymous, and of mapped files.
 ///
 /// # Errors
-/// When the system does not say.
+/// If the system does not report it.
 pub fn memory_mb(pid: u32) -> Result<(f64, f64)> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let of = |name: &str| {

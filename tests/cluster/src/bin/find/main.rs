@@ -1,8 +1,8 @@
 //! Search over a large archive: `find scale STORE [DOCUMENTS] | soak STORE [SECONDS] [CLIENTS]`.
 //!
-//! `scale` writes the archive where it is not there yet, builds the index, and prints how fast that went, how large it is,
-//! how long questions take, one after the other and at once, what memory they take, when a new tree is found, and how
-//! soon a killed server answers again. `soak` asks from many clients while trees are published. Both fail where a mark is
+//! `scale` writes the archive unless it exists, builds the index, and prints its speed and size, the latency of sequential
+//! and concurrent searches, memory, the time until a new tree is found, and how
+//! soon a killed server answers again. `soak` searches from many clients while trees are published. Both fail if a target is
 //! missed.
 
 mod archive;
@@ -20,17 +20,17 @@ use archive::{SECTIONS, SyntheticArchive};
 use load::{LatencySamples, SearchClient, memory_mb};
 
 const USAGE: &str = "usage: find scale STORE [DOCUMENTS] | soak STORE [SECONDS] [CLIENTS]";
-/// Questions asked one after the other, and seconds of questions at once.
+/// Sequential searches, and seconds of concurrent searches.
 const SEQUENTIAL_QUERIES: usize = 1_000;
 const CONCURRENT_PERIOD: Duration = Duration::from_secs(20);
-/// Clients that ask at once where the rate is measured.
+/// Concurrent clients.
 const CLIENTS: usize = 4;
-/// Trees published one after the other, and kills.
+/// Trees published one after the other, and restarts.
 const PUBLISHED_TREES: usize = 10;
 const KILLS: usize = 3;
-/// The longest a build may take.
+/// Time limit of an index build.
 const BUILD: Duration = Duration::from_secs(3_600);
-/// Marks (issue 6): milliseconds, questions a second, megabytes, seconds, share of shed questions.
+/// Targets: milliseconds, searches per second, megabytes, seconds, share of rejected searches.
 const MAX_P50_MS: f64 = 15.0;
 const MAX_P95_MS: f64 = 60.0;
 const MIN_QUERY_RATE: f64 = 200.0;
@@ -90,7 +90,7 @@ impl SearchBench {
         })
     }
 
-    /// Prints a figure, and whether it is what it has to be.
+    /// Prints a figure, and whether it meets its target.
     fn mark(&mut self, what: &str, figure: f64, unit: &str, right: bool, mark: &str) {
         println!(
             "{} {what}: {figure:.1} {unit} ({mark})",
@@ -152,7 +152,7 @@ impl SearchBench {
                 status = &mut waited => break status?,
                 () = tokio::time::sleep(Duration::from_millis(500)) => {
                     most = memory_mb(pid).map_or(most, |(anon, _)| most.max(anon));
-                    ensure!(began.elapsed() < BUILD, "the build takes too long");
+                    ensure!(began.elapsed() < BUILD, "the build timed out");
                 }
             }
         };
@@ -160,7 +160,7 @@ impl SearchBench {
         let seconds = began.elapsed().as_secs_f64();
         let bytes = size_of(&self.store.join("index"));
         println!(
-            "    index built in {seconds:.0} s: {:.0} sections/s, {:.0} MB ({:.0} bytes a section), at most {most:.0} MB anonymous",
+            "    index built in {seconds:.0} s: {:.0} sections/s, {:.0} MB ({:.0} bytes per section), peak {most:.0} MB anonymous",
             (documents * SECTIONS) as f64 / seconds,
             bytes as f64 / 1e6,
             bytes as f64 / (documents * SECTIONS) as f64
@@ -168,14 +168,14 @@ impl SearchBench {
         Ok(())
     }
 
-    /// Waits until a server answers a question; how long that took.
+    /// Waits until a server answers a search; returns the server and the time in seconds.
     async fn wait_until_answering(&mut self, server: String) -> Result<(String, f64)> {
         let began = Instant::now();
         let mut client = SearchClient::new(self.fleet.address(&server)?);
         while !matches!(client.search("net sales", 1).await, Ok(reply) if reply.status == 200) {
             ensure!(
                 began.elapsed() < Duration::from_secs(120),
-                "no answer:\n{}",
+                "no response:\n{}",
                 self.fleet.log(&server)?
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -197,13 +197,13 @@ impl SearchBench {
                 String::from_utf8_lossy(&reply.body)
             );
             hit_count += usize::from(hits(&reply.body) > 0);
-            // The first hundred read files into memory.
+            // The first hundred searches read files into memory.
             if number >= 100 {
                 times.add(began);
             }
         }
         println!(
-            "    {SEQUENTIAL_QUERIES} different questions, one after the other; {hit_count} of {} with hits",
+            "    {SEQUENTIAL_QUERIES} distinct sequential searches; {hit_count} of {} with hits",
             SEQUENTIAL_QUERIES + 100
         );
         let p50 = times.quantile(0.5);
@@ -240,11 +240,11 @@ impl SearchBench {
         }
         let rate = all.len() as f64 / CONCURRENT_PERIOD.as_secs_f64();
         self.mark(
-            "questions at once",
+            "concurrent searches",
             rate,
             "/s",
             rate >= MIN_QUERY_RATE,
-            "at least 200, the clients on the same cores",
+            "at least 200, with the clients on the same cores",
         );
         println!(
             "    p50 {:.1} ms, p95 {:.1} ms with {CLIENTS} clients",
@@ -254,7 +254,7 @@ impl SearchBench {
         Ok(())
     }
 
-    /// Publishes trees one by one, each with a word of its own, and waits until it is found.
+    /// Publishes trees one by one, each with a unique word, and waits until search finds it.
     async fn measure_visibility(&mut self, server: &str, documents: usize) -> Result<()> {
         let mut client = SearchClient::new(self.fleet.address(server)?);
         let mut times = LatencySamples::default();
@@ -305,7 +305,7 @@ impl SearchBench {
             (server, most) = (next, most.max(ready));
         }
         self.mark(
-            "answers again after kill -9",
+            "recovery after kill -9",
             most,
             "ms",
             most <= MAX_READY_MS,
@@ -314,7 +314,7 @@ impl SearchBench {
         Ok(())
     }
 
-    /// Many clients for a while, beside publications.
+    /// Runs many clients while trees are published.
     async fn soak(&mut self, seconds: usize, clients: usize) -> Result<bool> {
         let there = std::fs::read_to_string(self.store.join("bench-documents"))
             .context("run `find scale` first")?;
@@ -369,7 +369,7 @@ impl SearchBench {
             "less than 1",
         );
         self.mark(
-            "shed without Retry-After",
+            "rejected without Retry-After",
             sum.shed_without_retry_after as f64,
             "",
             sum.shed_without_retry_after == 0,
@@ -382,7 +382,13 @@ impl SearchBench {
             sum.errors == 0,
             "none",
         );
-        self.mark("wrong bodies", sum.wrong as f64, "", sum.wrong == 0, "none");
+        self.mark(
+            "invalid bodies",
+            sum.wrong as f64,
+            "",
+            sum.wrong == 0,
+            "none",
+        );
         self.mark(
             "timeouts and broken connections",
             sum.lost as f64,
@@ -399,7 +405,7 @@ impl SearchBench {
     }
 }
 
-/// What the clients of a soak saw.
+/// Results of the clients of a soak test.
 #[derive(Default)]
 struct SoakResult {
     times: LatencySamples,
@@ -440,7 +446,7 @@ async fn soak_client(
     while Instant::now() < until {
         number += 1;
         let began = Instant::now();
-        // People read in between, and ask each other's questions.
+        // Clients also read, and repeat searches of others.
         let response = match number % 3 {
             0 => client.get("/v1/documents?limit=5").await,
             1 => {
@@ -454,7 +460,7 @@ async fn soak_client(
             Ok(reply) if reply.status == 200 => {
                 if serde_json::from_slice::<serde_json::Value>(&reply.body).is_err() {
                     result.wrong += 1;
-                    result.record_error("a body that is no JSON".into());
+                    result.record_error("a body that is not JSON".into());
                 }
                 result.times.add(began);
             }
@@ -485,7 +491,7 @@ async fn soak_client(
     result
 }
 
-/// Hits in an answer of `POST /v1/search`.
+/// Number of hits in a response of `POST /v1/search`.
 fn hits(body: &[u8]) -> usize {
     let answer: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     answer["hits"].as_array().map_or(0, Vec::len)
@@ -497,7 +503,7 @@ fn now_ms() -> Result<u64> {
     )?)
 }
 
-/// Bytes below a folder.
+/// Total file size of a folder.
 fn size_of(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries

@@ -18,10 +18,9 @@ use stemma_engine::{Env, Ports};
 use stemma_sim::Provider;
 
 const BUCKET: &str = "show";
-/// How long a process may take until it is ready, and a command until it ends.
+/// Time limit for a process to become ready, and for a command.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Servers and a binary.
 pub struct DemoHarness {
     servers: TestServers,
     binary: PathBuf,
@@ -30,14 +29,13 @@ pub struct DemoHarness {
 
 /// A fleet with its own store, queues and keys.
 pub struct Deployment {
-    /// Its processes.
     pub fleet: ServiceFleet,
     name: String,
     settings: Vec<(String, String)>,
 }
 
 impl DemoHarness {
-    /// The named servers, or some of its own.
+    /// Uses the servers that the environment names, or starts new ones.
     pub async fn start() -> Result<Self> {
         let servers = TestServers::from_env_or_start().await?;
         servers.make_bucket(BUCKET).await?;
@@ -48,7 +46,7 @@ impl DemoHarness {
         })
     }
 
-    /// A site without processes, on which everything is asked of the simulated model. `settings` are without `STEMMA_`.
+    /// A deployment without processes whose steps all use the simulated model. Names in `settings` have no `STEMMA_`.
     pub fn deploy(&self, provider: &Provider, settings: &[(&str, &str)]) -> Result<Deployment> {
         let name = format!(
             "show{}-{}",
@@ -84,7 +82,7 @@ impl DemoHarness {
 }
 
 impl Deployment {
-    /// Starts processes, and waits until all are ready.
+    /// Starts processes and waits until all are ready.
     pub async fn start(&mut self, services: &[(ServiceRole, &[&str])]) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for (role, arguments) in services {
@@ -96,7 +94,7 @@ impl Deployment {
         Ok(names)
     }
 
-    /// Submits a folder; returns the job.
+    /// Submits a folder and returns the job.
     pub async fn submit(&self, folder: &Path, arguments: &[&str]) -> Result<String> {
         let folder = folder.to_str().context("folder path is not UTF-8")?;
         let mut command = vec!["submit", folder, "--json"];
@@ -108,7 +106,7 @@ impl Deployment {
             .to_string())
     }
 
-    /// What a command says in JSON, and how long it takes.
+    /// The JSON output of a command, and its duration.
     pub async fn run_json(&self, command: &[&str]) -> Result<(Value, Duration)> {
         let started = Instant::now();
         let output = self.fleet.run(command, TIMEOUT).await?;
@@ -116,18 +114,18 @@ impl Deployment {
         let words = String::from_utf8_lossy(&output.stderr);
         ensure!(
             !output.stdout.is_empty(),
-            "stemma {} says nothing: {words}",
+            "stemma {} printed no JSON: {words}",
             command.join(" ")
         );
         Ok((serde_json::from_slice(&output.stdout)?, took))
     }
 
-    /// A job as `status` shows it.
+    /// The output of `status` for a job.
     pub async fn status(&self, job: &str) -> Result<Value> {
         Ok(self.run_json(&["status", job, "--json"]).await?.0["jobs"][0].take())
     }
 
-    /// Waits until a job has ended; returns its last status.
+    /// Waits until a job has ended and returns its last status.
     pub async fn wait_for_end(&self, job: &str, limit: Duration) -> Result<Value> {
         let started = Instant::now();
         loop {
@@ -143,7 +141,7 @@ impl Deployment {
         }
     }
 
-    /// The ports of the site, for what no command does.
+    /// The ports of the deployment, for actions without a command.
     pub async fn ports(&self) -> Result<(Env, Ports)> {
         let env = Env::system();
         let of = |key: &str| self.setting(key);
@@ -175,7 +173,7 @@ impl Deployment {
         Ok((env, ports))
     }
 
-    /// The broker's URL, and the prefix of the names at it.
+    /// The URL of the broker, and the prefix of its queues and exchanges.
     pub fn broker(&self) -> (&str, &str) {
         (self.setting("BROKER__URL"), &self.name)
     }

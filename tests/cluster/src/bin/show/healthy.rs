@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::harness::DemoHarness;
 
 const DOCUMENTS: u64 = 60;
-/// What a run that moves may be said to do.
+/// Allowed states of a run that makes progress.
 const PROGRESS_CAUSES: [&str; 6] = [
     "long",
     "workers_busy",
@@ -21,7 +21,7 @@ const PROGRESS_CAUSES: [&str; 6] = [
     "done",
     "provider_slow",
 ];
-/// How far the time told may be off.
+/// Allowed error factor of the estimated time.
 const MAX_ETA_ERROR: f64 = 0.3;
 const LIMIT: Duration = Duration::from_secs(600);
 
@@ -36,29 +36,29 @@ pub async fn show(harness: &DemoHarness) -> Result<bool> {
         ..Behavior::default()
     })
     .await?;
-    let mut site = harness.deploy(&provider, &[("LOCAL__OPEN_DOCUMENTS", "12")])?;
+    let mut deployment = harness.deploy(&provider, &[("LOCAL__OPEN_DOCUMENTS", "12")])?;
     let services: [(ServiceRole, &[&str]); 4] = [
         (ServiceRole::Coordinator, &[]),
         (ServiceRole::Worker, &[]),
         (ServiceRole::Worker, &[]),
         (ServiceRole::Assembler, &[]),
     ];
-    site.start(&services).await?;
+    deployment.start(&services).await?;
     let filings = tempfile::tempdir()?;
     documents::write(filings.path(), DOCUMENTS, 4, 1)?;
-    let job = site.submit(filings.path(), &[]).await?;
+    let job = deployment.submit(filings.path(), &[]).await?;
     let started = Instant::now();
-    let mut stuck = Vec::new();
-    let mut back = Vec::new();
+    let mut stalls = Vec::new();
+    let mut regressions = Vec::new();
     let mut polls = 0;
     let mut most = (0.0, 0);
     let mut first_estimate: Option<(f64, f64)> = None;
     loop {
-        let status = site.status(&job).await?;
+        let status = deployment.status(&job).await?;
         let elapsed = started.elapsed().as_secs_f64();
         let (done, tasks) = progress(&status);
         if done + 1e-9 < most.0 && tasks <= most.1 {
-            back.push(format!(
+            regressions.push(format!(
                 "{elapsed:.0} s: {:.2} after {:.2} documents of {tasks} tasks",
                 done, most.0
             ));
@@ -71,14 +71,14 @@ pub async fn show(harness: &DemoHarness) -> Result<bool> {
             break;
         }
         anyhow::ensure!(started.elapsed() < LIMIT, "the job does not end: {status}");
-        let (answer, _) = site.run_json(&["why", &job, "--json"]).await?;
+        let (answer, _) = deployment.run_json(&["why", &job, "--json"]).await?;
         let cause = answer["diagnosis"]["cause"]
             .as_str()
             .unwrap_or("nothing")
             .to_string();
         polls += 1;
         if !PROGRESS_CAUSES.contains(&cause.as_str()) {
-            stuck.push(format!(
+            stalls.push(format!(
                 "{elapsed:.0} s: {cause}: {}",
                 answer["diagnosis"]["says"]
             ));
@@ -86,21 +86,28 @@ pub async fn show(harness: &DemoHarness) -> Result<bool> {
         sleep(Duration::from_secs(1)).await;
     }
     let took = started.elapsed().as_secs_f64();
-    let off = first_estimate.map(|(at, eta)| (at + eta) / took - 1.0);
+    let error = first_estimate.map(|(at, eta)| (at + eta) / took - 1.0);
     println!(
-        "{DOCUMENTS} documents in {took:.0} s; asked why {polls} times, {} said it was stuck",
-        stuck.len()
+        "{DOCUMENTS} documents in {took:.0} s; {polls} calls of `why`, {} reported a stall",
+        stalls.len()
     );
-    println!("progress went back {} times without more to do", back.len());
-    println!("after a tenth: {first_estimate:?} (seconds gone, seconds left), off by {off:.2?}");
-    stuck
+    println!(
+        "progress shrank {} times without new tasks",
+        regressions.len()
+    );
+    println!(
+        "after a tenth: {first_estimate:?} (seconds elapsed, seconds left), error {error:.2?}"
+    );
+    stalls
         .iter()
-        .chain(&back)
+        .chain(&regressions)
         .for_each(|line| println!("      {line}"));
-    Ok(stuck.is_empty() && back.is_empty() && off.is_some_and(|off| off.abs() <= MAX_ETA_ERROR))
+    Ok(stalls.is_empty()
+        && regressions.is_empty()
+        && error.is_some_and(|error| error.abs() <= MAX_ETA_ERROR))
 }
 
-/// Documents done, with the share of those in work that their tasks make up; and the tasks known of documents in work.
+/// Completed documents including the completed share of running ones, and the known tasks of running documents.
 fn progress(status: &Value) -> (f64, u64) {
     let number = |name: &str| status[name].as_u64().unwrap_or(0);
     let ended: u64 = status["counts"]

@@ -14,7 +14,7 @@ use crate::harness::{DemoHarness, Deployment, TIMEOUT};
 
 const LATENCY: Duration = Duration::from_millis(300);
 const PAGES: u32 = 30;
-/// How much longer it may take than alone.
+/// Allowed slowdown compared with an idle cluster.
 const MAX_SLOWDOWN: f64 = 2.0;
 const SETTINGS: &[(&str, &str)] = &[
     ("MODEL__REQUESTS_PER_MINUTE", "600"),
@@ -27,48 +27,48 @@ const SERVICES: [(ServiceRole, &[&str]); 4] = [
     (ServiceRole::Assembler, &[]),
 ];
 
-/// Times the document alone, then beside bulk.
+/// Times the document alone, then beside bulk work.
 pub async fn show(harness: &DemoHarness) -> Result<bool> {
     let behavior = Behavior::with_latency(LATENCY);
     let provider = Provider::start(behavior.clone()).await?;
-    let mut site = harness.deploy(&provider, SETTINGS)?;
-    site.start(&SERVICES).await?;
-    let alone = time_interactive(&site).await?;
+    let mut deployment = harness.deploy(&provider, SETTINGS)?;
+    deployment.start(&SERVICES).await?;
+    let alone = time_interactive(&deployment).await?;
     let calls = provider.requests().len();
-    drop(site);
+    drop(deployment);
 
     let provider = Provider::start(behavior).await?;
-    let mut site = harness.deploy(&provider, SETTINGS)?;
-    site.start(&SERVICES).await?;
+    let mut deployment = harness.deploy(&provider, SETTINGS)?;
+    deployment.start(&SERVICES).await?;
     let bulk = tempfile::tempdir()?;
     documents::write(bulk.path(), 40, 20, 1)?;
-    site.submit(bulk.path(), &[]).await?;
+    deployment.submit(bulk.path(), &[]).await?;
     let started = Instant::now();
-    // The burst is over when a minute's worth was asked.
+    // After the requests of one minute, the burst is used up.
     while provider.requests().len() < 300 {
         anyhow::ensure!(
             started.elapsed() < 2 * TIMEOUT,
-            "bulk asked {} times only",
+            "bulk work made only {} calls",
             provider.requests().len()
         );
         sleep(Duration::from_millis(100)).await;
     }
     let before = (provider.requests().len(), Instant::now());
-    let beside = time_interactive(&site).await?;
-    let asks = provider.requests();
-    let rate = (asks.len() - before.0) as f64 / before.1.elapsed().as_secs_f64() * 60.0;
+    let beside = time_interactive(&deployment).await?;
+    let requests = provider.requests();
+    let rate = (requests.len() - before.0) as f64 / before.1.elapsed().as_secs_f64() * 60.0;
     println!(
-        "alone {alone:.1?} for {calls} calls; beside bulk {beside:.1?}, {rate:.0} calls a minute of all"
+        "alone {alone:.1?} for {calls} calls; beside bulk {beside:.1?}, {rate:.0} calls per minute in total"
     );
     println!(
         "busiest minute: {} calls",
-        peak_in_window(&asks, Duration::from_secs(60))
+        peak_in_window(&requests, Duration::from_secs(60))
     );
     Ok(beside.as_secs_f64() <= MAX_SLOWDOWN * alone.as_secs_f64())
 }
 
-/// Submits the document as one that someone waits for, and waits.
-async fn time_interactive(site: &Deployment) -> Result<Duration> {
+/// Submits the document with interactive priority and waits for it.
+async fn time_interactive(deployment: &Deployment) -> Result<Duration> {
     let folder = tempfile::tempdir()?;
     fs::write(
         folder.path().join("waited-for.pdf"),
@@ -78,10 +78,13 @@ async fn time_interactive(site: &Deployment) -> Result<Duration> {
         })
         .pdf,
     )?;
-    let job = site.submit(folder.path(), &["--interactive"]).await?;
-    let status = site.wait_for_end(&job, 2 * TIMEOUT).await?;
+    let job = deployment.submit(folder.path(), &["--interactive"]).await?;
+    let status = deployment.wait_for_end(&job, 2 * TIMEOUT).await?;
     let millis = |name: &str| status[name].as_u64().unwrap_or(0);
-    anyhow::ensure!(status["counts"]["failed"] == 0, "it failed: {status}");
+    anyhow::ensure!(
+        status["counts"]["failed"] == 0,
+        "the document failed: {status}"
+    );
     Ok(Duration::from_millis(
         millis("ended_ms").saturating_sub(millis("submitted_ms")),
     ))

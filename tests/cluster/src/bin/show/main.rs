@@ -1,7 +1,7 @@
-//! Shows on real servers what takes longer than a test may: `show stalls [NAME…] | healthy | sigterm | rolling | beside`.
+//! Checks on real servers that take too long for a test: `show stalls [NAME…] | healthy | sigterm | rolling | beside`.
 //!
-//! It uses the servers that `STEMMA_TEST_RABBITMQ`, `_REDIS` and `_S3` name, or starts its own, prints what it measured,
-//! and fails where that is not what it has to be.
+//! Uses the servers in `STEMMA_TEST_RABBITMQ`, `_REDIS` and `_S3`, or starts new ones. Prints measurements, and fails if one
+//! is outside its limit.
 
 mod harness;
 mod healthy;

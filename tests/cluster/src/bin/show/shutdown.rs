@@ -12,9 +12,9 @@ use tokio::time::sleep;
 use crate::harness::{DemoHarness, Deployment, TIMEOUT};
 
 const LATENCY: Duration = Duration::from_millis(300);
-/// How long a job may take.
+/// Time limit of a job.
 const LIMIT: Duration = Duration::from_secs(400);
-/// What a process may take from SIGTERM to its end: its grace, and a little for connections to be closed.
+/// Time limit from SIGTERM to exit: the grace period, and some time to close connections.
 const GRACE: Duration = Duration::from_secs(15);
 const ALL: [(ServiceRole, &[&str]); 6] = [
     (ServiceRole::Coordinator, &[]),
@@ -25,10 +25,10 @@ const ALL: [(ServiceRole, &[&str]); 6] = [
     (ServiceRole::Assembler, &[]),
 ];
 
-/// A job under way on two processes of each role.
+/// A running job on two processes of each role.
 struct LoadedCluster {
     provider: Provider,
-    site: Deployment,
+    deployment: Deployment,
     job: String,
     _filings: tempfile::TempDir,
 }
@@ -36,14 +36,14 @@ struct LoadedCluster {
 impl LoadedCluster {
     async fn start(harness: &DemoHarness, documents: u64, latency: Duration) -> Result<Self> {
         let provider = Provider::start(Behavior::with_latency(latency)).await?;
-        let mut site = harness.deploy(&provider, &[("MODEL__CONCURRENCY", "6")])?;
-        site.start(&ALL).await?;
+        let mut deployment = harness.deploy(&provider, &[("MODEL__CONCURRENCY", "6")])?;
+        deployment.start(&ALL).await?;
         let filings = tempfile::tempdir()?;
         documents::write(filings.path(), documents, 8, 1)?;
-        let job = site.submit(filings.path(), &[]).await?;
+        let job = deployment.submit(filings.path(), &[]).await?;
         Ok(Self {
             provider,
-            site,
+            deployment,
             job,
             _filings: filings,
         })
@@ -52,116 +52,122 @@ impl LoadedCluster {
     async fn wait_until_busy(&self) -> Result<()> {
         let started = Instant::now();
         while self.provider.in_flight() < 6 {
-            anyhow::ensure!(started.elapsed() < TIMEOUT, "the load does not come up");
+            anyhow::ensure!(
+                started.elapsed() < TIMEOUT,
+                "the load did not start in time"
+            );
             sleep(Duration::from_millis(20)).await;
         }
         Ok(())
     }
 
-    /// How often each request is made when nobody leaves: two documents may have a page in common.
+    /// Requests by digest in a run without shutdowns. Two documents may share a page.
     async fn baseline(
         harness: &DemoHarness,
         documents: u64,
     ) -> Result<HashMap<blake3::Hash, usize>> {
         let load = Self::start(harness, documents, Duration::ZERO).await?;
-        load.site.wait_for_end(&load.job, LIMIT).await?;
+        load.deployment.wait_for_end(&load.job, LIMIT).await?;
         Ok(calls_per_digest(&load.provider.requests()))
     }
 
-    /// Waits for the end of the job; whether nothing was lost, and nothing asked more often than in the quiet run.
+    /// Waits for the end of the job. Returns whether no tree is missing and no request was repeated.
     async fn finish(
         mut self,
-        mut fine: bool,
+        mut passed: bool,
         needed: &HashMap<blake3::Hash, usize>,
     ) -> Result<bool> {
-        let status = self.site.wait_for_end(&self.job, LIMIT).await?;
-        let asks = self.provider.requests();
-        let summary = CallSummary::from_requests(&asks, &[], needed);
-        let unfinished = asks.iter().filter(|ask| ask.delivered.is_none()).count();
+        let status = self.deployment.wait_for_end(&self.job, LIMIT).await?;
+        let requests = self.provider.requests();
+        let summary = CallSummary::from_requests(&requests, &[], needed);
+        let unfinished = requests
+            .iter()
+            .filter(|request| request.delivered.is_none())
+            .count();
         println!("job: {} {}", status["state"], status["counts"]);
         println!(
-            "{} requests, {} different, {} in the quiet run; {} asked again that had been answered, {unfinished} cut off",
+            "{} requests, {} distinct, {} in a run without shutdowns; {} delivered replies were requested again, {unfinished} unfinished",
             summary.requests,
             summary.digests,
             needed.values().sum::<usize>(),
             summary.repeated
         );
-        for fallen in self.site.fleet.take_ended()? {
-            println!("WRONG {fallen}");
-            fine = false;
+        for crashed in self.deployment.fleet.take_ended()? {
+            println!("WRONG {crashed}");
+            passed = false;
         }
         let lost = status["counts"]["failed"].as_u64() != Some(0) || status["state"] != "finished";
-        Ok(fine && !lost && summary.repeated == 0)
+        Ok(passed && !lost && summary.repeated == 0)
     }
 }
 
-/// One process of each role gets SIGTERM under load, one gets it twice.
+/// One process of each role gets SIGTERM under load; one worker gets it twice.
 pub async fn sigterm(harness: &DemoHarness) -> Result<bool> {
     let needed = LoadedCluster::baseline(harness, 16).await?;
     let mut load = LoadedCluster::start(harness, 16, LATENCY).await?;
-    let mut fine = true;
+    let mut passed = true;
     for role in [
         ServiceRole::Worker,
         ServiceRole::Coordinator,
         ServiceRole::Assembler,
     ] {
         load.wait_until_busy().await?;
-        let name = load.site.fleet.running(role).remove(0);
+        let name = load.deployment.fleet.running(role).remove(0);
         let started = Instant::now();
-        let status = load.site.fleet.terminate(&name, GRACE).await?;
+        let status = load.deployment.fleet.terminate(&name, GRACE).await?;
         println!("{name}: {status} {:.1?} after SIGTERM", started.elapsed());
-        fine &= status.success();
-        load.site.start(&[(role, &[])]).await?;
+        passed &= status.success();
+        load.deployment.start(&[(role, &[])]).await?;
     }
-    let fine = double_sigterm(harness).await? && fine;
-    load.finish(fine, &needed).await
+    let passed = double_sigterm(harness).await? && passed;
+    load.finish(passed, &needed).await
 }
 
-/// A worker whose call takes longer than its grace: the second signal ends it at once.
+/// A worker whose call takes longer than its grace period: the second signal ends it at once.
 async fn double_sigterm(harness: &DemoHarness) -> Result<bool> {
     let provider = Provider::start(Behavior::hanging()).await?;
-    let mut site = harness.deploy(&provider, &[])?;
-    let names = site.start(&[ALL[0], ALL[2]]).await?;
+    let mut deployment = harness.deploy(&provider, &[])?;
+    let names = deployment.start(&[ALL[0], ALL[2]]).await?;
     let filings = tempfile::tempdir()?;
     documents::write(filings.path(), 1, 4, 9)?;
-    site.submit(filings.path(), &[]).await?;
+    deployment.submit(filings.path(), &[]).await?;
     let started = Instant::now();
     while provider.in_flight() == 0 {
-        anyhow::ensure!(started.elapsed() < TIMEOUT, "nothing is asked");
+        anyhow::ensure!(started.elapsed() < TIMEOUT, "no model call was made");
         sleep(Duration::from_millis(20)).await;
     }
     let worker = names.last().context("a worker")?;
-    site.fleet.signal(worker)?;
+    deployment.fleet.signal(worker)?;
     sleep(Duration::from_secs(1)).await;
     let started = Instant::now();
-    let status = site.fleet.terminate(worker, GRACE).await?;
+    let status = deployment.fleet.terminate(worker, GRACE).await?;
     let took = started.elapsed();
     println!("{worker}: {status} {took:.1?} after a second SIGTERM");
     Ok(took < Duration::from_secs(1))
 }
 
-/// Every process is ended and replaced, one after the other, while a job runs.
+/// Replaces every process, one after the other, while a job runs.
 pub async fn rolling_restart(harness: &DemoHarness) -> Result<bool> {
     let needed = LoadedCluster::baseline(harness, 24).await?;
     let mut load = LoadedCluster::start(harness, 24, LATENCY).await?;
-    let mut fine = true;
+    let mut passed = true;
     load.wait_until_busy().await?;
     for role in [
         ServiceRole::Coordinator,
         ServiceRole::Worker,
         ServiceRole::Assembler,
     ] {
-        for name in load.site.fleet.running(role) {
-            load.site.start(&[(role, &[])]).await?;
+        for name in load.deployment.fleet.running(role) {
+            load.deployment.start(&[(role, &[])]).await?;
             let in_flight = load.provider.in_flight();
             let started = Instant::now();
-            let status = load.site.fleet.terminate(&name, GRACE).await?;
+            let status = load.deployment.fleet.terminate(&name, GRACE).await?;
             println!(
                 "{name}: {status} {:.1?} after SIGTERM, {in_flight} calls in flight",
                 started.elapsed()
             );
-            fine &= status.success();
+            passed &= status.success();
         }
     }
-    load.finish(fine, &needed).await
+    load.finish(passed, &needed).await
 }

@@ -16,11 +16,11 @@ use tokio::time::sleep;
 
 use crate::harness::{DemoHarness, Deployment, TIMEOUT};
 
-/// Of so many causes one may be wrong.
+/// One wrong cause is allowed per this many.
 const ALLOWED_WRONG_ONE_IN: usize = 20;
-/// How long an answer may take.
+/// Time limit of `why`.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(1);
-/// Leases that ran out before a task counts as poison.
+/// Expired leases after which a task counts as poison.
 const POISON_CRASHES: u64 = 10;
 
 const COORDINATOR: (ServiceRole, &[&str]) = (ServiceRole::Coordinator, &[]);
@@ -30,7 +30,6 @@ const ASSEMBLER: (ServiceRole, &[&str]) = (ServiceRole::Assembler, &[]);
 const ALL: &[(ServiceRole, &[&str])] = &[COORDINATOR, WORKER, ASSEMBLER];
 const ONE_CALL: (&str, &str) = ("MODEL__CONCURRENCY", "1");
 
-/// A stall.
 struct Stall {
     name: &'static str,
     cause: &'static str,
@@ -38,34 +37,34 @@ struct Stall {
     settings: &'static [(&'static str, &'static str)],
     behavior: Behavior,
     documents: u64,
-    /// Requests that the provider has seen before the deed.
+    /// Requests to the provider before the action.
     min_requests: usize,
     action: StallAction,
-    /// Seconds from the deed to the question: processes speak every two, and are missed after ten.
+    /// Seconds from the action to the call of `why`. Heartbeats are sent every two seconds and expire after ten.
     settle: u64,
 }
 
-/// What is done once work is under way.
+/// The fault that is injected while tasks run.
 #[derive(Clone, Copy, PartialEq)]
 enum StallAction {
     Nothing,
     Command(&'static [&'static str]),
     Budget,
-    /// The provider works from now on.
+    /// The provider recovers.
     Heal,
     /// `kill -STOP` of the first worker.
     Stop,
     /// `kill -9` of the first process of a role.
     Kill(ServiceRole),
-    /// Another job; the question is about it.
+    /// A second job, for which `why` is called.
     Second,
-    /// The model lane loses its messages; then a worker for it comes.
+    /// The queue of the model lane is purged, then a worker for it starts.
     Purge,
-    /// A task that takes down every worker; the question is about its document.
+    /// A task that crashes every worker; `why` is called for its document.
     Poison,
-    /// The provider is gone from now on.
+    /// The provider becomes unreachable.
     Gone,
-    /// One request gets no reply, and all others do.
+    /// A single request gets no reply.
     Straggler,
 }
 
@@ -135,13 +134,13 @@ fn stalls() -> Vec<Stall> {
             settings: &[("MODEL__REQUESTS_PER_MINUTE", "6")],
             behavior: latency(50),
             settle: 12,
-            ..stall("the limit of requests", "rate_limit")
+            ..stall("the request limit", "rate_limit")
         },
         Stall {
             settings: &[("MODEL__TOKENS_PER_MINUTE", "3000")],
             behavior: latency(50),
             settle: 12,
-            ..stall("the limit of tokens", "rate_limit")
+            ..stall("the token limit", "rate_limit")
         },
         Stall {
             behavior: Behavior {
@@ -166,11 +165,11 @@ fn stalls() -> Vec<Stall> {
             min_requests: 4,
             action: StallAction::Gone,
             settle: 25,
-            ..stall("the provider went away", "breaker_open")
+            ..stall("the provider became unreachable", "breaker_open")
         },
         Stall {
             action: StallAction::Command(&["job", "pause"]),
-            ..stall("paused by a person", "paused")
+            ..stall("paused by the user", "paused")
         },
         Stall {
             action: StallAction::Budget,
@@ -193,7 +192,7 @@ fn stalls() -> Vec<Stall> {
             settle: 5,
             ..stall("two calls timed out", "retry")
         },
-        // A stopped process looks like a dead one, so the cause is a lane without workers.
+        // A stopped process sends no heartbeat, so the cause is a lane without workers.
         Stall {
             action: StallAction::Stop,
             settle: 14,
@@ -257,14 +256,14 @@ fn stalls() -> Vec<Stall> {
             behavior: latency(2_000),
             documents: 1,
             settle: 6,
-            ..stall("simply long", "long")
+            ..stall("a long task", "long")
         },
         Stall {
             settings: &[("LOCAL__OPEN_DOCUMENTS", "1")],
             documents: 1,
             action: StallAction::Second,
             settle: 6,
-            ..stall("as many documents open as may be", "queued")
+            ..stall("the limit of open documents", "queued")
         },
         Stall {
             services: &[COORDINATOR, ASSEMBLER, CPU_WORKER],
@@ -276,7 +275,7 @@ fn stalls() -> Vec<Stall> {
     ]
 }
 
-/// Injects those whose names begin as one of `wanted` does, or all.
+/// Injects the stalls whose names start with one of `prefixes`, or all.
 pub async fn show(harness: &DemoHarness, prefixes: &[String]) -> Result<bool> {
     let mut checked = 0;
     let mut wrong = 0;
@@ -307,7 +306,7 @@ pub async fn show(harness: &DemoHarness, prefixes: &[String]) -> Result<bool> {
                     answer["diagnosis"]["says"].as_str().unwrap_or_default()
                 );
                 if !right {
-                    println!("      {} was right: {answer}", stall.cause);
+                    println!("      expected {}: {answer}", stall.cause);
                 }
             }
             Err(error) => {
@@ -321,20 +320,21 @@ pub async fn show(harness: &DemoHarness, prefixes: &[String]) -> Result<bool> {
     let most = slow.last().copied();
     let most = most.unwrap_or_default();
     println!(
-        "{} of {checked} right; an answer took {typical:.1?} in the middle, {most:.1?} at most",
+        "{} of {checked} correct; `why` took {typical:.1?} (median), {most:.1?} at most",
         checked - wrong
     );
     Ok(wrong * ALLOWED_WRONG_ONE_IN <= checked && most <= MAX_ANSWER_TIME)
 }
 
-/// Makes a stall, and asks why.
+/// Injects a stall and calls `why`.
 async fn inject(harness: &DemoHarness, stall: &Stall) -> Result<(Value, Duration)> {
     let mut provider = Some(Provider::start(stall.behavior.clone()).await?);
-    let mut site = harness.deploy(provider.as_ref().context("a provider")?, stall.settings)?;
-    site.start(stall.services).await?;
+    let mut deployment =
+        harness.deploy(provider.as_ref().context("a provider")?, stall.settings)?;
+    deployment.start(stall.services).await?;
     let first = folder(stall.documents, 1)?;
     let second = folder(1, 100)?;
-    let job = site.submit(first.path(), &[]).await?;
+    let job = deployment.submit(first.path(), &[]).await?;
     wait_until(|| {
         provider
             .as_ref()
@@ -342,18 +342,18 @@ async fn inject(harness: &DemoHarness, stall: &Stall) -> Result<(Value, Duration
     })
     .await?;
     let subject = match stall.action {
-        StallAction::Second => site.submit(second.path(), &[]).await?,
+        StallAction::Second => deployment.submit(second.path(), &[]).await?,
         StallAction::Poison => {
-            poison(&mut site, &job).await?;
+            poison(&mut deployment, &job).await?;
             "00000.md".into()
         }
-        deed => {
-            perform(deed, &mut site, &job, &mut provider).await?;
+        action => {
+            perform(action, &mut deployment, &job, &mut provider).await?;
             job
         }
     };
     sleep(Duration::from_secs(stall.settle)).await;
-    site.run_json(&["why", &subject, "--json"]).await
+    deployment.run_json(&["why", &subject, "--json"]).await
 }
 
 fn folder(documents: u64, seed: u64) -> Result<tempfile::TempDir> {
@@ -374,7 +374,7 @@ async fn wait_until(done: impl Fn() -> bool) -> Result<()> {
     while !done() {
         anyhow::ensure!(
             started.elapsed() < TIMEOUT,
-            "what was waited for does not come"
+            "the condition was not met in time"
         );
         sleep(Duration::from_millis(20)).await;
     }
@@ -382,20 +382,20 @@ async fn wait_until(done: impl Fn() -> bool) -> Result<()> {
 }
 
 async fn perform(
-    deed: StallAction,
-    site: &mut Deployment,
+    action: StallAction,
+    deployment: &mut Deployment,
     job: &str,
     provider: &mut Option<Provider>,
 ) -> Result<()> {
-    match deed {
+    match action {
         StallAction::Nothing | StallAction::Second | StallAction::Poison => {}
         StallAction::Command(words) => {
             let mut command = words.to_vec();
             command.extend([job, "--json"]);
-            site.run_json(&command).await?;
+            deployment.run_json(&command).await?;
         }
         StallAction::Budget => {
-            let (env, ports) = site.ports().await?;
+            let (env, ports) = deployment.ports().await?;
             jobs::pause(&env, &ports, &JobId(job.into()), PauseReason::Budget).await?;
         }
         StallAction::Heal => provider
@@ -404,23 +404,24 @@ async fn perform(
             .set_behavior(latency(60_000)),
         StallAction::Gone => *provider = None,
         StallAction::Stop => {
-            let worker = site.fleet.running(ServiceRole::Worker).remove(0);
-            let pid = i32::try_from(site.fleet.pid(&worker)?)?;
+            let worker = deployment.fleet.running(ServiceRole::Worker).remove(0);
+            let pid = i32::try_from(deployment.fleet.pid(&worker)?)?;
             kill_process(Pid::from_raw(pid).context("a process id")?, Signal::STOP)?;
         }
         StallAction::Kill(role) => {
-            let first = site.fleet.running(role).remove(0);
-            site.fleet.kill(&first)?;
+            let first = deployment.fleet.running(role).remove(0);
+            deployment.fleet.kill(&first)?;
         }
         StallAction::Purge => {
             sleep(Duration::from_secs(8)).await;
-            let (url, prefix) = site.broker();
+            let (url, prefix) = deployment.broker();
             let purged = BrokerClient::connect(url, prefix)
                 .await?
                 .purge("llm.bulk")
                 .await?;
-            anyhow::ensure!(purged > 0, "no message to lose");
-            site.start(&[(ServiceRole::Worker, &["--lanes", "llm"])])
+            anyhow::ensure!(purged > 0, "no message to purge");
+            deployment
+                .start(&[(ServiceRole::Worker, &["--lanes", "llm"])])
                 .await?;
         }
         StallAction::Straggler => straggler(provider.as_ref().context("a provider")?).await?,
@@ -428,7 +429,7 @@ async fn perform(
     Ok(())
 }
 
-/// Lets the next request hang, and waits until nothing else is asked any more.
+/// Lets the next request hang, and waits until all others are done.
 async fn straggler(provider: &Provider) -> Result<()> {
     let request_count = provider.requests().len();
     provider.set_behavior(Behavior::hanging());
@@ -440,21 +441,21 @@ async fn straggler(provider: &Provider) -> Result<()> {
     while still < 20 {
         anyhow::ensure!(
             started.elapsed() < TIMEOUT,
-            "the rest does not end: {} under way",
+            "the other requests do not end: {} in flight",
             provider.in_flight()
         );
-        let asks = provider.requests().len();
-        still = if asks == before { still + 1 } else { 0 };
-        before = asks;
+        let requests = provider.requests().len();
+        still = if requests == before { still + 1 } else { 0 };
+        before = requests;
         sleep(Duration::from_millis(50)).await;
     }
     Ok(())
 }
 
-/// Lets the leases of a run's tasks run out as if one worker after another had died of them, then starts a worker.
-async fn poison(site: &mut Deployment, job: &str) -> Result<()> {
-    let (env, ports) = site.ports().await?;
-    let run = awaited_run(site, job).await?;
+/// Expires the leases of a run's tasks as if one worker after another had crashed, then starts a worker.
+async fn poison(deployment: &mut Deployment, job: &str) -> Result<()> {
+    let (env, ports) = deployment.ports().await?;
+    let run = awaited_run(deployment, job).await?;
     let now = env.now_ms();
     for crash in 0..=POISON_CRASHES {
         for task in ports.ledger.open_tasks(&run).await? {
@@ -466,17 +467,17 @@ async fn poison(site: &mut Deployment, job: &str) -> Result<()> {
                 .await?;
         }
     }
-    site.start(&[WORKER]).await.map(drop)
+    deployment.start(&[WORKER]).await.map(drop)
 }
 
-/// The run that a job waits for.
-async fn awaited_run(site: &Deployment, job: &str) -> Result<RunId> {
+/// The unfinished run of a job.
+async fn awaited_run(deployment: &Deployment, job: &str) -> Result<RunId> {
     let started = Instant::now();
     while started.elapsed() < TIMEOUT {
-        let (answer, _) = site.run_json(&["why", job, "--json"]).await?;
+        let (answer, _) = deployment.run_json(&["why", job, "--json"]).await?;
         if let Some(run) = answer["run"].as_str() {
             return Ok(RunId(run.into()));
         }
     }
-    anyhow::bail!("no run of {job} is opened")
+    anyhow::bail!("{job} has no open run")
 }

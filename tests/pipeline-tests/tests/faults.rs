@@ -20,7 +20,7 @@ use stemma_engine_testing::fault::{FaultInjector, FaultPlan, FaultRates, PortFau
 use stemma_extract::{ExtractError, ExtractJob, Extractor};
 use stemma_filings::{ContentsMode, FilingKind, Spec, generate};
 use stemma_pipeline::{RunSettings, WorkerDeps};
-use stemma_walk::{
+use stemma_pipeline_tests::{
     Services, SingleDocument, comparable_results, differences, report, simulate, submission,
 };
 
@@ -79,26 +79,26 @@ impl FaultFixture {
         simulate(self.run_async(plan, |queue| queue)).unwrap()
     }
 
-    // Runs a schedule. `mail` may wrap the queue.
+    // Runs a schedule with a wrapped queue.
     async fn run_async(
         &self,
         plan: FaultPlan,
-        mail: impl Fn(Arc<dyn Queue>) -> Arc<dyn Queue>,
+        wrap_queue: impl Fn(Arc<dyn Queue>) -> Arc<dyn Queue>,
     ) -> ScheduleOutcome {
         let env = Env::simulated(1);
         let store = Arc::new(MemoryBlobs::default());
         let faults = FaultInjector::new(env.clone(), plan);
         let mut ports = faults.wrap(&Ports::embedded(Arc::<MemoryBlobs>::clone(&store)));
-        ports.queue = mail(ports.queue);
+        ports.queue = wrap_queue(ports.queue);
         let extractor = Arc::new(CountingExtractor {
             calls: AtomicU32::new(0),
             packed: Arc::clone(&self.packed),
         });
-        let tools = WorkerDeps::new(
+        let deps = WorkerDeps::new(
             Arc::new(SingleDocument(self.pdf.clone().into())),
             Arc::<CountingExtractor>::clone(&extractor),
         );
-        let services = Services::start(&env, &ports, tools, [(Lane::Cpu, 2)]);
+        let services = Services::start(&env, &ports, deps, [(Lane::Cpu, 2)]);
 
         let job = self.submit(&env, &ports).await;
         let report = report(&env, &store, &job).await.unwrap();
@@ -120,13 +120,13 @@ impl FaultFixture {
         let submission = submission("release.pdf", &self.pdf);
         loop {
             let documents = std::slice::from_ref(&submission);
-            let order = SubmitRequest {
+            let request = SubmitRequest {
                 collection: &collection,
                 settings: &settings,
                 class: Priority::Bulk,
                 terms: JobOptions::default(),
             };
-            match submit(env, ports, order, documents).await {
+            match submit(env, ports, request, documents).await {
                 Ok(manifest) => return manifest.job,
                 Err(error) => assert!(error.transient, "{error}"),
             }
@@ -135,11 +135,11 @@ impl FaultFixture {
 }
 
 // Same bytes, one finished document, and no repeated extraction.
-fn assert_same_outcome(ended: &ScheduleOutcome, expected: &ScheduleOutcome, what: &str) {
+fn assert_same_outcome(ended: &ScheduleOutcome, expected: &ScheduleOutcome, label: &str) {
     let differ = differences(&ended.objects, &expected.objects);
     assert!(
         differ.is_empty(),
-        "{what}: different bytes under {differ:?}"
+        "{label}: different bytes under {differ:?}"
     );
     let EntryCounts {
         done,
@@ -148,9 +148,9 @@ fn assert_same_outcome(ended: &ScheduleOutcome, expected: &ScheduleOutcome, what
         failed,
         cancelled,
     } = ended.counts;
-    assert_eq!(done + done_with_gaps + unchanged, 1, "{what}");
-    assert_eq!(failed + cancelled, 0, "{what}");
-    assert_eq!(ended.read, 1, "{what}: number of extractions");
+    assert_eq!(done + done_with_gaps + unchanged, 1, "{label}");
+    assert_eq!(failed + cancelled, 0, "{label}");
+    assert_eq!(ended.read, 1, "{label}: number of extractions");
 }
 
 // The calls to fail, out of `calls`.
@@ -210,10 +210,10 @@ impl Queue for DuplicatingQueue {
         &self,
         queue: QueueName,
         message: Message,
-        rung: RetryDelay,
+        delay: RetryDelay,
     ) -> Result<(), PortError> {
-        self.0.publish_later(queue, message.clone(), rung).await?;
-        self.0.publish_later(queue, message, rung).await
+        self.0.publish_later(queue, message.clone(), delay).await?;
+        self.0.publish_later(queue, message, delay).await
     }
 
     async fn subscribe(

@@ -16,7 +16,9 @@ use stemma_engine::flow::JobOptions;
 use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Ports, Priority};
 use stemma_pipeline::{RunSettings, WorkerDeps};
-use stemma_walk::{InProcessExtractor, Services, SingleDocument, report, simulate, submission};
+use stemma_pipeline_tests::{
+    InProcessExtractor, Services, SingleDocument, report, simulate, submission,
+};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
@@ -31,21 +33,21 @@ async fn run_document() {
     let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
     let text =
         format!("# {CANARY}\n\nThe {CANARY} sings.\n\n## Part {CANARY}\n\nAnd again: {CANARY}.\n");
-    let tools = WorkerDeps::new(
+    let deps = WorkerDeps::new(
         Arc::new(SingleDocument(text.clone().into())),
         Arc::new(InProcessExtractor),
     );
-    let services = Services::start(&env, &ports, tools, [(Lane::Cpu, 2)]);
+    let services = Services::start(&env, &ports, deps, [(Lane::Cpu, 2)]);
     let submission = submission("song.md", text.as_bytes());
     let collection = Collection::default();
     let settings = RunSettings::default();
-    let order = SubmitRequest {
+    let request = SubmitRequest {
         collection: &collection,
         settings: &settings,
         class: Priority::Bulk,
         terms: JobOptions::default(),
     };
-    let job = submit(&env, &ports, order, &[submission])
+    let job = submit(&env, &ports, request, &[submission])
         .await
         .unwrap()
         .job;

@@ -1,4 +1,4 @@
-//! References of generated filings: each mention leads to the section that it names.
+//! Cross-references of generated filings: each mention resolves to the section that it names.
 
 use stemma_document::{ReferenceTarget, Section, SectionTree};
 use stemma_extract::{Limits, pdf};

@@ -27,7 +27,7 @@ use stemma_engine::{
     jobs, settings,
 };
 use stemma_filings::{Filing, FilingKind, Spec, generate};
-use stemma_walk::{report, simulate};
+use stemma_pipeline_tests::{report, simulate};
 use tokio_util::sync::CancellationToken;
 
 struct PageFlow;
@@ -279,15 +279,15 @@ fn sections(filing: &Filing) -> Vec<(usize, usize)> {
         Some(next) => next.page as usize - 1,
         None => filing.page_texts.len() - 1,
     };
-    let first = |n: usize| {
-        if n == 0 {
-            0
-        } else {
-            starts[n].page as usize - 1
-        }
-    };
     (0..starts.len())
-        .map(|n| (first(n), end(n, first(n))))
+        .map(|n| {
+            let first = if n == 0 {
+                0
+            } else {
+                starts[n].page as usize - 1
+            };
+            (first, end(n, first))
+        })
         .collect()
 }
 
@@ -306,13 +306,13 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
         let store = Arc::new(MemoryBlobs::default());
         let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
         let stop = CancellationToken::new();
-        let presence = HeartbeatReporter::new(&env, "walk", "all");
+        let heartbeat = HeartbeatReporter::new(&env, "pipeline", "all");
         let coordinator = Coordinator::<PageFlow>::new(
             env.clone(),
             ports.clone(),
             4,
             Arc::new(|_| ()),
-            Arc::clone(&presence),
+            Arc::clone(&heartbeat),
         );
         env.spawn(coordinator.run(stop.clone()));
         let registry = StageRegistry::default()
@@ -320,26 +320,24 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
             .with_stage::<SummarizeSection>()
             .with_stage::<DescribeStage>()
             .with_stage::<PublishStage>();
-        let performer = Arc::new(TaskExecutor::<PageFlow>::new(
+        let executor = Arc::new(TaskExecutor::<PageFlow>::new(
             env.clone(),
             ports.clone(),
             registry,
             Arc::clone(&log),
-            Arc::clone(&presence),
+            Arc::clone(&heartbeat),
         ));
         let queue = Arc::clone(&ports.queue);
         let name = QueueName::Lane(Lane::Llm, Priority::Bulk);
-        let world = env.clone();
-        let grace = Duration::from_secs(1);
         let consumer = Consumer {
-            env: world,
+            env: env.clone(),
             queue,
             name,
             concurrency: 4,
-            grace,
-            presence,
+            grace: Duration::from_secs(1),
+            presence: heartbeat,
         };
-        env.spawn(consumer.run(performer, stop.clone()));
+        env.spawn(consumer.run(executor, stop.clone()));
 
         let mut ran = Vec::new();
         for (number, filing) in filings.iter().enumerate() {

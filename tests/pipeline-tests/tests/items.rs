@@ -11,7 +11,7 @@ use stemma_outline::structure::{StructureSettings, outline};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-fn map(filing: &Filing) -> Result<Vec<FilingItem>> {
+fn filing_items(filing: &Filing) -> Result<Vec<FilingItem>> {
     Ok(tree(filing)?.items)
 }
 
@@ -94,7 +94,7 @@ fn check(kind: FilingKind, form: &str) -> Result<()> {
             pages: 14 + 8 * (seed % 3) as u32,
             ..Spec::new(kind, seed)
         });
-        let actual: BTreeMap<String, FilingItem> = map(&filing)?
+        let actual: BTreeMap<String, FilingItem> = filing_items(&filing)?
             .into_iter()
             .map(|item| (item.id.clone(), item))
             .collect();
@@ -139,17 +139,17 @@ fn check(kind: FilingKind, form: &str) -> Result<()> {
 }
 
 #[test]
-fn annual_report_items() -> Result<()> {
+fn annual_report_items_have_correct_pages_and_statuses() -> Result<()> {
     check(FilingKind::TenK, "10-K")
 }
 
 #[test]
-fn quarterly_report_items() -> Result<()> {
+fn quarterly_report_items_have_correct_pages_and_statuses() -> Result<()> {
     check(FilingKind::TenQ, "10-Q")
 }
 
 #[test]
-fn cover_facts() -> Result<()> {
+fn cover_facts_match_the_generated_filing() -> Result<()> {
     let mut all = 0;
     let mut right = 0;
     let mut wrong = Vec::new();
@@ -165,8 +165,8 @@ fn cover_facts() -> Result<()> {
             .into_iter()
             .map(|(name, fact)| (name, fact.value.as_str()))
             .collect();
-        let truth = filing.facts.to_json();
-        for (name, value) in truth.as_object().into_iter().flatten() {
+        let gold = filing.facts.to_json();
+        for (name, value) in gold.as_object().into_iter().flatten() {
             // These quarterly reports do not state the end of the fiscal year, and the company of a manual is
             // not a registrant.
             if kind == FilingKind::Manual && name == "company"
@@ -199,7 +199,7 @@ fn cover_facts() -> Result<()> {
 
 #[test]
 fn cross_index_items_are_located_but_unverified() -> Result<()> {
-    let mut pointed = 0;
+    let mut read = 0;
     for seed in 0..10 {
         let contents = ContentsMode::ALL[seed as usize % ContentsMode::ALL.len()];
         let filing = generate(&Spec {
@@ -207,12 +207,12 @@ fn cross_index_items_are_located_but_unverified() -> Result<()> {
             pages: 30,
             ..Spec::new(FilingKind::Integrated, seed)
         });
-        let items = map(&filing)?;
-        let sure: Vec<&FilingItem> = items
+        let items = filing_items(&filing)?;
+        let verified: Vec<&FilingItem> = items
             .iter()
             .filter(|item| item.section.is_some() && !item.boundary_unverifiable)
             .collect();
-        assert!(sure.is_empty(), "{seed} {contents:?}: {sure:?}");
+        assert!(verified.is_empty(), "{seed} {contents:?}: {verified:?}");
         let cross: Vec<&FilingItem> = items
             .iter()
             .filter(|item| item.status == ItemStatus::CrossIndex)
@@ -224,11 +224,8 @@ fn cross_index_items_are_located_but_unverified() -> Result<()> {
             }),
             "{seed} {contents:?}: {cross:?}"
         );
-        pointed += usize::from(cross.len() >= 8);
+        read += usize::from(cross.len() >= 8);
     }
-    assert!(
-        pointed >= 9,
-        "the index was read in {pointed} of 10 documents"
-    );
+    assert!(read >= 9, "the index was read in {read} of 10 documents");
     Ok(())
 }

@@ -21,7 +21,9 @@ use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 use stemma_pipeline::{ModelSettings, RunSettings, StructureMode, WorkerDeps};
-use stemma_walk::{InProcessExtractor, Services, SingleDocument, report, simulate, submission};
+use stemma_pipeline_tests::{
+    InProcessExtractor, Services, SingleDocument, report, simulate, submission,
+};
 
 const PRICES: Prices = Prices {
     input: Some(1.0),
@@ -102,12 +104,12 @@ impl BudgetScenario {
             Arc::<RecordingEcho>::clone(&echo),
             client,
         );
-        let tools = WorkerDeps::new(
+        let deps = WorkerDeps::new(
             Arc::new(SingleDocument(pdf.to_vec().into())),
             Arc::new(InProcessExtractor),
         );
-        let tools = tools.with_models([Arc::new(client)]);
-        let services = Services::start(env, &ports, tools, [(Lane::Cpu, 2), (Lane::Llm, 6)]);
+        let deps = deps.with_models([Arc::new(client)]);
+        let services = Services::start(env, &ports, deps, [(Lane::Cpu, 2), (Lane::Llm, 6)]);
         Self {
             env: env.clone(),
             ports,
@@ -166,13 +168,13 @@ async fn submit_job(scenario: &BudgetScenario, filing: &Filing, budget: JobBudge
         budget: Some(budget),
         ..JobOptions::default()
     };
-    let order = SubmitRequest {
+    let request = SubmitRequest {
         collection: &collection,
         settings: &settings(),
         class: Priority::Bulk,
         terms,
     };
-    submit(&scenario.env, &scenario.ports, order, documents)
+    submit(&scenario.env, &scenario.ports, request, documents)
         .await
         .unwrap()
         .job

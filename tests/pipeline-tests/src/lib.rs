@@ -2,7 +2,7 @@
 //! tests of this crate.
 //!
 //! ```
-//! let hours = stemma_walk::simulate(async {
+//! let hours = stemma_pipeline_tests::simulate(async {
 //!     let env = stemma_engine::Env::simulated(1);
 //!     let start_ms = env.now_ms();
 //!     env.sleep(std::time::Duration::from_secs(7200)).await;
@@ -65,11 +65,11 @@ impl Services {
     pub fn start(
         env: &Env,
         ports: &Ports,
-        tools: WorkerDeps,
+        deps: WorkerDeps,
         lanes: impl Into<Vec<(Lane, u16)>>,
     ) -> Self {
         const OPEN_DOCUMENTS: usize = 10;
-        let tools = Arc::new(tools);
+        let deps = Arc::new(deps);
         let stop = CancellationToken::new();
         let worker_settings = WorkerSettings {
             lanes: lanes.into(),
@@ -87,14 +87,14 @@ impl Services {
         let worker = env.spawn(stemma_worker::run(
             env.clone(),
             ports.clone(),
-            Arc::clone(&tools),
+            Arc::clone(&deps),
             worker_settings,
             stop.clone(),
         ));
         let assembler = env.spawn(stemma_assembler::run(
             env.clone(),
             ports.clone(),
-            tools,
+            deps,
             HeartbeatReporter::new(env, "assembler", "assembler"),
             stop.clone(),
         ));
