@@ -77,10 +77,10 @@ impl AnswerFixture {
     fn question(&self, text: &str, scopes: &[&str]) -> AskRequest {
         let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
         self.archive
-            .ask_request(&stemma_archive::SearchRequest {
-                text: text.into(),
+            .ask_request(&stemma_archive::AnswerRequest {
+                question: text.into(),
                 scopes,
-                ..stemma_archive::SearchRequest::default()
+                ..stemma_archive::AnswerRequest::default()
             })
             .unwrap()
     }

@@ -143,6 +143,7 @@ impl From<ApiError> for CommandError {
             next,
             file,
             candidates,
+            ..
         } = refusal;
         Self {
             code: code.into(),

@@ -143,7 +143,6 @@ impl SearchService for TestArchive {
                             page,
                             label: None,
                             score: 1.0,
-                            rectangles: vec![],
                         }],
                         score: 1.0,
                         score_parts: Default::default(),

@@ -140,7 +140,7 @@ impl SnapshotAnswerer {
                 store: archive,
                 catalog: archive.catalog(),
             },
-            tree_searcher: archive.reasoner().cloned(),
+            tree_searcher: archive.tree_searcher().cloned(),
             tools,
             store: &self.answers.store,
             max_limits: self.settings.limits,

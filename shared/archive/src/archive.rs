@@ -73,9 +73,9 @@ impl Archive {
         }
     }
 
-    /// The model-driven tree search; `None` without a model.
-    pub fn reasoner(&self) -> Option<&Arc<TreeSearcher>> {
-        self.cache.as_ref().and_then(|cache| cache.reasoner())
+    /// The search of section trees with a model; `None` without a model.
+    pub fn tree_searcher(&self) -> Option<&Arc<TreeSearcher>> {
+        self.cache.as_ref().and_then(|cache| cache.tree_searcher())
     }
 
     /// An archive of the documents in `within` that match `filter`, with unchanged labels. No read of it returns anything else.

@@ -1,8 +1,9 @@
 //! Caches of one collection that outlive its archives: the index, search results, trees and alignments.
 //!
 //! An [`Archive`](crate::Archive) is replaced after every publication; its cache is not. Search results are keyed by the
-//! commit of the index and trees by version, so a publication never serves stale entries.
+//! commit of the index and trees by version, so no cached entry outlives a publication.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,10 +16,12 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::{Env, PortError};
 use stemma_retrieval::cache::Cache;
 use stemma_retrieval::embedding::SemanticRouter;
+use stemma_retrieval::embedding::routing::RoutedDocuments;
 use stemma_retrieval::index::local_index::{IndexCommit, LocalIndex};
 use stemma_retrieval::index::{query, schema};
-use stemma_retrieval::{Query, SearchError, SearchResults};
-use tokio::sync::Semaphore;
+use stemma_retrieval::{AppliedFilter, DocumentScope, Query, SearchError, SearchResults};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::{JoinError, spawn_blocking};
 
 use crate::compare::aligned::{AlignedDocuments, AlignmentKey};
 use crate::document_store::{BlobDocumentStore, spawn_cpu};
@@ -47,7 +50,7 @@ pub struct CollectionCache {
     results: Cache<(u64, Digest), Arc<SearchResults>>,
     trees: Cache<(DocId, u64), Arc<PublishedTree>>,
     alignments: Cache<AlignmentKey, Arc<AlignedDocuments>>,
-    reasoner: Option<Arc<TreeSearcher>>,
+    tree_searcher: Option<Arc<TreeSearcher>>,
     // A search keeps a core busy. Running more searches than there are cores would delay all of them.
     cores: Semaphore,
 }
@@ -69,41 +72,36 @@ impl CollectionCache {
         cache: &Path,
         blobs: &Arc<dyn Blobs>,
         collection: &Collection,
-        meaning: Option<Arc<SemanticRouter>>,
+        semantic_router: Option<Arc<SemanticRouter>>,
         model: Option<&AnswerModel>,
     ) -> Arc<Self> {
-        let reasoner = model.map(|model| model.tree_searcher(&env, blobs, collection));
         let documents = BlobDocumentStore {
             blobs: Arc::clone(blobs),
             collection: collection.clone(),
         };
-        let shape = Arc::new(schema::doc_mapper());
+        let index = LocalIndex::new(
+            cache,
+            Arc::clone(blobs),
+            collection,
+            Arc::new(documents),
+            Arc::new(schema::doc_mapper()),
+        );
+        let tree_searcher = model.map(|model| model.tree_searcher(&env, blobs, collection));
         Arc::new(Self {
             env,
-            semantic_router: meaning,
-            reasoner,
-            index: LocalIndex::new(
-                cache,
-                Arc::clone(blobs),
-                collection,
-                Arc::new(documents),
-                shape,
-            ),
+            index,
+            semantic_router,
             results: Cache::new(RESULTS_BYTES, RESULTS_MS),
             trees: Cache::new(TREES_BYTES, TREES_MS),
             alignments: Cache::new(ALIGNMENTS_BYTES, ALIGNMENTS_MS),
+            tree_searcher,
             cores: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
         })
     }
 
-    /// The semantic router; `None` without an embedding endpoint.
-    pub(crate) fn semantic_router(&self) -> Option<&SemanticRouter> {
-        self.semantic_router.as_deref()
-    }
-
-    /// The model-driven tree search; `None` without a model.
-    pub fn reasoner(&self) -> Option<&Arc<TreeSearcher>> {
-        self.reasoner.as_ref()
+    /// The search of section trees with a model; `None` without a model.
+    pub fn tree_searcher(&self) -> Option<&Arc<TreeSearcher>> {
+        self.tree_searcher.as_ref()
     }
 
     pub fn index(&self) -> &LocalIndex {
@@ -117,24 +115,84 @@ impl CollectionCache {
         catalog: &Catalog,
         query: &Query,
     ) -> Result<SearchResults, SearchError> {
-        let edition = self.current_commit(catalog).await?;
-        let key = (edition.number(), cache_key(query));
+        let commit = self.current_commit(catalog).await?;
+        let routing = self.route_by_meaning(&commit, catalog, query).await?;
+        let nearest = routing.as_ref().and_then(|routing| routing.nearest(query));
+        let query = nearest.unwrap_or_else(|| query.clone());
+        let key = (commit.number(), cache_key(&query));
         let now_ms = self.env.now_ms();
-        let response = match self.results.get(&key, now_ms) {
-            Some(response) => response,
+        let mut results = match self.results.get(&key, now_ms) {
+            Some(cached) => SearchResults::clone(&cached),
             None => {
-                let response = Arc::new(self.search_index(&edition, query).await?);
+                let _core = self.acquire_core().await?;
+                let searched =
+                    spawn_blocking(move || query::search(&commit.searcher, &query)).await;
+                let results = Arc::new(self.checked(searched)?);
                 self.results
-                    .put(key, Arc::clone(&response), size_bytes(&response), now_ms);
-                response
+                    .put(key, Arc::clone(&results), size_bytes(&results), now_ms);
+                SearchResults::clone(&results)
             }
         };
-        let mut response = SearchResults::clone(&response);
-        response.hits.retain(|hit| {
+        results.hits.retain(|hit| {
             let listed = catalog.get(hit.doc).and_then(|listed| listed.entry());
             listed.is_some_and(|entry| entry.version.seq == hit.version)
         });
-        Ok(response)
+        if let Some(routing) = routing {
+            routing.add_to(&mut results);
+        }
+        Ok(results)
+    }
+
+    // The documents nearest in meaning to a query that names no issuer; `None` where routing would leave nothing out.
+    async fn route_by_meaning(
+        &self,
+        commit: &Arc<IndexCommit>,
+        catalog: &Catalog,
+        query: &Query,
+    ) -> Result<Option<MeaningRouting>, SearchError> {
+        let Some(router) = &self.semantic_router else {
+            return Ok(None);
+        };
+        let versions = versions_in_scope(catalog, query);
+        if !router.narrows(versions.len()) {
+            return Ok(None);
+        }
+        let core = self.acquire_core().await?;
+        let index = Arc::clone(commit);
+        let owned_query = query.clone();
+        let read = spawn_blocking(move || query::query_scope(&index.searcher, &owned_query)).await;
+        drop(core);
+        let scope = self.checked(read)?;
+        if scope.names_issuer {
+            return Ok(None);
+        }
+        let routed = if query.free_only {
+            Err("not_paid_for")
+        } else {
+            let routed = router.route(&query.text, &versions, query.run.as_ref());
+            routed.await.map_err(|error| {
+                tracing::warn!(%error, "a query is not routed by meaning");
+                "unavailable"
+            })
+        };
+        let value = match &routed {
+            Ok(_) => "nearest",
+            Err(reason) => reason,
+        };
+        let documents = routed
+            .as_ref()
+            .map_or(versions.len(), |routed| routed.documents.len());
+        let filter = AppliedFilter {
+            facet: "meaning".into(),
+            value: value.into(),
+            from: query.text.chars().take(80).collect(),
+            documents,
+        };
+        Ok(Some(MeaningRouting {
+            filter,
+            routed: routed.ok(),
+            documents_in_scope: scope.documents_in_scope,
+        }))
     }
 
     // The current commit. While the index is being built, waits for the first commit that has documents.
@@ -145,53 +203,46 @@ impl CollectionCache {
         {
             tracing::warn!(%error, "the index cannot be opened");
         }
-        let nothing = catalog
+        let is_empty = catalog
             .documents()
             .iter()
             .all(|listed| listed.entry().is_none());
-        let mut patience = pin!(self.env.sleep(INDEX_TIMEOUT));
+        let mut timeout = pin!(self.env.sleep(INDEX_TIMEOUT));
         loop {
-            if let Some(edition) = self
+            if let Some(commit) = self
                 .index
                 .current_commit()
-                .filter(|edition| nothing || edition.documents() > 0)
+                .filter(|commit| is_empty || commit.documents() > 0)
             {
-                return Ok(edition);
+                return Ok(commit);
             }
             tokio::select! {
-                () = &mut patience => return Err(PortError::transient("index", "open", "the index is being made").into()),
+                () = &mut timeout => return Err(PortError::transient("index", "open", "the index is being made").into()),
                 _ = commits.changed() => {}
             }
         }
     }
 
-    async fn search_index(
-        &self,
-        edition: &Arc<IndexCommit>,
-        query: &Query,
-    ) -> Result<SearchResults, SearchError> {
-        let _core = self
-            .cores
+    async fn acquire_core(&self) -> Result<SemaphorePermit<'_>, PortError> {
+        self.cores
             .acquire()
             .await
-            .map_err(|error: tokio::sync::AcquireError| {
-                PortError::transient("index", "search", error.to_string())
-            })?;
-        let commit = Arc::clone(edition);
-        let owned_query = query.clone();
-        let searched =
-            tokio::task::spawn_blocking(move || query::search(&commit.searcher, &owned_query))
-                .await;
-        let unreadable = match searched {
+            .map_err(|error| PortError::transient("index", "search", error.to_string()))
+    }
+
+    // The result of work on the index. An index that cannot be read is built again.
+    fn checked<T>(
+        &self,
+        done: Result<Result<T, SearchError>, JoinError>,
+    ) -> Result<T, SearchError> {
+        let unreadable = match done {
             Ok(Err(SearchError::Port(error))) => error.message,
-            Ok(response) => return response,
+            Ok(result) => return result,
             Err(error) => error.to_string(),
         };
         self.index.mark_corrupt();
-        Err(
-            PortError::transient("index", "search", format!("it is made again: {unreadable}"))
-                .into(),
-        )
+        let message = format!("it is made again: {unreadable}");
+        Err(PortError::transient("index", "search", message).into())
     }
 
     // Runs CPU-bound work under the same limit as searches.
@@ -199,13 +250,7 @@ impl CollectionCache {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, PortError> {
-        let _core = self
-            .cores
-            .acquire()
-            .await
-            .map_err(|error: tokio::sync::AcquireError| {
-                PortError::transient("query", "compute", error.to_string())
-            })?;
+        let _core = self.acquire_core().await?;
         spawn_cpu(work).await
     }
 
@@ -232,6 +277,51 @@ impl CollectionCache {
         let bytes = json_bytes * TREE_BYTES_PER_JSON_BYTE;
         self.trees.put(key, tree, bytes, self.env.now_ms());
     }
+}
+
+// The documents that a query was narrowed to by meaning, or why it was not.
+struct MeaningRouting {
+    filter: AppliedFilter,
+    routed: Option<RoutedDocuments>,
+    documents_in_scope: usize,
+}
+
+impl MeaningRouting {
+    fn nearest(&self, query: &Query) -> Option<Query> {
+        let routed = self.routed.as_ref()?;
+        Some(Query {
+            within: DocumentScope::Documents(routed.documents.clone()),
+            ..query.clone()
+        })
+    }
+
+    fn add_to(self, results: &mut SearchResults) {
+        if let Some(routed) = self.routed {
+            results.usage = routed.usage;
+            results.stats.documents = routed.documents.len();
+            results.stats.documents_in_scope = self.documents_in_scope;
+        }
+        results.applied_filters.push(self.filter);
+    }
+}
+
+// The documents in scope, each with the version of its tree.
+fn versions_in_scope(catalog: &Catalog, query: &Query) -> HashMap<DocId, u64> {
+    let within: Option<HashSet<DocId>> = match &query.within {
+        DocumentScope::All => None,
+        DocumentScope::Documents(docs) => Some(docs.iter().copied().collect()),
+    };
+    catalog
+        .documents()
+        .iter()
+        .filter(|listed| {
+            within
+                .as_ref()
+                .is_none_or(|docs| docs.contains(&listed.doc()))
+                && query.filter.matches(listed)
+        })
+        .filter_map(|listed| Some((listed.doc(), listed.entry()?.version.seq)))
+        .collect()
 }
 
 // Two queries share a result when they differ in white space only. The key is a digest because the JSON of a query with a

@@ -1,4 +1,4 @@
-//! Why a question is not answered, and what to do instead.
+//! The error of all read operations.
 
 use serde::Serialize;
 use stemma_catalog::facets::ScopeError;
@@ -8,11 +8,11 @@ use stemma_catalog::path::PathError;
 use stemma_diff::{AlignError, PriorFilingError};
 use stemma_engine::PortError;
 
-/// A question that is not answered: stable code, one sentence, the next step.
+/// Why a request failed: a stable code, one sentence, and the next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("{message}")]
 pub struct ApiError {
-    /// Stable code, e.g. `locator.ambiguous`.
+    /// Stable code, such as `locator.ambiguous`.
     pub code: &'static str,
     /// One sentence, lower case, no full stop.
     pub message: String,
@@ -23,10 +23,20 @@ pub struct ApiError {
     /// Locators (or values) to choose from, at most five.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<String>,
+    // Boxed: the error is returned by value everywhere.
+    #[serde(skip)]
+    detail: Option<Box<ErrorDetail>>,
+}
+
+// What only some surfaces need to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ErrorDetail {
+    InvalidField { pointer: String },
+    IndexPending,
 }
 
 impl ApiError {
-    /// A refusal with a next step.
+    /// An error with a next step.
     pub fn new(code: &'static str, message: impl Into<String>, next: impl Into<String>) -> Self {
         Self {
             code,
@@ -34,10 +44,34 @@ impl ApiError {
             next: Some(next.into()),
             file: None,
             candidates: Vec::new(),
+            detail: None,
         }
     }
 
-    /// The same about a document.
+    /// The error for a field of a request with an invalid value; `pointer` is its JSON pointer.
+    pub fn invalid_field(pointer: &str, message: impl Into<String>) -> Self {
+        let pointer = pointer.to_owned();
+        Self {
+            next: None,
+            detail: Some(Box::new(ErrorDetail::InvalidField { pointer })),
+            ..Self::new("request.invalid", message, "")
+        }
+    }
+
+    /// JSON pointer of the invalid field of the request, if there is one.
+    pub fn pointer(&self) -> Option<&str> {
+        match self.detail.as_deref() {
+            Some(ErrorDetail::InvalidField { pointer }) => Some(pointer),
+            _ => None,
+        }
+    }
+
+    /// Whether the index is being built, so that the same request will succeed later.
+    pub fn is_index_pending(&self) -> bool {
+        matches!(self.detail.as_deref(), Some(ErrorDetail::IndexPending))
+    }
+
+    /// Adds the document that the error is about.
     #[must_use]
     pub fn with_document(mut self, file: &str) -> Self {
         self.file = Some(file.into());
@@ -49,7 +83,7 @@ impl ApiError {
         self
     }
 
-    /// Whether it says that there is no such thing, rather than that the question is wrong or the store is away.
+    /// Whether a name in the request names nothing.
     pub fn is_not_found(&self) -> bool {
         matches!(
             self.code,
@@ -58,7 +92,7 @@ impl ApiError {
     }
 }
 
-/// Whether a code says that the store could not, rather than that a question is wrong.
+/// Whether a code stands for a failure of the store, the index or the configuration, rather than of the request.
 pub fn is_store_error(code: &str) -> bool {
     ["store.", "index.", "config."]
         .iter()
@@ -67,7 +101,11 @@ pub fn is_store_error(code: &str) -> bool {
 
 impl From<PortError> for ApiError {
     fn from(error: PortError) -> Self {
-        Self::new("store.unreadable", error.to_string(), "stemma doctor")
+        let is_index_pending = error.port == "index" && error.transient;
+        Self {
+            detail: is_index_pending.then(|| Box::new(ErrorDetail::IndexPending)),
+            ..Self::new("store.unreadable", error.to_string(), "stemma doctor")
+        }
     }
 }
 
@@ -186,20 +224,14 @@ impl From<ScopeError> for ApiError {
     }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell, if it needs quotes.
 pub(crate) fn shell_quoted(word: &str) -> String {
-    let plain = |c: char| {
-        c.is_alphanumeric()
-            || matches!(
-                c,
-                '-' | '_' | '.' | '/' | '~' | '@' | '=' | '%' | ',' | '+' | ':'
-            )
-    };
-    let ok = !word.is_empty()
-        && word.starts_with(plain)
-        && !word.starts_with('~')
-        && word.chars().all(|c: char| plain(c) || c == '#');
-    if ok {
+    let is_plain = !word.is_empty()
+        && !word.starts_with(['~', '#'])
+        && word
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-_./~@=%,+:#".contains(c));
+    if is_plain {
         word.into()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))

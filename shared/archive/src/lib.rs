@@ -11,9 +11,12 @@
 
 pub mod answer_service;
 pub mod archive;
+mod ask;
+mod browse;
 mod collection_cache;
 pub mod collections;
 mod compare;
+pub mod cursor;
 mod document_store;
 pub mod documents;
 mod error;
@@ -24,8 +27,9 @@ pub mod items;
 pub mod list;
 pub mod pageindex_fields;
 mod read;
+mod rectangles;
+mod request;
 mod search;
-mod searcher;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -34,6 +38,8 @@ mod tree_search;
 
 pub use answer_service::{AgentToolsFn, AnswerService, AnswerSettings, AnswererFactory};
 pub use archive::Archive;
+pub use ask::AnswerRequest;
+pub use browse::{BrowseHit, BrowseRequest, BrowseResponse};
 pub use collection_cache::CollectionCache;
 pub use compare::{
     ChangedSentence, CompareRequest, ComparedSide, Comparison, ItemTextChurn, MAX_SENTENCES,
@@ -47,14 +53,12 @@ pub use grep::{GrepHit, GrepOptions, GrepResponse, GrepSection, GrepSectionsResp
 pub use items::{FilingItems, ItemContent, ItemInfo};
 pub use list::{FacetEntry, FolderEntry, FolderListing};
 pub use read::{SectionDetails, StatResponse, TextResponse, TextScope};
-pub use search::{
-    BrowseHit, BrowseResponse, HitCount, SearchHit, SearchHitPage, SearchRequest, SearchResponse,
-    SearchSnippet,
-};
+pub use request::{MAX_LIMIT, parse_filter};
+pub use search::{SearchHit, SearchHitPage, SearchRequest, SearchResponse};
 pub use status::{FailureReport, FailureRow, ReasonRow, StateExplanation};
 pub use stemma_catalog::filter::Filter;
 pub use tree::{TreeResponse, TreeRow};
-pub use tree_search::{TreeSearchOptions, TreeSearchReport, TreeSearchStep, VisitedSection};
+pub use tree_search::{TreeSearchReport, TreeSearchStep, VisitedSection};
 
 /// The document part of a locator: `3M_2022_10K` of `3M_2022_10K#item-1A`.
 pub fn document_part(locator: &str) -> String {

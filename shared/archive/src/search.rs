@@ -1,309 +1,276 @@
-//! What a search found, with locators that can be pasted back.
+//! `search`: sections that match a query.
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-use stemma_catalog::filter::Filter;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stemma_answers::RetrievalStrategy;
 use stemma_catalog::locator::{Fragment, page_locator, section_locator};
-use stemma_document::{DocId, PageNo};
-use stemma_retrieval::search::{ItemRef, PageRect, RankingFeature, SearchStats};
+use stemma_document::{DocId, PageNo, SectionId};
+use stemma_engine::PortError;
+use stemma_retrieval::search::{
+    ItemRef, PageHit, PageRect, RankingFeature, SearchStats, Snippet, TotalHits,
+};
 use stemma_retrieval::{
-    AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchResults, SectionHit,
-    search,
+    AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchResults,
+    SearchService, SectionHit,
 };
 use utoipa::ToSchema;
 
 use crate::documents::rounded_share;
-use crate::{ApiError, Archive, DocumentInfo, TreeSearchOptions, TreeSearchReport};
+use crate::request::{checked_limit, filter_schema, parse_filter};
+use crate::{ApiError, Archive, CollectionCache, TreeSearchReport, cursor};
 
-/// Hits from which documents are ranked.
-const MAX_RANKED_HITS: usize = 500;
-
-/// A question as people and programs put it.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// What to search for: the JSON of `POST /v1/search`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, ToSchema)]
+#[schema(example = json!({ "query": "hedging of foreign currency", "strategy": "best_first", "explain": true }))]
+#[serde(deny_unknown_fields)]
 pub struct SearchRequest {
-    /// A question, or key words.
-    pub text: String,
-    /// Only in these: documents, Items of one, folders, axis paths; empty for all.
+    /// A question or keywords.
+    pub query: String,
+    /// Defaults to the server's first collection.
+    pub collection: Option<String>,
+    /// Documents, one Item (`3M_2022_10K#item-7A`), folders or axis paths. Defaults to all documents.
+    #[serde(default)]
     pub scopes: Vec<String>,
-    /// Conditions on documents: `form=10-K and fiscal_year>=2020`.
-    pub filter: Filter,
-    /// Only in this Item: `1A`, `II.1A`.
+    /// Conditions on documents: text (`form=10-K and fiscal_year>=2020`), or an object (`{"form": "10-K"}`).
+    #[serde(rename = "where")]
+    #[schema(schema_with = filter_schema)]
+    pub filter: Option<Value>,
+    /// Limits the search to an Item: 1A, II.1A.
     pub item: Option<String>,
-    /// Hits to return.
-    pub limit: usize,
-    /// Hits to pass over.
-    pub skip: usize,
-    /// How to rank.
-    pub strategy: RankingStrategy,
-    /// Whether hits say where their words stand on the page.
-    pub rectangles: bool,
-    /// Whether hits say what their scores are made of.
+    /// Hits per page. Defaults to 10.
+    #[schema(minimum = 1, maximum = 500)]
+    pub limit: Option<usize>,
+    /// `next_cursor` of the previous page.
+    pub cursor: Option<String>,
+    /// `auto`, `ranked` or `lexical`; with a model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
+    #[schema(pattern = "^(auto|ranked|lexical|single|best_first|beam|mcts|auto-with-model)$")]
+    pub strategy: Option<String>,
+    /// Maximum model calls. Defaults to the configuration.
+    #[schema(format = "uint32")]
+    pub budget_calls: Option<u32>,
+    /// Maximum prompt and reply tokens. Defaults to the configuration.
+    #[schema(format = "uint64")]
+    pub budget_tokens: Option<u64>,
+    /// Include score components.
+    #[serde(default)]
     pub explain: bool,
-    /// Ingredients of the ranking to leave out, to see what each is worth.
+    /// Include match positions; reads the text of each hit.
+    #[serde(default)]
+    pub rectangles: bool,
+    /// Only these documents, named by id, instead of `scopes`.
+    #[serde(skip)]
+    pub documents: Option<Vec<DocId>>,
+    /// Hits to skip, for callers with cursors of their own.
+    #[serde(skip)]
+    pub skip: usize,
+    /// Features of the ranking to turn off, to measure their effect.
+    #[serde(skip)]
     pub disabled_features: Vec<RankingFeature>,
-    /// How a model is asked; `None`: no model is.
-    pub tree_search: Option<TreeSearchOptions>,
-    /// Whether nothing may be paid for it, not even the vector of its words.
+    /// Whether to avoid all paid calls, such as embedding the query.
+    #[serde(skip)]
     pub free_only: bool,
 }
 
-/// What was found.
+/// A page of search results.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SearchResponse {
-    /// The question.
     pub query: String,
-    /// Its words as they are compared.
+    /// Terms of the query, normalized.
     pub terms: Vec<String>,
-    /// What the question itself said about where to look.
-    #[schema(value_type = Vec<Object>)]
+    /// Conditions found in the query text.
     pub routed: Vec<AppliedFilter>,
     /// Best first.
     pub hits: Vec<SearchHit>,
-    /// How many there are.
-    pub total: HitCount,
-    /// What was looked at.
-    #[schema(value_type = Object)]
+    pub total: TotalHits,
     pub searched: SearchStats,
-    /// How a model came to the hits, where one was to be asked.
+    /// How the model chose the sections, if the strategy asks for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<TreeSearchReport>,
+    /// Cursor of the next page; `null` on the last.
+    pub next_cursor: Option<String>,
 }
 
-/// A number of things: `12`, or `{"at_least": 500}` where nobody counted on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(untagged)]
-pub enum HitCount {
-    /// This many.
-    Exact(usize),
-    /// So many were looked at; there may be more.
-    AtLeast {
-        /// How many.
-        at_least: usize,
-    },
-}
-
-/// A section that fits.
+/// A matching section.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SearchHit {
     /// From 1.
     pub rank: usize,
-    /// Larger is better; comparable within one answer.
+    /// Larger is better; only comparable within one response.
     pub score: f64,
-    /// Why it is here, in a few words.
+    /// Short explanation of the match.
     pub why: String,
-    /// What the score is made of, where asked for.
+    /// Score components, if requested.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = Object)]
     pub parts: BTreeMap<&'static str, f32>,
-    /// The document.
-    pub doc_id: String,
-    /// Its file name.
+    #[schema(value_type = String)]
+    pub doc_id: DocId,
+    /// File name of the document.
     pub name: String,
     /// The version of the tree that was searched.
     pub version: u64,
-    /// The section, to paste back.
+    /// Locator of the section.
     pub locator: String,
-    /// The section.
-    pub section_id: String,
-    /// Its title.
+    #[schema(value_type = String)]
+    pub section_id: SectionId,
     pub title: String,
-    /// Titles from the top down to it.
+    /// Titles from the root to the section.
     pub path: Vec<String>,
     /// First and last physical page of the section.
     pub pages: Option<(u32, u32)>,
-    /// First and last line of the section, in a text.
+    /// First and last line of the section in a document without pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<(u32, u32)>,
-    /// The pages of its own text that fit best, best first.
+    /// The best matching pages of the section's own text, best first.
     pub best_pages: Vec<SearchHitPage>,
-    /// The words that fit, where they stand.
-    pub excerpt: SearchSnippet,
+    /// An excerpt around the matched terms.
+    pub excerpt: Snippet,
 }
 
-/// A page that fits.
+/// A matching page.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SearchHitPage {
     /// Physical page, from 1.
     pub page: u32,
-    /// What is printed on it, where that differs.
+    /// Printed page number, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// To paste back.
+    /// Locator of the page.
     pub locator: String,
-    /// Larger is better; comparable within one answer.
+    /// Larger is better; only comparable within one response.
     pub score: f64,
-    /// Where the words stand: `{x, y, w, h}`, 0–1 of the page, origin at the top left.
+    /// Positions of matched terms: `{x, y, w, h}`, 0–1 of the page, origin at the top left.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>)]
     pub rectangles: Vec<PageRect>,
 }
 
-/// Words of a section around those of the question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct SearchSnippet {
-    /// At most 240 characters, white space folded.
-    pub text: String,
-    /// Bytes of `text` that are words of the question.
-    pub marks: Vec<(usize, usize)>,
-}
+impl SearchRequest {
+    /// Resolves the strategy by its name.
+    ///
+    /// # Errors
+    /// [`ApiError`] for an unknown name, or a budget for a strategy that asks no model.
+    pub fn retrieval_strategy(&self) -> Result<RetrievalStrategy, ApiError> {
+        let name = self.strategy.as_deref();
+        let strategy = name.map_or_else(
+            || Some(RetrievalStrategy::default()),
+            RetrievalStrategy::from_name,
+        );
+        let has_budget = self.budget_calls.is_some() || self.budget_tokens.is_some();
+        match strategy {
+            Some(RetrievalStrategy::TreeSearch(strategy)) => {
+                Ok(RetrievalStrategy::TreeSearch(strategy))
+            }
+            _ if has_budget => Err(ApiError::invalid_field(
+                "/budget_calls",
+                "a budget is for strategies that ask a model",
+            )),
+            Some(strategy) => Ok(strategy),
+            None => {
+                let names = RetrievalStrategy::names().join(", ");
+                let message = format!("strategies are {names}");
+                Err(ApiError::invalid_field("/strategy", message))
+            }
+        }
+    }
 
-/// Documents that fit a question, best first.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct BrowseResponse {
-    /// The question.
-    pub query: String,
-    /// Where was looked.
-    pub scope: String,
-    /// Documents in the scope that fulfill the filter.
-    pub documents_in_scope: usize,
-    /// What the question itself said about where to look.
-    #[schema(value_type = Vec<Object>)]
-    pub routed: Vec<AppliedFilter>,
-    /// Best first.
-    pub documents: Vec<BrowseHit>,
-}
-
-/// A document that fits.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct BrowseHit {
-    /// From 1.
-    pub rank: usize,
-    /// `Σ scores of its sections / √(sections that fit + 1)`, larger is better; comparable within one answer.
-    pub score: f64,
-    /// The document.
-    pub document: DocumentInfo,
-    /// Its section that fits best.
-    pub best: SearchHit,
+    // The cursor of a page is valid for the other pages of the same list only.
+    fn cursor_key(&self, strategy: RankingStrategy) -> String {
+        format!(
+            "{}\n{:?}\n{:?}\n{:?}\n{}",
+            self.query,
+            self.scopes,
+            self.filter,
+            self.item,
+            strategy.as_str()
+        )
+    }
 }
 
 impl Archive {
-    /// Sections that fit a question, by any finder, or by a model that walks the trees where the question says so.
+    /// Sections that match a query: ranked by the index, or chosen by a model that reads the section trees.
     ///
     /// # Errors
-    /// [`ApiError`] when a scope or Item names nothing, the question has no words, or the finder could not say.
-    pub async fn search(
-        &self,
-        finder: &dyn search::SearchService,
-        question: &SearchRequest,
-    ) -> Result<(SearchResponse, Option<usize>), ApiError> {
-        let query = self.build_query(question)?;
-        let Some(how) = question.tree_search else {
-            let response = finder.search(&query).await?;
-            return Ok((
-                self.search_response(&question.text, question.skip, &response),
-                response.next_skip,
-            ));
+    /// [`ApiError`] when a scope or Item names nothing, the query has no words, or the index cannot be read.
+    pub async fn search(&self, request: &SearchRequest) -> Result<SearchResponse, ApiError> {
+        let strategy = request.retrieval_strategy()?;
+        let ranking = match strategy {
+            RetrievalStrategy::Search(ranking) => ranking,
+            RetrievalStrategy::TreeSearch(_) => RankingStrategy::default(),
         };
-        let walked = self.tree_search(finder, &query, how).await?;
-        let mut view = self.search_response(&question.text, 0, &walked.results);
-        view.reasoning = Some(self.tree_search_report(&walked.trace, question.explain));
-        Ok((view, walked.results.next_skip))
-    }
-
-    /// A question in words, as an answerer takes it.
-    ///
-    /// # Errors
-    /// [`ApiError`] when a scope or Item names nothing.
-    pub fn ask_request(
-        &self,
-        question: &SearchRequest,
-    ) -> Result<stemma_answers::AskRequest, ApiError> {
-        let Query {
-            within,
+        let cursor_key = request.cursor_key(ranking);
+        let skip = match request.cursor.as_deref() {
+            None => request.skip,
+            cursor => cursor::decode_offset(cursor, &cursor_key)?,
+        };
+        let limit = checked_limit(request.limit)?;
+        let filter = parse_filter(request.filter.as_ref())?;
+        let (scope, item) = self.resolve_scopes(&request.scopes, request.item.as_deref())?;
+        let documents = request.documents.clone();
+        let query = self.restricted_query(Query {
+            text: request.query.clone(),
+            within: documents.map_or(scope, DocumentScope::Documents),
             filter,
             item,
-            ..
-        } = self.build_query(question)?;
-        let text = question.text.clone();
-        Ok(stemma_answers::AskRequest {
-            text,
-            within,
-            filter,
-            item,
-            ..stemma_answers::AskRequest::default()
-        })
-    }
-
-    /// Documents in `scope` that fit a question, best first; without `recursive`, those directly in the folder.
-    ///
-    /// # Errors
-    /// As [`Archive::search`].
-    pub async fn browse(
-        &self,
-        finder: &dyn search::SearchService,
-        scope: &str,
-        question: &SearchRequest,
-        recursive: bool,
-    ) -> Result<BrowseResponse, ApiError> {
-        let inside: Vec<DocId> = self.documents_in_folder(scope, recursive)?;
-        let fits = |doc: &&DocId| {
-            self.catalog
-                .get(**doc)
-                .is_some_and(|listed| question.filter.matches(listed))
+            limit,
+            skip,
+            strategy: ranking,
+            explain: request.explain,
+            disabled_features: request.disabled_features.clone(),
+            free_only: request.free_only,
+            run: None,
+        });
+        let (results, reasoning, first_rank) = match strategy {
+            RetrievalStrategy::Search(_) => {
+                let results = self.indexed()?.search(&self.catalog, &query).await?;
+                (results, None, skip + 1)
+            }
+            RetrievalStrategy::TreeSearch(strategy) => {
+                let (results, report) = self.tree_search(request, &query, strategy).await?;
+                (results, Some(report), 1)
+            }
         };
-        let documents_in_scope = inside.iter().filter(fits).count();
-        let whole = inside.len() == self.catalog.documents().len();
-        let within = if whole {
-            DocumentScope::All
-        } else {
-            DocumentScope::Documents(inside)
-        };
-        let query = Query {
-            within,
-            limit: MAX_RANKED_HITS,
-            skip: 0,
-            ..self.build_query(question)?
-        };
-        let response = finder.search(&query).await?;
-        let mut by_document: BTreeMap<DocId, (f64, usize, usize)> = BTreeMap::new();
-        for (at, hit) in response.hits.iter().enumerate() {
-            let (sum, sections, _) = by_document.entry(hit.doc).or_insert((0.0, 0, at));
-            *sum += f64::from(hit.score);
-            *sections += 1;
+        let hits = results.hits.iter().zip(first_rank..);
+        let mut hits: Vec<SearchHit> = hits.map(|(hit, rank)| self.search_hit(hit, rank)).collect();
+        // A model chooses sections, not words on pages.
+        let is_ranked = reasoning
+            .as_ref()
+            .is_none_or(|report| report.model.is_none());
+        if request.rectangles && is_ranked {
+            self.add_rectangles(&results.terms, &mut hits).await?;
         }
-        // DocScore = sum of scores / sqrt(n + 1) over the n matching sections of a document (PageIndex): more matching
-        // sections raise the score with diminishing returns.
-        let score = |(sum, sections, _): (f64, usize, usize)| sum / ((sections + 1) as f64).sqrt();
-        let mut ranked: Vec<(f64, usize)> = by_document
-            .into_values()
-            .map(|fits| (score(fits), fits.2))
-            .collect();
-        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let documents = ranked
-            .into_iter()
-            .take(question.limit.max(1))
-            .enumerate()
-            .filter_map(|(at, (score, best)): (usize, (f64, usize))| {
-                let hit = &response.hits[best];
-                let document = DocumentInfo::from_catalog(self.catalog.get(hit.doc)?);
-                Some(BrowseHit {
-                    rank: at + 1,
-                    score: rounded_share(score),
-                    document,
-                    best: self.search_hit(hit, at + 1),
-                })
-            })
-            .collect();
-        let query = question.text.clone();
-        let scope = scope.to_owned();
-        Ok(BrowseResponse {
-            query,
-            scope,
-            documents_in_scope,
-            routed: response.applied_filters,
-            documents,
+        Ok(SearchResponse {
+            query: request.query.clone(),
+            terms: results.terms,
+            routed: results.applied_filters,
+            hits,
+            total: results.total,
+            searched: results.stats,
+            reasoning,
+            next_cursor: results
+                .next_skip
+                .map(|next| cursor::encode(&cursor_key, &next.to_string())),
         })
     }
 
-    pub fn build_query(&self, question: &SearchRequest) -> Result<Query, ApiError> {
-        let mut item: Option<ItemRef> = question.item.as_deref().map(str::parse).transpose()?;
+    // The documents and the Item that scopes name: documents, folders and axis paths, or one Item of a document.
+    pub(crate) fn resolve_scopes(
+        &self,
+        scopes: &[String],
+        item: Option<&str>,
+    ) -> Result<(DocumentScope, Option<ItemRef>), ApiError> {
+        let mut item: Option<ItemRef> = item.map(str::parse).transpose()?;
+        if scopes.is_empty() {
+            return Ok((DocumentScope::All, item));
+        }
         let mut docs: Vec<DocId> = Vec::new();
-        for scope in &question.scopes {
+        for scope in scopes {
             match self.locate(scope) {
                 Ok((listed, None)) => docs.push(listed.doc()),
                 Ok((listed, Some(Fragment::Item { part, number })))
-                    if item.is_none() && question.scopes.len() == 1 =>
+                    if item.is_none() && scopes.len() == 1 =>
                 {
                     docs.push(listed.doc());
                     item = Some(ItemRef { part, number });
@@ -318,66 +285,46 @@ impl Archive {
                         "stemma search … --in DOCUMENT --item 1A",
                     ));
                 }
-                Err(refusal) if refusal.code == "locator.folder" => {
-                    docs.extend(
-                        self.documents_in_scope(scope)?
-                            .iter()
-                            .map(|listed| listed.doc()),
-                    );
+                Err(error) if error.code == "locator.folder" => {
+                    let inside = self.documents_in_scope(scope)?;
+                    docs.extend(inside.iter().map(|listed| listed.doc()));
                 }
-                Err(refusal) => return Err(refusal),
+                Err(error) => return Err(error),
             }
         }
         docs.sort_unstable();
         docs.dedup();
-        Ok(Query {
-            text: question.text.clone(),
-            within: if question.scopes.is_empty() {
-                DocumentScope::All
-            } else {
-                DocumentScope::Documents(docs)
-            },
-            filter: question.filter.clone(),
-            item,
-            limit: question.limit,
-            skip: question.skip,
-            strategy: question.strategy,
-            rectangles: question.rectangles,
-            explain: question.explain,
-            disabled_features: question.disabled_features.clone(),
-            free_only: question.free_only,
-            run: None,
-        })
+        Ok((DocumentScope::Documents(docs), item))
     }
 
-    fn search_response(
-        &self,
-        query: &str,
-        skip: usize,
-        response: &SearchResults,
-    ) -> SearchResponse {
-        let total = match response.total {
-            search::TotalHits::Exact(total) => HitCount::Exact(total),
-            search::TotalHits::AtLeast(at_least) => HitCount::AtLeast { at_least },
+    // Limits a query to the documents of this archive.
+    pub(crate) fn restricted_query(&self, query: Query) -> Query {
+        let Some(only) = &self.only else {
+            return query;
         };
-        SearchResponse {
-            query: query.into(),
-            terms: response.terms.clone(),
-            routed: response.applied_filters.clone(),
-            hits: response
-                .hits
-                .iter()
-                .enumerate()
-                .map(|(at, hit)| self.search_hit(hit, skip + at + 1))
-                .collect(),
-            total,
-            searched: response.stats.clone(),
-            reasoning: None,
+        let within = match query.within {
+            DocumentScope::All => only.iter().copied().collect(),
+            DocumentScope::Documents(mut docs) => {
+                docs.retain(|doc| only.contains(doc));
+                docs
+            }
+        };
+        Query {
+            within: DocumentScope::Documents(within),
+            ..query
         }
     }
 
-    fn search_hit(&self, hit: &SectionHit, rank: usize) -> SearchHit {
-        // One that was removed meanwhile has its id.
+    // The caches with the index.
+    pub(crate) fn indexed(&self) -> Result<&CollectionCache, SearchError> {
+        self.cache.as_deref().ok_or_else(|| {
+            let message = "the archive was opened without an index";
+            PortError::permanent("index", "search", message).into()
+        })
+    }
+
+    pub(crate) fn search_hit(&self, hit: &SectionHit, rank: usize) -> SearchHit {
+        // A document that was removed meanwhile is named by its id.
         let label = self
             .catalog
             .get(hit.doc)
@@ -387,11 +334,11 @@ impl Archive {
             score: rounded_share(hit.score),
             why: hit.why.clone(),
             parts: hit.score_parts.clone(),
-            doc_id: hit.doc.to_string(),
+            doc_id: hit.doc,
             name: hit.name.clone(),
             version: hit.version,
             locator: section_locator(&label, hit.section),
-            section_id: hit.section.to_string(),
+            section_id: hit.section,
             title: hit.path.last().cloned().unwrap_or_default(),
             path: hit.path.clone(),
             pages: hit.pages,
@@ -399,42 +346,29 @@ impl Archive {
             best_pages: hit
                 .best_pages
                 .iter()
-                .filter_map(|page: &search::PageHit| {
-                    let locator = page_locator(&label, PageNo::new(page.page)?);
-                    let label = page.label.clone();
-                    let rectangles = page.rectangles.clone();
-                    Some(SearchHitPage {
-                        page: page.page,
-                        label,
-                        locator,
-                        score: rounded_share(page.score),
-                        rectangles,
-                    })
-                })
+                .filter_map(|page| search_hit_page(page, &label))
                 .collect(),
-            excerpt: SearchSnippet {
-                text: hit.snippet.text.clone(),
-                marks: hit.snippet.highlights.clone(),
-            },
+            excerpt: hit.snippet.clone(),
         }
     }
+}
 
-    /// Documents of a folder; those of folders below it only with `recursive`. Axis paths have no folders below.
-    fn documents_in_folder(&self, scope: &str, recursive: bool) -> Result<Vec<DocId>, ApiError> {
-        use stemma_catalog::path::ResolvedPath;
-        match self.catalog.resolve_path(scope)? {
-            ResolvedPath::Folder(scope) if scope.values_of.is_none() => Ok(self
-                .folder_contents(&scope, recursive)
-                .documents
-                .iter()
-                .map(|listed| listed.doc())
-                .collect()),
-            _ => Ok(self
-                .documents_in_scope(scope)?
-                .iter()
-                .map(|listed| listed.doc())
-                .collect()),
-        }
+fn search_hit_page(hit: &PageHit, label: &str) -> Option<SearchHitPage> {
+    Some(SearchHitPage {
+        page: hit.page,
+        label: hit.label.clone(),
+        locator: page_locator(label, PageNo::new(hit.page)?),
+        score: rounded_share(hit.score),
+        rectangles: Vec::new(),
+    })
+}
+
+// How answers and tree search search: with a query whose names are resolved.
+#[async_trait]
+impl SearchService for Archive {
+    async fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
+        let query = self.restricted_query(query.clone());
+        self.indexed()?.search(&self.catalog, &query).await
     }
 }
 

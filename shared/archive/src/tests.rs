@@ -352,20 +352,20 @@ async fn indexed_archive() -> (tempfile::TempDir, Archive) {
     (cache, archive.with_cache(collection_cache))
 }
 
-async fn search(archive: &Archive, text: &str) -> crate::SearchResponse {
-    let question = SearchRequest {
-        text: text.into(),
-        limit: 5,
+async fn search(archive: &Archive, query: &str) -> crate::SearchResponse {
+    let request = SearchRequest {
+        query: query.into(),
+        limit: Some(5),
         rectangles: true,
         explain: true,
         ..SearchRequest::default()
     };
-    archive.search(archive, &question).await.unwrap().0
+    archive.search(&request).await.unwrap()
 }
 
 #[tokio::test]
 async fn search_finds_sections_by_title_body_and_script() {
-    let (_cache, reader) = indexed_archive().await;
+    let (_cache, archive) = indexed_archive().await;
     for strategy in stemma_retrieval::RankingStrategy::ALL {
         for (query, scope, locator) in [
             ("risk factors 2022", "/", "ACME_2022#0003"),
@@ -374,41 +374,74 @@ async fn search_finds_sections_by_title_body_and_script() {
             ("liquidity at year end", "/10-K", "ACME_2022#0005"),
             ("收入", "/", "manual#0000"),
         ] {
-            let text = query.to_owned();
-            let scopes = vec![scope.to_owned()];
-            let question = SearchRequest {
-                text,
-                scopes,
-                limit: 5,
-                strategy,
+            let request = SearchRequest {
+                query: query.into(),
+                scopes: vec![scope.into()],
+                limit: Some(5),
+                strategy: Some(strategy.as_str().into()),
                 ..SearchRequest::default()
             };
-            let (view, _) = reader.search(&reader, &question).await.unwrap();
+            let response = archive.search(&request).await.unwrap();
             assert_eq!(
-                view.hits[0].locator, locator,
-                "{query}, {strategy:?}: {view:#?}"
+                response.hits[0].locator, locator,
+                "{query}, {strategy:?}: {response:#?}"
             );
         }
     }
-    let only = |text: &str| SearchRequest {
-        text: text.into(),
+    let in_item = |query: &str| SearchRequest {
+        query: query.into(),
         item: Some("1".into()),
-        limit: 5,
         ..SearchRequest::default()
     };
-    assert!(
-        reader
-            .search(&reader, &only("hedging"))
-            .await
-            .unwrap()
-            .0
-            .hits
-            .is_empty()
-    );
-    assert_eq!(
-        reader.search(&reader, &only("?!")).await.unwrap_err().code,
-        "search.no_words"
-    );
+    let response = archive.search(&in_item("hedging")).await.unwrap();
+    assert!(response.hits.is_empty());
+    let error = archive.search(&in_item("?!")).await.unwrap_err();
+    assert_eq!(error.code, "search.no_words");
+}
+
+#[tokio::test]
+async fn cursors_page_through_all_hits() {
+    let (_cache, archive) = indexed_archive().await;
+    let all = search(&archive, "currency hedging business").await;
+    let mut request = SearchRequest {
+        query: "currency hedging business".into(),
+        limit: Some(2),
+        ..SearchRequest::default()
+    };
+    let mut paged: Vec<(usize, String)> = Vec::new();
+    while paged.len() < all.hits.len() {
+        let page = archive.search(&request).await.unwrap();
+        paged.extend(page.hits.into_iter().map(|hit| (hit.rank, hit.locator)));
+        request.cursor = page.next_cursor;
+        if request.cursor.is_none() {
+            break;
+        }
+    }
+    let expected: Vec<(usize, String)> = all
+        .hits
+        .into_iter()
+        .map(|hit| (hit.rank, hit.locator))
+        .collect();
+    assert_eq!(paged[..expected.len()], expected);
+    request.cursor = Some("00".into());
+    let error = archive.search(&request).await.unwrap_err();
+    assert_eq!(error.code, "cursor.invalid");
+}
+
+#[tokio::test]
+async fn invalid_fields_are_named() {
+    let (_cache, archive) = indexed_archive().await;
+    for (request, pointer) in [
+        (r#"{"query": "capex", "limit": 0}"#, "/limit"),
+        (r#"{"query": "capex", "strategy": "guess"}"#, "/strategy"),
+        (r#"{"query": "capex", "budget_calls": 1}"#, "/budget_calls"),
+    ] {
+        let request: SearchRequest = serde_json::from_str(request).unwrap();
+        let error = archive.search(&request).await.unwrap_err();
+        assert_eq!(error.code, "request.invalid");
+        assert_eq!(error.pointer(), Some(pointer));
+    }
+    assert!(serde_json::from_str::<SearchRequest>(r#"{"query": "capex", "skip": 1}"#).is_err());
 }
 
 #[tokio::test]
@@ -430,9 +463,9 @@ async fn hits_say_where_and_why() {
         "Hedging reduces but does not remove currency risk."
     );
     assert!(
-        hit.excerpt.marks.contains(&(0, 7)),
+        hit.excerpt.highlights.contains(&(0, 7)),
         "{:?}",
-        hit.excerpt.marks
+        hit.excerpt.highlights
     );
     let sum: f32 = hit.parts.values().sum();
     assert!(

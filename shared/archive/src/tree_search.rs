@@ -1,49 +1,37 @@
-//! Search that asks a model: what was done and why, for people and programs.
+//! Search with a model: which steps led to the hits, and what they cost.
 
 use serde::Serialize;
 use stemma_answers::tree_search::result::{
     Analysis, AppliedKnowledge, SectionRelation, TraceSection,
 };
 use stemma_answers::tree_search::{
-    Note, QuestionBudget, SessionUsage, TreeSearchResult, TreeSearchSources, TreeSearchStrategy,
-    TreeSearchTrace,
+    Note, QuestionBudget, SessionUsage, TreeSearchSources, TreeSearchStrategy, TreeSearchTrace,
 };
 use stemma_catalog::locator::section_locator;
 use stemma_document::DocId;
-use stemma_retrieval::{Query, search};
+use stemma_retrieval::{Query, SearchResults};
 use utoipa::ToSchema;
 
 use crate::documents::rounded_share;
-use crate::{ApiError, Archive};
+use crate::{ApiError, Archive, SearchRequest};
 
-/// How a question is to be answered with a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TreeSearchOptions {
-    /// By which strategy.
-    pub strategy: TreeSearchStrategy,
-    /// Calls at most, where another number than configured.
-    pub calls: Option<u32>,
-    /// Tokens at most, where another number than configured.
-    pub tokens: Option<u64>,
-}
-
-/// How sections were come to with a model, or why without.
+/// How a model chose the sections of a search, or why none was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TreeSearchReport {
-    /// The strategy that was asked for.
+    /// The requested strategy.
     pub strategy: &'static str,
-    /// The model; `None` where none was asked.
+    /// `null` if no model was asked.
     pub model: Option<String>,
-    /// How sure the answer is, 0–1.
+    /// Confidence that the sections answer the query, 0–1.
     pub confidence: f64,
-    /// Where less was done than asked, or other than asked: to be told.
+    /// Where the search did less than was requested, or something else. Meant for the reader.
     #[schema(value_type = Vec<Object>)]
     pub notes: Vec<Note>,
-    /// What it cost.
+    /// Calls, tokens and cost.
     #[schema(value_type = Object)]
     #[serde(rename = "spent")]
     pub usage: SessionUsage,
-    /// What the question was understood as.
+    /// The analysis of the question.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub analysis: Option<Analysis>,
@@ -55,102 +43,94 @@ pub struct TreeSearchReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     pub relations: Vec<SectionRelation>,
-    /// What was done, in order; where an explanation is asked for.
+    /// All steps, in order; only with `explain`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<TreeSearchStep>,
-    /// Every section that was looked at; where an explanation is asked for.
+    /// Every scored section; only with `explain`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "looked_at")]
     pub visited: Vec<VisitedSection>,
-    /// Sections the model named that are none.
+    /// Number of section ids in replies that no listed section has.
     pub unknown_ids: u32,
 }
 
-/// Something that was done.
+/// A step of a search with a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct TreeSearchStep {
-    /// The document, to paste back; `None` for what concerns several.
+    /// Locator of the document; `null` for a step over several.
     pub document: Option<String>,
     /// `analysis`, `routing`, a strategy, `references`.
     pub what: &'static str,
     /// Why.
     pub why: String,
-    /// What the model said that it thinks, call by call.
+    /// The model's own words, call by call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thinking: Vec<String>,
 }
 
-/// A section that was looked at.
+/// A section that was scored.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct VisitedSection {
-    /// To paste back.
+    /// Locator of the section.
     pub locator: String,
-    /// Titles from the top down to it.
+    /// Titles from the root to the section.
     pub path: Vec<String>,
     /// The model's score, 0–1.
     pub score: f64,
     /// The score of the search without a model, 0–1.
     pub lexical: f64,
-    /// Why, as the model says.
+    /// The model's reason.
     pub reason: String,
-    /// How often it was valued.
+    /// How often it was scored.
     pub visits: u32,
     /// Whether it is among the hits.
     pub chosen: bool,
 }
 
 impl Archive {
-    /// Sections by a strategy that asks a model. Without a model `auto-with-model` searches without one, and says so.
+    // Sections by a strategy that asks a model. Without a model, `auto-with-model` searches the index and says so.
     pub(crate) async fn tree_search(
         &self,
-        finder: &dyn search::SearchService,
+        request: &SearchRequest,
         query: &Query,
-        how: TreeSearchOptions,
-    ) -> Result<TreeSearchResult, ApiError> {
-        let Some(reasoner) = self.reasoner() else {
-            if how.strategy != TreeSearchStrategy::Auto {
-                return Err(no_model(how.strategy));
+        strategy: TreeSearchStrategy,
+    ) -> Result<(SearchResults, TreeSearchReport), ApiError> {
+        let Some(searcher) = self.tree_searcher() else {
+            if strategy != TreeSearchStrategy::Auto {
+                return Err(no_model(strategy));
             }
-            let response = finder.search(query).await?;
+            let results = self.indexed()?.search(&self.catalog, query).await?;
             let note = Note::new(
                 "model.none",
                 "no model is configured: the sections are those of a search without one",
             );
-            return Ok(TreeSearchResult {
-                results: response,
-                trace: TreeSearchTrace {
-                    notes: vec![note],
-                    ..TreeSearchTrace::default()
-                },
-            });
+            let trace = TreeSearchTrace {
+                notes: vec![note],
+                ..TreeSearchTrace::default()
+            };
+            return Ok((results, self.tree_search_report(&trace, request.explain)));
         };
-        let asker = reasoner.client();
-        let usual = reasoner.settings().budget;
-        let calls = how.calls.unwrap_or(usual.calls);
-        let tokens = how.tokens.unwrap_or(usual.tokens);
+        let client = searcher.client();
+        let usual = searcher.settings().budget;
         let budget = QuestionBudget {
-            calls,
-            tokens,
+            calls: request.budget_calls.unwrap_or(usual.calls),
+            tokens: request.budget_tokens.unwrap_or(usual.tokens),
             ..usual
         };
-        let consultation = asker.start_session(asker.new_run_id("s"), budget);
+        let session = client.start_session(client.new_run_id("s"), budget);
         let sources = TreeSearchSources {
-            search: finder,
+            search: self,
             store: self,
             catalog: self.catalog(),
         };
-        Ok(reasoner
-            .search(sources, query, how.strategy, &consultation)
-            .await?)
+        let found = searcher.search(sources, query, strategy, &session).await?;
+        let report = self.tree_search_report(&found.trace, request.explain);
+        Ok((found.results, report))
     }
 
-    /// What is told of it: all steps where an explanation is asked for.
-    pub(crate) fn tree_search_report(
-        &self,
-        reasoning: &TreeSearchTrace,
-        explain: bool,
-    ) -> TreeSearchReport {
-        let steps = reasoning
+    // The trace with locators; steps and sections only with `explain`.
+    fn tree_search_report(&self, trace: &TreeSearchTrace, explain: bool) -> TreeSearchReport {
+        let steps = trace
             .steps
             .iter()
             .filter(|_| explain)
@@ -160,23 +140,23 @@ impl Archive {
                 why: step.why.clone(),
                 thinking: step.thinking.clone(),
             });
-        let looked_at = reasoning
+        let visited = trace
             .visited
             .iter()
             .filter(|_| explain)
-            .map(|visited| self.visited_section(visited));
+            .map(|section| self.visited_section(section));
         TreeSearchReport {
-            strategy: reasoning.strategy.as_str(),
-            model: reasoning.model.clone(),
-            confidence: rounded_share(reasoning.confidence),
-            notes: reasoning.notes.clone(),
-            usage: reasoning.usage,
-            analysis: reasoning.analysis.clone(),
-            knowledge: reasoning.knowledge.clone(),
-            relations: reasoning.relations.clone(),
+            strategy: trace.strategy.as_str(),
+            model: trace.model.clone(),
+            confidence: rounded_share(trace.confidence),
+            notes: trace.notes.clone(),
+            usage: trace.usage,
+            analysis: trace.analysis.clone(),
+            knowledge: trace.knowledge.clone(),
+            relations: trace.relations.clone(),
             steps: steps.collect(),
-            visited: looked_at.collect(),
-            unknown_ids: reasoning.unknown_ids,
+            visited: visited.collect(),
+            unknown_ids: trace.unknown_ids,
         }
     }
 

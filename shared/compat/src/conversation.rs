@@ -13,7 +13,7 @@ use stemma_answers::{
     Answer, AnswerError, AnswerEvent, AnswerOutcome, Answerer, AskRequest, Citation, Claim,
     ConversationTurn, Degradation, MAX_EARLIER,
 };
-use stemma_archive::Archive;
+use stemma_archive::{AnswerRequest, Archive};
 use stemma_engine::Env;
 use stemma_gateway::admission::ConcurrencyPermit;
 use stemma_gateway::problem::{Problem, answer_problem};
@@ -76,23 +76,12 @@ impl Conversation {
     ) -> Result<Self, Problem> {
         let (text, earlier) = split_turns(messages)?;
         let answerer = site.answerer(archive)?;
-        let searched = stemma_archive::SearchRequest {
-            text: text.clone(),
+        let question = archive.ask_request(&AnswerRequest {
+            question: text,
             scopes,
-            ..stemma_archive::SearchRequest::default()
-        };
-        let query = archive.build_query(&searched)?;
-        let within = query.within;
-        let filter = query.filter;
-        let item = query.item;
-        let question = AskRequest {
-            text,
-            within,
-            filter,
-            item,
             earlier,
-            ..AskRequest::default()
-        };
+            ..AnswerRequest::default()
+        })?;
         answerer.check(&question).map_err(answer_problem)?;
         Ok(Self {
             permit: place,

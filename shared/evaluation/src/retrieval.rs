@@ -8,7 +8,6 @@ use stemma_archive::{
     ApiError, Archive, SearchRequest, SearchResponse, document_part, is_store_error,
 };
 use stemma_document::Extent;
-use stemma_retrieval::SearchService;
 
 use crate::SkippedEntry;
 use crate::match_documents::DocumentMatcher;
@@ -97,7 +96,6 @@ pub fn ranked_pages(response: &SearchResponse) -> Vec<(String, u32)> {
 /// [`ApiError`] if the store cannot be read. A question that cannot be searched is skipped.
 pub async fn eval_retrieval(
     archive: &Archive,
-    searcher: &dyn SearchService,
     questions: &[GoldQuestion],
     template: &SearchRequest,
     everywhere: bool,
@@ -121,14 +119,14 @@ pub async fn eval_retrieval(
         };
         let within = document.filter(|_| !everywhere);
         let request = SearchRequest {
-            text: question.question.clone(),
+            query: question.question.clone(),
             scopes: within.iter().cloned().collect(),
-            limit: MAX_SECTIONS,
+            limit: Some(MAX_SECTIONS),
             ..template.clone()
         };
         let began = Instant::now();
-        let response = match archive.search(searcher, &request).await {
-            Ok((response, _)) => response,
+        let response = match archive.search(&request).await {
+            Ok(response) => response,
             Err(error) if is_store_error(error.code) => return Err(error),
             Err(error) => {
                 skipped.push(SkippedEntry::new(&question.id, error.message));

@@ -5,13 +5,9 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::header;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
-use stemma_archive::{ApiError, Filter};
 
 use crate::parameters::Parameters;
 use crate::problem::Problem;
-
-/// The most hits or documents that one reply lists.
-pub const MAX_LIMIT: usize = 500;
 
 /// Parses a JSON body. Query parameters are refused.
 pub fn parse_body<T: DeserializeOwned>(
@@ -47,25 +43,5 @@ pub fn parse_body<T: DeserializeOwned>(
     serde_json::from_slice(&body).map_err(|error| {
         let status = if error.is_data() { 422 } else { 400 };
         Problem::parameter(status, "", error.to_string())
-    })
-}
-
-pub fn checked_limit(limit: Option<usize>) -> Result<usize, Problem> {
-    match limit.unwrap_or(10) {
-        limit @ 1..=MAX_LIMIT => Ok(limit),
-        _ => Err(Problem::parameter(
-            422,
-            "/limit",
-            format!("limit is from 1 to {MAX_LIMIT}"),
-        )),
-    }
-}
-
-pub fn parse_filter(filter: Option<serde_json::Value>) -> Result<Filter, ApiError> {
-    use serde_json::Value;
-    Ok(match filter {
-        None | Some(Value::Null) => Filter::default(),
-        Some(Value::String(text)) => Filter::parse(&text)?,
-        Some(value) => Filter::from_json(&value)?,
     })
 }

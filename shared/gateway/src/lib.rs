@@ -11,7 +11,6 @@ pub mod access_control;
 pub mod admission;
 pub mod auth;
 pub mod body;
-pub mod cursor;
 pub mod extract;
 pub mod host_guard;
 pub mod multipart;

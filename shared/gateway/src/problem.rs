@@ -186,12 +186,18 @@ impl From<ApiError> for Problem {
             _ if refusal.is_not_found() => 404,
             _ => 422,
         };
+        let wrong = refusal.pointer().map(|pointer| FieldError {
+            pointer: pointer.into(),
+            detail: refusal.message.clone(),
+        });
+        let errors = wrong.into_iter().collect();
         let (detail, cause) = match status {
             500.. => ("the store cannot be read".to_owned(), Some(refusal.message)),
             _ => (refusal.message, None),
         };
         let mut problem = Self::new(status, refusal.code, detail);
         problem.0.cause = cause;
+        problem.0.errors = errors;
         (problem.0.next, problem.0.candidates) = (refusal.next, refusal.candidates);
         problem
     }

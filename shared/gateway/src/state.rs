@@ -8,7 +8,6 @@ use stemma_archive::collections::Collections;
 use stemma_archive::{AnswererFactory, Archive};
 use stemma_document::Collection;
 use stemma_engine::Env;
-use stemma_retrieval::SearchService;
 use stemma_retrieval::embedding::SemanticRouter;
 
 use crate::auth::CollectionScope;
@@ -85,9 +84,5 @@ impl AppState {
             .iter()
             .filter(|collection| reach.allows(collection))
             .collect()
-    }
-
-    pub fn searcher<'a>(&self, archive: &'a Archive) -> &'a dyn SearchService {
-        archive
     }
 }

@@ -7,16 +7,13 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
-use stemma_answers::{
-    AnswerLimits, AnswerMode, CitationPolicy, ConversationTurn, MAX_EARLIER, RetrievalStrategy,
-};
-use stemma_archive::SearchRequest;
+use serde::Serialize;
+use stemma_archive::AnswerRequest;
 use stemma_gateway::AppState;
 use stemma_gateway::accept::{Accept, EVENTS, JSON};
 use stemma_gateway::admission::RequestPermit;
 use stemma_gateway::auth::CollectionScope;
-use stemma_gateway::body::{parse_body, parse_filter};
+use stemma_gateway::body::parse_body;
 use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json};
 use stemma_gateway::problem::{Problem, answer_problem};
 use stemma_gateway::sse::{sse_response, stored_response, stream_answer, stream_in_progress};
@@ -25,52 +22,6 @@ use utoipa::ToSchema;
 // After this the reply is 202 with the answer id.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 const RETRY_AFTER_SECONDS: &str = "2";
-
-/// What `POST /v1/answers` takes.
-#[derive(Debug, Deserialize, ToSchema)]
-#[schema(example = json!({ "question": "What was revenue?", "where": "fiscal_year>=2015" }))]
-#[serde(deny_unknown_fields)]
-pub(crate) struct AnswerRequest {
-    question: String,
-    /// Defaults to the server's first collection.
-    collection: Option<String>,
-    /// Documents, one Item (`3M_2022_10K#item-7A`), folders or axis paths. Defaults to all documents. The answer never uses others.
-    #[serde(default)]
-    scopes: Vec<String>,
-    /// Conditions on documents: text (`form=10-K and fiscal_year>=2020`), or an object (`{"form": "10-K"}`).
-    #[serde(rename = "where")]
-    #[schema(schema_with = crate::openapi::conditions)]
-    filter: Option<serde_json::Value>,
-    /// Limits the answer to an Item: 1A, II.1A.
-    item: Option<String>,
-    /// Previous turns, oldest first: `{question, answer}`.
-    #[serde(default)]
-    #[schema(value_type = Vec<Object>)]
-    earlier: Vec<ConversationTurn>,
-    /// Retrieval strategy: `auto`, `ranked`, `lexical`; with a model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
-    strategy: Option<String>,
-    /// `search` retrieves sections, then answers; `agent` lets the model call tools.
-    #[schema(pattern = "^(search|agent)$")]
-    mode: Option<String>,
-    /// `verified` omits citations whose quote is not on the cited page.
-    #[schema(pattern = "^(all|verified)$")]
-    citations: Option<String>,
-    #[schema(schema_with = crate::openapi::limits)]
-    limits: Option<NamedLimits>,
-}
-
-// serde would also read a struct from an array; limits must be an object.
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "serde_json::Map<String, serde_json::Value>")]
-struct NamedLimits(AnswerLimits);
-
-impl TryFrom<serde_json::Map<String, serde_json::Value>> for NamedLimits {
-    type Error = serde_json::Error;
-
-    fn try_from(map: serde_json::Map<String, serde_json::Value>) -> Result<Self, Self::Error> {
-        serde_json::from_value(map.into()).map(Self)
-    }
-}
 
 /// An answer in progress.
 #[derive(Serialize, ToSchema)]
@@ -105,7 +56,7 @@ pub(crate) async fn ask(
         request.collection.as_deref(),
     )?;
     let answerer = site.answerer(&archive)?;
-    let question = question(request, &archive)?;
+    let question = archive.ask_request(&request)?;
     answerer.check(&question).map_err(answer_problem)?;
     let id = answerer.answer_id(&question);
     if wants_events(&parts) {
@@ -159,63 +110,6 @@ pub(crate) async fn stored(
                 .into(),
         ),
     }
-}
-
-fn question(
-    request: AnswerRequest,
-    archive: &stemma_archive::Archive,
-) -> Result<stemma_answers::AskRequest, stemma_gateway::extract::HandlerError> {
-    let AnswerRequest {
-        question,
-        scopes,
-        filter,
-        item,
-        mut earlier,
-        strategy,
-        mode,
-        citations,
-        limits,
-        ..
-    } = request;
-    let searched = SearchRequest {
-        text: question,
-        scopes,
-        filter: parse_filter(filter)?,
-        item,
-        ..SearchRequest::default()
-    };
-    let ask_request = archive.ask_request(&searched)?;
-    let wrong = |pointer: &str, words: &str| {
-        Problem::parameter(
-            422,
-            pointer,
-            format!("`{}` is one of {words}", &pointer[1..]),
-        )
-    };
-    let strategy = match strategy.as_deref() {
-        None => RetrievalStrategy::default(),
-        Some(name) => RetrievalStrategy::from_name(name)
-            .ok_or_else(|| wrong("/strategy", &RetrievalStrategy::names().join(", ")))?,
-    };
-    let mode = match mode.as_deref() {
-        None => AnswerMode::default(),
-        Some(name) => AnswerMode::from_name(name).ok_or_else(|| wrong("/mode", "search, agent"))?,
-    };
-    let citations = match citations.as_deref() {
-        None | Some("all") => CitationPolicy::All,
-        Some("verified") => CitationPolicy::Verified,
-        Some(_) => return Err(wrong("/citations", "all, verified").into()),
-    };
-    earlier.drain(..earlier.len().saturating_sub(MAX_EARLIER));
-    let limits = limits.map(|limits| limits.0).unwrap_or_default();
-    Ok(stemma_answers::AskRequest {
-        earlier,
-        strategy,
-        mode,
-        citations,
-        limits,
-        ..ask_request
-    })
 }
 
 fn running(id: &str) -> Response {

@@ -2,8 +2,7 @@
 
 use axum::extract::Request;
 use serde::Serialize;
-use stemma_archive::{FileListing, FilesOptions};
-use stemma_gateway::cursor;
+use stemma_archive::{FileListing, FilesOptions, cursor};
 use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json};
 use stemma_gateway::problem::Problem;
 use utoipa::ToSchema;

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_archive::{ApiError, DocumentInfo};
+use stemma_archive::{ApiError, DocumentInfo, cursor};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::facets::{FacetField, normalize_value, value_path};
 use stemma_catalog::filter::Filter;
 use stemma_document::DocId;
-use stemma_gateway::cursor;
 use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json};
 use stemma_gateway::problem::Problem;
 use utoipa::ToSchema;

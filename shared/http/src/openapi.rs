@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use serde_json::json;
-use stemma_answers::AnswerLimits;
 use stemma_archive::TreeResponse;
 use stemma_gateway::problem::is_openai_path;
 use stemma_gateway::schema::{CitationObject, FrameObject, schema_from_json};
@@ -172,40 +171,6 @@ impl ToSchema for AnswerObject {
     fn name() -> Cow<'static, str> {
         "Answer".into()
     }
-}
-
-/// Schema of the answer limits and their defaults.
-pub(crate) fn limits() -> RefOr<Schema> {
-    let number = |least: u32, most: u64, without: u32, about: &str| json!({ "type": "integer", "minimum": least, "maximum": most, "default": without, "description": about });
-    // The built-in defaults; operators can configure others.
-    let most = AnswerLimits::MAX;
-    schema_from_json(&json!({
-        "type": ["object", "null"],
-        "additionalProperties": false,
-        "properties": {
-            "calls": number(0, u64::from(most.calls), 16, "calls of the model"),
-            "tokens": number(0, u64::from(most.tokens), 200_000, "tokens of prompts and replies"),
-            "nanodollars": {
-                "type": "integer", "minimum": 0, "default": 0,
-                "description": "billionths of a dollar, where prices are known; 0: no limit but the others"
-            },
-            "context_tokens": number(500, u64::from(most.context_tokens), 12_000, "tokens of document text in one prompt"),
-            "sections": number(1, most.sections as u64, 8, "sections that are read"),
-            "turns": number(0, u64::from(most.turns), 8, "calls of tools, where mode is agent"),
-        }
-    }))
-}
-
-/// Schema of a filter, as text or object.
-pub(crate) fn conditions() -> Schema {
-    let of = |kind: Type| ObjectBuilder::new().schema_type(SchemaType::new(kind));
-    Schema::OneOf(
-        OneOfBuilder::new()
-            .item(of(Type::String))
-            .item(of(Type::Object))
-            .item(of(Type::Null))
-            .build(),
-    )
 }
 
 /// OpenAPI of the REST routes, without the common parts.

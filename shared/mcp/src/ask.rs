@@ -6,7 +6,7 @@ use std::time::Duration;
 use rmcp::model::{Resource, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use stemma_answers::{AnswerError, AnswerOutcome, Answerer, QuoteMatch};
-use stemma_archive::SearchRequest;
+use stemma_archive::AnswerRequest;
 use stemma_archive::pageindex_fields::is_root;
 
 use crate::arguments::Arguments;
@@ -72,10 +72,10 @@ async fn start_answer(
 ) -> Result<ToolResult, ToolError> {
     let began_ms = call.env.now_ms();
     let place = call.acquire_model_permit().await?;
-    let question = SearchRequest {
-        text,
+    let question = AnswerRequest {
+        question: text,
         scopes: scope.into_iter().collect(),
-        ..SearchRequest::default()
+        ..AnswerRequest::default()
     };
     let question = call.archive.ask_request(&question)?;
     let id = answerer.answer_id(&question);

@@ -83,7 +83,9 @@ pub(crate) async fn call(
             left,
             right,
             item,
-            sentences: SENTENCES,
+            sentences: Some(SENTENCES),
+            all_pairs: true,
+            ..CompareRequest::default()
         })
         .await?;
     Ok(answer(call, &view, &page, unchanged))

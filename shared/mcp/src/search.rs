@@ -136,7 +136,7 @@ fn answer(call: &ToolContext<'_>, response: &SearchResults, page: &PageRequest) 
         (results.len() < response.hits.len() || response.next_skip.is_some()).then_some(next);
     let (total, more) = match response.total {
         TotalHits::Exact(total) => (total, ""),
-        TotalHits::AtLeast(total) => (total, " at least"),
+        TotalHits::AtLeast { at_least: total } => (total, " at least"),
     };
     let chips: Vec<String> = response
         .applied_filters

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::{DocId, SectionId};
 use stemma_engine::{PortError, RunId};
+use utoipa::ToSchema;
 
 use crate::usage::CallUsage;
 use stemma_catalog::filter::Filter;
@@ -46,8 +47,6 @@ pub struct Query {
     /// Number of hits to skip, for paging; at most [`MAX_SKIP`].
     pub skip: usize,
     pub strategy: RankingStrategy,
-    /// Whether to return highlight rectangles of pages. This reads the document's text.
-    pub rectangles: bool,
     /// Whether to return the parts of each score.
     pub explain: bool,
     /// Features of [`RankingStrategy::Ranked`] to disable, to measure their effect.
@@ -71,7 +70,6 @@ impl Default for Query {
             limit: 10,
             skip: 0,
             strategy: RankingStrategy::Auto,
-            rectangles: false,
             explain: false,
             disabled_features: Vec::new(),
             free_only: false,
@@ -241,12 +239,15 @@ pub struct SearchResults {
     pub usage: CallUsage,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+/// The number of hits: `12`, or `{"at_least": 500}` where counting stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
 pub enum TotalHits {
     Exact(usize),
     /// The candidate limit was reached; there may be more.
-    AtLeast(usize),
+    AtLeast {
+        at_least: usize,
+    },
 }
 
 impl Default for TotalHits {
@@ -255,7 +256,8 @@ impl Default for TotalHits {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+/// What was searched.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct SearchStats {
     /// Documents in scope that match the filter.
     pub documents_in_scope: usize,
@@ -270,7 +272,7 @@ pub struct SearchStats {
 }
 
 /// A condition found in the query: `company: 3M COMPANY`, `fiscal_year: 2022`, `item: 1A`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AppliedFilter {
     pub facet: String,
     pub value: String,
@@ -316,13 +318,10 @@ pub struct PageHit {
     pub label: Option<String>,
     /// Larger is better; only comparable within one result.
     pub score: f32,
-    /// Highlight rectangles, if requested.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rectangles: Vec<PageRect>,
 }
 
 /// A rectangle on a page, in fractions of its width and height (0–1), origin at the top left.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 pub struct PageRect {
     pub x: f32,
     pub y: f32,
@@ -331,7 +330,7 @@ pub struct PageRect {
 }
 
 /// An excerpt of a section around the matched terms.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct Snippet {
     /// At most 240 characters of one to three lines, with white space collapsed.
     pub text: String,

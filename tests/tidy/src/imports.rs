@@ -62,7 +62,6 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-archive",
             "stemma-catalog",
             "stemma-document",
-            "stemma-retrieval",
         ],
     ),
     (

@@ -1,9 +1,9 @@
 //! `stemma browse`: ranks documents by a question.
 
-use stemma_archive::{BrowseHit, BrowseResponse, SearchRequest};
+use stemma_archive::{BrowseHit, BrowseRequest, BrowseResponse, MAX_LIMIT};
 
 use crate::commands::format::{highlight, identity, page_or_line_range};
-use crate::commands::open::{filter, open_indexed};
+use crate::commands::open::open_indexed;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
@@ -40,20 +40,22 @@ pub struct BrowseArgs {
 pub async fn run(args: BrowseArgs, context: &Context) -> Result<Exit, CommandError> {
     let BrowseArgs {
         scope,
-        query: text,
+        query,
         conditions,
         recursive,
         limit,
     } = args;
     let reader = open_indexed(context).await?;
     let output = &context.output;
-    let question = SearchRequest {
-        text,
-        filter: filter(conditions.as_deref())?,
-        limit,
-        ..SearchRequest::default()
+    let request = BrowseRequest {
+        query,
+        scope,
+        filter: conditions.map(Into::into),
+        recursive,
+        limit: Some(limit.clamp(1, MAX_LIMIT)),
+        ..BrowseRequest::default()
     };
-    let view = reader.browse(&reader, &scope, &question, recursive).await?;
+    let view = reader.browse(&request).await?;
     output.print(&view, &view.documents, || {
         view.documents.iter().for_each(|hit| show(hit, output))
     });
@@ -81,7 +83,7 @@ fn show(hit: &BrowseHit, output: &Output) {
     if !best.excerpt.text.is_empty() {
         output.line(&format!(
             "   “{}”",
-            highlight(output, &best.excerpt.text, &best.excerpt.marks)
+            highlight(output, &best.excerpt.text, &best.excerpt.highlights)
         ));
     }
 }

@@ -71,7 +71,9 @@ pub async fn run(args: DiffArgs, context: &Context) -> Result<Exit, CommandError
             left,
             right,
             item: args.item,
-            sentences,
+            sentences: Some(sentences),
+            all_pairs: true,
+            ..CompareRequest::default()
         })
         .await?;
     output.print(&view, &view.pairs, || show(&view, args.all, output));

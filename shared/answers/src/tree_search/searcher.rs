@@ -93,7 +93,6 @@ impl TreeSearcher {
         let plain = Query {
             strategy: search::RankingStrategy::Ranked,
             skip: 0,
-            rectangles: false,
             ..query.clone()
         };
         let metered = MeteredSearch {

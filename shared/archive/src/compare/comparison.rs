@@ -1,30 +1,34 @@
-//! What is shown of two documents side by side.
+//! The result of a comparison.
 
 use serde::Serialize;
-use stemma_diff::{Churn, DiffStatus, Pair};
+use stemma_diff::{Churn, DiffStatus, Pair, QuotedSentence};
 use utoipa::ToSchema;
 
 use crate::documents::rounded_share;
-use crate::{DocumentInfo, SectionInfo};
+use crate::{ApiError, CompareRequest, DocumentInfo, SectionInfo, cursor};
 
-/// Two documents side by side.
+/// Two documents with their sections aligned.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Comparison {
-    /// The document before.
+    /// The earlier document.
     pub left: ComparedSide,
-    /// The document after.
+    /// The later document.
     pub right: ComparedSide,
-    /// How many sections of each outcome there are.
+    /// Number of sections by outcome.
     pub counts: OutcomeCounts,
-    /// How much of all words changed.
+    /// Changes of the whole text.
     pub changed: TextChurn,
-    /// How much of each Item changed, all below it included.
+    /// Changes by Item, with all subsections.
     pub items: Vec<ItemTextChurn>,
-    /// What could not be compared, in sentences.
+    /// What could not be compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Every section of both once, in the order of the right.
+    /// Sections with their partners, in the order of the right; every section of both occurs once.
     pub pairs: Vec<SectionPair>,
+    /// Number of pairs with the requested outcomes.
+    pub total: usize,
+    /// Cursor of the next page; `null` on the last.
+    pub next_cursor: Option<String>,
 }
 
 /// One side of a comparison.
@@ -32,55 +36,54 @@ pub struct Comparison {
 pub struct ComparedSide {
     /// The document.
     pub document: DocumentInfo,
-    /// What of it was compared, to paste back.
+    /// Locator of the compared part.
     pub locator: String,
     /// Whether its text is in the store.
     pub has_text: bool,
 }
 
-/// How many sections of each outcome there are. A section that moved or was renamed has an outcome besides.
+/// Number of sections by outcome. A section that moved or was renamed also has an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct OutcomeCounts {
-    /// Word by word the same.
+    /// With the same words.
     pub unchanged: usize,
-    /// With other words.
+    /// With changed words.
     pub modified: usize,
-    /// Only in the document after.
+    /// Only in the later document.
     pub added: usize,
-    /// Only in the document before.
+    /// Only in the earlier document.
     pub removed: usize,
-    /// In both, the text of one is not known.
+    /// In both; the text of one is not stored.
     pub unknown: usize,
-    /// With another title.
+    /// With a changed title.
     pub renamed: usize,
-    /// At another place.
+    /// At a different position.
     pub moved: usize,
 }
 
 /// How much of a text changed.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, ToSchema)]
 pub struct TextChurn {
-    /// Words before.
+    /// Words of the earlier text.
     pub left_words: u64,
-    /// Words after.
+    /// Words of the later text.
     pub right_words: u64,
-    /// Share of the words of both that only one has, 0 to 1; `null` where a text is not known.
+    /// Share of the words of both that only one has, 0 to 1; `null` if a text is not stored.
     pub changed: Option<f64>,
 }
 
 /// How much of an Item changed.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ItemTextChurn {
-    /// Its section before; `null` where it was added.
+    /// Its earlier section; `null` if it was added.
     pub left: Option<PairedSection>,
-    /// Its section after; `null` where it was removed.
+    /// Its later section; `null` if it was removed.
     pub right: Option<PairedSection>,
-    /// How much changed.
     #[serde(flatten)]
     pub churn: TextChurn,
 }
 
-/// A section with its partner, or without one.
+/// A section and its partner in the other document, if it has one.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SectionPair {
     /// `unchanged`, `modified`, `added`, `removed`, `unknown`: of its own text, up to its first sub-section.
@@ -88,29 +91,26 @@ pub struct SectionPair {
     pub outcome: DiffStatus,
     /// Whether its title has other words; numbers and dates do not count.
     pub renamed: bool,
-    /// Whether it stands below another section, or in another order.
+    /// Whether its parent or its order changed.
     pub moved: bool,
     /// Share of words of its own text that both have, 0 to 1.
     pub similarity: Option<f64>,
-    /// The section before.
+    /// The earlier section.
     pub left: Option<PairedSection>,
-    /// The section after.
+    /// The later section.
     pub right: Option<PairedSection>,
-    /// Where most of its text stands on the other side, where it has no partner: locator of a section.
+    /// Without a partner: locator of the section of the other document with most of its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands_in: Option<String>,
-    /// Sentences that were removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<ChangedSentence>,
-    /// Sentences that were added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<ChangedSentence>,
-    /// Sentences that were reworded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reworded: Vec<RewordedSentence>,
 }
 
-/// A section of one side.
+/// A section of one document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct PairedSection {
     /// Its level, 1 for top sections.
@@ -123,7 +123,7 @@ pub struct PairedSection {
     pub section: SectionInfo,
 }
 
-/// A sentence as it stands in its document.
+/// A quoted sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChangedSentence {
     /// The sentence, at most 400 characters.
@@ -135,13 +135,38 @@ pub struct ChangedSentence {
     pub line: u32,
 }
 
-/// A sentence before and after.
+/// A sentence in both versions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RewordedSentence {
-    /// Before.
     pub left: ChangedSentence,
-    /// After.
     pub right: ChangedSentence,
+}
+
+impl Comparison {
+    // Keeps one page of the pairs. The cursor is bound to both versions: a new version changes the pairs.
+    pub(super) fn paginate(
+        &mut self,
+        request: &CompareRequest,
+        limit: usize,
+    ) -> Result<(), ApiError> {
+        let cursor_key = format!(
+            "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{} {}",
+            request.left,
+            request.right,
+            request.item,
+            request.sentences,
+            request.outcomes,
+            self.left.document.version,
+            self.right.document.version
+        );
+        let skip = cursor::decode_offset(request.cursor.as_deref(), &cursor_key)?;
+        self.pairs.drain(..skip.min(self.total));
+        self.pairs.truncate(limit);
+        let next = skip + self.pairs.len();
+        self.next_cursor =
+            (next < self.total).then(|| cursor::encode(&cursor_key, &next.to_string()));
+        Ok(())
+    }
 }
 
 impl OutcomeCounts {
@@ -161,9 +186,19 @@ impl OutcomeCounts {
         counts
     }
 
-    /// Sections that are not simply the same.
+    /// Sections that were modified, added or removed.
     pub fn changed_sections(&self) -> usize {
         self.modified + self.added + self.removed
+    }
+}
+
+impl From<&QuotedSentence> for ChangedSentence {
+    fn from(quoted: &QuotedSentence) -> Self {
+        Self {
+            text: quoted.text.clone(),
+            page: quoted.page,
+            line: quoted.line,
+        }
     }
 }
 
@@ -174,7 +209,7 @@ impl TextChurn {
             right_words,
             changed,
         } = churn;
-        // What changed a little did not change not at all.
+        // A small change is not rounded to none.
         Self {
             left_words,
             right_words,

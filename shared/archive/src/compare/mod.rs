@@ -1,4 +1,4 @@
-//! Two documents side by side: their sections aligned, and what became of each.
+//! Comparison of two documents: their sections, aligned.
 
 pub(crate) mod aligned;
 mod comparison;
@@ -6,21 +6,23 @@ mod comparison;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::facets::Scope;
 use stemma_catalog::items;
 use stemma_catalog::locator::{Fragment, ResolveError, resolve_item, section_locator};
 use stemma_diff::{
-    self, AlignError, AlignInput, AlignOptions, Alignment, DiffStatus, Pair, QuotedSentence,
-    SentenceRewording,
+    self, AlignError, AlignInput, AlignOptions, Alignment, DiffStatus, Pair, SentenceRewording,
 };
 use stemma_document::{PublishedTree, Section, SectionId, SectionTree};
 use stemma_retrieval::search::ItemRef;
+use utoipa::ToSchema;
 
 use self::aligned::AlignedDocuments;
 use crate::archive::no_tree;
 use crate::document_store::spawn_cpu;
 use crate::documents::rounded_share;
+use crate::request::{MAX_LIMIT, in_range};
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
 pub use comparison::{
@@ -28,34 +30,78 @@ pub use comparison::{
     RewordedSentence, SectionPair, TextChurn,
 };
 
-/// Sentences of each sort of a pair, at most.
+/// Largest number of quoted sentences per kind and pair.
 pub const MAX_SENTENCES: usize = 20;
+const DEFAULT_SENTENCES: usize = 3;
+const DEFAULT_PAIRS: usize = 100;
 
-/// What to compare.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What to compare: the JSON of `POST /v1/comparisons`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CompareRequest {
-    /// The document before: a locator of it, of a section or of an Item; `None`: the filing before `right`.
+    /// Earlier document or a part of it (`3M_2021_10K#item-7`). Defaults to the issuer's filing before `right`.
     pub left: Option<String>,
-    /// The document after, or a part of it.
+    /// Later document or a part of it.
     pub right: String,
-    /// Only this Item and all below it: `1A`, `II.1A`; numbers are those of `right`, or of `left` where it has none.
+    /// Defaults to the server's first collection.
+    pub collection: Option<String>,
+    /// Limits the comparison to an Item: 1A, II.1A.
     pub item: Option<String>,
-    /// Sentences of each sort to tell of each pair, 0 to [`MAX_SENTENCES`].
-    pub sentences: usize,
+    /// Outcomes to return: `unchanged`, `modified`, `added`, `removed`, `unknown`. Defaults to all.
+    #[serde(default)]
+    pub outcomes: Vec<String>,
+    /// Sentences per kind (added, removed, reworded) and pair. Defaults to 3.
+    #[schema(maximum = 20)]
+    pub sentences: Option<usize>,
+    /// Pairs per page. Defaults to 100.
+    #[schema(minimum = 1, maximum = 500)]
+    pub limit: Option<usize>,
+    /// `next_cursor` of the previous page.
+    pub cursor: Option<String>,
+    /// Whether to return all pairs instead of a page.
+    #[serde(skip)]
+    pub all_pairs: bool,
 }
 
-/// A document opened for comparison.
+// A document opened for comparison.
 struct OpenedSide<'a> {
     listed: &'a CatalogDocument,
     published: Arc<PublishedTree>,
-    /// The one section that is compared.
+    // The only section to compare.
     within: Option<SectionId>,
 }
 
-/// The section that is meant, in the document after or the one before; with its partner.
+impl OpenedSide<'_> {
+    fn resolve(&self, part: &Fragment) -> Result<SectionId, ApiError> {
+        resolve_section(&self.published.tree, &self.listed.label, part)
+    }
+
+    fn resolve_item(&self, item: &ItemRef) -> Result<SectionId, ResolveError> {
+        let tree = &self.published.tree;
+        resolve_item(tree, &self.listed.label, item.part.as_deref(), &item.number)
+    }
+}
+
+// The section to compare, in the later document or the earlier one; its partner comes with it.
 enum Focus {
     Left(SectionId),
     Right(SectionId),
+}
+
+impl CompareRequest {
+    fn checked_outcomes(&self) -> Result<Vec<DiffStatus>, ApiError> {
+        let named = self.outcomes.iter().enumerate().map(|(at, name)| {
+            DiffStatus::ALL
+                .into_iter()
+                .find(|outcome| outcome.as_str() == name)
+                .ok_or_else(|| {
+                    let all = DiffStatus::ALL.map(DiffStatus::as_str).join(", ");
+                    let message = format!("outcomes are {all}");
+                    ApiError::invalid_field(&format!("/outcomes/{at}"), message)
+                })
+        });
+        named.collect()
+    }
 }
 
 impl Archive {
@@ -64,23 +110,41 @@ impl Archive {
     /// # Errors
     /// [`ApiError`] when a side names nothing or two things, has no tree or no such Item, when no filing came before, or when
     /// a document is too large.
-    pub async fn compare(&self, sides: &CompareRequest) -> Result<Comparison, ApiError> {
-        let (after, part) = self.locate(&sides.right)?;
-        let (before, earlier_part) = match &sides.left {
+    pub async fn compare(&self, request: &CompareRequest) -> Result<Comparison, ApiError> {
+        let limit = in_range(
+            "/limit",
+            request.limit.unwrap_or(DEFAULT_PAIRS),
+            1,
+            MAX_LIMIT,
+        )?;
+        let sentences = request.sentences.unwrap_or(DEFAULT_SENTENCES);
+        let sentences = in_range("/sentences", sentences, 0, MAX_SENTENCES)?;
+        let outcomes = request.checked_outcomes()?;
+        let (after, part) = self.locate(&request.right)?;
+        let (before, earlier_part) = match &request.left {
             Some(left) => self.locate(left)?,
             None => (stemma_diff::prior_filing(&self.catalog, after)?, None),
         };
         let mut left = self.open_side(before).await?;
         let mut right = self.open_side(after).await?;
-        let focus = resolve_focus(sides, (&mut left, earlier_part), (&mut right, part))?;
-        let aligned = self
-            .alignment(&left, &right, sides.sentences.min(MAX_SENTENCES))
-            .await?;
-        let mut view = ComparisonBuilder::new(&left, &right).build(&aligned, focus.as_ref());
-        if sides.left.is_none() {
-            view.notes.extend(missing_years_note(before, after));
+        let item = request.item.as_deref();
+        let focus = resolve_focus(item, (&mut left, earlier_part), (&mut right, part))?;
+        let aligned = self.alignment(&left, &right, sentences).await?;
+        let builder = ComparisonBuilder::new(&left, &right);
+        let mut comparison = builder.build(&aligned, focus.as_ref());
+        if request.left.is_none() {
+            comparison.notes.extend(missing_years_note(before, after));
         }
-        Ok(view)
+        if !outcomes.is_empty() {
+            comparison
+                .pairs
+                .retain(|pair| outcomes.contains(&pair.outcome));
+        }
+        comparison.total = comparison.pairs.len();
+        if !request.all_pairs {
+            comparison.paginate(request, limit)?;
+        }
+        Ok(comparison)
     }
 
     /// The filing of a company for a fiscal year, on `form` where that is named.
@@ -121,18 +185,17 @@ impl Archive {
         })
     }
 
-    /// The alignment, made where it is not kept from before.
+    // The alignment, from the cache or computed.
     async fn alignment(
         &self,
         left: &OpenedSide<'_>,
         right: &OpenedSide<'_>,
         sentences: usize,
     ) -> Result<Arc<AlignedDocuments>, ApiError> {
-        let key_part = |side: &OpenedSide<'_>| {
+        let key = [left, right].map(|side| {
             let version = &side.published.version;
             (version.doc, version.seq, side.within, sentences)
-        };
-        let key = [key_part(left), key_part(right)];
+        });
         if let Some(cached) = self
             .cache
             .as_ref()
@@ -175,16 +238,13 @@ impl Archive {
     }
 }
 
-/// Settles what is compared: two parts with each other; one part, or one Item, with what is its partner.
+// Resolves what is compared: two parts with each other; or one part, or one Item, with its partner.
 fn resolve_focus(
-    sides: &CompareRequest,
+    item: Option<&str>,
     (left, earlier_part): (&mut OpenedSide<'_>, Option<Fragment>),
     (right, part): (&mut OpenedSide<'_>, Option<Fragment>),
 ) -> Result<Option<Focus>, ApiError> {
-    let section = |side: &OpenedSide<'_>, part: &Fragment| {
-        resolve_section(&side.published.tree, &side.listed.label, part)
-    };
-    if let Some(item) = &sides.item {
+    if let Some(item) = item {
         if earlier_part.is_some() || part.is_some() {
             let message = "an Item is of whole documents, and a part of one is named";
             return Err(ApiError::new(
@@ -202,15 +262,7 @@ fn resolve_focus(
                     "Items are written 1A, 7, II.1A or 2.02",
                 )
             })?;
-        let of = |side: &OpenedSide<'_>| {
-            resolve_item(
-                &side.published.tree,
-                &side.listed.label,
-                item.part.as_deref(),
-                &item.number,
-            )
-        };
-        return match (of(right), of(left)) {
+        return match (right.resolve_item(&item), left.resolve_item(&item)) {
             (Ok(id), _) => Ok(Some(Focus::Right(id))),
             (Err(ResolveError::NoItem { .. }), Ok(id)) => Ok(Some(Focus::Left(id))),
             (Err(error), _) => Err(error.into()),
@@ -219,42 +271,54 @@ fn resolve_focus(
     match (&earlier_part, &part) {
         (None, None) => Ok(None),
         (Some(one), Some(other)) => {
-            (left.within, right.within) = (Some(section(left, one)?), Some(section(right, other)?));
+            left.within = Some(left.resolve(one)?);
+            right.within = Some(right.resolve(other)?);
             Ok(None)
         }
-        (Some(one), None) => Ok(Some(Focus::Left(section(left, one)?))),
-        (None, Some(other)) => Ok(Some(Focus::Right(section(right, other)?))),
+        (Some(one), None) => Ok(Some(Focus::Left(left.resolve(one)?))),
+        (None, Some(other)) => Ok(Some(Focus::Right(right.resolve(other)?))),
     }
 }
 
-/// Two documents whose sections are known by their ids.
+// Renders an alignment, with the sections of both documents by id.
 struct ComparisonBuilder<'v> {
     sides: [&'v OpenedSide<'v>; 2],
     sections: [HashMap<SectionId, PairedSection>; 2],
 }
 
-/// What is said where the filing that came before is not of the year before.
+// The note for a prior filing that is not of the year before.
 fn missing_years_note(before: &CatalogDocument, after: &CatalogDocument) -> Option<String> {
-    let year = |listed: &CatalogDocument| -> Option<i32> {
-        listed
-            .entry()?
-            .facts
-            .fiscal_year
-            .as_ref()?
-            .value
-            .parse()
-            .ok()
-    };
-    let from = year(before)?;
-    let to = year(after)?;
+    let from = fiscal_year(before)?;
+    let to = fiscal_year(after)?;
     let label = &before.label;
     (to - from > 1).then(|| {
         format!("`{label}` is for {from}: no filing between {from} and {to} is in the collection")
     })
 }
 
-/// The ids of a section and all below it.
+fn fiscal_year(listed: &CatalogDocument) -> Option<i32> {
+    let year = listed.entry()?.facts.fiscal_year.as_ref()?;
+    year.value.parse().ok()
+}
+
+// The ids of a section and all below it.
 type SubtreeRange = Option<std::ops::RangeInclusive<u32>>;
+
+// Whether a section is in one of two subtrees, of the left and the right document; without subtrees, all are.
+fn is_in_focus(
+    subtrees: Option<&(SubtreeRange, SubtreeRange)>,
+    left: Option<SectionId>,
+    right: Option<SectionId>,
+) -> bool {
+    subtrees.is_none_or(|(one, other)| contains(one, left) || contains(other, right))
+}
+
+fn contains(subtree: &SubtreeRange, id: Option<SectionId>) -> bool {
+    subtree
+        .as_ref()
+        .zip(id)
+        .is_some_and(|(subtree, id)| subtree.contains(&id.0))
+}
 
 impl<'v> ComparisonBuilder<'v> {
     fn new(left: &'v OpenedSide<'v>, right: &'v OpenedSide<'v>) -> Self {
@@ -268,26 +332,15 @@ impl<'v> ComparisonBuilder<'v> {
     fn build(&self, aligned: &AlignedDocuments, focus: Option<&Focus>) -> Comparison {
         let alignment = &aligned.alignment;
         let parts = focus.map(|focus| self.focus_ranges(alignment, focus));
-        let in_focus = |left: Option<SectionId>, right: Option<SectionId>| {
-            let holds = |below: &SubtreeRange, id: Option<SectionId>| {
-                below
-                    .as_ref()
-                    .zip(id)
-                    .is_some_and(|(below, id)| below.contains(&id.0))
-            };
-            parts
-                .as_ref()
-                .is_none_or(|(one, other)| holds(one, left) || holds(other, right))
-        };
         let pairs: Vec<&Pair> = alignment
             .pairs
             .iter()
-            .filter(|pair| in_focus(pair.left, pair.right))
+            .filter(|pair| is_in_focus(parts.as_ref(), pair.left, pair.right))
             .collect();
         let items: Vec<ItemTextChurn> = alignment
             .items
             .iter()
-            .filter(|item| in_focus(item.left, item.right))
+            .filter(|item| is_in_focus(parts.as_ref(), item.left, item.right))
             .map(|item| ItemTextChurn {
                 left: self.section(0, item.left),
                 right: self.section(1, item.right),
@@ -311,21 +364,24 @@ impl<'v> ComparisonBuilder<'v> {
             items,
             notes: self.notes(aligned),
             pairs: pairs.into_iter().map(|pair| self.pair(pair)).collect(),
+            total: 0,
+            next_cursor: None,
         }
     }
 
-    /// The section that is meant and its partner, with all below them.
+    // The subtrees of the section in focus and its partner.
     fn focus_ranges(&self, alignment: &Alignment, focus: &Focus) -> (SubtreeRange, SubtreeRange) {
         let focused = alignment.pairs.iter().find(|pair| match focus {
             Focus::Left(id) => pair.left == Some(*id),
             Focus::Right(id) => pair.right == Some(*id),
         });
-        let below = |side: usize, id: Option<SectionId>| {
-            let section = id.and_then(|id| self.sides[side].published.tree.section(id))?;
-            Some(section.id.0..=last_descendant(section).id.0)
-        };
         let (left, right) = focused.map_or((None, None), |pair| (pair.left, pair.right));
-        (below(0, left), below(1, right))
+        (self.subtree(0, left), self.subtree(1, right))
+    }
+
+    fn subtree(&self, side: usize, id: Option<SectionId>) -> SubtreeRange {
+        let section = self.sides[side].published.tree.section(id?)?;
+        Some(section.id.0..=last_descendant(section).id.0)
     }
 
     fn locator(&self, side: usize, parts: Option<&(SubtreeRange, SubtreeRange)>) -> String {
@@ -381,11 +437,6 @@ impl<'v> ComparisonBuilder<'v> {
     }
 
     fn pair(&self, pair: &Pair) -> SectionPair {
-        let changed_sentence = |changed_sentence: &QuotedSentence| ChangedSentence {
-            text: changed_sentence.text.clone(),
-            page: changed_sentence.page,
-            line: changed_sentence.line,
-        };
         // A section that was added stands in the document before, if anywhere.
         let other = if pair.left.is_none() { 0 } else { 1 };
         let stands_in = pair
@@ -401,14 +452,14 @@ impl<'v> ComparisonBuilder<'v> {
             left: self.section(0, pair.left),
             right: self.section(1, pair.right),
             stands_in,
-            removed: pair.removed.iter().map(changed_sentence).collect(),
-            added: pair.added.iter().map(changed_sentence).collect(),
+            removed: pair.removed.iter().map(ChangedSentence::from).collect(),
+            added: pair.added.iter().map(ChangedSentence::from).collect(),
             reworded: pair
                 .reworded
                 .iter()
                 .map(|both: &SentenceRewording| RewordedSentence {
-                    left: changed_sentence(&both.left),
-                    right: changed_sentence(&both.right),
+                    left: (&both.left).into(),
+                    right: (&both.right).into(),
                 })
                 .collect(),
         }
@@ -472,7 +523,8 @@ mod tests {
             left: left.map(str::to_owned),
             right: right.into(),
             item: item.map(str::to_owned),
-            sentences: 3,
+            all_pairs: true,
+            ..CompareRequest::default()
         }
     }
 

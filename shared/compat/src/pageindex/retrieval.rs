@@ -9,8 +9,8 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stemma_archive::ApiError;
 use stemma_archive::archive::no_text;
+use stemma_archive::{ApiError, SearchHit, SearchRequest};
 use stemma_document::{DocId, PageNo, PageSpan};
 use stemma_gateway::auth::CollectionScope;
 use stemma_gateway::body::parse_body;
@@ -18,7 +18,6 @@ use stemma_gateway::extract::{ArchiveRequest, HandlerResult, find_document, json
 use stemma_gateway::problem::Problem;
 use stemma_gateway::state::AppState;
 use stemma_retrieval::search::MAX_QUERY_CHARS;
-use stemma_retrieval::{DocumentScope, Query, SectionHit};
 use utoipa::ToSchema;
 
 const NODES: usize = 5;
@@ -127,14 +126,13 @@ pub(crate) async fn result(request: ArchiveRequest) -> HandlerResult {
         };
         return answered(open).await;
     }
-    let sought = Query {
-        within: DocumentScope::Documents(vec![doc]),
-        limit: NODES,
-        ..Query::new(query.as_str())
+    let search = SearchRequest {
+        query: query.clone(),
+        documents: Some(vec![doc]),
+        limit: Some(NODES),
+        ..SearchRequest::default()
     };
-    let response = stemma_retrieval::SearchService::search(request.archive.as_ref(), &sought)
-        .await
-        .map_err(ApiError::from)?;
+    let response = request.archive.search(&search).await?;
     let published = request
         .archive
         .load_tree(listed)
@@ -169,7 +167,7 @@ pub(crate) async fn result(request: ArchiveRequest) -> HandlerResult {
 }
 
 // The text of the best pages, or an excerpt if the section has no pages.
-fn node(hit: &SectionHit, packed: &stemma_extract::EncodedSource) -> Value {
+fn node(hit: &SearchHit, packed: &stemma_extract::EncodedSource) -> Value {
     let page = |number: u32| {
         let number = PageNo::new(number)?;
         let text = packed
@@ -186,10 +184,10 @@ fn node(hit: &SectionHit, packed: &stemma_extract::EncodedSource) -> Value {
         .take(PAGES)
         .filter_map(|best| page(best.page))
         .collect();
-    let excerpt = || vec![json!({ "relevant_content": hit.snippet.text })];
+    let excerpt = || vec![json!({ "relevant_content": hit.excerpt.text })];
     json!({
         "title": hit.path.last(),
-        "node_id": hit.section,
+        "node_id": hit.section_id,
         "path": hit.path,
         "score": hit.score,
         "relevant_contents": if pages.is_empty() { excerpt() } else { pages },

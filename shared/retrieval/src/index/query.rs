@@ -21,7 +21,8 @@ use super::score::{RankingPlan, ScorePart, ScoredPassage};
 use crate::parsed_query::ParsedQuery;
 use crate::search::{
     AppliedFilter, DocumentScope, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, PageHit, Query,
-    RankingFeature, RankingStrategy, SearchError, SearchResults, SectionHit, TotalHits,
+    RankingFeature, RankingStrategy, SearchError, SearchResults, SearchStats, SectionHit,
+    TotalHits,
 };
 use crate::snippet::{self, WordWeights};
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
@@ -44,23 +45,48 @@ const PAGES_PER_HIT: usize = 20;
 /// [`SearchError`] if the query has no words, or the index cannot be read.
 pub fn search(searcher: &Searcher, query: &Query) -> Result<SearchResults, SearchError> {
     let started = Instant::now();
-    let text: String = query.text.chars().take(MAX_QUERY_CHARS).collect();
-    if query.skip > MAX_SKIP {
-        return Err(SearchError::SkipTooLarge);
+    let run = SearchRun::new(searcher, query)?;
+    let mut results = SearchResults {
+        terms: run
+            .parsed
+            .words
+            .iter()
+            .map(|(word, _)| word.clone())
+            .collect(),
+        applied_filters: run.applied_filters(),
+        stats: run.stats.clone(),
+        ..SearchResults::default()
+    };
+    match query.strategy {
+        RankingStrategy::Auto | RankingStrategy::Ranked => run.ranked(&mut results),
+        RankingStrategy::Lexical => run.lexical(&mut results),
     }
-    if crate::tokenizer::tokenize(&text).is_empty() {
-        return Err(SearchError::NoWords {
-            text: text.chars().take(80).collect(),
-        });
-    }
-    let mut results = SearchRun::new(searcher, query, &text)
-        .and_then(SearchRun::run)
-        .map_err(|error| damaged(&error))?;
+    .map_err(damaged)?;
     results.stats.took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     Ok(results)
 }
 
-fn damaged(error: &tantivy::TantivyError) -> SearchError {
+/// What a query covers, read without ranking anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryScope {
+    /// Whether the text names an issuer that has documents in scope.
+    pub names_issuer: bool,
+    pub documents_in_scope: usize,
+}
+
+/// Reads what a query covers, by the rules of [`search`]. It takes a small part of the time of a search.
+///
+/// # Errors
+/// As [`search`].
+pub fn query_scope(searcher: &Searcher, query: &Query) -> Result<QueryScope, SearchError> {
+    let run = SearchRun::new(searcher, query)?;
+    Ok(QueryScope {
+        names_issuer: !run.issuers.applied_filters.is_empty(),
+        documents_in_scope: run.stats.documents_in_scope,
+    })
+}
+
+fn damaged(error: tantivy::TantivyError) -> SearchError {
     SearchError::Port(PortError::permanent("index", "search", error.to_string()))
 }
 
@@ -71,73 +97,76 @@ struct SearchRun<'s> {
     issuers: IssuerRouting,
     parsed: ParsedQuery,
     weights: WordWeights,
+    // What a passage must match to be searched.
+    scope: Vec<Box<dyn IndexQuery>>,
+    stats: SearchStats,
 }
 
 impl<'s> SearchRun<'s> {
-    fn new(searcher: &'s Searcher, query: &'s Query, text: &str) -> tantivy::Result<Self> {
+    fn new(searcher: &'s Searcher, query: &'s Query) -> Result<Self, SearchError> {
+        let text: String = query.text.chars().take(MAX_QUERY_CHARS).collect();
+        if query.skip > MAX_SKIP {
+            return Err(SearchError::SkipTooLarge);
+        }
+        if crate::tokenizer::tokenize(&text).is_empty() {
+            return Err(SearchError::NoWords {
+                text: text.chars().take(80).collect(),
+            });
+        }
         let fields = Fields::get();
+        let mut issuers = route::route(searcher, &fields, &text).map_err(damaged)?;
         let is_single_document =
             matches!(&query.within, DocumentScope::Documents(docs) if docs.len() == 1);
-        let mut routed = route::route(searcher, &fields, text)?;
         // A single document leaves nothing to route.
         if is_single_document
             || query.disabled_features.contains(&RankingFeature::Routing)
-            || !query.filter.is_empty() && routed.documents.is_none()
+            || !query.filter.is_empty() && issuers.documents.is_none()
         {
-            routed = IssuerRouting {
-                issuer_words: routed.issuer_words,
+            issuers = IssuerRouting {
+                issuer_words: issuers.issuer_words,
                 ..IssuerRouting::default()
             };
         }
-        let question = ParsedQuery::parse(text, &routed.issuer_words);
-        let weights = question.words.iter().cloned().collect();
-        Ok(Self {
+        let parsed = ParsedQuery::parse(&text, &issuers.issuer_words);
+        let weights = parsed.words.iter().cloned().collect();
+        let mut run = Self {
             searcher,
             fields,
             query,
-            issuers: routed,
-            parsed: question,
+            issuers,
+            parsed,
             weights,
-        })
+            scope: Vec::new(),
+            stats: SearchStats::default(),
+        };
+        run.select_documents().map_err(damaged)?;
+        Ok(run)
     }
 
-    fn run(mut self) -> tantivy::Result<SearchResults> {
-        let scope = self.scope();
-        let mut results = SearchResults {
-            terms: self
-                .parsed
-                .words
+    // Sets the scope and counts what is in it.
+    fn select_documents(&mut self) -> tantivy::Result<()> {
+        self.scope = self.allowed_documents();
+        self.stats.documents_in_scope = self.count(IndexEntryKind::Document)?;
+        self.stats.documents = self.stats.documents_in_scope;
+        if let Some(issued) = &self.issuers.documents {
+            let keys = issued
                 .iter()
-                .map(|(word, _)| word.clone())
-                .collect(),
-            ..SearchResults::default()
-        };
-        results.stats.documents_in_scope = self.count(&scope, IndexEntryKind::Document)?;
-        let mut routed = self.routed_scope(&scope);
-        results.stats.documents = if routed.len() > scope.len() {
-            self.count(&routed, IndexEntryKind::Document)?
-        } else {
-            results.stats.documents_in_scope
-        };
-        if results.stats.documents == 0 && results.stats.documents_in_scope > 0 {
-            // The named issuer has no documents in scope. The scope is explicit, so it wins over the name.
-            self.issuers.documents = None;
-            self.issuers.applied_filters.clear();
-            routed = scope;
-            results.stats.documents = results.stats.documents_in_scope;
+                .map(|key| Term::from_field_u64(self.fields.doc_key, *key));
+            self.scope.push(Box::new(TermSetQuery::new(keys)));
+            self.stats.documents = self.count(IndexEntryKind::Document)?;
+            if self.stats.documents == 0 && self.stats.documents_in_scope > 0 {
+                // The named issuer has no documents in scope. The scope is explicit, so it wins over the name.
+                self.issuers.documents = None;
+                self.issuers.applied_filters.clear();
+                self.scope.pop();
+                self.stats.documents = self.stats.documents_in_scope;
+            }
         }
         if let Some(item) = self.requested_item() {
-            routed.push(self.term_query(self.fields.items, &item));
+            self.scope.push(self.term_query(self.fields.items, &item));
         }
-        results.stats.sections = self.count(&routed, IndexEntryKind::Section)?;
-        results.applied_filters = self.applied_filters();
-        match self.query.strategy {
-            RankingStrategy::Auto | RankingStrategy::Ranked => {
-                self.ranked(&routed, &mut results)?;
-            }
-            RankingStrategy::Lexical => self.lexical(&routed, &mut results)?,
-        }
-        Ok(results)
+        self.stats.sections = self.count(IndexEntryKind::Section)?;
+        Ok(())
     }
 
     // The Item given by the caller, or else named in the query.
@@ -156,32 +185,27 @@ impl<'s> SearchRun<'s> {
     }
 
     fn applied_filters(&self) -> Vec<AppliedFilter> {
-        let mut filters = self.issuers.applied_filters.clone();
-        let mut add = |facet: &str, value: String, from: String| {
-            filters.push(AppliedFilter {
-                facet: facet.into(),
-                value,
-                from,
-                documents: 0,
-            });
-        };
-        for year in &self.parsed.years {
-            add("fiscal_year", year.to_string(), year.to_string());
-        }
-        if let Some(quarter) = self.parsed.quarter {
-            add(
-                "fiscal_period",
-                format!("Q{quarter}"),
-                format!("Q{quarter}"),
-            );
-        }
-        if let Some(form) = &self.parsed.form {
-            add("form", form.to_uppercase(), form.clone());
-        }
-        if let Some((item, from)) = &self.parsed.item {
-            add("item", item.number.clone(), from.clone());
-        }
-        filters
+        let years = self.parsed.years.iter().map(|year| {
+            let year = year.to_string();
+            ("fiscal_year", year.clone(), year)
+        });
+        let quarter = self.parsed.quarter.map(|quarter| {
+            let quarter = format!("Q{quarter}");
+            ("fiscal_period", quarter.clone(), quarter)
+        });
+        let form = self.parsed.form.as_ref();
+        let form = form.map(|form| ("form", form.to_uppercase(), form.clone()));
+        let item = self.parsed.item.as_ref();
+        let item = item.map(|(item, from)| ("item", item.number.clone(), from.clone()));
+        let named = years.chain(quarter).chain(form).chain(item);
+        let named = named.map(|(facet, value, from)| AppliedFilter {
+            facet: facet.into(),
+            value,
+            from,
+            documents: 0,
+        });
+        let issuers = self.issuers.applied_filters.iter().cloned();
+        issuers.chain(named).collect()
     }
 
     fn term_query(&self, field: IndexField, text: &str) -> Box<dyn IndexQuery> {
@@ -192,7 +216,7 @@ impl<'s> SearchRun<'s> {
     }
 
     // The documents that the caller allows.
-    fn scope(&self) -> Vec<Box<dyn IndexQuery>> {
+    fn allowed_documents(&self) -> Vec<Box<dyn IndexQuery>> {
         let mut scope: Vec<Box<dyn IndexQuery>> = Vec::new();
         let within = match &self.query.within {
             DocumentScope::All => None,
@@ -219,25 +243,13 @@ impl<'s> SearchRun<'s> {
         is_named || self.query.within != DocumentScope::All || self.parsed.wants_amendments
     }
 
-    fn routed_scope(&self, scope: &[Box<dyn IndexQuery>]) -> Vec<Box<dyn IndexQuery>> {
-        let mut routed: Vec<Box<dyn IndexQuery>> =
-            scope.iter().map(|query| query.box_clone()).collect();
-        if let Some(documents) = &self.issuers.documents {
-            let terms = documents
-                .iter()
-                .map(|key| Term::from_field_u64(self.fields.doc_key, *key));
-            routed.push(Box::new(TermSetQuery::new(terms)));
-        }
-        routed
-    }
-
-    fn count(&self, scope: &[Box<dyn IndexQuery>], kind: IndexEntryKind) -> tantivy::Result<usize> {
-        if scope.is_empty() {
+    fn count(&self, kind: IndexEntryKind) -> tantivy::Result<usize> {
+        if self.scope.is_empty() {
             // The index knows the count of a single term without reading postings.
             return self.searcher.search(&self.kind_query(kind), &Count);
         }
         self.searcher
-            .search(&all_of(scope, Some(self.kind_query(kind))), &Count)
+            .search(&all_of(&self.scope, self.kind_query(kind)), &Count)
     }
 
     fn kind_query(&self, kind: IndexEntryKind) -> Box<dyn IndexQuery> {
@@ -248,15 +260,11 @@ impl<'s> SearchRun<'s> {
     }
 
     // Ranks passages by `RankingPlan` and gathers them into sections.
-    fn ranked(
-        &self,
-        scope: &[Box<dyn IndexQuery>],
-        results: &mut SearchResults,
-    ) -> tantivy::Result<()> {
+    fn ranked(&self, results: &mut SearchResults) -> tantivy::Result<()> {
         let plan = RankingPlan::new(&self.parsed, &self.fields, &self.query.disabled_features);
         let candidate_limit =
             CANDIDATES.max(4 * (self.query.skip + self.query.limit.clamp(1, MAX_LIMIT)));
-        let candidates = self.top_passages(scope, Box::new(plan.query()), candidate_limit)?;
+        let candidates = self.top_passages(&self.scope, Box::new(plan.query()), candidate_limit)?;
         let is_limit_reached = candidates.len() == candidate_limit;
         let candidates = candidates.into_iter().map(|(_, address)| address).collect();
         let mut scored = plan.score(self.searcher, candidates, self.allows_amendments())?;
@@ -279,7 +287,7 @@ impl<'s> SearchRun<'s> {
         let query = if scope.is_empty() {
             terms
         } else {
-            Box::new(all_of(scope, Some(terms))) as Box<dyn IndexQuery>
+            Box::new(all_of(scope, terms)) as Box<dyn IndexQuery>
         };
         self.searcher
             .search(&query, &TopDocs::with_limit(limit).order_by_score())
@@ -320,7 +328,9 @@ impl<'s> SearchRun<'s> {
             hit.best_pages.truncate(PAGES_PER_HIT);
         }
         results.total = if more || is_limit_reached {
-            TotalHits::AtLeast(hits.len() + usize::from(more))
+            TotalHits::AtLeast {
+                at_least: hits.len() + usize::from(more),
+            }
         } else {
             TotalHits::Exact(hits.len())
         };
@@ -350,7 +360,6 @@ impl<'s> SearchRun<'s> {
             page,
             label: stored.entry.label.clone(),
             score: passage.score,
-            rectangles: Vec::new(),
         });
         Ok(Some(SectionHit {
             doc: stored.doc,
@@ -404,11 +413,7 @@ impl<'s> SearchRun<'s> {
     }
 
     // The lexical baseline over sections.
-    fn lexical(
-        &self,
-        scope: &[Box<dyn IndexQuery>],
-        results: &mut SearchResults,
-    ) -> tantivy::Result<()> {
+    fn lexical(&self, results: &mut SearchResults) -> tantivy::Result<()> {
         let fields = [
             (self.fields.title, TITLE_WEIGHT),
             (self.fields.about, SUMMARY_WEIGHT),
@@ -431,7 +436,7 @@ impl<'s> SearchRun<'s> {
         let limit = self.query.limit.clamp(1, MAX_LIMIT);
         let end = self.query.skip + limit;
         let mut scope: Vec<Box<dyn IndexQuery>> =
-            scope.iter().map(|query| query.box_clone()).collect();
+            self.scope.iter().map(|query| query.box_clone()).collect();
         if !self.allows_amendments() {
             let term = Term::from_field_u64(self.fields.amended, 0);
             scope.push(Box::new(TermQuery::new(term, IndexRecordOption::Basic)));
@@ -439,7 +444,9 @@ impl<'s> SearchRun<'s> {
         let best = self.top_passages(&scope, Box::new(query), end + 1)?;
         results.next_skip = (best.len() > end).then_some(end);
         results.total = if best.len() > end {
-            TotalHits::AtLeast(best.len())
+            TotalHits::AtLeast {
+                at_least: best.len(),
+            }
         } else {
             TotalHits::Exact(best.len())
         };
@@ -531,7 +538,6 @@ impl<'s> SearchRun<'s> {
                 page: number,
                 label: page.entry.label,
                 score,
-                rectangles: Vec::new(),
             });
         }
         Ok((hits, snippet.unwrap_or_default()))
@@ -617,18 +623,14 @@ fn stored_number(document: &TantivyDocument, field: IndexField) -> Option<u64> {
 }
 
 // All filters, which do not change the score, and the query.
-fn all_of(filters: &[Box<dyn IndexQuery>], query: Option<Box<dyn IndexQuery>>) -> BooleanQuery {
+fn all_of(filters: &[Box<dyn IndexQuery>], query: Box<dyn IndexQuery>) -> BooleanQuery {
     let filters = filters.iter().map(|filter| {
         (
             Occur::Must,
             Box::new(ConstScoreQuery::new(filter.box_clone(), 0.0)) as Box<dyn IndexQuery>,
         )
     });
-    BooleanQuery::new(
-        filters
-            .chain(query.map(|query| (Occur::Must, query)))
-            .collect(),
-    )
+    BooleanQuery::new(filters.chain([(Occur::Must, query)]).collect())
 }
 
 fn filter_queries(fields: &Fields, filter: &Filter) -> Vec<Box<dyn IndexQuery>> {

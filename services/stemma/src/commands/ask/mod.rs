@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use stemma_answers::{
     self, Answer, AnswerError, AnswerEvent, AnswerLimits, AnswerMode, AnswerOutcome, Answerer,
-    CitationPolicy, EventSink, RetrievalStrategy, StepKind,
+    EventSink, RetrievalStrategy, StepKind,
 };
 use stemma_archive::AnswererFactory;
-use stemma_archive::{AnswerService, Archive, SearchRequest};
-use stemma_catalog::filter::Filter;
+use stemma_archive::{AnswerRequest, AnswerService, Archive};
 use stemma_engine::Env;
 
 use crate::commands::open::index_archive;
@@ -101,21 +100,8 @@ impl AskOptions {
         text: &str,
         reader: &Archive,
     ) -> Result<stemma_answers::AskRequest, CommandError> {
-        let filter = Filter::parse(&self.conditions).map_err(|error| {
-            CommandError::new("search.where", error.to_string())
-                .with_next("stemma ask … --where \"form=10-K and fiscal_year>=2020\"")
-        })?;
-        let scopes = self.scopes.clone();
-        let item = self.item.clone();
-        let request = SearchRequest {
-            text: text.to_owned(),
-            scopes,
-            filter,
-            item,
-            ..SearchRequest::default()
-        };
         let has_no_price = reader
-            .reasoner()
+            .tree_searcher()
             .is_some_and(|reasoner| !reasoner.client().has_prices());
         if self.budget.is_some() && has_no_price {
             return Err(CommandError::new(
@@ -134,20 +120,17 @@ impl AskOptions {
             sections: self.sections.unwrap_or(usual.sections),
             ..usual
         };
-        let citations = if self.verified_only {
-            CitationPolicy::Verified
-        } else {
-            CitationPolicy::All
-        };
-        let strategy = self.strategy;
-        let mode = self.mode;
-        Ok(stemma_answers::AskRequest {
-            strategy,
-            mode,
-            citations,
-            limits,
-            ..reader.ask_request(&request)?
-        })
+        Ok(reader.ask_request(&AnswerRequest {
+            question: text.to_owned(),
+            scopes: self.scopes.clone(),
+            filter: Some(self.conditions.as_str().into()),
+            item: self.item.clone(),
+            strategy: Some(self.strategy.as_str().into()),
+            mode: Some(self.mode.as_str().into()),
+            citations: self.verified_only.then(|| "verified".into()),
+            limits: Some(limits),
+            ..AnswerRequest::default()
+        })?)
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 use futures::{StreamExt, stream};
 use stemma_answers::tree_search::{LlmClient, QuestionBudget, SessionError};
 use stemma_answers::{self, AnswerLimits, AnswerMode, AnswerOutcome, RetrievalStrategy};
-use stemma_archive::{SearchRequest, is_store_error};
+use stemma_archive::{AnswerRequest, is_store_error};
 use stemma_evaluation::answers::{AnswerMeans, AnswerRow, AnswersEval, QuestionTarget};
 use stemma_evaluation::question::GoldQuestion;
 use stemma_llm::request::TokenUsage;
@@ -62,7 +62,7 @@ pub struct AnswersArgs {
 pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandError> {
     let questions: Vec<GoldQuestion> = args.truths.read()?;
     let session = AskSession::open(context).await?;
-    if session.reader.reasoner().is_none() {
+    if session.reader.tree_searcher().is_none() {
         return Err(CommandError::new(
             "config.no_model",
             "no model is configured, so no question can be answered",
@@ -226,17 +226,14 @@ impl AnswerEvaluator<'_> {
             .filter(|_| !args.everywhere)
             .cloned()
             .collect();
-        let request = SearchRequest {
-            text: question.question.clone(),
+        let ask = session.reader.ask_request(&AnswerRequest {
+            question: question.question.clone(),
             scopes,
-            ..SearchRequest::default()
-        };
-        let ask = stemma_answers::AskRequest {
-            strategy: args.strategy,
-            mode: args.mode,
-            limits,
-            ..session.reader.ask_request(&request)?
-        };
+            strategy: Some(args.strategy.as_str().into()),
+            mode: Some(args.mode.as_str().into()),
+            limits: Some(limits),
+            ..AnswerRequest::default()
+        })?;
         let began = Instant::now();
         let answer = session.answer_quietly(&ask).await?;
         let mut row = AnswerRow::new(
@@ -289,7 +286,7 @@ impl AnswerEvaluator<'_> {
     fn judge(&self) -> Option<&Arc<LlmClient>> {
         self.session
             .reader
-            .reasoner()
+            .tree_searcher()
             .filter(|_| !self.args.no_judge)
             .map(|reasoner| reasoner.client())
     }

@@ -31,11 +31,10 @@ pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, C
     let questions: Vec<GoldQuestion> = args.truths.read()?;
     let reader = open_indexed(context).await?;
     let template = SearchRequest {
-        strategy: args.strategy,
+        strategy: Some(args.strategy.as_str().into()),
         ..SearchRequest::default()
     };
     let eval = stemma_evaluation::retrieval::eval_retrieval(
-        &reader,
         &reader,
         &questions,
         &template,

@@ -124,14 +124,14 @@ async fn answer_line(
     let scopes = input
         .doc
         .map_or_else(|| template.scopes.clone(), |doc| vec![doc]);
-    let question = SearchRequest {
-        text: input.query,
+    let request = SearchRequest {
+        query: input.query,
         scopes,
-        limit: MAX_SECTIONS,
+        limit: Some(MAX_SECTIONS),
         ..template.clone()
     };
     let started = Instant::now();
-    let (view, _) = reader.search(reader, &question).await?;
+    let view = reader.search(&request).await?;
     let latency_ms = (started.elapsed().as_secs_f64() * 1e5).round() / 100.0;
     let sections = view.reasoning.is_some().then(|| {
         view.hits

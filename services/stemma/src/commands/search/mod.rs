@@ -7,12 +7,12 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use stemma_answers::tree_search;
-use stemma_archive::{HitCount, SearchHit, SearchRequest, SearchResponse, TreeSearchOptions};
-use stemma_catalog::filter::Filter;
+use stemma_answers::RetrievalStrategy;
+use stemma_archive::{MAX_LIMIT, SearchHit, SearchRequest, SearchResponse};
 use stemma_retrieval::RankingStrategy;
 use stemma_retrieval::search::RankingFeature;
 
+use crate::commands::ask;
 use crate::commands::format::{highlight, page_or_line_range};
 use crate::commands::open::open_indexed;
 use crate::context::Context;
@@ -66,8 +66,8 @@ pub struct SearchArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
     /// Search strategy: auto, ranked, lexical; with a model: single, best_first, beam, mcts, auto-with-model.
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy_choice)]
-    strategy: StrategyChoice,
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = ask::strategy)]
+    strategy: RetrievalStrategy,
     /// Limit on model calls.
     #[arg(long, value_name = "N")]
     budget_calls: Option<u32>,
@@ -95,31 +95,6 @@ pub fn strategy(name: &str) -> Result<RankingStrategy, String> {
     })
 }
 
-// A strategy, without or with a model.
-#[derive(Debug, Clone, Copy)]
-enum StrategyChoice {
-    Plain(RankingStrategy),
-    Reasoned(tree_search::TreeSearchStrategy),
-}
-
-fn strategy_choice(name: &str) -> Result<StrategyChoice, String> {
-    let with = tree_search::TreeSearchStrategy::from_name(name).map(StrategyChoice::Reasoned);
-    with.or_else(|| RankingStrategy::from_name(name).map(StrategyChoice::Plain))
-        .ok_or_else(|| {
-            let with =
-                tree_search::TreeSearchStrategy::ALL.map(tree_search::TreeSearchStrategy::as_str);
-            format!(
-                "one of {}",
-                [
-                    &RankingStrategy::ALL.map(RankingStrategy::as_str)[..],
-                    &with[..]
-                ]
-                .concat()
-                .join(", ")
-            )
-        })
-}
-
 fn ranking_feature(name: &str) -> Result<RankingFeature, String> {
     RankingFeature::from_name(name).ok_or_else(|| {
         format!(
@@ -130,80 +105,55 @@ fn ranking_feature(name: &str) -> Result<RankingFeature, String> {
 }
 
 pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandError> {
-    let (strategy, reasoned) = resolve_strategy(&args)?;
-    let SearchArgs {
-        query,
-        scopes,
-        conditions,
-        item,
-        limit,
-        skip,
-        explain,
-        batch,
-        without,
-        ..
-    } = args;
-    let filter = Filter::parse(&conditions).map_err(|error| {
-        CommandError::new("search.where", error.to_string())
-            .with_next("stemma search … --where \"form=10-K and fiscal_year>=2020\"")
-    })?;
-    let text = query.unwrap_or_default();
-    let question = SearchRequest {
-        text,
-        scopes,
-        filter,
-        item,
-        limit: limit.get(),
-        skip,
-        strategy,
-        explain,
-        disabled_features: without,
-        tree_search: reasoned,
+    check_strategy(&args)?;
+    let limit = args.limit.get().min(MAX_LIMIT);
+    let request = SearchRequest {
+        query: args.query.unwrap_or_default(),
+        scopes: args.scopes,
+        filter: Some(args.conditions.into()),
+        item: args.item,
+        limit: Some(limit),
+        skip: args.skip,
+        strategy: Some(args.strategy.as_str().into()),
+        budget_calls: args.budget_calls,
+        budget_tokens: args.budget_tokens,
+        explain: args.explain,
+        disabled_features: args.without,
         ..SearchRequest::default()
     };
     let reader = open_indexed(context).await?;
-    if let Some(file) = batch {
-        return batch::run(&file, &reader, &question, context).await;
+    if let Some(file) = args.batch {
+        return batch::run(&file, &reader, &request, context).await;
     }
     let started = Instant::now();
-    let (view, next) = reader.search(&reader, &question).await?;
+    let response = reader.search(&request).await?;
     let output = &context.output;
-    output.print(&view, &view.hits, || {
-        view.hits.iter().for_each(|hit| show(hit, output))
+    output.print(&response, &response.hits, || {
+        response.hits.iter().for_each(|hit| show(hit, output))
     });
-    if let Some(reasoning) = &view.reasoning {
+    if let Some(reasoning) = &response.reasoning {
         reasoned::show(reasoning, output);
     }
-    output.note(&output.dim(&footer(&view, next, started.elapsed().as_millis())));
-    Ok(Exit::nothing_if(view.hits.is_empty()))
+    let next = response.next_cursor.as_ref().map(|_| args.skip + limit);
+    output.note(&output.dim(&footer(&response, next, started.elapsed().as_millis())));
+    Ok(Exit::nothing_if(response.hits.is_empty()))
 }
 
-// Builds the ranking strategy, with the limits of the model if it uses one.
-fn resolve_strategy(
-    args: &SearchArgs,
-) -> Result<(RankingStrategy, Option<TreeSearchOptions>), CommandError> {
-    let calls = args.budget_calls;
-    let tokens = args.budget_tokens;
+// Paging is for strategies without a model, limits are for those with one.
+fn check_strategy(args: &SearchArgs) -> Result<(), CommandError> {
+    let has_budget = args.budget_calls.is_some() || args.budget_tokens.is_some();
     match args.strategy {
-        StrategyChoice::Reasoned(_) if args.skip > 0 => Err(CommandError::new(
+        RetrievalStrategy::TreeSearch(_) if args.skip > 0 => Err(CommandError::new(
             "search.skip",
             "--skip does not work with a model strategy",
         )
         .with_next("use -n 20 instead, or a strategy without a model")),
-        StrategyChoice::Reasoned(strategy) => Ok((
-            RankingStrategy::default(),
-            Some(TreeSearchOptions {
-                strategy,
-                calls,
-                tokens,
-            }),
-        )),
-        StrategyChoice::Plain(_) if calls.is_some() || tokens.is_some() => Err(CommandError::new(
+        RetrievalStrategy::Search(_) if has_budget => Err(CommandError::new(
             "search.budget",
             "a budget needs a strategy that uses a model",
         )
         .with_next("stemma search … --strategy auto-with-model")),
-        StrategyChoice::Plain(strategy) => Ok((strategy, None)),
+        _ => Ok(()),
     }
 }
 
@@ -236,7 +186,7 @@ fn show(hit: &SearchHit, output: &Output) {
     if !hit.excerpt.text.is_empty() {
         output.line(&format!(
             "   “{}”",
-            highlight(output, &hit.excerpt.text, &hit.excerpt.marks)
+            highlight(output, &hit.excerpt.text, &hit.excerpt.highlights)
         ));
     }
     if !hit.parts.is_empty() {
@@ -278,12 +228,7 @@ fn footer(view: &SearchResponse, next: Option<usize>, millis: u128) -> String {
     } else {
         ""
     };
-    let more = match (view.total, next) {
-        (_, None) => String::new(),
-        (HitCount::Exact(_) | HitCount::AtLeast { .. }, Some(next)) => {
-            format!(" · more with --skip {next}")
-        }
-    };
+    let more = next.map_or(String::new(), |next| format!(" · more with --skip {next}"));
     let model = view
         .reasoning
         .as_ref()
