@@ -337,19 +337,24 @@ impl OpenDoc {
         lines: Option<Arc<TextLines>>,
     ) -> Self {
         let version = document.version();
-        let facts = document.entry().map(|entry| &entry.facts);
-        let fact = |of: fn(&stemma_document::FilingFacts) -> &Option<stemma_document::Fact>| {
-            facts
-                .and_then(|facts| of(facts).as_ref())
-                .map(|fact| fact.value.clone())
-        };
-        let year = fact(|facts| &facts.fiscal_year).map(|year| format!("FY{year}"));
-        let what = [fact(|facts| &facts.issuer), fact(|facts| &facts.form), year];
+        let description = document.entry().map(|entry| {
+            let facts = &entry.facts;
+            let year = facts.fiscal_year.as_ref();
+            [
+                facts.issuer.as_ref().map(|issuer| issuer.value.clone()),
+                facts.form.as_ref().map(|form| form.value.clone()),
+                year.map(|year| format!("FY{}", year.value)),
+            ]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" · ")
+        });
         Self {
             name: version.name.clone(),
             label: document.label.clone(),
             version: version.seq,
-            description: what.into_iter().flatten().collect::<Vec<_>>().join(" · "),
+            description: description.unwrap_or_default(),
             tree,
             pages: BTreeMap::new(),
             lines,

@@ -198,19 +198,22 @@ impl<'a> Company<'a> {
     // The filter holds a normalized name or an alias from file names.
     fn from_filter(filter: &'a AppliedFilter, question: &AskRequest, catalog: &'a Catalog) -> Self {
         let scope = scope_set(&question.within);
-        let with_trees = || {
-            catalog
-                .documents()
-                .iter()
-                .filter(|document| document.entry().is_some())
-        };
-        let mut filings: Vec<&CatalogDocument> = with_trees()
+        let with_trees: Vec<&CatalogDocument> = catalog
+            .documents()
+            .iter()
+            .filter(|document| document.entry().is_some())
+            .collect();
+        let mut filings: Vec<&CatalogDocument> = with_trees
+            .iter()
+            .copied()
             .filter(|document: &&'a CatalogDocument| {
                 facet_values(document, FacetField::Company).any(|name| name == filter.value)
             })
             .collect();
         if filings.is_empty() {
-            filings = with_trees()
+            filings = with_trees
+                .iter()
+                .copied()
                 .filter(|document| {
                     document.entry().is_some_and(|entry| {
                         aliases(entry)
@@ -232,7 +235,8 @@ impl<'a> Company<'a> {
         let docs: BTreeSet<DocId> = filings.iter().map(|document| document.doc()).collect();
         Self {
             name,
-            filings: with_trees()
+            filings: with_trees
+                .into_iter()
                 .filter(|document: &&CatalogDocument| {
                     docs.contains(&document.doc())
                         || issuer_numbers(document)
@@ -252,23 +256,19 @@ impl<'a> Company<'a> {
     // Filings about a year: of the named form, else annual reports, else all.
     fn filings_for(&self, year: Option<u16>, form: Option<&str>) -> Vec<DocId> {
         let year = year.map(|year| year.to_string());
-        let is_of = |document: &CatalogDocument, facet: FacetField, expected: &str| {
-            let expected = normalize_value(facet, expected);
-            facet_values(document, facet).any(|value| value == expected)
-        };
         let all: Vec<&CatalogDocument> = self
             .filings
             .iter()
             .filter(|document: &&&CatalogDocument| {
                 year.as_ref()
-                    .is_none_or(|year| is_of(document, FacetField::FiscalYear, year))
+                    .is_none_or(|year| has_facet_value(document, FacetField::FiscalYear, year))
             })
             .copied()
             .collect();
         let mut chosen: Vec<&CatalogDocument> = all
             .iter()
             .filter(|document: &&&CatalogDocument| {
-                is_of(document, FacetField::Form, form.unwrap_or("10-K"))
+                has_facet_value(document, FacetField::Form, form.unwrap_or("10-K"))
             })
             .copied()
             .collect();
@@ -301,6 +301,11 @@ fn facet_values(document: &CatalogDocument, facet: FacetField) -> impl Iterator<
         .values(document)
         .into_iter()
         .map(move |value| normalize_value(facet, value))
+}
+
+fn has_facet_value(document: &CatalogDocument, facet: FacetField, expected: &str) -> bool {
+    let expected = normalize_value(facet, expected);
+    facet_values(document, facet).any(|value| value == expected)
 }
 
 #[cfg(test)]

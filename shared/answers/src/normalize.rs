@@ -97,26 +97,25 @@ impl NormalizedText {
 
     // A match must not cut a word or number at either end.
     fn is_whole(&self, range: &MatchRange) -> bool {
-        let char = |at: Option<usize>| at.and_then(|at| self.chars.get(at)).copied();
-        let first = char(Some(range.start));
-        let last = char(range.end.checked_sub(1));
-        let before = char(range.start.checked_sub(1));
-        let after = char(Some(range.end));
-        let cuts =
-            |inner: Option<char>, outer: Option<char>, beyond: Option<char>| match (inner, outer) {
-                (Some(inner), Some(outer))
-                    if inner.is_alphanumeric() && outer.is_alphanumeric() =>
-                {
-                    !is_unspaced_script(inner)
-                }
-                (Some(inner), Some('.' | ',')) => {
-                    inner.is_ascii_digit() && beyond.is_some_and(|c| c.is_ascii_digit())
-                }
-                _ => false,
-            };
-        !cuts(first, before, char(range.start.checked_sub(2)))
-            && !cuts(last, after, char(Some(range.end + 1)))
+        let inside = &self.chars[range.clone()];
+        let before = self.chars[..range.start].iter().rev();
+        let after = self.chars[range.end..].iter();
+        !cuts_word(inside.first(), before) && !cuts_word(inside.last(), after)
     }
+}
+
+// `outward` runs away from the match: the neighbor of its last character `inner`, then the one behind.
+fn cuts_word<'a>(inner: Option<&char>, mut outward: impl Iterator<Item = &'a char>) -> bool {
+    let (Some(inner), Some(outer)) = (inner, outward.next()) else {
+        return false;
+    };
+    if inner.is_alphanumeric() && outer.is_alphanumeric() {
+        return !is_unspaced_script(*inner);
+    }
+    // `1.5` and `1,500` are numbers; `in 2022.` ends a sentence.
+    matches!(outer, '.' | ',')
+        && inner.is_ascii_digit()
+        && outward.next().is_some_and(char::is_ascii_digit)
 }
 
 // Scripts without spaces between words: a quote may begin at any letter.
@@ -177,18 +176,20 @@ impl Normalizer {
             self.chars.pop();
         }
         let mut normalized = NormalizedText::default();
-        let char = |at: usize| self.chars.get(at).map(|(c, _)| *c);
-        let mut at = 0;
-        while let Some((c, place)) = self.chars.get(at) {
+        let mut rest = self.chars.as_slice();
+        while let Some(((c, place), after)) = rest.split_first() {
+            rest = after;
             let before = normalized.chars.last().copied();
-            let behind = if char(at + 1) == Some(' ') { 2 } else { 1 };
-            at += 1;
+            let next = after.first().map(|(c, _)| *c);
+            let second = after.get(1).map(|(c, _)| *c);
             match *c {
-                '-' if is_letter(before) && is_letter(char(at - 1 + behind)) => {
-                    at += behind - 1;
+                // A word that was divided at the end of a line.
+                '-' if is_letter(before) && next == Some(' ') && is_letter(second) => {
+                    rest = &after[1..];
                     continue;
                 }
-                ' ' if is_table_space(before, char(at), char(at + 1)) => continue,
+                '-' if is_letter(before) && is_letter(next) => continue,
+                ' ' if is_table_space(before, next, second) => continue,
                 c => normalized.chars.push(c),
             }
             normalized.positions.push(*place);

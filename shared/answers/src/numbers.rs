@@ -300,9 +300,8 @@ fn digits_end(chars: &[char], start: usize) -> usize {
 
 // The number whose digits are `start..end`, unless it is part of a name; and the index to continue at.
 fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMention>, usize) {
-    let before = |back: usize| start.checked_sub(back).map(|at| chars[at]);
     // `F-12`, `Q-2`; a dash between numbers does not count.
-    let named_before = before(1) == Some('-') && before(2).is_some_and(char::is_alphabetic);
+    let named_before = matches!(&chars[..start], [.., letter, '-'] if letter.is_alphabetic());
     let suffix_end = run_end(chars, end);
     let suffix: String = chars[end..suffix_end]
         .iter()
@@ -372,7 +371,9 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
         () if ordinal || is_label(&before_word) || MONTHS.contains(&word.as_str()) => {
             NumberRole::Name
         }
-        () if before(1) == Some('/') || chars.get(end) == Some(&'/') => NumberRole::Name,
+        () if chars[..start].ends_with(&['/']) || chars[end..].starts_with(&['/']) => {
+            NumberRole::Name
+        }
         () if chars.get(end) == Some(&'-') => NumberRole::Count,
         () => NumberRole::Amount,
     };

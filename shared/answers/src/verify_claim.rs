@@ -3,6 +3,7 @@
 //!
 //! Words are compared, not meaning: docs/ANSWERS.md says what that cannot detect.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use stemma_retrieval::synonyms::Synonyms;
@@ -234,6 +235,18 @@ fn has_any(words: &BTreeSet<String>, group: &[&str]) -> bool {
     group.iter().any(|word| words.contains(*word))
 }
 
+// Whether the words speak of an increase (`Greater`) or a decrease (`Less`); `None` for neither or both.
+fn direction(words: &BTreeSet<String>) -> Option<Ordering> {
+    match (
+        has_any(words, &INCREASE_WORDS),
+        has_any(words, &DECREASE_WORDS),
+    ) {
+        (true, false) => Some(Ordering::Greater),
+        (false, true) => Some(Ordering::Less),
+        _ => None,
+    }
+}
+
 // Every polarity group of the statement must occur in the quotes, the quotes must not add a negation, and both must agree on
 // increase or decrease.
 fn has_same_polarity(statement: &str, quotes: &str) -> bool {
@@ -243,16 +256,9 @@ fn has_same_polarity(statement: &str, quotes: &str) -> bool {
         .iter()
         .all(|group| !has_any(&statement_words, group) || has_any(&quoted, group));
     let denied = has_any(&quoted, NEGATIONS) && !has_any(&statement_words, NEGATIONS);
-    let contradicts = |one: &[&str], other: &[&str]| {
-        has_any(&statement_words, one)
-            && !has_any(&statement_words, other)
-            && has_any(&quoted, other)
-            && !has_any(&quoted, one)
-    };
-    groups_agree
-        && !denied
-        && !contradicts(&INCREASE_WORDS, &DECREASE_WORDS)
-        && !contradicts(&DECREASE_WORDS, &INCREASE_WORDS)
+    let stated = direction(&statement_words);
+    let contradicted = stated.is_some() && stated == direction(&quoted).map(Ordering::reverse);
+    groups_agree && !denied && !contradicted
 }
 
 fn plain_words(text: &str) -> BTreeSet<String> {

@@ -123,58 +123,46 @@ impl FilterField {
 
     /// The document's canonical values; empty if unknown.
     pub fn values(self, document: &CatalogDocument) -> Vec<String> {
-        let entry = document.entry();
-        let facts = entry.map(|entry| &entry.facts);
-        let raw: Vec<String> = match self {
-            FilterField::Company => fact_value(facts.and_then(|facts| facts.issuer.as_ref())),
-            FilterField::Ticker => facts
-                .map(|facts| {
-                    facts
-                        .tickers
-                        .iter()
-                        .map(|ticker| ticker.symbol.value.clone())
-                        .collect()
-                })
-                .unwrap_or_default(),
-            FilterField::Cik => fact_value(facts.and_then(|facts| facts.cik.as_ref())),
-            FilterField::Form => fact_value(facts.and_then(|facts| facts.form.as_ref())),
-            FilterField::FiscalYear => {
-                fact_value(facts.and_then(|facts| facts.fiscal_year.as_ref()))
-            }
-            FilterField::FiscalPeriod => {
-                fact_value(facts.and_then(|facts| facts.fiscal_period.as_ref()))
-            }
-            FilterField::PeriodEnd => fact_value(facts.and_then(|facts| facts.period_end.as_ref())),
-            FilterField::Filed => fact_value(facts.and_then(|facts| facts.filed.as_ref())),
-            FilterField::Language => fact_value(facts.and_then(|facts| facts.language.as_ref())),
-            FilterField::Name => vec![document.version().name.clone()],
-            FilterField::Status => vec![document.state.as_str().to_owned()],
-            FilterField::Quality => FacetField::Quality
+        let values = match self.facet() {
+            Some(facet) => facet
                 .values(document)
                 .into_iter()
                 .map(str::to_owned)
                 .collect(),
-            FilterField::Accuracy => entry
-                .map(|entry| entry.accuracy.to_string())
-                .into_iter()
-                .collect(),
-            FilterField::Pages => entry
-                .and_then(|entry| {
-                    if let Extent::Pages(pages) = entry.extent {
-                        Some(pages.to_string())
-                    } else {
-                        None
-                    }
-                })
-                .into_iter()
-                .collect(),
+            None => self.own_value(document).into_iter().collect::<Vec<_>>(),
         };
-        raw.iter().map(|value| self.canonical(value)).collect()
+        values.iter().map(|value| self.canonical(value)).collect()
     }
-}
 
-fn fact_value(fact: Option<&Fact>) -> Vec<String> {
-    fact.map(|fact| fact.value.clone()).into_iter().collect()
+    // `None` for fields that documents are not listed by.
+    fn facet(self) -> Option<FacetField> {
+        Some(match self {
+            FilterField::Company => FacetField::Company,
+            FilterField::Ticker => FacetField::Ticker,
+            FilterField::Cik => FacetField::Cik,
+            FilterField::Form => FacetField::Form,
+            FilterField::FiscalYear => FacetField::FiscalYear,
+            FilterField::FiscalPeriod => FacetField::FiscalPeriod,
+            FilterField::PeriodEnd => FacetField::Period,
+            FilterField::Filed => FacetField::Filed,
+            FilterField::Language => FacetField::Language,
+            FilterField::Status => FacetField::Status,
+            FilterField::Quality => FacetField::Quality,
+            FilterField::Name | FilterField::Accuracy | FilterField::Pages => return None,
+        })
+    }
+
+    fn own_value(self, document: &CatalogDocument) -> Option<String> {
+        match (self, document.entry()) {
+            (FilterField::Name, _) => Some(document.version().name.clone()),
+            (FilterField::Accuracy, Some(entry)) => Some(entry.accuracy.to_string()),
+            (FilterField::Pages, Some(entry)) => match entry.extent {
+                Extent::Pages(pages) => Some(pages.to_string()),
+                Extent::Lines(_) => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// Comparison operator.

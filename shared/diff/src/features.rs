@@ -335,21 +335,20 @@ fn is_page_furniture(line: &BodyLine<'_>, pages: &[Page]) -> bool {
 
 // How many words at the beginning of a section's text are its heading.
 fn heading_words(title: &str, text: &[Word], lexicon: &mut Lexicon) -> u32 {
-    let line = |text| BodyLine {
-        text,
-        tokens: 0,
-        page: None,
-        number: 1,
-        layout: None,
-    };
-    let mut heading = Vec::new();
-    split_sentences(&[line(title)], lexicon, &mut heading);
     // The Item number may be in the text and not in the title, or the reverse.
-    let bare = titles::strip_number(title);
-    let mut title_words = Vec::new();
-    split_sentences(&[line(bare)], lexicon, &mut title_words);
-    let is_prefix = |words: &[Word]| !words.is_empty() && text.starts_with(words);
-    if is_prefix(&heading) {
+    let [heading, title_words] = [title, titles::strip_number(title)].map(|text| {
+        let line = BodyLine {
+            text,
+            tokens: 0,
+            page: None,
+            number: 1,
+            layout: None,
+        };
+        let mut words = Vec::new();
+        split_sentences(&[line], lexicon, &mut words);
+        words
+    });
+    if !heading.is_empty() && text.starts_with(&heading) {
         return heading.len() as u32;
     }
     let ahead = (0..4.min(text.len()))

@@ -10,7 +10,6 @@
 //! use stemma_diff::{AlignInput, AlignOptions, align};
 //! let alignment = align(&AlignInput::new(left, None), &AlignInput::new(right, None), &AlignOptions::default())?;
 //! for pair in &alignment.pairs {
-
 //!     println!("{:?} {:?}: {}", pair.left, pair.right, pair.status.as_str());
 //! }
 //! # Ok(())
@@ -286,12 +285,11 @@ fn document_order(one: &AlignInput<'_>, other: &AlignInput<'_>) -> std::cmp::Ord
     fn sections<'a>(
         compared: &AlignInput<'a>,
     ) -> impl Iterator<Item = (usize, &'a str, Option<PageNo>, u32)> {
-        let start = |section: &Section| match section.span {
-            SectionSpan::Pages { from, .. } => (Some(from.page), from.line),
-            SectionSpan::Lines { start, .. } => (None, start),
-        };
-        compared.tree.walk().map(move |(depth, section)| {
-            let (page, line) = start(section);
+        compared.tree.walk().map(|(depth, section)| {
+            let (page, line) = match section.span {
+                SectionSpan::Pages { from, .. } => (Some(from.page), from.line),
+                SectionSpan::Lines { start, .. } => (None, start),
+            };
             (depth, section.title.as_str(), page, line)
         })
     }

@@ -185,19 +185,17 @@ fn has_matched_neighbor(
     matched: &SectionMatches,
     candidate: &PairCandidate,
 ) -> bool {
-    let partners = |one: Option<u32>, other: Option<u32>| match (one, other) {
-        (Some(one), Some(other)) => {
-            matched.left.get(one as usize).copied().flatten() == Some(other)
-        }
-        _ => false,
-    };
     let one = candidate.left;
     let other = candidate.right;
-    partners(one.checked_sub(1), other.checked_sub(1))
-        || partners(
-            Some(left.nodes[one as usize].end),
-            Some(right.nodes[other as usize].end),
-        )
+    let before = one.checked_sub(1).zip(other.checked_sub(1));
+    let after = (
+        left.nodes[one as usize].end,
+        right.nodes[other as usize].end,
+    );
+    before
+        .into_iter()
+        .chain([after])
+        .any(|(one, other)| matched.left.get(one as usize).copied().flatten() == Some(other))
 }
 
 fn candidates(

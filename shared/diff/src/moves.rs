@@ -109,19 +109,12 @@ pub(super) fn pair_order(
         }
     }
     let mut pairs = Vec::with_capacity(from.len() + to.len());
-    let mut push_unmatched = |pairs: &mut Vec<_>, at: Option<u32>| {
-        pairs.extend(
-            unmatched_after
-                .remove(&at)
-                .into_iter()
-                .flatten()
-                .map(|one| (Some(one), None)),
-        );
-    };
-    push_unmatched(&mut pairs, None);
-    for (at, partner) in to.iter().enumerate() {
-        pairs.push((*partner, Some(at as u32)));
-        push_unmatched(&mut pairs, Some(at as u32));
+    let before_first = unmatched_after.remove(&None).unwrap_or_default();
+    pairs.extend(before_first.into_iter().map(|one| (Some(one), None)));
+    for (at, partner) in (0..).zip(to) {
+        pairs.push((*partner, Some(at)));
+        let behind = unmatched_after.remove(&Some(at)).unwrap_or_default();
+        pairs.extend(behind.into_iter().map(|one| (Some(one), None)));
     }
     if swapped {
         pairs

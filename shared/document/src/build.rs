@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::assemble::{FlatSection, Nesting, assemble, assign_ends};
-use crate::text::fold;
+use crate::text::normalize_key;
 use crate::{
     EntryVerdict, EvidenceSource, Extent, FilingFacts, Gap, Method, PageNo, PageSpan, Position,
     Provenance, Pt, SectionKind, SectionSpan, SectionStart, SectionTree, VerifiedEntry,
@@ -228,7 +228,7 @@ fn title_without_number(node: &FlatSection) -> String {
 // Keeps letters and digits only, so that spelling variants and letter-spaced words compare equal. Titles without any
 // are compared as they are.
 fn normalized_title(title: &str) -> String {
-    let folded = fold(title);
+    let folded = normalize_key(title);
     if folded.is_empty() {
         title.trim().into()
     } else {

@@ -112,18 +112,15 @@ fn recurring_lines(mut places: Vec<EdgeLine>, pages: usize) -> Vec<(usize, usize
 // `Note 4`, `Note 5`, ... at the top of their pages are headings: each number occurs once and does not follow the
 // pages. A running head repeats its number or counts pages.
 fn counts_sections(places: &[EdgeLine]) -> bool {
-    let steps = || {
-        places.windows(2).map(|pair| {
-            (
-                pair[0].number.zip(pair[1].number),
-                pair[1].page - pair[0].page,
-            )
-        })
-    };
-    let rising = steps().all(|(numbers, _)| numbers.is_some_and(|(before, after)| before < after));
-    let with_pages = steps()
-        .filter(|(numbers, pages)| numbers.is_some_and(|(a, b)| b.abs_diff(a) == *pages))
-        .count();
+    let mut rising = true;
+    let mut with_pages = 0;
+    for pair in places.windows(2) {
+        let numbers = pair[0].number.zip(pair[1].number);
+        let pages = pair[1].page - pair[0].page;
+        rising &= numbers.is_some_and(|(before, after)| before < after);
+        with_pages +=
+            usize::from(numbers.is_some_and(|(before, after)| after.abs_diff(before) == pages));
+    }
     // If four of five steps equal the number of pages between, the lines count pages.
     places.len() >= 2 && rising && with_pages * 5 < (places.len() - 1) * 4
 }

@@ -81,6 +81,19 @@ impl fmt::Display for Collection {
     }
 }
 
+// `N` bytes as lower-case hexadecimal digits.
+fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let is_lower_hex = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    if text.len() != 2 * N || !is_lower_hex {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (i, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
 macro_rules! hex_id {
     ($(#[$doc:meta])* $name:ident, $bytes:literal, $what:literal, $rule:literal) => {
         $(#[$doc])*
@@ -114,15 +127,9 @@ macro_rules! hex_id {
         impl FromStr for $name {
             type Err = ParseIdError;
             fn from_str(text: &str) -> Result<Self, ParseIdError> {
-                let invalid = || ParseIdError::new(text, $what, $rule);
-                if text.len() != 2 * $bytes || !text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
-                    return Err(invalid());
-                    }
-                    let mut bytes = [0u8; $bytes];
-                for (i, byte) in bytes.iter_mut().enumerate() {
-                    *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| invalid())?;
-                }
-                Ok(Self(bytes))
+                parse_hex(text)
+                    .map(Self)
+                    .ok_or_else(|| ParseIdError::new(text, $what, $rule))
             }
         }
 
@@ -156,7 +163,6 @@ impl DocId {
         let mut hasher = blake3::Hasher::new();
         hasher
             .update(collection.as_str().as_bytes())
-            // The separator keeps the pairs `ab`, `c` and `a`, `bc` apart.
             // The separator keeps the pairs `ab`, `c` and `a`, `bc` apart.
             .update(&[0])
             .update(uri.as_bytes());
@@ -199,17 +205,17 @@ impl fmt::Display for SectionId {
 impl FromStr for SectionId {
     type Err = ParseIdError;
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let invalid = || {
-            ParseIdError::new(
-                text,
-                "section id",
-                "at least four digits, as printed by `stemma tree`",
-            )
-        };
-        if text.len() < 4 || !text.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(invalid());
-        }
-        text.parse().map(Self).map_err(|_| invalid())
+        Some(text)
+            .filter(|text| text.len() >= 4 && text.bytes().all(|b| b.is_ascii_digit()))
+            .and_then(|text| text.parse().ok())
+            .map(Self)
+            .ok_or_else(|| {
+                ParseIdError::new(
+                    text,
+                    "section id",
+                    "at least four digits, as printed by `stemma tree`",
+                )
+            })
     }
 }
 

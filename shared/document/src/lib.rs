@@ -30,6 +30,7 @@ mod items;
 mod outline;
 mod page;
 pub mod pageindex;
+pub mod roman_numerals;
 mod source;
 pub mod text;
 pub mod time_format;

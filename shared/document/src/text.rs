@@ -48,11 +48,14 @@ pub fn full_lines<'a>(section: &Section, body: &'a SourceBody) -> Vec<BodyLine<'
 pub fn text_in_excerpt(section: &Section, body: &SourceBody, first: PageNo, full: bool) -> String {
     let child = section.children.first().filter(|_| !full);
     let end = child.map_or_else(|| end(section), |child| Some(start(child)));
-    let moved = |(page, line): LineCursor| (page.saturating_sub(first.index()), line);
-    join(&without_furniture(
-        section,
-        lines_between(body, moved(start(section)), end.map(moved)),
-    ))
+    let start = relative_to(first, start(section));
+    let end = end.map(|end| relative_to(first, end));
+    join(&without_furniture(section, lines_between(body, start, end)))
+}
+
+// The cursor in an excerpt that begins with page `first`.
+fn relative_to(first: PageNo, (page, line): LineCursor) -> LineCursor {
+    (page.saturating_sub(first.index()), line)
 }
 
 /// All lines in reading order, including running heads and feet.
@@ -73,15 +76,15 @@ fn without_furniture<'a>(section: &Section, mut lines: Vec<BodyLine<'a>>) -> Vec
 
 // Whether one is a prefix of the other, ignoring spaces and punctuation.
 fn matches_title(line: &str, title: &str) -> bool {
-    let line = fold(line);
-    let title = fold(title);
+    let line = normalize_key(line);
+    let title = normalize_key(title);
     line.contains(char::is_alphabetic)
         && !title.is_empty()
         && (title.starts_with(&line) || line.starts_with(&title))
 }
 
-/// The letters and digits of `text` in lower case.
-pub(crate) fn fold(text: &str) -> String {
+/// Lower-case letters and digits without spaces, so that letter-spaced and hyphenated copies of a text compare equal.
+pub fn normalize_key(text: &str) -> String {
     text.chars()
         .filter(|c| c.is_alphanumeric())
         .flat_map(char::to_lowercase)
@@ -131,7 +134,6 @@ fn lines_between(
         };
         first..last.max(first)
     };
-    let number = |index: usize| u32::try_from(index + 1).unwrap_or(u32::MAX);
     match body {
         SourceBody::Lines(text) => within(0, text.lines.len())
             .map(|index| {
@@ -140,7 +142,7 @@ fn lines_between(
                     text: &text.lines[index],
                     tokens,
                     page: None,
-                    number: number(index),
+                    number: line_number(index),
                     layout: None,
                 }
             })
@@ -151,18 +153,21 @@ fn lines_between(
                 within(page, lines.len()).map(move |index| {
                     let line = &lines[index];
                     let page = Some(PageNo::from_index(page));
-                    let number = number(index);
                     BodyLine {
                         text: &line.text,
                         tokens: line.tokens,
                         page,
-                        number,
+                        number: line_number(index),
                         layout: Some(line),
                     }
                 })
             })
             .collect(),
     }
+}
+
+fn line_number(index: usize) -> u32 {
+    u32::try_from(index + 1).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

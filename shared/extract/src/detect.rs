@@ -173,17 +173,20 @@ fn non_text_kind(bytes: &[u8]) -> Option<&'static str> {
         .utf8_chunks()
         .map(|chunk| chunk.invalid().len())
         .sum();
-    let more_than = |count: usize, percent: usize| count * 100 > sample.len() * percent;
     match () {
-        () if more_than(nul, 30) && !more_than(invalid, 5) => {
+        () if is_above(nul, 30, sample) && !is_above(invalid, 5, sample) => {
             Some("UTF-16 text without a byte order mark")
         }
-        () if more_than(control, 10) => Some("binary data"),
-        () if more_than(invalid, 30) => {
+        () if is_above(control, 10, sample) => Some("binary data"),
+        () if is_above(invalid, 30, sample) => {
             Some("text in an encoding other than UTF-8, or binary data")
         }
         () => None,
     }
+}
+
+fn is_above(count: usize, percent: usize, sample: &[u8]) -> bool {
+    count * 100 > sample.len() * percent
 }
 
 #[cfg(test)]

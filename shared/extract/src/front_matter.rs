@@ -67,16 +67,20 @@ fn entries(content: &[&str], separator: char) -> Option<BTreeMap<String, String>
     let first = content
         .iter()
         .find(|line| !line.is_empty() && !line.starts_with('#'))?;
-    let is_table = |line: &str| separator == '=' && line.starts_with('[');
-    if key_value(first, separator).is_none() && !is_table(first) {
+    if key_value(first, separator).is_none() && !is_toml_table(first, separator) {
         return None;
     }
     let scalars = content
         .iter()
-        .take_while(|line| !is_table(line))
+        .take_while(|line| !is_toml_table(line, separator))
         .filter_map(|line| key_value(line, separator))
         .filter_map(|(key, value)| Some((key, scalar(value)?)));
     Some(scalars.take(MAX_ENTRIES).collect())
+}
+
+// Tables follow the scalars of a document.
+fn is_toml_table(line: &str, separator: char) -> bool {
+    separator == '=' && line.starts_with('[')
 }
 
 fn key_value(line: &str, separator: char) -> Option<(String, &str)> {

@@ -222,14 +222,11 @@ impl ChildProcess {
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn()?;
-        let missing_pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
-        let input = child.stdin.take().ok_or_else(missing_pipe)?;
-        let output = child.stdout.take().ok_or_else(missing_pipe)?;
+        let input = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let errors = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let stderr = Arc::new(Mutex::new(Vec::new()));
-        tokio::spawn(drain(
-            child.stderr.take().ok_or_else(missing_pipe)?,
-            Arc::clone(&stderr),
-        ));
+        tokio::spawn(drain(errors, Arc::clone(&stderr)));
         Ok(Self {
             child,
             input,

@@ -53,19 +53,25 @@ fn number(headers: &HeaderMap, names: &[&str], what: &str) -> Option<u32> {
 
 /// Returns the pause that the provider requests with an error.
 pub(crate) fn retry_after(headers: &HeaderMap, now_ms: Millis) -> Option<Duration> {
-    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let number = |name: &str| text(name)?.parse::<f64>().ok();
-    let seconds = number("retry-after-ms")
-        .or_else(|| number("x-ms-retry-after-ms"))
-        .map(|millis| millis / 1_000.0)
-        .or_else(|| number("retry-after"));
+    let seconds = [
+        ("retry-after-ms", 1_000.0),
+        ("x-ms-retry-after-ms", 1_000.0),
+        ("retry-after", 1.0),
+    ]
+    .into_iter()
+    .find_map(|(name, per_second)| {
+        let value: f64 = header_text(headers, name)?.parse().ok()?;
+        Some(value / per_second)
+    });
     let pause = match seconds {
         Some(seconds) => Duration::try_from_secs_f64(seconds).ok(),
         // The date is by the provider's clock, so it is compared with the `date` header where present.
-        None => text("retry-after")
+        None => header_text(headers, "retry-after")
             .and_then(parse_http_date)
             .map(|until_ms| {
-                let now_ms = text("date").and_then(parse_http_date).unwrap_or(now_ms);
+                let now_ms = header_text(headers, "date")
+                    .and_then(parse_http_date)
+                    .unwrap_or(now_ms);
                 Duration::from_millis(until_ms.saturating_sub(now_ms))
             }),
     };
@@ -94,13 +100,13 @@ fn time_until_reset(headers: &HeaderMap, now_ms: Millis) -> Option<Duration> {
 }
 
 fn header_value<'a>(headers: &'a HeaderMap, names: &[&str], what: &str) -> Option<&'a str> {
-    names.iter().find_map(|name| {
-        headers
-            .get(name.replace("{}", what))?
-            .to_str()
-            .ok()
-            .map(str::trim)
-    })
+    names
+        .iter()
+        .find_map(|name| header_text(headers, &name.replace("{}", what)))
+}
+
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
 }
 
 #[cfg(test)]

@@ -290,15 +290,14 @@ fn default_headers(
 }
 
 fn insert_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), EndpointError> {
-    let invalid = || {
-        EndpointError::Header(if name.is_empty() {
+    let header = HeaderName::from_bytes(name.as_bytes()).ok();
+    let Some((header, mut value)) = header.zip(HeaderValue::from_str(value).ok()) else {
+        return Err(EndpointError::Header(if name.is_empty() {
             "in model.headers".into()
         } else {
             format!("`{name}`")
-        })
+        }));
     };
-    let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
-    let mut value = HeaderValue::from_str(value).map_err(|_| invalid())?;
     // Keeps keys out of the debug output of reqwest.
     value.set_sensitive(true);
     headers.insert(header, value);
@@ -339,27 +338,28 @@ impl ErrorBody {
             .get("error")
             .filter(|error| !error.is_null())
             .unwrap_or(&value);
-        let text = |name: &str| match error.get(name) {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Number(number)) => number.to_string(),
-            _ => String::new(),
-        };
-        let first = |names: &[&str]| {
-            names
-                .iter()
-                .map(|name| text(name))
-                .find(|text| !text.is_empty())
-        };
         Self {
-            code: first(&["code", "type"]).unwrap_or_default(),
+            code: Self::first_text(error, &["code", "type"]).unwrap_or_default(),
             message: error
                 .as_str()
                 .map(Into::into)
-                .or_else(|| first(&["message", "detail"]))
+                .or_else(|| Self::first_text(error, &["message", "detail"]))
                 .or_else(|| error.get("detail").map(ToString::to_string))
                 .unwrap_or_default(),
-            param: text("param"),
+            param: Self::first_text(error, &["param"]).unwrap_or_default(),
         }
+    }
+
+    // The first field that holds a text or a number.
+    fn first_text(error: &Value, names: &[&str]) -> Option<String> {
+        names
+            .iter()
+            .filter_map(|name| match error.get(name)? {
+                Value::String(text) => Some(text.clone()),
+                Value::Number(number) => Some(number.to_string()),
+                _ => None,
+            })
+            .find(|text| !text.is_empty())
     }
 
     // Quota and billing errors come with 429, but no retry helps.

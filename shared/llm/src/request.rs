@@ -73,9 +73,8 @@ pub enum FollowUp {
 impl FollowUp {
     /// The assistant message to replay, if any, and the next user message.
     pub fn messages(&self) -> (Option<&str>, String) {
-        let is_quotable = |reply: &'_ str| !reply.trim().is_empty();
         match self {
-            Self::Continue { partial } if is_quotable(partial) => (
+            Self::Continue { partial } if !partial.trim().is_empty() => (
                 Some(partial.trim_end()),
                 "Your answer broke off at its longest. Go on with the very next character: repeat nothing, explain \
                  nothing, put no fence around it."
@@ -83,7 +82,7 @@ impl FollowUp {
             ),
             Self::Continue { .. } => (None, "Write the answer as text: the JSON object and nothing else.".into()),
             Self::Retry { reply, error } => (
-                Some(reply.as_str()).filter(|reply| is_quotable(reply)),
+                Some(reply.as_str()).filter(|reply| !reply.trim().is_empty()),
                 format!(
                     "That answer cannot be used: {error}. Answer the question again, with one JSON object as the schema \
                      asks for, and nothing else."

@@ -472,10 +472,12 @@ pub fn classes_of_heading(heading: &str) -> Vec<PageClass> {
 
 /// Whether a page is the cover page of a form. `page` is 1-based.
 pub fn is_cover(lines: &[&str], page: u32) -> bool {
-    let contains = |text: &str| lines.iter().any(|line| line.to_lowercase().contains(text));
     page <= 3
-        && (contains("securities registered pursuant to section 12")
-            || contains("exact name of registrant"))
+        && lines.iter().any(|line| {
+            let line = line.to_lowercase();
+            line.contains("securities registered pursuant to section 12")
+                || line.contains("exact name of registrant")
+        })
 }
 
 /// Whether a page is a table of contents: most lines end in rising page numbers.

@@ -90,7 +90,16 @@ impl PageFeatures {
         if self.is_toc {
             return;
         }
-        let mut add = |class: PageClass, confidence: Confidence| {
+        let on_page = self
+            .headings
+            .iter()
+            .flat_map(|heading| classes_of_heading(heading))
+            .map(|class| (class, Confidence::Strong));
+        let announced = path
+            .iter()
+            .flat_map(|title| classes_of_heading(title))
+            .map(|class| (class, Confidence::Weak));
+        for (class, confidence) in on_page.chain(announced) {
             if !self
                 .page_classes
                 .iter()
@@ -98,18 +107,7 @@ impl PageFeatures {
             {
                 self.page_classes.push((class, confidence));
             }
-        };
-        let on_page: Vec<PageClass> = self
-            .headings
-            .iter()
-            .flat_map(|heading| classes_of_heading(heading))
-            .collect();
-        on_page
-            .into_iter()
-            .for_each(|class| add(class, Confidence::Strong));
-        path.iter()
-            .flat_map(|title| classes_of_heading(title))
-            .for_each(|class| add(class, Confidence::Weak));
+        }
     }
 
     fn add_row(&mut self, line: &str) {

@@ -114,12 +114,11 @@ pub fn highlight_rects(page: &Page, weights: &WordWeights) -> Vec<PageRect> {
             });
             if left < right && rectangles.len() < MAX_RECTANGLES {
                 // Fractions of the page, so that viewers can scale them.
-                let share = |value: f32, of: f32| (value / of).clamp(0.0, 1.0);
                 rectangles.push(PageRect {
-                    x: share(left, width),
-                    y: share(line.rect.y0.points(), height),
-                    w: share(right - left, width),
-                    h: share(line.rect.height(), height),
+                    x: (left / width).clamp(0.0, 1.0),
+                    y: (line.rect.y0.points() / height).clamp(0.0, 1.0),
+                    w: ((right - left) / width).clamp(0.0, 1.0),
+                    h: (line.rect.height() / height).clamp(0.0, 1.0),
                 });
             }
         }

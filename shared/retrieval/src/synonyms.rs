@@ -67,11 +67,10 @@ impl Synonyms {
             .lines()
             .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
         {
-            let mut columns = line.split('|');
-            let mut column = || columns.next().unwrap_or_default().trim();
-            let triggers = column();
-            let phrases = column();
-            let places = column();
+            let columns: Vec<&str> = line.split('|').map(str::trim).collect();
+            let [triggers, phrases, places, ..] = columns[..] else {
+                continue;
+            };
             let at = synonyms.groups.len();
             for words in triggers.split(';').map(content_words) {
                 if let Some(first) = words.first() {

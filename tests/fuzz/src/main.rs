@@ -1,13 +1,13 @@
-//! Everything that reads outside bytes, under a fuzzer: `tests/fuzz/run` builds and starts it.
+//! Fuzz targets for all code that reads untrusted bytes. `tests/fuzz/run` builds and starts them.
 //!
-//! The variable `STEMMA_FUZZ` names the target (see [`targets`]). With `STEMMA_FUZZ_SEEDS` set the program writes the
-//! target's first inputs into that folder and ends; they are generated, so that no document lies in the repository.
-//! A target fails by a panic in code of ours, by breaking a rule of trees, and by taking too long or too much memory.
+//! The variable `STEMMA_FUZZ` names the target (see [`targets`]). If `STEMMA_FUZZ_SEEDS` is set, the program writes the
+//! seeds of the target into that folder and exits. Seeds are generated, so the repository contains no documents.
+//! A target fails if our code panics, a tree breaks an invariant, or a run takes too much time or memory.
 
 #![no_main]
 
-mod paper;
-mod rules;
+mod inputs;
+mod invariants;
 mod seeds;
 mod targets;
 
@@ -21,13 +21,13 @@ use crate::targets::Target;
 
 static TARGET: OnceLock<Target> = OnceLock::new();
 
-fuzz_target!(init: begin(), |bytes: &[u8]| {
+fuzz_target!(init: start(), |bytes: &[u8]| {
     if let Some(target) = TARGET.get() {
         (target.run)(bytes);
     }
 });
 
-fn begin() {
+fn start() {
     let name = std::env::var("STEMMA_FUZZ").unwrap_or_default();
     let Some(target) = targets::named(&name) else {
         eprintln!("STEMMA_FUZZ names one of: {}", targets::names().join(" "));
@@ -38,17 +38,18 @@ fn begin() {
         std::process::exit(if written.is_ok() { 0 } else { 1 });
     }
     let _ = TARGET.set(target);
-    end_at_panics_of_ours();
+    abort_on_own_panics();
 }
 
-/// Panics inside the PDF parsers are caught where they are called, and are the file's fault; one of ours is a finding
-/// even where it would be caught.
-fn end_at_panics_of_ours() {
-    let show = panic::take_hook();
+// Extraction catches panics of the PDF parsers. A panic in our own code is a finding even where it would be caught.
+fn abort_on_own_panics() {
+    let print = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
-        let outside = info.location().is_some_and(|at| at.file().contains("/registry/src/"));
-        if !outside {
-            show(info);
+        let is_dependency = info
+            .location()
+            .is_some_and(|at| at.file().contains("/registry/src/"));
+        if !is_dependency {
+            print(info);
             std::process::abort();
         }
     }));

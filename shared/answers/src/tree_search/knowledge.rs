@@ -184,17 +184,21 @@ impl Knowledge {
         llm_session: &LlmSession,
     ) -> (ChosenKnowledge, Option<SessionError>) {
         let entries: Vec<KnowledgeEntry<'_>> = self.entries().collect();
-        let by_words = || match by {
+        let mut failure = None;
+        let matches = match by {
             SelectionMethod::Similarity => by_similarity(&entries, question, similarity),
+            SelectionMethod::Model if !entries.is_empty() => {
+                match by_model(&entries, question, llm_session).await {
+                    Ok(found) => found,
+                    Err(error) => {
+                        failure = Some(error);
+                        by_keyword(&entries, question)
+                    }
+                }
+            }
             SelectionMethod::Keyword | SelectionMethod::Model => by_keyword(&entries, question),
         };
-        if by != SelectionMethod::Model || entries.is_empty() {
-            return (choose_matches(&entries, by_words()), None);
-        }
-        match by_model(&entries, question, llm_session).await {
-            Ok(found) => (choose_matches(&entries, found), None),
-            Err(error) => (choose_matches(&entries, by_words()), Some(error)),
-        }
+        (choose_matches(&entries, matches), failure)
     }
 }
 
@@ -221,18 +225,15 @@ type EntryMatches = Vec<(usize, String)>;
 // Entries with a condition whose words occur in the question, in order.
 fn by_keyword(entries: &[KnowledgeEntry<'_>], question: &str) -> EntryMatches {
     let words = content_words(question);
-    let stands = |phrase: &String| {
-        let phrase = content_words(phrase);
-        !phrase.is_empty() && words.windows(phrase.len()).any(|window| window == phrase)
-    };
     entries
         .iter()
         .enumerate()
         .filter_map(|(at, entry): (usize, &KnowledgeEntry<'_>)| {
-            Some((
-                at,
-                format!("keyword “{}”", entry.when.iter().find(|when| stands(when))?),
-            ))
+            let keyword = entry.when.iter().find(|when| {
+                let phrase = content_words(when);
+                !phrase.is_empty() && words.windows(phrase.len()).any(|window| window == phrase)
+            })?;
+            Some((at, format!("keyword “{keyword}”")))
         })
         .collect()
 }

@@ -265,11 +265,6 @@ async fn by_metadata(
 // Values of the documents' fields; those that the question mentions come first.
 fn values(question: &str, documents: &[&CatalogDocument]) -> BTreeMap<FilterField, Vec<String>> {
     let lower = question.to_lowercase();
-    let is_mentioned = |value: &str| {
-        value
-            .split_whitespace()
-            .any(|word| word.len() > 1 && lower.contains(word))
-    };
     FIELDS
         .into_iter()
         .map(|field: FilterField| {
@@ -278,7 +273,11 @@ fn values(question: &str, documents: &[&CatalogDocument]) -> BTreeMap<FilterFiel
                 .flat_map(|document| field.values(document))
                 .collect();
             let (mut first, rest): (Vec<String>, Vec<String>) =
-                all.into_iter().partition(|value| is_mentioned(value));
+                all.into_iter().partition(|value| {
+                    value
+                        .split_whitespace()
+                        .any(|word| word.len() > 1 && lower.contains(word))
+                });
             first.extend(rest);
             first.truncate(MAX_VALUES_SHOWN);
             (

@@ -5,6 +5,7 @@
 
 mod export;
 mod import;
+mod starts;
 
 pub use export::{ExportOptions, export};
 pub use import::{ImportError, import};

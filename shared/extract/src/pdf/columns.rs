@@ -182,11 +182,11 @@ fn bands_at(rows: &[GlyphRow], gutter: f32) -> Vec<ColumnBand> {
     let mut bands = Vec::new();
     let mut from = 0;
     for to in 0..=rows.len() {
-        let is_crossed = |segment: &TextSegment| segment.u0 < gutter && segment.u1 > gutter;
-        if rows
-            .get(to)
-            .is_some_and(|row| !row.segments.iter().any(is_crossed))
-        {
+        let is_clear = rows.get(to).is_some_and(|row| {
+            let mut segments = row.segments.iter();
+            !segments.any(|segment| segment.u0 < gutter && segment.u1 > gutter)
+        });
+        if is_clear {
             continue;
         }
         let run = rows.get(from..to).unwrap_or_default();

@@ -81,12 +81,12 @@ impl DecodeBudget {
         }
         let raw = stream.raw_data();
         if raw.is_empty() {
-            // Zeros count as white space, so that a stream of them may have come to nothing.
-            let says_more = stream
+            // The parser strips NUL bytes as white space. If a length was declared, the stream consisted of them.
+            let declares_data = stream
                 .dict()
                 .get::<u32>("Length")
                 .is_some_and(|length| length > 0);
-            return if says_more {
+            return if declares_data {
                 Err(StreamError::Undecodable)
             } else {
                 Ok(DecodedStream {
@@ -181,7 +181,7 @@ impl DecodeBudget {
     fn stream_limit(&self) -> u64 {
         let remaining = self.remaining_bytes.load(Relaxed);
         if remaining < self.per_stream_bytes {
-            // From here on a refusal may be the other streams' doing.
+            // A stream that is rejected from now on may fit if it were read before others.
             self.exhausted.store(true, Relaxed);
         }
         remaining.min(self.per_stream_bytes)

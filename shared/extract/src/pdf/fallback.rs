@@ -48,13 +48,12 @@ pub(super) fn patch_exponents(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn has_exponent(token: &[u8]) -> bool {
-    let mut parts = token.split(|byte| matches!(byte, b'e' | b'E'));
-    let mut number = || {
-        parts
-            .next()
-            .is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
-    };
-    token.len() <= 12 && number() && number() && parts.next().is_none()
+    let parts: Vec<&[u8]> = token.split(|byte| matches!(byte, b'e' | b'E')).collect();
+    token.len() <= 12
+        && parts.len() == 2
+        && parts
+            .iter()
+            .all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
 }
 
 // An upper bound: binary data can only increase it.

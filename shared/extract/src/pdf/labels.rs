@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hayro_syntax::object::{Array, Dict, Name, String as PdfString};
 use stemma_document::PageLabel;
+use stemma_document::roman_numerals::format_roman;
 
 use super::destinations::tree_nodes;
 use super::strings::decode_text_string;
@@ -75,40 +76,14 @@ impl LabelRange {
         let number = self.first.checked_add(offset)?;
         let digits = match self.style {
             None => String::new(),
-            Some(b'R') if number <= MAX_SPELLED => to_roman(number),
-            Some(b'r') if number <= MAX_SPELLED => to_roman(number).to_ascii_lowercase(),
+            Some(b'R') if number <= MAX_SPELLED => format_roman(number),
+            Some(b'r') if number <= MAX_SPELLED => format_roman(number).to_ascii_lowercase(),
             Some(b'A') if number <= MAX_SPELLED => to_letters(number, b'A'),
             Some(b'a') if number <= MAX_SPELLED => to_letters(number, b'a'),
             Some(_) => number.to_string(),
         };
         Some(format!("{}{digits}", self.prefix))
     }
-}
-
-fn to_roman(mut number: u32) -> String {
-    const STEPS: [(u32, &str); 13] = [
-        (1000, "M"),
-        (900, "CM"),
-        (500, "D"),
-        (400, "CD"),
-        (100, "C"),
-        (90, "XC"),
-        (50, "L"),
-        (40, "XL"),
-        (10, "X"),
-        (9, "IX"),
-        (5, "V"),
-        (4, "IV"),
-        (1, "I"),
-    ];
-    let mut out = String::new();
-    for (value, digits) in STEPS {
-        while number >= value {
-            out.push_str(digits);
-            number -= value;
-        }
-    }
-    out
 }
 
 // A to Z, then AA to ZZ (the letter repeated), and so on.
@@ -126,8 +101,6 @@ mod tests {
 
     #[test]
     fn labels_follow_the_pdf_standard() {
-        assert_eq!(to_roman(14), "XIV");
-        assert_eq!(to_roman(1999), "MCMXCIX");
         assert_eq!(to_letters(1, b'a'), "a");
         assert_eq!(to_letters(28, b'A'), "BB");
         let range = LabelRange {

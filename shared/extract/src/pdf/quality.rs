@@ -10,17 +10,16 @@ const MIN_WORDS: usize = 15;
 
 /// Whether the text is garbled. `unmapped` is the number of codes without a character.
 pub(super) fn is_garbled(page: &Page, unmapped: u32) -> bool {
-    let characters = || {
-        page.lines
-            .iter()
-            .flat_map(|line| line.text.chars())
-            .filter(|c| *c != ' ')
-    };
-    let total = characters().count() + unmapped as usize;
+    let mut total = unmapped as usize;
+    let mut noise = unmapped as usize;
+    let characters = page.lines.iter().flat_map(|line| line.text.chars());
+    for c in characters.filter(|c| *c != ' ') {
+        total += 1;
+        noise += usize::from(is_private(c));
+    }
     if total < MIN_CHARACTERS {
         return false;
     }
-    let noise = characters().filter(|c| is_private(*c)).count() + unmapped as usize;
     noise as f64 > MAX_NOISE * total as f64 || is_unpronounceable(page)
 }
 

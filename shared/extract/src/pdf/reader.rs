@@ -215,6 +215,12 @@ struct ExtractedPage {
     panicked: bool,
 }
 
+impl ExtractedPage {
+    fn is_bad(&self) -> bool {
+        self.garbled || self.loss == Some(TextLoss::Unreadable)
+    }
+}
+
 // Returns the pages in order; `None` if the result of several threads may depend on their order.
 fn read_pages(
     pdf: &Pdf,
@@ -251,15 +257,15 @@ fn read_pages(
         }
     };
     let mut parts = thread::scope(|scope| {
-        let start = |_| {
-            thread::Builder::new()
-                .name("pdf".into())
-                .stack_size(STACK_BYTES)
-                .spawn_scoped(scope, work)
-        };
         // Failing to start more threads is not an error.
         let others: Vec<_> = (1..threads)
-            .filter_map(|thread| start(thread).ok())
+            .filter_map(|_| {
+                thread::Builder::new()
+                    .name("pdf".into())
+                    .stack_size(STACK_BYTES)
+                    .spawn_scoped(scope, work)
+                    .ok()
+            })
             .collect();
         let own = work();
         others.into_iter().try_fold(own, |mut all, other| {
@@ -325,8 +331,7 @@ fn reread_bad_pages(
     budget: &DecodeBudget,
     limits: &Limits,
 ) {
-    let is_bad = |read: &ExtractedPage| read.garbled || read.loss == Some(TextLoss::Unreadable);
-    if !pages.iter().any(is_bad) || budget.is_expired() {
+    if !pages.iter().any(ExtractedPage::is_bad) || budget.is_expired() {
         return;
     }
     let Some(other) = fallback::rewrite(bytes, password.unwrap_or(""), limits) else {
@@ -339,7 +344,7 @@ fn reread_bad_pages(
     for (read, page) in pages
         .iter_mut()
         .zip(other.pages().iter())
-        .filter(|(read, _)| is_bad(read))
+        .filter(|(read, _)| read.is_bad())
     {
         let second = read_page(page, &mut fonts, budget, limits);
         if quality::readable_chars(&second.page) > quality::readable_chars(&read.page)

@@ -6,6 +6,8 @@ use super::glyph::{Direction, Glyph};
 
 // In ems. Wider than a stretched space of justified prose, narrower than the gutter between columns.
 const SEGMENT_GAP: f32 = 0.9;
+// In ems. A wider gap separates words even without a space character.
+pub(super) const WORD_GAP: f32 = 0.17;
 // In ems.
 const SAME_BASELINE: f32 = 0.22;
 
@@ -87,10 +89,13 @@ impl TextSegment {
         let first = marks.iter().position(|mark| !mark.is_space())?;
         let last = marks.iter().rposition(|mark| !mark.is_space())?;
         let marks = marks.get(first..=last)?.to_vec();
-        let ink = || marks.iter().filter(|mark| !mark.is_space());
-        let u0 = ink().map(|mark| mark.u).fold(f32::INFINITY, f32::min);
-        let u1 = ink().map(LineGlyph::end).fold(f32::NEG_INFINITY, f32::max);
-        let tallest = ink().max_by(|a, b| a.size.total_cmp(&b.size))?;
+        let ink = marks.iter().filter(|mark| !mark.is_space());
+        let u0 = ink.clone().map(|mark| mark.u).fold(f32::INFINITY, f32::min);
+        let u1 = ink
+            .clone()
+            .map(LineGlyph::end)
+            .fold(f32::NEG_INFINITY, f32::max);
+        let tallest = ink.max_by(|a, b| a.size.total_cmp(&b.size))?;
         let v = tallest.v;
         let size = tallest.size;
         Some(Self {
@@ -105,13 +110,24 @@ impl TextSegment {
     }
 
     pub(super) fn stats(&self) -> SegmentStats {
-        *self.stats.get_or_init(|| {
-            let apart = |pair: &[LineGlyph]| matches!(pair, [a, b] if a.is_space() || b.u - a.end() > 0.17 * b.size);
-            SegmentStats {
-                letters: self.glyphs.iter().filter(|mark| mark.text.is_alphabetic()).count(),
-                digits: self.glyphs.iter().filter(|mark| mark.text.is_numeric()).count(),
-                spaces: self.glyphs.windows(2).filter(|pair| apart(pair)).count(),
-            }
+        *self.stats.get_or_init(|| SegmentStats {
+            letters: self
+                .glyphs
+                .iter()
+                .filter(|mark| mark.text.is_alphabetic())
+                .count(),
+            digits: self
+                .glyphs
+                .iter()
+                .filter(|mark| mark.text.is_numeric())
+                .count(),
+            spaces: self
+                .glyphs
+                .windows(2)
+                .filter(|pair| {
+                    pair[0].is_space() || pair[1].u - pair[0].end() > WORD_GAP * pair[1].size
+                })
+                .count(),
         })
     }
 

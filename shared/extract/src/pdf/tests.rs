@@ -61,7 +61,7 @@ fn thread_count_does_not_change_the_result() {
         .collect();
     let contents: Vec<&str> = contents.iter().map(String::as_str).collect();
     let bytes = PdfFixture::with_pages(&contents).build();
-    // The second budget is used up somewhere in the middle: which page loses its text must not depend on threads.
+    // The second budget ends in the middle of the file: which pages lose their text must not depend on threads.
     for max_decompressed_bytes in [Limits::default().max_decompressed_bytes, 100_000] {
         let limits = Limits {
             max_decompressed_bytes,
@@ -86,7 +86,7 @@ const BITMAPS: &[(u8, i32, i32, i32)] = &[
 
 #[test]
 fn bitmap_fonts_are_sized_and_decoded() {
-    // The second word stands in pieces, moved apart by a kern that is no space.
+    // The second word is drawn in pieces, separated by a kern that is not a space.
     let content =
         "BT /T3 0.1 Tf 1 0 0 1 72 700 Tm (1) Tj 8 0 Td [(A)-3000(l)] TJ 14 0 Td (\\014led) Tj ET\n";
     let names: [fn(u8) -> String; 3] = [
@@ -246,7 +246,7 @@ fn rotation_and_crop_box_are_applied() {
     let page = &pages(&source_)[0];
     assert_eq!((page.width, page.height), (Pt(79200), Pt(61200)));
     let line = &page.lines[0];
-    // x runs up the page, which is to the right once it is turned by 90 degrees.
+    // x runs up the page, which is to the right after the rotation by 90 degrees.
     assert_eq!((line.text.as_str(), line.rect.x0), ("turned", Pt(10000)));
     let content = text_at(10.0, 10.0, "outside") + &text_at(150.0, 150.0, "inside");
     let cropped = PdfFixture::default()
@@ -286,7 +286,7 @@ fn forms_are_read_and_recursion_is_bounded() {
 fn actual_text_replaces_unmapped_glyphs() {
     let content = "/Span<</ActualText<FEFF00740069>>> BDC BT /F1 10 Tf 72 700 Td (\\001) Tj ET EMC";
     assert_eq!(texts(content), ["ti"]);
-    // What it says is made fit to be read, as all text is: a ligature, a soft hyphen, a radical.
+    // Replacement text is normalized like all text: a ligature, a soft hyphen, a radical.
     let content =
         "/Span<</ActualText<FEFFFB0100AD2F08>>> BDC BT /F1 10 Tf 72 700 Td (\\001) Tj ET EMC";
     assert_eq!(texts(content), ["fi\u{4eba}"]);
@@ -484,7 +484,7 @@ fn every_document_limit_is_enforced_and_reported() {
         ..Limits::default()
     });
     assert_eq!(codes(&glyphs), ["limits.page", "limits.page"]);
-    // Over all streams: each of the pages alone is within the budget.
+    // The budget covers all streams together: each page alone is within it.
     let page = format!("{text}{}", " ".repeat(1 << 20));
     let bytes = PdfFixture::default()
         .deflated_page(page.as_bytes())

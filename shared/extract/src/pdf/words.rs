@@ -4,10 +4,8 @@ use stemma_document::{Pt, StyleRun, Word};
 
 use super::font::SOFT_HYPHEN;
 use super::glyph::UNMAPPED;
-use super::rows::{LineGlyph, TextSegment};
+use super::rows::{LineGlyph, TextSegment, WORD_GAP};
 
-// In ems. A wider gap separates words even without a space character.
-const WORD_GAP: f32 = 0.17;
 // In ems. A character drawn twice within this distance simulates bold.
 const SAME_PLACE: f32 = 0.12;
 
@@ -34,12 +32,11 @@ pub(super) fn build_line_text(segments: &[TextSegment]) -> LineText {
 
 impl LineText {
     fn push(&mut self, marks: &[LineGlyph]) {
-        let letters = || {
-            marks
-                .iter()
-                .filter(|mark| !matches!(mark.text, ' ' | SOFT_HYPHEN | UNMAPPED))
-        };
-        let Some(first) = letters().next() else {
+        let mut letters = marks
+            .iter()
+            .filter(|mark| !matches!(mark.text, ' ' | SOFT_HYPHEN | UNMAPPED))
+            .peekable();
+        let Some(first) = letters.peek() else {
             return;
         };
         if !self.text.is_empty() {
@@ -48,7 +45,7 @@ impl LineText {
         let start = length(&self.text);
         let mut u0 = first.u;
         let mut u1 = first.end();
-        for mark in letters() {
+        for mark in letters {
             self.style(mark);
             self.text.push(mark.text);
             u0 = u0.min(mark.u);
@@ -198,13 +195,17 @@ fn split_words(marks: &[LineGlyph], limit: WordGap) -> Vec<&[LineGlyph]> {
 
 // Leader dots form a word of their own, so that titles and page numbers of contents entries are clean.
 fn is_leader_boundary(marks: &[LineGlyph], index: usize) -> bool {
-    let dots = |range: std::ops::Range<usize>| {
-        marks
-            .get(range)
-            .is_some_and(|part| part.iter().all(|mark| mark.text == '.'))
-    };
-    let is_dot = |at: usize| marks.get(at).is_some_and(|mark| mark.text == '.');
-    let starts = dots(index..index + 4) && !is_dot(index.wrapping_sub(1));
-    let ends = index >= 4 && dots(index - 4..index) && !is_dot(index);
-    starts || ends
+    let (before, after) = marks.split_at(index);
+    let dots_before = before
+        .iter()
+        .rev()
+        .take(4)
+        .take_while(|mark| mark.text == '.')
+        .count();
+    let dots_after = after
+        .iter()
+        .take(4)
+        .take_while(|mark| mark.text == '.')
+        .count();
+    (dots_before == 0 && dots_after == 4) || (dots_before == 4 && dots_after == 0)
 }

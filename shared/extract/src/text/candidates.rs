@@ -1,6 +1,7 @@
 //! Finds lines that may be headings, with their kind, number and title.
 
 use stemma_document::english_words;
+use stemma_document::roman_numerals::format_roman;
 
 use crate::title;
 
@@ -63,6 +64,19 @@ pub(super) struct HeadingCandidate {
     pub(super) title: String,
     /// The title is only the label; text follows on the same line.
     pub(super) run_in: bool,
+}
+
+impl HeadingCandidate {
+    fn unnumbered(kind: HeadingKind, first: usize, last: usize, title: String) -> Self {
+        Self {
+            first,
+            last,
+            kind,
+            number: Vec::new(),
+            title,
+            run_in: false,
+        }
+    }
 }
 
 /// Returns the candidates in order. `is_prose` tells whether a 0-based line may be a heading.
@@ -201,17 +215,9 @@ impl LineView<'_> {
 
     fn unlabeled(&self, at: usize, line: &str) -> Option<HeadingCandidate> {
         let next = self.lines.get(at + 1).map_or("", |next| next.trim_end());
-        let candidate = |kind, last, title: String| HeadingCandidate {
-            first: at,
-            last,
-            kind,
-            number: Vec::new(),
-            title,
-            run_in: false,
-        };
         if let Some(kind) = underline_kind(next.trim()) {
             return (is_underlined(line, next.trim()) && !self.heads_table(at + 2))
-                .then(|| candidate(kind, at + 1, line.into()));
+                .then(|| HeadingCandidate::unnumbered(kind, at, at + 1, line.into()));
         }
         let mut last = at;
         while last - at < 3
@@ -232,7 +238,7 @@ impl LineView<'_> {
             && is_long
             && title.chars().count() <= MAX_CHARS;
         (alone && !self.is_signature(at, last))
-            .then(|| candidate(HeadingKind::Capitals, last, title))
+            .then(|| HeadingCandidate::unnumbered(HeadingKind::Capitals, at, last, title))
     }
 
     // Whether a blank line or the end follows.
@@ -333,29 +339,25 @@ fn parse_bare_label(line: &str) -> Option<HeadingLabel<'_>> {
     let bare = number.strip_suffix('.').unwrap_or(number);
     let closed = bare.len() < number.len();
     let rest = rest.trim_start();
-    let label = |kind, number| {
-        Some(HeadingLabel {
-            kind,
-            number,
-            closed,
-            rest,
-        })
+    let (kind, number) = match parse_decimals(bare) {
+        Some(parts) => (HeadingKind::Decimal(u8::try_from(parts.len()).ok()?), parts),
+        None if !closed => return None,
+        None => match (parse_roman(bare), parse_letter(bare)) {
+            // `C.` and `V.` are letters or Roman numerals; the open series decides later. A lone `I.` starts a Roman
+            // series.
+            (Some(value), letter) if letter.is_none() || bare == "I" => {
+                (HeadingKind::Roman, vec![value])
+            }
+            (_, Some(value)) => (HeadingKind::Letter, vec![value]),
+            _ => return None,
+        },
     };
-    if let Some(parts) = parse_decimals(bare) {
-        return label(HeadingKind::Decimal(u8::try_from(parts.len()).ok()?), parts);
-    }
-    if !closed {
-        return None;
-    }
-    match (parse_roman(bare), parse_letter(bare)) {
-        // `C.` and `V.` are letters or Roman numerals; the open series decides later. A lone `I.` starts a Roman
-        // series.
-        (Some(value), letter) if letter.is_none() || bare == "I" => {
-            label(HeadingKind::Roman, vec![value])
-        }
-        (_, Some(value)) => label(HeadingKind::Letter, vec![value]),
-        _ => None,
-    }
+    Some(HeadingLabel {
+        kind,
+        number,
+        closed,
+        rest,
+    })
 }
 
 fn parse_decimals(text: &str) -> Option<Vec<u32>> {
@@ -422,29 +424,7 @@ pub(super) fn parse_roman(text: &str) -> Option<u32> {
         .map(|pair| pair[0])
         .sum();
     let number = values.iter().sum::<u32>().checked_sub(2 * subtracted)?;
-    (number > 0 && to_roman(number) == text).then_some(number)
-}
-
-fn to_roman(mut number: u32) -> String {
-    const STEPS: [(u32, &str); 9] = [
-        (100, "C"),
-        (90, "XC"),
-        (50, "L"),
-        (40, "XL"),
-        (10, "X"),
-        (9, "IX"),
-        (5, "V"),
-        (4, "IV"),
-        (1, "I"),
-    ];
-    let mut text = String::new();
-    for (value, numeral) in STEPS {
-        while number >= value {
-            text.push_str(numeral);
-            number -= value;
-        }
-    }
-    text
+    (number > 0 && format_roman(number) == text).then_some(number)
 }
 
 // Length of the number at the start of `text`.

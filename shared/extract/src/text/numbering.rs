@@ -30,9 +30,6 @@ fn drop_lists(candidates: Vec<HeadingCandidate>, is_blank: &[bool]) -> Vec<Headi
     for (at, blank) in is_blank.iter().enumerate() {
         text_before[at + 1] = text_before[at] + u32::from(!blank);
     }
-    let touches = |pair: &[HeadingCandidate]| {
-        !pair[0].run_in && text_before[pair[0].last + 1] == text_before[pair[1].first]
-    };
     let mut last_seen: BTreeMap<(HeadingKind, Vec<u32>), usize> = BTreeMap::new();
     let mut repeats: BTreeMap<String, usize> = BTreeMap::new();
     for candidate in &candidates {
@@ -42,8 +39,12 @@ fn drop_lists(candidates: Vec<HeadingCandidate>, is_blank: &[bool]) -> Vec<Headi
     let mut dropped = BTreeSet::new();
     let mut start = 0;
     for end in 1..=candidates.len() {
-        if end < candidates.len() && touches(&candidates[end - 1..=end]) {
-            continue;
+        // Only blank lines between two candidates: they are rows of one list.
+        if let Some(next) = candidates.get(end) {
+            let last = &candidates[end - 1];
+            if !last.run_in && text_before[last.last + 1] == text_before[next.first] {
+                continue;
+            }
         }
         let run = &candidates[start..end];
         let mut counts: BTreeMap<HeadingKind, usize> = BTreeMap::new();

@@ -3,10 +3,11 @@
 //! Covers put a value above its caption in brackets, beside it, or below it in a table; several values may share a line
 //! (`Delaware  1-3285  41-0417775`). Values are therefore recognized by their shape first and by their caption second.
 
+use stemma_document::text::normalize_key;
 use stemma_document::{Fact, FilingFacts};
 
 use super::dates::{self, Date};
-use super::front_page::{FrontPage, find_caption, normalize_key};
+use super::front_page::{FrontPage, find_caption};
 use super::identifiers::{parse_file_number, parse_irs_number};
 use super::{registrant, securities};
 
@@ -100,9 +101,9 @@ const AFTER_NAME: [&str; 12] = [
     "notification",
 ];
 
+/// The form whose cover the page is, with `/A` for amendments.
 // Filings mention forms on every page. A cover has the name of the Commission (or the caption of the registrant) nearby, and
 // the name of the form alone on its line.
-/// The form whose cover the page is, with `/A` for amendments.
 fn cover_form(page: &FrontPage<'_>) -> Option<String> {
     let normalized: Vec<String> = page.lines.iter().map(|line| normalize_key(line)).collect();
     let commission = (0..normalized.len()).find(|at| {
@@ -287,8 +288,8 @@ fn event_date(words: &[&str]) -> Option<Date> {
     Some(second.map_or(date, |(second, _, _)| second.min(date)))
 }
 
-// A caption in brackets stands below its value, any other before or above it; the order of lines follows that.
 /// The Commission file number on, below or above its caption.
+// A caption in brackets stands below its value, any other before or above it; the order of lines follows that.
 fn file_number(cover: &FrontPage<'_>) -> Option<String> {
     let normalized: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
     let captions = normalized.iter().enumerate().filter(|(at, line)| {
@@ -298,20 +299,19 @@ fn file_number(cover: &FrontPage<'_>) -> Option<String> {
                 .any(|next| next.contains("filen"));
         line.contains("commissionfile") || split || line.starts_with("filen")
     });
-    let near = |at: usize| {
-        // A caption in brackets stands under its value.
-        let bracketed = cover.lines[at].contains('(');
-        let order: [isize; 6] = if bracketed {
-            [-1, -2, 0, 1, 2, 3]
-        } else {
-            [0, 1, -1, 2, 3, 4]
-        };
-        order
-            .into_iter()
-            .filter_map(move |step| cover.lines.get(at.checked_add_signed(step)?).copied())
-    };
     captions
-        .flat_map(|(at, _)| near(at))
+        .flat_map(|(at, _)| {
+            // A caption in brackets stands under its value.
+            let bracketed = cover.lines[at].contains('(');
+            let order: [isize; 6] = if bracketed {
+                [-1, -2, 0, 1, 2, 3]
+            } else {
+                [0, 1, -1, 2, 3, 4]
+            };
+            order
+                .into_iter()
+                .filter_map(move |step| cover.lines.get(at.checked_add_signed(step)?).copied())
+        })
         .find_map(file_number_in)
 }
 

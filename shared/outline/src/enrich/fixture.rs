@@ -109,20 +109,16 @@ fn build_tree(source: &Source, entries: Vec<(SectionStart, u16, &str)>) -> Secti
 
 /// A tree over pages from `(page, line index, level, title)`.
 pub(crate) fn tree(of: &Source, entries: &[(u32, u32, u16, &str)]) -> SectionTree {
-    let place = |page, line| {
-        SectionStart::Page(Position {
+    let mut places = Vec::new();
+    for &(page, line, level, title) in entries {
+        let position = Position {
             page: PageNo::new(page).unwrap(),
             line,
             y: Pt(0),
-        })
-    };
-    build_tree(
-        of,
-        entries
-            .iter()
-            .map(|&(page, line, level, title)| (place(page, line), level, title))
-            .collect(),
-    )
+        };
+        places.push((SectionStart::Page(position), level, title));
+    }
+    build_tree(of, places)
 }
 
 /// A text and a tree over it from `(line from 1, level, title)`.

@@ -70,14 +70,6 @@ pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
     }
 }
 
-/// Lower-case letters and digits without spaces, so that letter-spaced captions compare equal.
-pub fn normalize_key(text: &str) -> String {
-    text.chars()
-        .filter(|c| c.is_alphanumeric())
-        .flat_map(char::to_lowercase)
-        .collect()
-}
-
 /// Index after the first occurrence of `caption`, ignoring case and punctuation.
 pub(super) fn find_caption(words: &[&str], caption: &[&str]) -> Option<usize> {
     let at = words.windows(caption.len()).position(|window| {

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use stemma_document::text::normalize_key;
 use stemma_document::{Fact, FactSource, FilingFacts};
 
 use super::dates::{self, Date};
-use super::front_page::normalize_key;
 
 const MAX_CHARS: usize = 200;
 

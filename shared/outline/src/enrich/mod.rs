@@ -27,7 +27,6 @@ mod words;
 use serde::{Deserialize, Serialize};
 use stemma_document::{PageLabel, SectionTree, Source};
 
-pub use front_page::normalize_key;
 pub use llm_facts::{FactValues, LlmFacts, fill_missing};
 pub use section_text::{full_text, own_text};
 

@@ -1,9 +1,10 @@
 //! Facts of earnings releases and annual reports without the cover of a form, from their headline or title.
 
+use stemma_document::text::normalize_key;
 use stemma_document::{Fact, FactSource, FilingFacts, Source};
 
 use super::dates::{self, Date};
-use super::front_page::{FrontPage, normalize_key};
+use super::front_page::FrontPage;
 use super::registrant::{clean_name, full_name};
 use super::securities;
 
@@ -229,17 +230,14 @@ fn annual_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
 /// `某某股份有限公司` above `2022年年度报告`. The fiscal year is the calendar year by law (Accounting Law of the PRC, art. 11).
 fn chinese_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
     let top = &page.lines[..page.lines.len().min(HEADLINE_LINES)];
-    let folded: Vec<String> = top
+    let short_lines: Vec<String> = top
         .iter()
         .map(|line| line.split_whitespace().collect())
+        .filter(|line: &String| line.chars().count() <= 40)
         .collect();
-    let short = |line: &&String| line.chars().count() <= 40;
-    let title = folded
-        .iter()
-        .filter(short)
-        .find(|line| line.contains("年度报告"))?;
+    let title = short_lines.iter().find(|line| line.contains("年度报告"))?;
     let half = title.contains("半年度");
-    let year = folded.iter().filter(short).find_map(|line| {
+    let year = short_lines.iter().find_map(|line| {
         let (before, _) = line.split_once('年')?;
         let digits: String = before
             .chars()
@@ -248,7 +246,7 @@ fn chinese_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
             .collect();
         four_digits(&digits.chars().rev().collect::<String>())
     });
-    let company = folded.iter().filter(short).find_map(|line| {
+    let company = short_lines.iter().find_map(|line| {
         let end = line.find("有限公司")? + "有限公司".len();
         let name = line[..end].trim_start_matches(|c: char| !c.is_alphabetic());
         (name.chars().count() >= 6).then(|| name.to_owned())

@@ -3,12 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use stemma_document::text::normalize_key;
 use stemma_document::{
     PageLabel, PageNo, Reference, ReferenceTarget, Section, SectionId, SectionSpan, SectionTree,
     Source,
 };
 
-use super::front_page::normalize_key;
 use super::section_text::own_lines;
 
 const MAX_SECTION_WORDS: usize = 400_000;
@@ -341,9 +341,9 @@ impl MentionIndex {
         to.map_or(ReferenceTarget::Unresolved, ReferenceTarget::Section)
     }
 
+    /// The section that a mention means, if exactly one fits.
     // Item numbers recur in each PART and note numbers in each exhibit. A named PART decides; otherwise the mention means a
     // section under its own top section. If that leaves several, any choice would be a guess.
-    /// The section that a mention means, if exactly one fits.
     fn choose(&self, ids: &[SectionId], mention: &Mention, from: SectionId) -> Option<SectionId> {
         if ids.len() == 1 {
             return ids.first().copied();

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use stemma_document::text::normalize_key;
 use stemma_document::{Fact, PageNo, Source, SourceBody};
 
-use super::front_page::{FrontPage, normalize_key};
+use super::front_page::FrontPage;
 use super::identifiers::{parse_file_number, parse_irs_number};
 
 // The name stands within these many lines above its caption.
@@ -110,9 +111,9 @@ fn name_by_caption(
     })
 }
 
+/// The name at a line, with the line above if that belongs to it.
 // A name may take two lines, but the line above it may also be a slogan or another registrant. The lines are joined if they
 // were signed as one name, if the lower one is nothing but a legal form, or if both have the same large type.
-/// The name at a line, with the line above if that belongs to it.
 fn with_line_above(cover: &FrontPage<'_>, at: usize, signed_name: Option<&Fact>) -> String {
     let line = cover.lines[at];
     let Some(above) = at
@@ -290,16 +291,16 @@ fn is_legal_form(word: &str) -> bool {
     LEGAL_FORMS.contains(&word) || word == "and"
 }
 
-// Only the legal form may be added: `Acme` becomes `Acme plc`, while `Acme Anvils, Inc.` may be a subsidiary.
 /// The most frequent name in the document that consists of `short` and a legal form.
+// Only the legal form may be added: `Acme` becomes `Acme plc`, while `Acme Anvils, Inc.` may be a subsidiary.
 pub(super) fn full_name(source: &Source, short: &str) -> Option<Fact> {
     let short_words: Vec<String> = words_of(short).collect();
     if short_words.is_empty() || short_words.last().is_some_and(|word| is_legal_form(word)) {
         return None;
     }
     let mut names: BTreeMap<String, (u32, Fact)> = BTreeMap::new();
-    let mut count_names = |line: &str, page: Option<PageNo>| {
-        let words: Vec<&str> = line.split_whitespace().take(200).collect();
+    for line in stemma_document::text::all_lines(&source.body) {
+        let words: Vec<&str> = line.text.split_whitespace().take(200).collect();
         for at in 0..words.len().saturating_sub(short_words.len()) {
             let same = short_words
                 .iter()
@@ -314,18 +315,10 @@ pub(super) fn full_name(source: &Source, short: &str) -> Option<Fact> {
                 let name = format!("{} {ending}", words[at..at + short_words.len()].join(" "));
                 names
                     .entry(normalize_key(&name))
-                    .or_insert_with(|| (0, Fact::from_text(name, page)))
+                    .or_insert_with(|| (0, Fact::from_text(name, line.page)))
                     .0 += 1;
             }
         }
-    };
-    match &source.body {
-        SourceBody::Lines(text) => text.lines.iter().for_each(|line| count_names(line, None)),
-        SourceBody::Pages(pages) => pages.iter().enumerate().for_each(|(index, page)| {
-            page.lines
-                .iter()
-                .for_each(|line| count_names(&line.text, Some(PageNo::from_index(index))));
-        }),
     }
     names
         .into_values()

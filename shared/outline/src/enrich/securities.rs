@@ -1,8 +1,9 @@
 //! Securities on a cover: trading symbols and numbers of shares outstanding.
 
+use stemma_document::text::normalize_key;
 use stemma_document::{Fact, Ticker};
 
-use super::front_page::{FrontPage, normalize_key};
+use super::front_page::FrontPage;
 
 const TABLE_LINES: usize = 60;
 const MAX_TICKERS: usize = 64;

@@ -2,7 +2,8 @@
 
 use foldhash::{HashMap, HashSet, HashSetExt};
 
-use super::front_page::normalize_key;
+use stemma_document::text::normalize_key;
+
 use super::sentences::ProseSentence;
 use super::words;
 
@@ -235,8 +236,8 @@ const DEPENDENT_OPENINGS: [&str; 14] = [
     "further",
 ];
 
-// First sentences introduce their section. One to four amounts make a sentence concrete; more are a table read as prose.
 /// Score factor of a sentence apart from its terms, in hundredths: position, amounts, no boilerplate.
+// First sentences introduce their section. One to four amounts make a sentence concrete; more are a table read as prose.
 fn merit(text: &str, position: usize) -> u64 {
     let lower = text.to_lowercase();
     let mut merit: u64 = match position {

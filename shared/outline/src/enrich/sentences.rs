@@ -174,9 +174,9 @@ pub(super) fn is_row(line: &BodyLine<'_>) -> bool {
     row_label(line, line.text.trim()).is_some()
 }
 
+/// The label of a table row; `None` for a line of text.
 // A row is a line with many figures, one that ends with a figure in a cell of its own, a Markdown row, or one with leaders.
 // A sentence may also contain figures, hence the share of 30 %.
-/// The label of a table row; `None` for a line of text.
 fn row_label<'a>(line: &BodyLine<'_>, text: &'a str) -> Option<&'a str> {
     let mut words = 0usize;
     let mut figures = 0usize;

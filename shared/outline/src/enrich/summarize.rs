@@ -6,10 +6,10 @@
 //! integers, so that the choice is the same on every machine.
 
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+use stemma_document::text::normalize_key;
 use stemma_document::{Section, Source, Summary};
 
 use super::SectionSettings;
-use super::front_page::normalize_key;
 use super::section_text::{BodyLine, full_lines, own_lines};
 use super::select_sentences::{SentenceSelector, WORD_BYTES};
 use super::sentences::{self, ProseContent, ProseSentence};
@@ -248,9 +248,9 @@ impl TermFrequencies {
         contains
     }
 
+    /// Weight of each term of the section.
     // A form of tf-idf in integers. Both factors are logarithmic and capped, so that one rare or repeated name cannot
     // dominate the choice.
-    /// Weight of each term of the section.
     fn weights(&self, section: &Section, lines: &[BodyLine<'_>]) -> HashMap<String, u64> {
         let mut title = HashSet::new();
         words::terms(&section.title, |term| {

@@ -26,9 +26,9 @@ pub(super) fn is_verified(boundary: &Boundary) -> bool {
     boundary.heading.verified && boundary.next.as_ref().is_none_or(|next| next.verified)
 }
 
+/// The first section after the descendants of `section`.
 // A PART that was added from the form has no heading of its own and starts at its first Item, so that Item is the next
 // heading.
-/// The first section after the descendants of `section`.
 fn next_section<'t>(tree: &'t SectionTree, section: &Section) -> Option<&'t Section> {
     let mut last = section;
     while let Some(child) = last.children.last() {

@@ -1,8 +1,7 @@
 //! The text under the heading of an Item, by sentence.
 
+use stemma_document::text::normalize_key;
 use stemma_document::{Section, Source, text};
-
-use crate::enrich::normalize_key;
 
 // Lines split into sentences; words are counted in all lines.
 const MAX_LINES: usize = 400;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use stemma_document::text::normalize_key;
 use stemma_document::{ItemLink, ItemTarget, ReferenceTarget, Section, SectionId, SectionTree};
 
 use super::item_text::{ItemText, truncate_text};
-use crate::enrich::normalize_key;
 
 const MAX_LINKS: usize = 12;
 const MAX_SECTIONS: usize = 50_000;
@@ -53,18 +53,6 @@ impl<'a> LinkResolver<'a> {
             return Vec::new();
         };
         let mut links: Vec<ItemLink> = Vec::new();
-        let mut add = |text: &str, target: ItemTarget| {
-            let duplicate = links.iter().any(|link| {
-                link.target == target && target != ItemTarget::Unresolved
-                    || link.text == truncate_text(text)
-            });
-            if !duplicate && links.len() < MAX_LINKS {
-                links.push(ItemLink {
-                    text: truncate_text(text),
-                    target,
-                });
-            }
-        };
         let inside = section.id.0..=last.id.0;
         let above: Vec<SectionId> = tree
             .path_to(section.id)
@@ -93,23 +81,29 @@ impl<'a> LinkResolver<'a> {
         {
             match reference.to {
                 ReferenceTarget::Section(id) if elsewhere(id) => {
-                    add(&reference.text, ItemTarget::Section(id));
+                    push_link(&mut links, &reference.text, ItemTarget::Section(id));
                 }
                 ReferenceTarget::Section(_) => {}
-                ReferenceTarget::Unresolved if reference.text.starts_with(['E', 'e']) => {
-                    add(&reference.text, ItemTarget::Outside(reference.text.clone()));
+                ReferenceTarget::Unresolved => {
+                    // An exhibit is a document of its own.
+                    let target = if reference.text.starts_with(['E', 'e']) {
+                        ItemTarget::Outside(reference.text.clone())
+                    } else {
+                        ItemTarget::Unresolved
+                    };
+                    push_link(&mut links, &reference.text, target);
                 }
-                ReferenceTarget::Unresolved => add(&reference.text, ItemTarget::Unresolved),
             }
         }
         for sentence in referring {
             for quoted in quoted_phrases(sentence) {
                 if let Some(id) = self.find_by_title(quoted).filter(|id| elsewhere(*id)) {
-                    add(quoted, ItemTarget::Section(id));
+                    push_link(&mut links, quoted, ItemTarget::Section(id));
                 }
             }
             if let Some(document) = other_document(sentence, form) {
-                add(document, ItemTarget::Outside(document.to_owned()));
+                let target = ItemTarget::Outside(document.to_owned());
+                push_link(&mut links, document, target);
             }
         }
         // Next to a resolved link, unresolved ones are only noise.
@@ -120,6 +114,16 @@ impl<'a> LinkResolver<'a> {
             links.retain(|link| link.target != ItemTarget::Unresolved);
         }
         links
+    }
+}
+
+fn push_link(links: &mut Vec<ItemLink>, text: &str, target: ItemTarget) {
+    let text = truncate_text(text);
+    let duplicate = links
+        .iter()
+        .any(|link| link.target == target && target != ItemTarget::Unresolved || link.text == text);
+    if !duplicate && links.len() < MAX_LINKS {
+        links.push(ItemLink { text, target });
     }
 }
 

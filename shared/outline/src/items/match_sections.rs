@@ -18,8 +18,8 @@ pub(super) struct ItemSection<'a> {
     pub(super) numbered: bool,
 }
 
-// The derived order ranks the kinds, most certain first.
 /// How a title names an Item.
+// The derived order ranks the kinds, most certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum MatchKind {
     /// `Item 7A`.
@@ -66,9 +66,9 @@ pub(super) fn match_sections(
         .collect()
 }
 
+/// The section with its descendants in reading order.
 // The long heading of a combined Item is easily split into several headings, which then hold its text. Everything up to the
 // next Item or PART therefore belongs to it.
-/// The section with its descendants in reading order.
 pub(super) fn item_extent<'a>(
     tree: &'a SectionTree,
     section: &'a Section,

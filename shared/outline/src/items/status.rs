@@ -2,10 +2,10 @@
 //!
 //! The limits were checked against statuses that were assigned by hand.
 
+use stemma_document::text::normalize_key;
 use stemma_document::{EmptyReason, ItemStatus, Section};
 
 use super::item_text::ItemText;
-use crate::enrich::normalize_key;
 use crate::structure::form_items::FormEntry;
 
 // A longer Item has content of its own, however much it refers.
@@ -56,30 +56,31 @@ pub(super) fn states_location(sentence: &str) -> bool {
         && subject.iter().any(|word| lower.contains(word))
 }
 
+/// Classifies an Item by its text.
 // Order of the rules: `None` and the like first, since such answers are short and would be stubs. Lists of exhibits next,
 // since they would always be references. References come before length, because they are short by nature.
-/// Classifies an Item by its text.
 pub(super) fn classify(
     form: &str,
     entry: &FormEntry,
     section: &Section,
     body: &ItemText,
 ) -> StatusEvidence {
-    let full = |nothing| StatusEvidence {
-        status: ItemStatus::Full,
-        empty_reason: nothing,
-    };
     if let Some(nothing) = empty_reason(section, body) {
-        return full(Some(nothing));
+        return StatusEvidence {
+            status: ItemStatus::Full,
+            empty_reason: Some(nothing),
+        };
     }
-    let same = |of: &str, part: u8, number: &str| {
-        of == form && part == entry.part && number == entry.number
-    };
-    if LIST_ITEMS
-        .iter()
-        .any(|(of, part, number)| same(of, *part, number))
-    {
-        return full(None);
+    StatusEvidence {
+        status: status_by_text(form, entry, body),
+        empty_reason: None,
+    }
+}
+
+fn status_by_text(form: &str, entry: &FormEntry, body: &ItemText) -> ItemStatus {
+    let item = (form, entry.part, entry.number.as_str());
+    if LIST_ITEMS.contains(&item) {
+        return ItemStatus::Full;
     }
     let referring: usize = body
         .referring()
@@ -95,26 +96,17 @@ pub(super) fn classify(
     };
     let stated = body.words <= most && body.referring().any(states_location);
     if mostly || stated {
-        return StatusEvidence {
-            status: ItemStatus::ByReference,
-            empty_reason: None,
-        };
+        return ItemStatus::ByReference;
     }
     let long = LONG_ITEMS
         .iter()
-        .find(|(of, part, number, _)| same(of, *part, number));
+        .find(|(form, part, number, _)| (*form, *part, *number) == item);
     let short = body.words == 0 || long.is_some_and(|(.., least)| body.words < *least);
     match short {
         // A list of statements with page numbers is a reference.
-        true if body.words > 0 && lists_pages(body) => StatusEvidence {
-            status: ItemStatus::ByReference,
-            empty_reason: None,
-        },
-        true => StatusEvidence {
-            status: ItemStatus::Stub,
-            empty_reason: None,
-        },
-        false => full(None),
+        true if body.words > 0 && lists_pages(body) => ItemStatus::ByReference,
+        true => ItemStatus::Stub,
+        false => ItemStatus::Full,
     }
 }
 
@@ -145,26 +137,34 @@ fn empty_reason(section: &Section, body: &ItemText) -> Option<EmptyReason> {
         return None;
     }
     let first = normalize_key(body.sentences.first()?);
-    let starts = |words: &[&str]| words.iter().any(|word| first.starts_with(word));
-    if starts(&["omitted", "intentionallyomitted"]) || first.contains("generalinstructioni") {
+    if starts_with_any(&first, &["omitted", "intentionallyomitted"])
+        || first.contains("generalinstructioni")
+    {
         Some(EmptyReason::Omitted)
-    } else if starts(&[
-        "notapplicable",
-        "notrequired",
-        "noneapplicable",
-        "inapplicable",
-        "doesnotapply",
-    ]) || first == "na"
+    } else if starts_with_any(
+        &first,
+        &[
+            "notapplicable",
+            "notrequired",
+            "noneapplicable",
+            "inapplicable",
+            "doesnotapply",
+        ],
+    ) || first == "na"
     {
         Some(EmptyReason::NotApplicable)
-    } else if starts(&["reserved"]) {
+    } else if first.starts_with("reserved") {
         Some(EmptyReason::Reserved)
     } else if first == "none"
         || first.starts_with("none") && body.own_words <= 12
-        || starts(&["nonetoreport", "nothingtoreport"])
+        || starts_with_any(&first, &["nonetoreport", "nothingtoreport"])
     {
         Some(EmptyReason::None)
     } else {
         None
     }
+}
+
+fn starts_with_any(text: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| text.starts_with(prefix))
 }

@@ -46,10 +46,10 @@ pub(super) struct AgreementClause {
     pub(super) depth: u32,
 }
 
+/// The rows of titles where agreements begin.
 // Centered capitals such as `CREDIT AGREEMENT` also stand on covers, above contents and in page headers. An agreement
 // begins only where the next numbered section is the first one. Copies of the title before any section with text are part
 // of the same agreement, so only the first copy counts.
-/// The rows of titles where agreements begin.
 pub(super) fn agreement_titles(sheet: &LineTable<'_>, rows: Range<usize>) -> Vec<usize> {
     let mut starts: Vec<usize> = Vec::new();
     let candidates: Vec<usize> = rows.clone().filter(|at| is_title(sheet, *at)).collect();
@@ -162,9 +162,9 @@ fn starts_title(text: &str) -> bool {
     text.starts_with(|c: char| c.is_uppercase() || matches!(c, '[' | '“' | '"'))
 }
 
+/// The sections of the agreement in `rows`, except in `excluded` rows (its contents). Annexes restart the count.
 // Agreements cite their own sections all the time, often at the start of a line. The numbering tells the difference: a
 // heading continues the count, a citation almost never does.
-/// The sections of the agreement in `rows`, except in `excluded` rows (its contents). Annexes restart the count.
 pub(super) fn find_clauses(
     sheet: &LineTable<'_>,
     rows: Range<usize>,

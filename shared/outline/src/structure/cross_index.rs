@@ -11,6 +11,7 @@ use stemma_document::{Line, Page, PageNo, PageSpan, Position, Pt};
 use super::forms::SecForm;
 use super::line_features::{LineFeatures, LineTable};
 use super::page_labels::{PageLabels, SeriesLabel};
+use super::page_references::{PageReference, split_page_references};
 use super::titles;
 use super::{item_grammar, item_headings};
 
@@ -74,16 +75,15 @@ pub(super) fn find_cross_index(
     let items: Vec<(usize, String)> = (0..sheet.rows.len())
         .filter_map(|at| Some((at, item_of(&sheet.rows[at])?.number)))
         .collect();
-    let page = |at: usize| sheet.rows[at].page as usize;
-    let mut start = 0;
-    while start < items.len() {
-        let first = page(items[start].0);
-        let end = start
-            + items[start..]
-                .iter()
-                .take_while(|(at, _)| page(*at) < first + MAX_PAGES)
-                .count();
-        let stretch = contiguous(sheet, &items[start..end]);
+    // The list may begin on any page that names an Item.
+    let mut rest = items.as_slice();
+    for on_page in items.chunk_by(|(a, _), (b, _)| sheet.rows[*a].page == sheet.rows[*b].page) {
+        let end = sheet.rows[on_page[0].0].page as usize + MAX_PAGES;
+        let near = rest
+            .iter()
+            .take_while(|(at, _)| (sheet.rows[*at].page as usize) < end)
+            .count();
+        let stretch = contiguous(sheet, &rest[..near]);
         if stretch.len() >= MIN_ITEMS
             && let (Some((from, _)), Some((to, _))) = (stretch.first(), stretch.last())
             && let Some(index) = (IndexReader {
@@ -95,10 +95,7 @@ pub(super) fn find_cross_index(
         {
             return Some(index);
         }
-        start += items[start..]
-            .iter()
-            .take_while(|(at, _)| page(*at) == first)
-            .count();
+        rest = &rest[on_page.len()..];
     }
     None
 }
@@ -263,9 +260,9 @@ impl IndexReader<'_, '_> {
         }
     }
 
+    /// Adds the cells of a row to the last entry. `rest` is the text after the Item's number, on its first row only.
     // Columns of indexes have no fixed order, so each cell is classified by its own text: page references, a note, a
     // footnote mark, a column head, the title of the Item or a section of the report.
-    /// Adds the cells of a row to the last entry. `rest` is the text after the Item's number, on its first row only.
     fn add_cells(
         &self,
         row: &LineFeatures<'_>,
@@ -474,126 +471,6 @@ fn has_scattered_pages(entries: &[IndexRow]) -> bool {
         .collect();
     let falling = firsts.windows(2).filter(|pair| pair[1] < pair[0]).count();
     several * 5 >= placed.len() || falling * 5 >= firsts.len().max(1)
-}
-
-/// A page or a range of pages, with its text as printed.
-struct PageReference {
-    from: SeriesLabel,
-    to: SeriesLabel,
-    text: String,
-}
-
-/// Splits a cell into its words and the page references at its end.
-fn split_page_references(cell: &str) -> (&str, Vec<PageReference>) {
-    const JOINTS: [char; 4] = [',', ';', '&', ' '];
-    let cell = cell.trim();
-    let mut front = cell;
-    let mut references: Vec<PageReference> = Vec::new();
-    loop {
-        let joined = front.trim_end_matches(JOINTS);
-        front = joined
-            .strip_suffix(" and")
-            .unwrap_or(joined)
-            .trim_end_matches(JOINTS);
-        // `Note 12, page 18`: the number before the word `page` is not a page.
-        let worded = ["Pages", "pages", "Page", "page", "pp.", "p."]
-            .iter()
-            .find_map(|word| front.strip_suffix(word));
-        if let Some(before) = worded.filter(|_| !references.is_empty()) {
-            references.reverse();
-            return (before.trim_end_matches(JOINTS), references);
-        }
-        let Some((start, place)) = last_page_reference(front).filter(|_| references.len() < 64)
-        else {
-            break;
-        };
-        references.push(place);
-        front = &front[..start];
-    }
-    let lead =
-        front.trim_end_matches(|c: char| matches!(c, '.' | '…' | '_' | '·') || c.is_whitespace());
-    // `Form 10-K` and `Note 12` end with a number that is not a page.
-    let numbered = [
-        "Note", "Notes", "Item", "Items", "Form", "Section", "Part", "Exhibit",
-    ];
-    if numbered.iter().any(|word| lead.ends_with(word)) {
-        return (cell, Vec::new());
-    }
-    references.reverse();
-    (lead, references)
-}
-
-fn last_word_start(text: &str) -> usize {
-    text.rfind(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '.' | '…' | '(' | '_'))
-        .map_or(0, |at| {
-            at + text[at..].chars().next().map_or(1, char::len_utf8)
-        })
-}
-
-/// The last page or range of `text`, and its byte offset.
-fn last_page_reference(text: &str) -> Option<(usize, PageReference)> {
-    let start = last_word_start(text);
-    let word = &text[start..];
-    if let Some((from, to)) = range(word) {
-        return Some((
-            start,
-            PageReference {
-                from,
-                to,
-                text: word.to_string(),
-            },
-        ));
-    }
-    let to = SeriesLabel::parse(word).filter(|label| label.series != "roman" || word.len() > 1)?;
-    // `3 - 7`, `F-3 to F-9`
-    let before = text[..start].trim_end();
-    let joined = ["–", "—", "-", "to", "through"]
-        .iter()
-        .find_map(|word| before.strip_suffix(word));
-    if let Some(before) = joined
-        .filter(|before| before.len() < text[..start].trim_end().len())
-        .map(str::trim_end)
-    {
-        let first = last_word_start(before);
-        if let Some(from) =
-            SeriesLabel::parse(&before[first..]).filter(|from| from.series == to.series)
-        {
-            let text = format!("{}–{word}", &before[first..]);
-            return Some((first, PageReference { from, to, text }));
-        }
-    }
-    Some((
-        start,
-        PageReference {
-            from: to.clone(),
-            to,
-            text: word.to_string(),
-        },
-    ))
-}
-
-/// `4-6`, `4–6`, `F-3–F-9`.
-fn range(word: &str) -> Option<(SeriesLabel, SeriesLabel)> {
-    for (at, mark) in word
-        .char_indices()
-        .filter(|(_, c)| matches!(c, '-' | '–' | '—'))
-    {
-        let low = &word[..at];
-        let high = &word[at + mark.len_utf8()..];
-        let plain = [low, high]
-            .iter()
-            .all(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()));
-        let prefixed = low.len() > 2 && high.len() > 2 && low.as_bytes()[0].is_ascii_uppercase();
-        if let (true, Some(low), Some(high)) = (
-            plain || prefixed,
-            SeriesLabel::parse(low),
-            SeriesLabel::parse(high),
-        ) && low.series == high.series
-        {
-            return Some((low, high));
-        }
-    }
-    None
 }
 
 fn note_of(words: &str) -> Option<IndexNote> {

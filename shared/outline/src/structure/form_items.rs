@@ -112,8 +112,8 @@ impl KnownForm {
         Some(titles::fold_whitespace(head.rest))
     }
 
-    // Titles such as `Controls and Procedures` are unique on a form; short or shared ones name no Item without a number.
     /// The key of the only Item with exactly this title, without a number.
+    // Titles such as `Controls and Procedures` are unique on a form; short or shared ones name no Item without a number.
     pub(crate) fn item_with_title(self, title: &str) -> Option<usize> {
         let normalized = titles::normalize_key(title);
         let mut fitting = self.0.items().iter().enumerate().filter(|(_, item)| {

@@ -33,11 +33,11 @@ fn front_headings(sheet: &LineTable<'_>, heads: &[OutlineHead]) -> Vec<usize> {
         .collect()
 }
 
+/// Drops the lines of a cover and decides the rank of the title.
 // Of the lines before the first paragraph only two kinds are sections: the title of the document, and headings whose style
 // returns further on. The title becomes the parent of everything only in documents like an earnings release, where layout
 // alone says what a section is and the title looks like no other heading. Elsewhere it would merely add a root above
 // sections that the author listed side by side (ADR 0008).
-/// Drops the lines of a cover and decides the rank of the title.
 pub(super) fn filter_front_matter(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
     let front = front_headings(sheet, heads);
     let styles: Vec<HeadingStyle> = heads
@@ -138,9 +138,9 @@ impl StyleCounts {
     }
 }
 
+/// Drops headings inside signatures and contacts.
 // Names and offices below signatures and contacts are set in bold and would become their sub-sections. Statements bound
 // behind the signatures stand beside them, so signatures are also made leaves.
-/// Drops headings inside signatures and contacts.
 pub(super) fn filter_back_matter(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
     let mut dropped = Vec::new();
     let mut end: Option<usize> = None;
@@ -168,9 +168,9 @@ pub(super) fn filter_back_matter(sheet: &LineTable<'_>, heads: &mut Vec<OutlineH
     remove_heads(heads, &dropped);
 }
 
+/// Drops captions above other headings.
 // A company's name without a paragraph before the next heading says whose statement follows. A line that stands right above
 // two or more headings does the same. As sections they would have no text of their own.
-/// Drops captions above other headings.
 pub(super) fn drop_captions(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
     // Index of the head, its key, and whether the next heading is right below.
     let captions: Vec<(usize, String, bool)> = heads
@@ -224,9 +224,9 @@ pub(super) fn drop_exhibit_lists(heads: &mut Vec<OutlineHead>) {
     remove_heads(heads, &dropped);
 }
 
+/// Whether the section ends the form, so that nothing lies in it.
 // Financial statements are often bound behind the signatures or behind Item 16, the last Item of an annual report. Layout
 // headings rank below Items, so they would become children of whichever of the two comes last.
-/// Whether the section ends the form, so that nothing lies in it.
 fn ends_form(head: &OutlineHead) -> bool {
     is_signature(head) || titles::normalize_key(&head.title).ends_with("form10ksummary")
 }

@@ -21,9 +21,9 @@ const MIN_DENSE: usize = 24;
 // twelve are a list finer than the sections that authors put into outlines.
 const SERIES: std::ops::RangeInclusive<usize> = 2..=12;
 
+/// Drops lists of contents inside the text.
 // Chapters often open with a short list of their sections, set like the sections themselves. Three or more headings close
 // together whose titles all return later are such a list.
-/// Drops lists of contents inside the text.
 pub(super) fn drop_contents_lists(
     headings: &mut Vec<LayoutHeading>,
     other_sections: &[(usize, &str)],
@@ -85,9 +85,9 @@ pub(super) fn filter_sentences(headings: &mut Vec<LayoutHeading>) {
     });
 }
 
+/// Drops labels inside financial statements.
 // `Assets` and `Liabilities` stand above rows of figures on the page of a balance sheet. They label parts of the statement,
 // which is one section; a second statement on the same page keeps its own title.
-/// Drops labels inside financial statements.
 pub(super) fn drop_labels(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
     headings.retain(|heading| {
         heading.statement
@@ -104,9 +104,9 @@ fn is_statement_label(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
     below.any(|at| sheet.rows[at].table) && top.any(|at| is_statement_title(sheet, at))
 }
 
+/// Drops unnumbered titles that stand at the top of pages again and again.
 // Extraction marks running heads that recur on many pages; this catches those of single chapters. The same title inside
 // pages (`Revenues`, `Backlog` in one segment after another) is a real sub-section each time, so position decides.
-/// Drops unnumbered titles that stand at the top of pages again and again.
 pub(super) fn drop_repeated(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
     // By title: all occurrences, those at the top of a page.
     let mut count: BTreeMap<String, (usize, usize)> = BTreeMap::new();

@@ -83,14 +83,18 @@ fn form_by_items(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<
         };
         current += usize::from(head.current);
         let title = TitleKeys::new(head.rest);
-        let fits = |form: SecForm| {
-            form.items()
+        let counts = [
+            (SecForm::Annual, &mut annual),
+            (SecForm::Quarterly, &mut quarterly),
+            (SecForm::Foreign, &mut foreign),
+        ];
+        for (form, count) in counts {
+            let fits = form
+                .items()
                 .iter()
-                .any(|item| item.tag == Some(head.tags[0]) && title_match(item, &title) > 0.8)
-        };
-        annual += usize::from(!head.current && fits(SecForm::Annual));
-        quarterly += usize::from(!head.current && fits(SecForm::Quarterly));
-        foreign += usize::from(!head.current && fits(SecForm::Foreign));
+                .any(|item| item.tag == Some(head.tags[0]) && title_match(item, &title) > 0.8);
+            *count += usize::from(!head.current && fits);
+        }
     }
     match (current, annual, quarterly) {
         (c, a, q) if c >= 1 && c > a && c > q => Some(SecForm::Current),
@@ -316,8 +320,8 @@ impl ItemSearch<'_, '_> {
         }
     }
 
-    // On Form 10-Q `Item 1` has two readings, one in each PART. Both are placed, and the chain decides by position.
     /// Every reading of a heading as first and last key of the form.
+    // On Form 10-Q `Item 1` has two readings, one in each PART. Both are placed, and the chain decides by position.
     fn matching_keys(&self, head: &ItemHeading<'_>) -> Vec<(usize, usize)> {
         let items = self.form.items();
         let last_tag = head.tags.last().filter(|_| head.tags.len() > 1);
@@ -377,9 +381,9 @@ impl ItemSearch<'_, '_> {
         best
     }
 
+    /// The last row and the title of a combined Item.
     // The title of `Items 10, 11 and 12` matches no single Item, so similarity cannot tell where it ends. Style can: the
     // title goes on as long as lines of the same marked style follow closely.
-    /// The last row and the title of a combined Item.
     fn combined_title(&self, at: usize, mut last: usize, mut title: String) -> (usize, String) {
         let rows = &self.sheet.rows;
         for next in last + 1..self.end.min(at + 4) {
@@ -411,10 +415,10 @@ impl ItemSearch<'_, '_> {
     }
 }
 
+/// Score of a row on `page` for a link target and a predicted page.
 // Announced pages add to the score but never decide alone: links may all point to page one, and printed labels drift from
 // physical pages. Links weigh more than labels, and neighboring pages count, since a destination may be the end of the page
 // before. The weights were fitted on the development filings.
-/// Score of a row on `page` for a link target and a predicted page.
 pub(super) fn page_score(target: Option<u32>, predicted: Option<u32>, page: u32) -> f32 {
     let target = target.map_or(0.0, |at| match at.abs_diff(page) {
         0 => 2.0,
@@ -430,9 +434,9 @@ pub(super) fn page_score(target: Option<u32>, predicted: Option<u32>, page: u32)
     target + predicted
 }
 
+/// Score of the style of a line: weight, size, capitals and space above add; running heads and small print lose.
 // Small beside a full match of the title: style decides between lines with the same words. A property that the body text
 // has, too, says nothing. Running heads lose most, since they repeat real titles word for word.
-/// Score of the style of a line: weight, size, capitals and space above add; running heads and small print lose.
 pub(super) fn style_score(sheet: &LineTable<'_>, at: usize) -> f32 {
     let row: &LineFeatures<'_> = &sheet.rows[at];
     let mut score = 0.0;

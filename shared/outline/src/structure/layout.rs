@@ -183,9 +183,9 @@ fn is_yeared(text: &str) -> bool {
     year && text[4..].starts_with(' ') && text[4..].trim_start().starts_with(char::is_alphabetic)
 }
 
+/// Whether a line set like the text is a numbered heading.
 // Rules and contracts set headings like their text. A number alone would admit every list, so the line must also be short,
 // in title case, without closing punctuation and with space above (and below, unless a word like `Chapter` precedes).
-/// Whether a line set like the text is a numbered heading.
 fn is_plain_numbered(
     sheet: &LineTable<'_>,
     at: usize,
@@ -232,10 +232,10 @@ fn is_title_case(text: &str) -> bool {
     capital * 10 >= all * 6
 }
 
+/// The last row of a heading that wraps over rows.
 // Joining too little gives two sections for one title; joining too much swallows the first sub-heading. Rows are joined only
 // if they share style and case, stand close, and the upper one shows that it is unfinished: it is centered, reaches the
 // right edge, ends with a connector, or the next row starts in lower case.
-/// The last row of a heading that wraps over rows.
 fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> usize {
     let mut last = first;
     while last + 1 < sheet.rows.len() && last < first + 4 {

@@ -56,11 +56,11 @@ pub(super) fn assign_levels(heads: &[OutlineHead]) -> Vec<u16> {
     levels
 }
 
+/// The ranks of the heads; heads between two neighbours of a numbered sequence are lowered below the sequence.
 // What stands between Note 14 and Note 15 belongs to Note 14, however large its type: authors set the titles of tables and
 // policies inside notes larger than the notes themselves (ADR 0008). Two neighbours of a sequence must have equal rank and
 // no announced head between them; an announced head shows that the sequence was interrupted, for example by an exhibit
 // whose notes start again.
-/// The ranks of the heads; heads between two neighbours of a numbered sequence are lowered below the sequence.
 fn sequence_ranks(heads: &[OutlineHead], numbers: &[Vec<(NumberClass, u32, u32)>]) -> Vec<u32> {
     // Prefix sums of announced heads, so that each check below takes constant time.
     let mut outside = vec![0usize];
@@ -116,8 +116,8 @@ fn lower_ranks(heads: &[OutlineHead], opens: &[Option<u32>], closes: &[Option<u3
     ranks
 }
 
-// Plain numbers, letters and bullets also count lists inside a section, so headings between them may well be siblings.
 /// Whether numbers of this class always name sections, never entries of lists.
+// Plain numbers, letters and bullets also count lists inside a section, so headings between them may well be siblings.
 fn names_sections(class: NumberClass) -> bool {
     use NumberClass::{Article, Chapter, CjkChapter, CjkSection, Note, Section};
     matches!(

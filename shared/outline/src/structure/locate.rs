@@ -264,9 +264,9 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
     }
 }
 
+/// Places candidates outside the chain that stand on their announced page.
 // A document may list its sections out of page order, and the chain has no room for those. They are recovered, but only
 // with strong evidence: a line on or beside the announced page, with a score that no text alone can reach.
-/// Places candidates outside the chain that stand on their announced page.
 fn recover_out_of_order(
     sheet: &LineTable<'_>,
     places: &[(Placement, usize)],
@@ -321,10 +321,10 @@ pub(super) fn located_share(candidates: &[SectionCandidate], hits: &[Option<Loca
     }
 }
 
-// The title of a section may be an image or split beyond recognition, and its destination is still right. A place that
-// breaks the order of the neighbors contradicts them, and the neighbors were read on their pages.
 /// Places candidates that were not found at the destination of their link or bookmark, unconfirmed, if `may` allows it
 /// and the order of their neighbors is kept.
+// The title of a section may be an image or split beyond recognition, and its destination is still right. A place that
+// breaks the order of the neighbors contradicts them, and the neighbors were read on their pages.
 pub(super) fn place_unlocated(
     sheet: &LineTable<'_>,
     rows: Range<usize>,

@@ -19,6 +19,7 @@ pub mod fixture;
 pub(crate) mod form_items;
 mod forms;
 mod front_back_matter;
+mod heading_budget;
 mod heading_filters;
 mod heading_style;
 mod item_grammar;
@@ -32,6 +33,7 @@ mod numbering;
 mod outline_head;
 mod oversized_sections;
 mod page_labels;
+mod page_references;
 mod paged_outline;
 mod primary_outline;
 #[cfg(test)]

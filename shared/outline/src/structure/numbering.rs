@@ -70,9 +70,9 @@ const WORDS: [(&str, NumberClass); 22] = [
     ("algorithm", NumberClass::Figure),
 ];
 
+/// All readings of the number at the start of `title`, most likely first. `I.` has two: a roman numeral and a letter.
 // The order goes from forms that no other text has (words, CJK marks, brackets) to those that can be amounts or
 // abbreviations and need more checks.
-/// All readings of the number at the start of `title`, most likely first. `I.` has two: a roman numeral and a letter.
 pub(super) fn parse_numbers(title: &str) -> Vec<TitleNumber<'_>> {
     let title = title.trim_start();
     if let Some(number) = worded(title) {
@@ -105,9 +105,9 @@ pub(super) fn after_number(title: &str) -> Option<&str> {
         .filter(|rest| !rest.is_empty())
 }
 
+/// Whether at least 80 % of the steps between `titles`, in reading order, go on counting: 1, 2, 3 or 2.1, 2.2, 3.1.
 // Labels and amounts also begin with numbers, but do not count. One step in five may be missing: headings get lost in
 // scans and in columns.
-/// Whether at least 80 % of the steps between `titles`, in reading order, go on counting: 1, 2, 3 or 2.1, 2.2, 3.1.
 pub(super) fn are_sequential(titles: &[&str]) -> bool {
     let all: Vec<Vec<TitleNumber<'_>>> = titles.iter().map(|title| parse_numbers(title)).collect();
     let steady = all
@@ -260,30 +260,41 @@ fn parenthesized(title: &str) -> Option<Vec<TitleNumber<'_>>> {
     let close = body.bytes().take(6).position(|b| b == b')')?;
     let text = &body[..close];
     let rest = skip_separators(&body[close + 1..]);
-    let number = |class, value| TitleNumber {
-        class,
-        value,
-        stem: 0,
-        text,
-        rest,
-        bare: false,
-    };
-    if let Ok(value) = text.parse::<u32>() {
-        return Some(if value <= 40 {
-            vec![number(NumberClass::ParenDigit, value)]
-        } else {
-            Vec::new()
-        });
-    }
-    let lower = text.bytes().all(|b| b.is_ascii_alphabetic());
-    let mut numbers = Vec::new();
-    if lower && let Some(value) = letter(text) {
-        numbers.push(number(NumberClass::ParenAlpha, value));
-    }
-    if lower && let Some(value) = roman(text) {
-        numbers.push(number(NumberClass::ParenRoman, value));
-    }
-    Some(numbers)
+    let digits = text.parse::<u32>().ok().filter(|value| *value <= 40);
+    let is_alphabetic = text.bytes().all(|b| b.is_ascii_alphabetic());
+    let values = [
+        (NumberClass::ParenDigit, digits),
+        (
+            NumberClass::ParenAlpha,
+            letter(text).filter(|_| is_alphabetic),
+        ),
+        (
+            NumberClass::ParenRoman,
+            roman(text).filter(|_| is_alphabetic),
+        ),
+    ];
+    Some(readings(values, text, rest))
+}
+
+/// The possible readings of a number without a stem.
+fn readings<'t>(
+    values: impl IntoIterator<Item = (NumberClass, Option<u32>)>,
+    text: &'t str,
+    rest: &'t str,
+) -> Vec<TitleNumber<'t>> {
+    values
+        .into_iter()
+        .filter_map(|(class, value)| {
+            Some(TitleNumber {
+                class,
+                value: value?,
+                stem: 0,
+                text,
+                rest,
+                bare: false,
+            })
+        })
+        .collect()
 }
 
 /// `1`, `1.`, `1.2`, `1.2.3.`. Numbers end at 99, so years are not numbers.
@@ -331,35 +342,13 @@ fn lettered(title: &str) -> Vec<TitleNumber<'_>> {
     let rest = skip_separators(after);
     let upper = text.bytes().all(|b| b.is_ascii_uppercase());
     let lower = text.bytes().all(|b| b.is_ascii_lowercase());
-    let number = |class, value| TitleNumber {
-        class,
-        value,
-        stem: 0,
-        text,
-        rest,
-        bare: false,
+    let (roman_class, alpha_class) = match (upper, lower) {
+        (true, _) => (NumberClass::UpperRoman, NumberClass::UpperAlpha),
+        (_, true) => (NumberClass::LowerRoman, NumberClass::LowerAlpha),
+        _ => return Vec::new(),
     };
-    let mut numbers = Vec::new();
-    if let Some(value) = roman(text).filter(|_| upper || lower) {
-        numbers.push(number(
-            if upper {
-                NumberClass::UpperRoman
-            } else {
-                NumberClass::LowerRoman
-            },
-            value,
-        ));
-    }
-    if let Some(value) = letter(text).filter(|_| upper || lower) {
-        numbers.push(number(
-            if upper {
-                NumberClass::UpperAlpha
-            } else {
-                NumberClass::LowerAlpha
-            },
-            value,
-        ));
-    }
+    let values = [(roman_class, roman(text)), (alpha_class, letter(text))];
+    let mut numbers = readings(values, text, rest);
     // `C.` is more often a letter than 100. Only I, V and X are read as roman numerals first.
     if numbers.len() == 2 && !matches!(text, "I" | "i" | "V" | "v" | "X" | "x") {
         numbers.swap(0, 1);

@@ -89,9 +89,9 @@ fn is_large(
         && tokens.total_on(first..last + 1) > u64::from(settings.max_tokens_per_node)
 }
 
+/// The headings left out by the budget that split a span, in reading order.
 // Styles are added whole, so that the parts of one section have the same kind of heading, and only until no part is too
 // large. A style with more than two headings per page labels paragraphs and does not divide the section.
-/// The headings left out by the budget that split a span, in reading order.
 pub(super) fn headings_inside<'h>(
     sheet: &LineTable<'_>,
     tokens: &PageTokens,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use stemma_document::roman_numerals::format_roman;
 use stemma_document::{Page, PageLabel};
 
 use super::line_features::LineTable;
@@ -64,9 +65,9 @@ pub(super) struct PageLabels {
 }
 
 impl PageLabels {
+    /// Reads the labels of all pages.
     // Headers and footers hold other numbers, too: years, Items, dates. A number is a label only if a page within five pages
     // has one that counts on with the pages; the candidate with most such neighbors wins.
-    /// Reads the labels of all pages.
     pub(super) fn read(sheet: &LineTable<'_>, pages: &[Page]) -> Self {
         let candidates: Vec<Vec<SeriesLabel>> = (0..sheet.pages())
             .map(|page| label_candidates(sheet, pages, page))
@@ -111,34 +112,23 @@ impl PageLabels {
             .collect()
     }
 
+    /// The page (from 0) inside `pages` with the label `label`.
     // A page without a printed label is counted from the nearest label of its series, first from below, then from above.
     // Beyond 30 pages the offset may have drifted, and no answer is better than a wrong page.
-    /// The page (from 0) inside `pages` with the label `label`.
     pub(super) fn page_of(&self, label: &SeriesLabel, pages: std::ops::Range<u32>) -> Option<u32> {
-        let printed = self
-            .by_label
-            .get(label)
-            .into_iter()
-            .flatten()
-            .find(|page| pages.contains(page));
-        if let Some(page) = printed {
-            return Some(*page);
+        let printed = self.by_label.get(label);
+        if let Some(page) = printed.and_then(|at| first_in(at, &pages)) {
+            return Some(page);
         }
         let start = SeriesLabel {
             series: label.series.clone(),
             number: 0,
         };
-        let inside = |pages_of_label: &Vec<u32>| {
-            pages_of_label
-                .iter()
-                .copied()
-                .find(|page| pages.contains(page))
-        };
         let below = self
             .by_label
             .range(start..label.clone())
             .rev()
-            .find_map(|(l, at)| Some((l.number, inside(at)?)));
+            .find_map(|(l, at)| Some((l.number, first_in(at, &pages)?)));
         if let Some((number, page)) = below.filter(|(number, _)| label.number - number <= 30) {
             return Some(page + (label.number - number)).filter(|page| pages.contains(page));
         }
@@ -149,7 +139,7 @@ impl PageLabels {
         let (number, page) = self
             .by_label
             .range(label..&end)
-            .find_map(|(l, at)| Some((l.number, inside(at)?)))?;
+            .find_map(|(l, at)| Some((l.number, first_in(at, &pages)?)))?;
         page.checked_sub(number - label.number)
             .filter(|page| pages.contains(page))
     }
@@ -159,33 +149,19 @@ impl PageLabels {
     }
 }
 
+fn first_in(pages_of_label: &[u32], pages: &std::ops::Range<u32>) -> Option<u32> {
+    pages_of_label
+        .iter()
+        .copied()
+        .find(|page| pages.contains(page))
+}
+
 fn format_label(label: &SeriesLabel) -> PageLabel {
     match label.series.as_str() {
         "" => PageLabel(label.number.to_string()),
-        "roman" => PageLabel(lower_roman(label.number)),
+        "roman" => PageLabel(format_roman(label.number).to_lowercase()),
         series => PageLabel(format!("{series}-{}", label.number)),
     }
-}
-
-fn lower_roman(mut number: u32) -> String {
-    let mut text = String::new();
-    for (value, letters) in [
-        (100, "c"),
-        (90, "xc"),
-        (50, "l"),
-        (40, "xl"),
-        (10, "x"),
-        (9, "ix"),
-        (5, "v"),
-        (4, "iv"),
-        (1, "i"),
-    ] {
-        while number >= value {
-            text.push_str(letters);
-            number -= value;
-        }
-    }
-    text
 }
 
 fn agrees(a: &SeriesLabel, page_a: usize, b: &SeriesLabel, page_b: usize) -> bool {

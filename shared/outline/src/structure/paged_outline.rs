@@ -1,32 +1,21 @@
 //! Outlines of documents with pages: primary outline, layout headings within a budget, splits of large sections, levels.
 
-use std::collections::BTreeMap;
-
 use stemma_document::{
     DraftEntry, EntryVerdict, EvidenceSource, Extent, Gap, LocatedEntry, Method, OutlineError,
     Page, PageLabel, PageNo, Position, SectionStart, Source, VerifiedOutline,
 };
 
 use super::candidates::SectionCandidate;
-use super::heading_style::{self, HeadingStyle, LayoutHeading};
+use super::heading_budget::{head_from_layout, within_budget};
+use super::heading_style::{HeadingStyle, LayoutHeading};
 use super::line_features::LineTable;
-use super::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP};
+use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::oversized_sections::PageTokens;
 use super::page_labels::PageLabels;
-use super::primary_outline::{self, PrimaryOutline};
+use super::primary_outline;
 use super::titles::{self, TitleKeys};
-use super::{Draft, StructureSettings, front_back_matter, levels, numbering, oversized_sections};
+use super::{Draft, StructureSettings, levels, oversized_sections};
 
-// The budget limits how deep layout headings go, since no cue of layout says where an author stopped (ADR 0008). Its
-// constants were fitted on the development filings.
-// Headings that any document may have in addition to its share per page: short documents are dense.
-const BASE_HEADINGS: f32 = 24.0;
-// A short document may have this many headings per page, up to the budget of one with `SHORT_PAGES` pages: the Items of a
-// form and its notes do not get fewer with its pages.
-const MAX_HEADINGS_PER_PAGE: f32 = 5.0;
-const SHORT_PAGES: f32 = 100.0;
-// More headings of one style per page are labels of paragraphs.
-const MAX_STYLE_PER_PAGE: f32 = 2.0;
 const MAX_GAPS: usize = 200;
 
 // The order of the steps matters. Layout headings need the primary outline, which tells which rows and styles are taken.
@@ -65,193 +54,6 @@ pub(super) fn outline(
         gaps,
         cross_index,
     })
-}
-
-// Styles are added whole: half of the headings of one style would give a tree with random holes. They are added from the
-// highest down, so that a tight budget cuts off the deepest levels first.
-/// Adds layout headings to the primary outline. Returns the heads in reading order and the headings left out.
-fn within_budget(
-    sheet: &LineTable<'_>,
-    primary: &PrimaryOutline,
-    free: Vec<LayoutHeading>,
-    settings: &StructureSettings,
-) -> (Vec<OutlineHead>, Vec<LayoutHeading>) {
-    let mut heads = primary.heads.clone();
-    let ranks = style_ranks(sheet, &heads, &free);
-    // Per style: headings, dense ones, ones above a paragraph. The key orders styles by rank.
-    let mut counts: BTreeMap<(u32, HeadingStyle), (usize, usize, usize)> = BTreeMap::new();
-    let mut titles: BTreeMap<HeadingStyle, Vec<&str>> = BTreeMap::new();
-    for heading in free.iter().filter(|heading| heading.style.is_numbered()) {
-        titles
-            .entry(heading.style)
-            .or_default()
-            .push(&heading.title);
-    }
-    for heading in free.iter().filter(|heading| !heading.statement) {
-        let count = counts
-            .entry((ranks[&heading.style], heading.style))
-            .or_default();
-        let dense = usize::from(heading.dense);
-        let over_text = usize::from(heading.over_text);
-        *count = (count.0 + 1, count.1 + dense, count.2 + over_text);
-    }
-    let pages = sheet.pages() as f32;
-    let dense =
-        (MAX_HEADINGS_PER_PAGE * pages).min(settings.nodes_per_page * SHORT_PAGES + BASE_HEADINGS);
-    let budget = (settings.nodes_per_page * pages + BASE_HEADINGS).max(dense) as usize;
-    // A style that stands above paragraphs throughout is surely one of headings, so it may exceed the budget by half.
-    let roomy = budget.max((dense * 1.5) as usize);
-    let overrun = (MAX_STYLE_PER_PAGE * pages) as usize;
-    let listed = is_listed(&heads);
-    let mut used = heads.len();
-    let mut accepted: BTreeMap<HeadingStyle, bool> = BTreeMap::new();
-    for ((_, style), (count, dense, over_text)) in counts {
-        let fits = dense == 0 && used + count <= if over_text == count { roomy } else { budget };
-        // While less than half of the budget is used and no contents say how deep to go, one dense style may be the
-        // level of sections that this document has. Numbers that go on counting mark sections however many there are:
-        // without this exception, papers in two columns lost all of theirs.
-        let opens = count <= overrun && ((used * 2 < budget && !listed) || style.is_numbered())
-            || style.is_numbered()
-                && titles
-                    .get(&style)
-                    .is_some_and(|titles| numbering::are_sequential(titles));
-        used += if fits || opens { count } else { 0 };
-        accepted.insert(style, fits || opens);
-    }
-    let mut unused = Vec::new();
-    for heading in free {
-        if heading.statement {
-            heads.push(OutlineHead {
-                leaf: true,
-                ..head_from_layout(&heading, LAYOUT_RANK)
-            });
-        } else if accepted.get(&heading.style).copied().unwrap_or(false) {
-            let rank = ranks[&heading.style];
-            heads.push(head_from_layout(&heading, rank));
-        } else {
-            unused.push(heading);
-        }
-    }
-    heads.sort_by_key(|head| (head.rows.0, head.rank));
-    lower_statements(sheet, &mut heads);
-    // Captions go before the front matter is judged: a company's name on the cover must not count as a title there.
-    front_back_matter::drop_captions(sheet, &mut heads);
-    front_back_matter::drop_exhibit_lists(&mut heads);
-    front_back_matter::filter_front_matter(sheet, &mut heads);
-    front_back_matter::filter_back_matter(sheet, &mut heads);
-    (heads, unused)
-}
-
-// Statements rank highest among layout headings, unless a section titled `… Financial Statements` stands within two pages
-// before them; then they are its children. Each statement moves the limit on, so a run of statements stays together.
-fn lower_statements(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
-    let mut above: Option<(u32, u32)> = None;
-    for head in heads {
-        let page = sheet.rows[head.rows.0].page;
-        let statement = head.leaf && head.rank == LAYOUT_RANK;
-        match &mut above {
-            Some((rank, last)) if statement && page <= *last + 2 => {
-                (head.rank, *last) = (*rank + 1, page);
-            }
-            _ if statement => {}
-            _ => {
-                let key = titles::normalize_key(&head.title);
-                // An index lists the statements and notes explain them; neither contains them.
-                let is_statement_list = key.ends_with("financialstatements")
-                    && !key.starts_with("index")
-                    && !key.starts_with("notes");
-                let is_statement_list = is_statement_list && head.rank >= LAYOUT_RANK;
-                above = is_statement_list.then_some((head.rank, page));
-            }
-        }
-    }
-}
-
-// Contents or an outline with two or more levels already say how deep the author's sections go.
-fn is_listed(heads: &[OutlineHead]) -> bool {
-    let ranks: std::collections::BTreeSet<u32> = heads
-        .iter()
-        .filter(|head: &&OutlineHead| {
-            !matches!(
-                head.evidence,
-                EvidenceSource::Grammar | EvidenceSource::Layout
-            ) && !head.leaf
-        })
-        .map(|head| head.rank)
-        .collect();
-    ranks.len() >= 2
-}
-
-// A style that the primary outline uses on one level is set the same way where the outline is silent, so its remaining
-// headings take that level. Otherwise the rank is the place of the style among all styles.
-fn style_ranks(
-    sheet: &LineTable<'_>,
-    heads: &[OutlineHead],
-    free: &[LayoutHeading],
-) -> BTreeMap<HeadingStyle, u32> {
-    let order: Vec<HeadingStyle> = free.iter().map(|heading| heading.style).collect();
-    let mut styles = order.clone();
-    styles.sort();
-    let mut count: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
-    for style in &styles {
-        *count.entry(*style).or_default() += 1;
-    }
-    styles.dedup();
-    let mut anchored: BTreeMap<HeadingStyle, BTreeMap<u32, usize>> = BTreeMap::new();
-    for head in heads
-        .iter()
-        .filter(|head| head.evidence != EvidenceSource::Grammar && !head.unconfirmed && !head.leaf)
-    {
-        let style = heading_style::style_of(sheet, &sheet.rows[head.rows.0]);
-        *anchored
-            .entry(style)
-            .or_default()
-            .entry(head.rank)
-            .or_default() += 1;
-    }
-    let ranks = styles.iter().map(|style| {
-        let own =
-            oversized_sections::rank_of(&styles, title_case_twin(&order, *style).unwrap_or(*style));
-        let count = count.get(style).copied().unwrap_or(0);
-        let anchor = anchored
-            .get(style)
-            .and_then(|levels| anchored_rank(levels, count));
-        (*style, anchor.unwrap_or(own))
-    });
-    ranks.collect()
-}
-
-// The level must be clear: at least two announced headings, most of them on one level, and not few beside the unannounced
-// headings of the style. The top level never counts: chapter titles often share their style with headings inside them.
-fn anchored_rank(levels: &BTreeMap<u32, usize>, unannounced: usize) -> Option<u32> {
-    let total: usize = levels.values().sum();
-    let (rank, most) = levels.iter().max_by_key(|(rank, n)| (**n, **rank))?;
-    let is_clear = *most >= 2 && most * 2 > total && total * 10 >= unannounced * 4;
-    (is_clear && *rank > RANK_STEP).then_some(*rank)
-}
-
-// Capitals rank above title case of the same size. A single `OVERVIEW` between sections in title case is one of them,
-// though, and must not become the parent of those that follow.
-/// The style in title case that a lone title in capitals stands among.
-fn title_case_twin(order: &[HeadingStyle], style: HeadingStyle) -> Option<HeadingStyle> {
-    let twin = style.uncapped()?;
-    let at = order.iter().position(|other| *other == style)?;
-    let lone = !order[at + 1..].contains(&style);
-    (lone && order[..at].contains(&twin) && order[at + 1..].contains(&twin)).then_some(twin)
-}
-
-fn head_from_layout(heading: &LayoutHeading, rank: u32) -> OutlineHead {
-    OutlineHead {
-        rows: heading.rows,
-        title: heading.title.clone(),
-        number: numbering::leading_number(&heading.title),
-        printed: None,
-        target: None,
-        evidence: EvidenceSource::Layout,
-        unconfirmed: false,
-        rank,
-        leaf: false,
-    }
 }
 
 /// Adds headings of lower styles inside spans that are too large.
@@ -635,7 +437,7 @@ mod tests {
         );
     }
 
-    /// An annual report whose headings are as given, two a page, prose between, on `line_features` of a cover.
+    /// An annual report with a cover and these headings, two per page, with prose between them.
     fn filing(headings: &[&str]) -> Doc {
         let mut doc = Doc::new(2 + headings.len());
         doc.add(0, line("FORM 10-K").size(14.0).bold());

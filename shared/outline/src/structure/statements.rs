@@ -5,9 +5,9 @@ use super::line_features::{LineFeatures, LineTable};
 /// Lines at the top of a page among which a statement has its title.
 pub(super) const STATEMENT_TOP: usize = 8;
 
+/// Whether the row is the title of a statement, such as `Condensed Consolidated Balance Sheets`.
 // Statement titles need a rule of their own: they are often set small, below the company's name and right above a table,
 // where every general heading rule would reject them.
-/// Whether the row is the title of a statement, such as `Condensed Consolidated Balance Sheets`.
 pub(super) fn is_statement_title(sheet: &LineTable<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
     let fit = names_statement(row) && row.words <= 14 && !row.running && !row.prose && !row.figures;

@@ -182,10 +182,10 @@ impl<'a> TocReader<'_, 'a> {
         })
     }
 
+    /// The largest label on a page that is a table of contents, or that continues one which ended with label `before`.
     // Contents, tables of figures and indexes all have rows that end in numbers. What tells contents apart: the numbers
     // rise, leaders or links stand before them, and the rows are neither prose nor have many cells. How much of this is
     // required depends on what is known already: least on a page that continues a table, most on one without a heading.
-    /// The largest label on a page that is a table of contents, or that continues one which ended with label `before`.
     fn last_label_on(&self, page: usize, before: Option<u32>) -> Option<u32> {
         let pieces: Vec<TocLine<'_>> = self
             .sheet
@@ -364,9 +364,9 @@ impl<'a> TocReader<'_, 'a> {
         entries
     }
 
+    /// The x position in points that the row of a wrapped title reaches.
     // A title wraps only when it runs out of space. With labels that is well before their column; without labels it is
     // near the right margin of paragraphs.
-    /// The x position in points that the row of a wrapped title reaches.
     fn wrap_edge(&self, pieces: &[TocLine<'_>]) -> f32 {
         let listed = pieces
             .iter()
@@ -445,8 +445,8 @@ fn strip_page_word(title: &str) -> String {
     }
 }
 
-// Works from the right in one pass: a row of 400,000 dots must not cost more than reading it.
 /// Splits a row into title and page label, and tells whether leaders stand between them.
+// Works from the right in one pass: a row of 400,000 dots must not cost more than reading it.
 fn split_label(text: &str) -> (&str, Option<(SeriesLabel, &str)>, bool) {
     let end = text.trim_end();
     let start = end

@@ -183,10 +183,10 @@ impl<'a> PageAnalysis<'a> {
             .collect()
     }
 
+    /// Predicts the page of each candidate from its printed label.
     // A page that prints the label is certain. Where labels were lost (scans, cropped footers), titles that are found
     // without labels vote for the offset of their series. Series are separate because `12`, `xii` and `F-12` have
     // different offsets in one document.
-    /// Predicts the page of each candidate from its printed label.
     fn predict_pages(&self, candidates: &mut [SectionCandidate], excluded: &[bool]) {
         let all = 0..u32::try_from(self.len()).unwrap_or(u32::MAX);
         let labels: Vec<Option<SeriesLabel>> = candidates
@@ -253,9 +253,9 @@ impl<'a> PageAnalysis<'a> {
             .collect()
     }
 
+    /// Marks the rows of a table of contents.
     // Without this mask each title would be found in the table of contents itself, where all titles stand in order.
     // Only the rows between the first and last entry are masked, so a section may start below the table on its page.
-    /// Marks the rows of a table of contents.
     fn toc_rows(&self, candidates: &[SectionCandidate], contents: Option<PageSpan>) -> Vec<bool> {
         let mut excluded = vec![false; self.sheet.rows.len()];
         let Some(contents) = contents else {
@@ -310,9 +310,9 @@ impl<'a> PageAnalysis<'a> {
             .collect()
     }
 
+    /// The first line of a page that begins with the title.
     // Last resort on a page that is known to hold the section: the title may share its line with column heads or with
     // the first words of its paragraph, which the search for whole headings rejects.
-    /// The first line of a page that begins with the title.
     fn locate_prefix(&self, candidate: &SectionCandidate, page: PageNo) -> Option<HeadingRows> {
         let TitleKeys { full, core } = &candidate.prepared;
         self.sheet

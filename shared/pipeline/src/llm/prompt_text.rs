@@ -1,12 +1,12 @@
 //! Prompt text of sections and pages, and the split of text that is too long for one prompt.
 
+use stemma_document::text::normalize_key;
 use stemma_document::{Digest, Page, Section};
 use stemma_engine::stage::TaskContext;
 use stemma_engine::{Failure, TaskKey};
 use stemma_llm::tokens;
 
 use crate::FilingFlow;
-use stemma_outline::enrich::normalize_key;
 
 // Bytes of a child's summary in the prompt of its parent: about twelve words, or twenty-six ideographs.
 const LEAD_BYTES: usize = 80;

@@ -52,7 +52,7 @@ impl SpendSum {
 }
 
 impl EmbeddingBudget {
-    /// A purse with `budget` in it.
+    /// A budget of which nothing is spent yet.
     pub fn new(budget: JobBudget) -> Self {
         Self {
             budget,

@@ -177,7 +177,7 @@ fn tokens(written: &[&str]) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut first = true;
     for (at, raw) in written.iter().enumerate() {
-        let letters = || raw.chars().filter(|c| c.is_alphabetic());
+        let first_letter = raw.chars().find(|c| c.is_alphabetic());
         let bare = raw
             .trim_end_matches(|c: char| !c.is_alphanumeric())
             .trim_end_matches("'s")
@@ -186,8 +186,8 @@ fn tokens(written: &[&str]) -> Vec<Token> {
             .chars()
             .filter(|c| c.is_alphabetic())
             .all(char::is_uppercase)
-            && letters().next().is_some();
-        let capital = letters().next().is_none_or(char::is_uppercase);
+            && first_letter.is_some();
+        let capital = first_letter.is_none_or(char::is_uppercase);
         for word in name_words(raw) {
             tokens.push(Token {
                 word,

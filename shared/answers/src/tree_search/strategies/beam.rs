@@ -108,16 +108,12 @@ async fn rank(
     trace: &mut StrategyTrace,
 ) -> Result<(), SessionError> {
     let settings = &context.settings.beam;
-    let excerpt = |at: usize| {
-        let hit = context.tree.hits.get(&context.tree.nodes[at].id);
-        hit.map(|hit| hit.snippet.text.clone()).unwrap_or_default()
-    };
     context
         .score_with_excerpts(
             ScoringTask::RANK,
             ranked,
             settings.summary_chars,
-            (settings.excerpt_chars, &excerpt),
+            (settings.excerpt_chars, &|at| context.snippet(at)),
             trace,
         )
         .await?;

@@ -5,6 +5,8 @@
 //! scores are propagated to the ancestors. The last call reads excerpts of the best sections, which is new evidence rather
 //! than the same score again.
 
+use std::collections::HashMap;
+
 use super::{SearchContext, StrategyTrace};
 use crate::tree_search::llm_session::SessionError;
 use crate::tree_search::scoring::ScoringTask;
@@ -46,17 +48,17 @@ async fn score_texts(
     let texts = context
         .section_texts(sections, settings.excerpt_chars)
         .await;
-    let excerpt = |at: usize| {
-        sections
-            .iter()
-            .position(|section| *section == at)
-            .map(|n| texts[n].clone())
-            .unwrap_or_default()
-    };
-    let excerpts: (usize, &(dyn Fn(usize) -> String + Send + Sync)) =
-        (settings.excerpt_chars, &excerpt);
+    let texts: HashMap<usize, String> = sections.iter().copied().zip(texts).collect();
     context
-        .score_with_excerpts(ScoringTask::SCORE_TEXT, sections, 0, excerpts, trace)
+        .score_with_excerpts(
+            ScoringTask::SCORE_TEXT,
+            sections,
+            0,
+            (settings.excerpt_chars, &|at| {
+                texts.get(&at).cloned().unwrap_or_default()
+            }),
+            trace,
+        )
         .await?;
     Ok(())
 }
@@ -121,14 +123,13 @@ impl<'a> MctsState<'a> {
 
     fn select_leaf(&self, selected: &[usize]) -> Option<usize> {
         let nodes = &self.context.tree.nodes;
-        let is_open = |at: usize| self.model_scores[at].is_none() && !selected.contains(&at);
         let mut level = self.context.tree.roots();
         let mut last = None;
         loop {
             let open = level
                 .iter()
                 .copied()
-                .filter(|at| self.subtree(*at).any(is_open));
+                .filter(|at| self.open_subtree(*at, selected).next().is_some());
             let Some(best) = open.max_by(|a, b| {
                 self.ucb(*a, &level)
                     .total_cmp(&self.ucb(*b, &level))
@@ -142,8 +143,7 @@ impl<'a> MctsState<'a> {
             }
             level.clone_from(&nodes[best].children);
         }
-        let open = self.subtree(last?).filter(|at| is_open(*at));
-        open.max_by(|a, b| {
+        self.open_subtree(last?, selected).max_by(|a, b| {
             nodes[*a]
                 .lexical
                 .total_cmp(&nodes[*b].lexical)
@@ -157,6 +157,12 @@ impl<'a> MctsState<'a> {
         let deeper =
             (at + 1..nodes.len()).take_while(move |other| nodes[*other].depth > nodes[at].depth);
         std::iter::once(at).chain(deeper)
+    }
+
+    // The sections of a subtree that have no score of the model and are not selected yet.
+    fn open_subtree(&self, at: usize, selected: &[usize]) -> impl Iterator<Item = usize> {
+        self.subtree(at)
+            .filter(move |at| self.model_scores[*at].is_none() && !selected.contains(at))
     }
 
     // PUCT (Rosin 2011, as in AlphaGo Zero): Q + c · P · sqrt(N_parent) / (1 + N). Q is the best score in the subtree relative to the

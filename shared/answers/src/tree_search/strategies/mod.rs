@@ -218,23 +218,23 @@ impl SearchContext<'_> {
             .section_texts(self.listed, &ids, 4 * most_chars)
             .await
             .unwrap_or_default();
-        let snippet = |id: &SectionId| {
-            self.tree
-                .hits
-                .get(id)
-                .map(|hit| hit.snippet.text.clone())
-                .unwrap_or_default()
-        };
-        ids.iter()
+        sections
+            .iter()
             .enumerate()
-            .map(|(n, id): (usize, &SectionId)| {
+            .map(|(n, at): (usize, &usize)| {
                 texts
                     .get(n)
                     .filter(|text| !text.is_empty())
                     .cloned()
-                    .unwrap_or_else(|| snippet(id))
+                    .unwrap_or_else(|| self.snippet(*at))
             })
             .collect()
+    }
+
+    /// The snippet of the search hit in a section, or nothing.
+    fn snippet(&self, at: usize) -> String {
+        let hit = self.tree.hits.get(&self.tree.nodes[at].id);
+        hit.map(|hit| hit.snippet.text.clone()).unwrap_or_default()
     }
 }
 

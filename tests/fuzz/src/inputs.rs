@@ -1,20 +1,23 @@
-//! Inputs with a shape: sound files around hostile parts, so that the fuzzer gets behind the parsers.
+//! Valid files around hostile parts, so that the fuzzer gets past the parsers.
 
 use std::collections::BTreeMap;
 
-use stemma_document::{SourceBody, SourceFormat, Line, Link, Page, PageNo, Pt, Rect, Source, StyleRun, Destination, Word};
+use stemma_document::{
+    Destination, Line, Link, Page, PageNo, Pt, Rect, Source, SourceBody, SourceFormat, StyleRun,
+    Word,
+};
 
-/// Pages of a file that is made of operators, at most.
 const MAX_PAGES: usize = 8;
-/// Entries of an outline graph, at most.
 const MAX_ENTRIES: usize = 200;
-/// Pages and lines of a page of the `contents` target, at most.
 const MAX_SOURCE_PAGES: usize = 40;
 const MAX_LINES: usize = 120;
 
-/// A PDF with one page per content stream; streams are parted by form feeds.
-pub fn of_operators(bytes: &[u8]) -> Vec<u8> {
-    let contents: Vec<&[u8]> = bytes.split(|byte| *byte == b'\x0c').take(MAX_PAGES).collect();
+/// A PDF with one page per content stream. Form feeds separate the streams.
+pub fn pdf_from_operators(bytes: &[u8]) -> Vec<u8> {
+    let contents: Vec<&[u8]> = bytes
+        .split(|byte| *byte == b'\x0c')
+        .take(MAX_PAGES)
+        .collect();
     let mut bodies = front(contents.len(), "");
     for (at, content) in contents.iter().enumerate() {
         bodies.push(page(at).into_bytes());
@@ -23,15 +26,18 @@ pub fn of_operators(bytes: &[u8]) -> Vec<u8> {
     write(&bodies)
 }
 
-/// A PDF of four pages with an outline: six bytes per entry say where `/First`, `/Next`, `/Parent` and `/Dest` lead,
-/// how the title is written and how long it is; the title follows.
-pub fn of_outline(bytes: &[u8]) -> Vec<u8> {
+/// A PDF of four pages with an outline. Each entry has six bytes, then its title: the targets of `/First`, `/Next`,
+/// `/Parent` and `/Dest`, the encoding of the title, and its length.
+pub fn pdf_from_outline(bytes: &[u8]) -> Vec<u8> {
     const PAGES: usize = 4;
     let first = 4 + 2 * PAGES;
     let mut bodies = front(PAGES, &format!("/Outlines {first} 0 R"));
     for at in 0..PAGES {
         bodies.push(page(at).into_bytes());
-        bodies.push(stream(format!("BT /F1 12 Tf 72 700 Td (Heading {at}) Tj 0 -40 Td (Some text.) Tj ET").as_bytes()));
+        bodies.push(stream(
+            format!("BT /F1 12 Tf 72 700 Td (Heading {at}) Tj 0 -40 Td (Some text.) Tj ET")
+                .as_bytes(),
+        ));
     }
     let mut rest = bytes;
     let mut entries = Vec::new();
@@ -42,9 +48,16 @@ pub fn of_outline(bytes: &[u8]) -> Vec<u8> {
         entries.push(([*child, *next, *parent, *to], *how, title));
         rest = tail;
     }
-    bodies.push(format!("<</Type/Outlines/First {} 0 R/Count {}>>", first + 1, entries.len()).into_bytes());
+    bodies.push(
+        format!(
+            "<</Type/Outlines/First {} 0 R/Count {}>>",
+            first + 1,
+            entries.len()
+        )
+        .into_bytes(),
+    );
     for (at, ([child, next, parent, to], how, title)) in entries.iter().enumerate() {
-        // Steps from the entry itself, so that a copied or moved entry keeps its meaning; 0: none.
+        // Targets are relative to the entry, so that a copied or moved entry keeps its meaning. 0 is no target.
         let step = |step: u8| first + 1 + (at + usize::from(step)) % (entries.len() + 1);
         let mut body = b"<</Title ".to_vec();
         body.extend(string(title, *how));
@@ -82,9 +95,11 @@ fn string(title: &[u8], how: u8) -> Vec<u8> {
     }
 }
 
-/// Catalog, page tree and the one font; page `n` (from 0) is object `4 + 2 n`, its content the next.
+/// Catalog, page tree and the only font. Page `n` (from 0) is object `4 + 2 n`; its content is the next object.
 fn front(pages: usize, catalog: &str) -> Vec<Vec<u8>> {
-    let kids: String = (0..pages).map(|at| format!("{} 0 R ", 4 + 2 * at)).collect();
+    let kids: String = (0..pages)
+        .map(|at| format!("{} 0 R ", 4 + 2 * at))
+        .collect();
     vec![
         format!("<</Type/Catalog/Pages 2 0 R{catalog}>>").into_bytes(),
         format!("<</Type/Pages/Count {pages}/Kids[{kids}]>>").into_bytes(),
@@ -94,11 +109,19 @@ fn front(pages: usize, catalog: &str) -> Vec<Vec<u8>> {
 
 fn page(at: usize) -> String {
     let fonts = "/Resources<</Font<</F1 3 0 R>>>>";
-    format!("<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]{fonts}/Contents {} 0 R>>", 5 + 2 * at)
+    format!(
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]{fonts}/Contents {} 0 R>>",
+        5 + 2 * at
+    )
 }
 
 fn stream(content: &[u8]) -> Vec<u8> {
-    [format!("<</Length {}>>stream\n", content.len()).as_bytes(), content, b"\nendstream"].concat()
+    [
+        format!("<</Length {}>>stream\n", content.len()).as_bytes(),
+        content,
+        b"\nendstream",
+    ]
+    .concat()
 }
 
 fn write(bodies: &[Vec<u8>]) -> Vec<u8> {
@@ -113,24 +136,37 @@ fn write(bodies: &[Vec<u8>]) -> Vec<u8> {
     let start = out.len();
     out.extend(table.bytes());
     let size = bodies.len() + 1;
-    out.extend(format!("trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF\n").bytes());
+    out.extend(
+        format!("trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF\n").bytes(),
+    );
     out
 }
 
-/// A source of pages: form feeds part pages; a line's first characters say how it looks (`*` bold, `/` italic, `^`
-/// larger, a tab indents, `@x` links to page `x`), a tab inside is a wide gap.
-pub fn source(bytes: &[u8]) -> Source {
+/// A source with pages, separated by form feeds. The first characters of a line are its style: `*` bold, `/` italic, `^`
+/// larger, a tab indents, `@x` links to page `x`. A tab inside a line is a wide gap.
+pub fn source_from_text(bytes: &[u8]) -> Source {
     let text = String::from_utf8_lossy(bytes);
     let mut pages = Vec::new();
-let mut links = Vec::new();
+    let mut links = Vec::new();
     let count = text.split('\x0c').take(MAX_SOURCE_PAGES).count();
     for (at, text) in text.split('\x0c').take(MAX_SOURCE_PAGES).enumerate() {
-        let mut page = Page { width: Pt(61_200), height: Pt(79_200), ..Page::default() };
+        let mut page = Page {
+            width: Pt(61_200),
+            height: Pt(79_200),
+            ..Page::default()
+        };
         for (row, marked) in text.split('\n').take(MAX_LINES).enumerate() {
             let (line, target) = line(marked, row);
             if let Some(target) = target.filter(|target| *target < count) {
-                let target = Destination { page: PageNo::from_index(target), y: None };
-                links.push(Link { page: PageNo::from_index(at), rect: line.rect, target });
+                let target = Destination {
+                    page: PageNo::from_index(target),
+                    y: None,
+                };
+                links.push(Link {
+                    page: PageNo::from_index(at),
+                    rect: line.rect,
+                    target,
+                });
             }
             if !line.text.is_empty() {
                 page.lines.push(line);
@@ -151,13 +187,15 @@ let mut links = Vec::new();
 
 fn line(marked: &str, row: usize) -> (Line, Option<usize>) {
     let mut bold = false;
-let mut italic = false;
-let mut size = 1_000;
-let mut x = 7_200;
-let mut target = None;
+    let mut italic = false;
+    let mut size = 1_000;
+    let mut x = 7_200;
+    let mut target = None;
     let mut rest = marked;
     for _ in 0..8 {
-        let Some(mark) = rest.chars().next() else { break };
+        let Some(mark) = rest.chars().next() else {
+            break;
+        };
         match mark {
             '*' => bold = true,
             '/' => italic = true,
@@ -165,7 +203,9 @@ let mut target = None;
             '\t' => x += 1_800,
             '@' => {
                 rest = &rest[1..];
-                let Some(page) = rest.chars().next() else { break };
+                let Some(page) = rest.chars().next() else {
+                    break;
+                };
                 target = Some(page as usize % 64);
                 rest = &rest[page.len_utf8()..];
                 continue;
@@ -175,16 +215,24 @@ let mut target = None;
         rest = &rest[1..];
     }
     let mut text = String::new();
-let mut words = Vec::new();
+    let mut words = Vec::new();
     for cell in rest.split('\t') {
-        for word in cell.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        for word in cell
+            .split(|c: char| c.is_whitespace() || c.is_control())
+            .filter(|word| !word.is_empty())
+        {
             if !text.is_empty() {
                 text.push(' ');
             }
             let start = text.len() as u32;
             text.push_str(word);
             let wide = word.chars().count() as i32 * size / 2;
-            words.push(Word { start, end: text.len() as u32, x0: Pt(x), x1: Pt(x + wide) });
+            words.push(Word {
+                start,
+                end: text.len() as u32,
+                x0: Pt(x),
+                x1: Pt(x + wide),
+            });
             x += wide + size / 4;
         }
         x += 5_000;
@@ -192,7 +240,27 @@ let mut words = Vec::new();
     let y = 7_200 + row as i32 * 550;
     let right = words.last().map_or(x, |word: &Word| word.x1.0);
     let left = words.first().map_or(x, |word: &Word| word.x0.0);
-    let rect = Rect { x0: Pt(left), y0: Pt(y), x1: Pt(right), y1: Pt(y + size) };
-    let runs = vec![StyleRun { end: text.len() as u32, size: Pt(size), bold, italic }];
-    (Line { text, rect, runs, words, tokens: 1, ..Line::default() }, target)
+    let rect = Rect {
+        x0: Pt(left),
+        y0: Pt(y),
+        x1: Pt(right),
+        y1: Pt(y + size),
+    };
+    let runs = vec![StyleRun {
+        end: text.len() as u32,
+        size: Pt(size),
+        bold,
+        italic,
+    }];
+    (
+        Line {
+            text,
+            rect,
+            runs,
+            words,
+            tokens: 1,
+            ..Line::default()
+        },
+        target,
+    )
 }

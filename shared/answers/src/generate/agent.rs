@@ -1,0 +1,217 @@
+//! Agent mode: the model calls tools until it can answer.
+
+use std::ops::Range;
+
+use stemma_catalog::locator::Locator;
+use stemma_document::DocId;
+use stemma_retrieval::search::DocumentScope;
+
+use super::AnswerBuilder;
+use crate::AnswerError;
+use crate::answer::ReadSection;
+use crate::event::{AnswerStep, StepKind};
+use crate::prompt::DraftAnswer;
+use crate::tools::{self, AgentStep, DONE_TOOL, ToolSet};
+
+// Characters of a tool's argument in a step.
+const MAX_ARGUMENT_CHARS: usize = 80;
+
+impl AnswerBuilder<'_, '_> {
+    // The model calls tools until what was read answers the question. The prompt that chooses a tool never contains page text.
+    pub(super) async fn run_agent(
+        &mut self,
+        text: &str,
+        tools: &dyn ToolSet,
+    ) -> Result<Option<DraftAnswer>, AnswerError> {
+        let Some(session) = self.session.clone() else {
+            return Ok(None);
+        };
+        let limits = self.question.limits;
+        let (summary, data) = self.describe_reading(0..self.context.passages.len());
+        let mut steps = vec![AgentStep { summary, data }];
+        let mut tried = usize::MAX;
+        self.collect_reachable(text);
+        let mut last: Option<DraftAnswer> = None;
+        for turn in 0..limits.turns.max(1) {
+            if self.is_budget_exhausted(&session) {
+                return Ok(None);
+            }
+            let prompt = tools::next_tool_prompt(text, tools, &steps, limits.turns - turn);
+            let call = match session.complete(&prompt, tools::validate_call).await {
+                Ok(call) => call,
+                Err(error) => {
+                    // What was read so far can still be answered from, if the model comes back; an exhausted budget does not.
+                    self.degrade_after(&error, "no further tool was called");
+                    break;
+                }
+            };
+            if call.tool == DONE_TOOL {
+                if tried == self.context.passages.len() {
+                    break;
+                }
+                tried = self.context.passages.len();
+                match self.ask_model(text).await {
+                    Some(draft) if draft.answerable => return Ok(Some(draft)),
+                    Some(draft) => last = Some(draft),
+                    None => return Ok(None),
+                }
+                steps.push(AgentStep {
+                    summary: "answer: what was read so far does not answer the question".into(),
+                    ..AgentStep::default()
+                });
+                continue;
+            }
+            steps.push(self.call_tool(&call, tools).await?);
+        }
+        if tried != self.context.passages.len() {
+            last = self.ask_model(text).await;
+        }
+        // A search that was cut short cannot claim that the documents do not say.
+        Ok(last.filter(|draft| draft.answerable || self.degradation.is_none()))
+    }
+
+    async fn call_tool(
+        &mut self,
+        call: &tools::ToolCall,
+        tools: &dyn ToolSet,
+    ) -> Result<AgentStep, AnswerError> {
+        let described = tools.descriptions();
+        let known_tool = described
+            .iter()
+            .find(|(name, _)| *name == call.tool)
+            .map(|(name, _)| *name);
+        let arguments = [
+            &call.query,
+            &call.document,
+            &call.pages,
+            &call.section,
+            &call.item,
+            &call.pattern,
+        ];
+        let arguments: Vec<String> = arguments
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .map(|text| truncate_argument(text))
+            .collect();
+        let what = format!(
+            "{}({})",
+            truncate_argument(&call.tool),
+            arguments.join(", ")
+        );
+        let reply = match known_tool {
+            None => rejected_call("there is no such tool"),
+            Some(_) if !self.may_open(&call.document) => rejected_call(
+                "refused: neither the question names this document nor has a tool found it",
+            ),
+            Some(_) => tools.call(call).await,
+        };
+        let kind = if reply.is_rejected {
+            StepKind::Refused
+        } else {
+            StepKind::Tool
+        };
+        self.rejected_calls += u32::from(reply.is_rejected);
+        self.push_step(AnswerStep {
+            kind,
+            what: what.clone(),
+            thinking: truncate_argument(&call.why),
+        });
+        let used: u32 = self
+            .context
+            .passages
+            .iter()
+            .map(|passage| passage.tokens)
+            .sum();
+        // Sections that tools ask for may take as much room again as those of the first search.
+        let room = self
+            .question
+            .limits
+            .context_tokens
+            .saturating_mul(2)
+            .saturating_sub(used);
+        let read = self.read_sections(&reply.sections, room).await?;
+        self.reachable.extend(reply.documents);
+        let (read, places) = self.describe_reading(read);
+        Ok(AgentStep {
+            summary: format!(
+                "{}: {}; {read}",
+                known_tool.unwrap_or("no tool"),
+                reply.summary
+            ),
+            data: format!("{what}\n{}\n{places}", reply.data),
+        })
+    }
+
+    // The documents that the question names, and all of a scope that lists documents.
+    fn collect_reachable(&mut self, text: &str) {
+        let catalog = self.answerer.sources.catalog;
+        let named_documents = text
+            .split_whitespace()
+            .map(|word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned())
+            .filter(|word| word.len() > 2);
+        let named_documents: Vec<DocId> = named_documents
+            .filter_map(|word| Some(catalog.resolve(&word).ok()?.doc()))
+            .collect();
+        self.reachable.extend(named_documents);
+        if let DocumentScope::Documents(docs) = &self.question.within {
+            self.reachable.extend(docs);
+        }
+    }
+
+    // An empty or unknown name is allowed: the tool itself reports what does not exist.
+    fn may_open(&self, document: &str) -> bool {
+        // A name, a locator, or one of our resource URIs: `stemma://DOC/section/0007`.
+        let target = document
+            .trim()
+            .split_once("://")
+            .map_or(document.trim(), |(_, rest)| {
+                rest.split('/').next().unwrap_or_default()
+            });
+        let name = Locator::parse(target).document;
+        let catalog = self.answerer.sources.catalog;
+        let is_reachable = name
+            .parse::<DocId>()
+            .ok()
+            .filter(|doc| catalog.get(*doc).is_some());
+        let doc = is_reachable.or_else(|| Some(catalog.resolve(&name).ok()?.doc()));
+        document.trim().is_empty() || doc.is_none_or(|doc| self.reachable.contains(&doc))
+    }
+
+    fn describe_reading(&self, read: Range<usize>) -> (String, String) {
+        let sections = self.context.read_sections(read, 0);
+        let what = if sections.is_empty() {
+            "nothing new was read".into()
+        } else {
+            format!("{} sections were read", sections.len())
+        };
+        (
+            what,
+            sections
+                .iter()
+                .map(|section: &ReadSection| {
+                    let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
+                    format!(
+                        "read {} · {} · pages {} · {} tokens",
+                        section.locator,
+                        section.path.join(" › "),
+                        pages.join(","),
+                        section.tokens
+                    )
+                })
+                .collect::<Vec<_>>()
+                .join("\n"),
+        )
+    }
+}
+
+fn truncate_argument(text: &str) -> String {
+    text.chars().take(MAX_ARGUMENT_CHARS).collect()
+}
+
+fn rejected_call(message: &str) -> tools::ToolReply {
+    tools::ToolReply {
+        summary: message.into(),
+        is_rejected: true,
+        ..tools::ToolReply::default()
+    }
+}

@@ -1,0 +1,323 @@
+//! Adds the PARTs and Items of a filing, and what stands behind them.
+
+use stemma_document::EvidenceSource;
+
+use super::{LocatedCandidates, OutlineBuilder};
+use crate::structure::candidates;
+use crate::structure::exhibits::BoundDocument;
+use crate::structure::forms::SecForm;
+use crate::structure::item_grammar;
+use crate::structure::item_headings::{self, ItemHint, LocatedItem};
+use crate::structure::line_features::LineTable;
+use crate::structure::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP};
+use crate::structure::titles::{self, TitleKeys};
+
+// More top sections (the preface not counted) hide the PARTs of a filing: signatures and exhibits go under the last PART
+// (ADR 0008).
+const MAX_TOP_SECTIONS: usize = 11;
+
+impl OutlineBuilder<'_, '_> {
+    /// Adds PARTs and Items of a filing; a missing PART is added at its first Item.
+    pub(super) fn add_items(
+        &mut self,
+        document: &BoundDocument,
+        form: SecForm,
+        table: &LocatedCandidates,
+        bookmarks: &LocatedCandidates,
+    ) {
+        let hints = item_hints(form, table, bookmarks);
+        let mut items = item_headings::find_items(
+            self.sheet,
+            document.rows.clone(),
+            form,
+            &hints,
+            &self.outline.excluded,
+        );
+        // The chain can settle in a list of Items that was not recognized as contents.
+        if is_item_index(self.sheet, &items) {
+            items.clear();
+        }
+        // First what can be read on its page, then what was only announced: the second step relies on the neighbors that
+        // the first one adds. Fewer than four Items give no order to place announced ones into.
+        self.add_stray_items(document, form, &hints, &mut items);
+        if (table.is_reliable || bookmarks.is_reliable) && items.len() >= 4 {
+            self.add_announced_items(document, form, &hints, &mut items);
+        }
+        // A current report may report a single event. On other forms one Item alone is more likely a reference.
+        let required = if form == SecForm::Current { 1 } else { 2 };
+        if items.len() < required {
+            return;
+        }
+        items.sort_by_key(|item| (item.rows.0, item.key));
+        let first_listed = table
+            .hits
+            .iter()
+            .flatten()
+            .filter(|_| table.is_reliable)
+            .map(|hit| hit.rows.0)
+            .min();
+        let first = items.first().map_or(0, |item| item.rows.0);
+        let first = first_listed.map_or(first, |listed| listed.min(first));
+        self.outline.excluded[document.rows.start..first].fill(true);
+        self.add_missing_parts(form, &items);
+        for item in &items {
+            let is_part = form.items()[item.key].tag.is_none();
+            let rank = if is_part || form == SecForm::Current {
+                RANK_STEP
+            } else {
+                2 * RANK_STEP
+            };
+            // `insert`, not `push`: the chain has already decided, and combined Items may share rows.
+            self.insert(OutlineHead {
+                rank,
+                number: Some(item.number.clone()).filter(|number| !number.is_empty()),
+                unconfirmed: item.unconfirmed,
+                ..self.new_head(item.rows, &item.title, EvidenceSource::Grammar)
+            });
+        }
+        self.add_closing_sections(
+            document,
+            items.iter().map(|item| item.rows.1).max().unwrap_or(first),
+        );
+    }
+
+    /// Adds Items that stand out of form order.
+    // The chain only accepts Items in the order of the form. Filers that print an Item elsewhere still link it, so it is
+    // taken where its title stands on the page (or next to it) that link or label names.
+    fn add_stray_items(
+        &self,
+        document: &BoundDocument,
+        form: SecForm,
+        hints: &[Option<ItemHint>],
+        items: &mut Vec<LocatedItem>,
+    ) {
+        for (key, hint) in hints.iter().enumerate() {
+            let Some(hint) = hint
+                .as_ref()
+                .filter(|_| !has_key(items, key) && form.items()[key].tag.is_some())
+            else {
+                continue;
+            };
+            let Some(page) = hint.target.or(hint.predicted) else {
+                continue;
+            };
+            let title = TitleKeys::new(&hint.title);
+            let near = [page, page + 1].into_iter().chain(page.checked_sub(1));
+            let rows = near
+                .flat_map(|page| self.sheet.rows_on(page as usize))
+                .filter(|at| document.rows.contains(at));
+            let hit = rows.into_iter().find(|at| {
+                let row = &self.sheet.rows[*at];
+                let own = TitleKeys {
+                    full: row.key.clone(),
+                    core: TitleKeys::new(row.text).core,
+                };
+                let fit =
+                    !row.running && !row.table && !self.outline.excluded[*at] && row.words <= 40;
+                let free = !items
+                    .iter()
+                    .any(|item| (item.rows.0..=item.rows.1).contains(at));
+                fit && free && titles::title_similarity(&own, &title) > 0.8
+            });
+            if let Some(at) = hit {
+                items.push(hint.to_item(key, at, false));
+            }
+        }
+    }
+
+    /// Adds Items that were announced but not found, unconfirmed.
+    // An announced Item without a readable heading (an image, a split line) still has its pages. It is placed at the top
+    // of the announced page, or right behind the Item before it, only if that keeps the order of the form; where the
+    // announcements themselves leave that order, the order of pages is not checked.
+    fn add_announced_items(
+        &self,
+        document: &BoundDocument,
+        form: SecForm,
+        hints: &[Option<ItemHint>],
+        items: &mut Vec<LocatedItem>,
+    ) {
+        for (key, announced) in hints.iter().enumerate() {
+            let Some(page) = hinted_page(announced)
+                .filter(|_| !has_key(items, key) && form.items()[key].tag.is_some())
+            else {
+                continue;
+            };
+            let before = items
+                .iter()
+                .filter(|item| item.last_key < key)
+                .max_by_key(|item| item.key);
+            let after = items
+                .iter()
+                .filter(|item| item.key > key)
+                .min_by_key(|item| item.key);
+            let apart = hints[..key]
+                .iter()
+                .filter_map(hinted_page)
+                .any(|earlier| earlier > page);
+            let fits = before.is_none_or(|item| item_page(self.sheet, item) <= page || apart)
+                && after.is_none_or(|item| item_page(self.sheet, item) >= page || apart);
+            let on = self.sheet.rows_on(page as usize);
+            let row = on
+                .clone()
+                .find(|at| !self.sheet.rows[*at].running && document.rows.contains(at));
+            let behind = before.map_or(0, |item| item.rows.1 + 1);
+            let row = row.map(|row| {
+                if on.contains(&behind) {
+                    row.max(behind)
+                } else {
+                    row
+                }
+            });
+            if let (Some(row), true, Some(hint)) = (row, fits, announced) {
+                items.push(hint.to_item(key, row, true));
+            }
+        }
+    }
+
+    fn add_missing_parts(&mut self, form: SecForm, located: &[LocatedItem]) {
+        let items = form.items();
+        let mut present = [false; 8];
+        for item in located.iter().filter(|item| items[item.key].tag.is_none()) {
+            present[usize::from(items[item.key].part)] = true;
+        }
+        for item in located {
+            let part = usize::from(items[item.key].part);
+            if part == 0 || std::mem::replace(&mut present[part], true) {
+                continue;
+            }
+            let numeral = ["", "I", "II", "III", "IV"][part.min(4)];
+            let head = self.new_head(
+                (item.rows.0, item.rows.0),
+                &format!("PART {numeral}"),
+                EvidenceSource::Grammar,
+            );
+            let number = Some(numeral.to_string());
+            self.insert(OutlineHead {
+                rank: RANK_STEP,
+                unconfirmed: true,
+                number,
+                ..head
+            });
+        }
+    }
+
+    /// Adds signatures and the index of exhibits behind the last Item.
+    fn add_closing_sections(&mut self, document: &BoundDocument, last: usize) {
+        for at in last + 1..document.rows.end {
+            let row = &self.sheet.rows[at];
+            let stands_out =
+                row.bold || row.caps || row.centered || row.size > self.sheet.body + 0.8;
+            if candidates::is_closing(&row.key)
+                && stands_out
+                && !row.running
+                && !self.outline.excluded[at]
+            {
+                let head = self.new_head((at, at), row.text, EvidenceSource::Grammar);
+                self.push(OutlineHead {
+                    rank: RANK_STEP,
+                    number: None,
+                    ..head
+                });
+            }
+        }
+    }
+}
+
+fn has_key(items: &[LocatedItem], key: usize) -> bool {
+    items
+        .iter()
+        .any(|item| (item.key..=item.last_key).contains(&key))
+}
+
+fn item_page(sheet: &LineTable<'_>, item: &LocatedItem) -> u32 {
+    sheet.rows[item.rows.0].page
+}
+
+fn hinted_page(hint: &Option<ItemHint>) -> Option<u32> {
+    hint.as_ref()
+        .and_then(|hint| hint.target.or(hint.predicted))
+}
+
+/// What outline and contents say about each Item of the form.
+// Bookmarks come first because they carry destinations. An unreliable outline gives no hints at all; unreliable contents
+// still do, since titles in a form's own contents are right even where most of them could not be located.
+fn item_hints(
+    form: SecForm,
+    table: &LocatedCandidates,
+    bookmarks: &LocatedCandidates,
+) -> Vec<Option<ItemHint>> {
+    let mut hints: Vec<Option<ItemHint>> = vec![None; form.items().len()];
+    let sources = [(bookmarks, bookmarks.is_reliable), (table, true)];
+    for (table, pointing) in sources {
+        for candidate in table.candidates.iter().filter(|_| pointing) {
+            let Some((key, last)) = candidate.keys else {
+                continue;
+            };
+            for hint in hints.iter_mut().take(last + 1).skip(key) {
+                let hint = hint.get_or_insert_with(ItemHint::default);
+                if hint.title.is_empty() {
+                    hint.title = candidate.title.clone();
+                }
+                hint.target = hint.target.or(candidate.target_page());
+                hint.predicted = hint.predicted.or(candidate.predicted);
+            }
+        }
+    }
+    hints
+}
+
+// The body of a long filing spreads its Items over many pages. If more than 80 % of at least eight Items stand on two
+// neighboring pages of twenty or more, they are rows of a list.
+fn is_item_index(sheet: &LineTable<'_>, items: &[LocatedItem]) -> bool {
+    if items.len() < 8 || sheet.pages() < 20 {
+        return false;
+    }
+    items.iter().any(|item| {
+        let page = item_page(sheet, item);
+        let near = items
+            .iter()
+            .filter(|other| (page..page + 2).contains(&item_page(sheet, other)))
+            .count();
+        near * 10 > items.len() * 8
+    })
+}
+
+/// Puts an index of exhibits that stands before the last Item under the Item above it.
+// At its usual rank an index of exhibits would close the PART, and the Items behind it would lose their parent.
+pub(super) fn lower_indexes(heads: &mut [OutlineHead]) {
+    let Some(last) = heads.iter().rposition(|head: &OutlineHead| {
+        item_grammar::parse_heading(&head.title).is_some_and(|head| !head.tags.is_empty())
+    }) else {
+        return;
+    };
+    for head in heads[..last]
+        .iter_mut()
+        .filter(|head| candidates::is_closing(&titles::normalize_key(&head.title)))
+    {
+        head.rank = 3 * RANK_STEP;
+    }
+}
+
+/// If a filing has too many top sections, puts signatures and exhibits under the last PART.
+pub(super) fn limit_top_sections(heads: &mut [OutlineHead]) {
+    let top = heads.iter().filter(|head| head.rank == RANK_STEP).count();
+    let Some(last_part) = heads
+        .iter()
+        .rposition(|head: &OutlineHead| {
+            head.rank == RANK_STEP
+                && item_grammar::parse_heading(&head.title).is_some_and(|h| h.tags.is_empty())
+        })
+        .filter(|_| top > MAX_TOP_SECTIONS)
+    else {
+        return;
+    };
+    // Items of the last PART keep their rank. The first section at the PART's own level ends them; it and everything
+    // behind it move down together, so that exhibits keep their own nesting.
+    let mut behind = false;
+    for head in &mut heads[last_part + 1..] {
+        behind |= head.rank == RANK_STEP;
+        if head.rank < LAYOUT_RANK && (behind || head.evidence != EvidenceSource::Grammar) {
+            head.rank += RANK_STEP;
+        }
+    }
+}
