@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stemma_document::{Extent, Fact, FilingFacts};
+use stemma_document::{Extent, FilingFacts};
 
 use crate::catalog::CatalogDocument;
 use crate::facets::{FacetField, normalize_value};

@@ -34,7 +34,7 @@ mod titles;
 use std::collections::HashSet;
 
 use serde::Serialize;
-use stemma_document::{PageNo, Section, SectionId, SectionSpan, SectionTree, SourceBody};
+use stemma_document::{PageNo, SectionId, SectionSpan, SectionTree, SourceBody};
 
 pub use churn::{Churn, ItemChurn};
 use features::{DocumentFeatures, Interner, number_texts};
